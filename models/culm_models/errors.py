@@ -1,0 +1,20 @@
+"""The root of every error that Culm raises on purpose.
+
+`code` is a stable, dotted name ("bamboo.signature"): the same text appears on the `rejected` topic, in
+metrics, in `--json` output and in conformance reports, so it is part of the public contract and never
+changes meaning. The message (`str(error)`) is for people and may change.
+"""
+
+from typing import ClassVar
+
+
+class CulmError(Exception):
+    """Any operating error of Culm; programmer errors are assertions instead."""
+
+    code: ClassVar[str] = "culm"
+
+
+class ModelError(CulmError):
+    """Bytes or facts that break a rule of one of the replication protocols."""
+
+    code: ClassVar[str] = "model"
