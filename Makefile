@@ -1,0 +1,44 @@
+# Everything here needs python3 (3.11 to 3.13) and make, nothing else: .venv is made when missing or stale.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.culm-installed
+PACKAGES := models topics streaming connectors infra
+
+.PHONY: help install demo test test-slow lint format bench soak clean
+
+help:            ## Say what can be made.
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
+
+install: $(STAMP)  ## Make .venv with Culm and all that it needs.
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP)   ## Show the main job: peers at two edges converge through QUIC, Kafka and Spark.
+	$(BIN)/culm demo
+
+test: $(STAMP)   ## Run every test, on a real Kafka broker, real Spark and real QUIC.
+	$(BIN)/python -m pytest
+
+test-slow: $(STAMP)  ## The long soak and fault runs.
+	CULM_SIM_RUNS=20000 $(BIN)/python -m pytest -m slow -o addopts="-q --import-mode=importlib"
+
+lint: $(STAMP)   ## ruff, ruff format, mypy --strict, and the floors of the house.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP) ## Format and fix what can be fixed.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP)  ## Measure, print ratios, write bench/results.
+	$(BIN)/python -m bench
+
+clean:           ## Remove what was made here.
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,12 @@
+"""How Culm runs: the command line, the local stack, the demo.
+
+Rooms:
+
+- ``cli``: the ``culm`` command, one file a noun.
+- ``stack``: a real single-node Kafka from its published jars, the jars themselves, and Java.
+- ``demo``: the main job, shown end to end on one machine.
+- ``settings``: one settings tree for every command (flag, then environment, then ``culm.toml``).
+- ``doctor``: what is wrong with this machine, and what to do about it.
+
+No protocol rule lives here.
+"""

@@ -1,0 +1,23 @@
+"""The ``culm`` command: one file a noun, imported only when it is asked for.
+
+``main`` turns errors into one clear line, a hint and an exit status: 0 done, 1 failed, 2 wrong usage,
+3 not converged or degraded, 130 interrupted. Data goes to standard output, talk to standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """The entry point of the installed command."""
+    try:
+        from culm_infra.cli.root import run
+    except ModuleNotFoundError as error:
+        # The bare install carries the consumer's library alone, not the command line.
+        sys.stderr.write(
+            f"culm: the command line needs the package {error.name!r}, which is not installed\n"
+            "hint: pip install 'culm[cli]', or culm[edge], culm[streaming], culm[stack] for what you run\n"
+        )
+        sys.exit(1)
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,87 @@
+"""What commands print: data on standard output, talk on standard error, and peers' text escaped."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_DEGRADED = 3
+
+_TEXT_LIMIT = 200
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False)
+
+
+def emit_json(value: Any) -> None:
+    """One JSON document on one line of standard output; bytes become lower-case hex."""
+    sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).hex()
+    return str(value)
+
+
+def safe(text: object) -> str:
+    """Text that somebody else chose, fit for a terminal: no control characters, no markup, cut at 200."""
+    cleaned = "".join(character if character.isprintable() else "�" for character in str(text))
+    if len(cleaned) > _TEXT_LIMIT:
+        cleaned = cleaned[: _TEXT_LIMIT - 1] + "…"
+    return escape(cleaned)
+
+
+def print_table(title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table on standard output; cells are escaped."""
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(safe(cell) for cell in row))
+    out.print(table)
+
+
+def say(message: str) -> None:
+    """A line of talk on standard error (rich markup allowed: escape what is not ours)."""
+    err.print(message)
+
+
+def print_error(error: BaseException, *, hint: str | None = None) -> None:
+    """One line that says what went wrong with its stable code, and one that says what to do."""
+    code = getattr(error, "code", type(error).__name__)
+    err.print(f"[bold red]error[/]: {safe(error) or type(error).__name__} [dim]({code})[/]")
+    hint = hint or getattr(error, "hint", None)
+    if hint:
+        err.print(f"[bold]hint[/]: {escape(hint)}")
+
+
+def progress() -> Progress:
+    """A progress display on standard error; silent where standard error is no terminal."""
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=err,
+        disable=not err.is_terminal,
+        transient=True,
+    )

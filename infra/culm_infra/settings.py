@@ -1,0 +1,237 @@
+"""One settings tree for every command: a flag wins over ``CULM_*``, which wins over ``culm.toml``.
+
+The file is the one ``CULM_CONFIG`` names, else ``culm.toml`` in the working directory, else
+``culm.toml`` in the user's configuration directory. Nested values are spelled with two underscores in
+the environment: ``CULM_CONNECTOR__LISTEN=0.0.0.0:4455``. Secrets come from the file or the
+environment, never from a flag, and are never printed.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from platformdirs import PlatformDirs
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from culm_infra.errors import SettingsError
+
+if TYPE_CHECKING:
+    from culm_topics.kafka import KafkaSettings
+
+DIRECTORIES = PlatformDirs("culm", appauthor=False)
+LogFormat = Literal["text", "json"]
+
+# A property whose name holds one of these is a secret: refused as a flag, redacted when shown.
+_SECRET_WORDS = ("password", "secret", "key.pem", "jaas", "token")
+
+
+class Section(BaseModel):
+    """A table of the settings file; unknown names in it are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class StackSection(Section):
+    """The local stack: a single-node Kafka and the checkpoints of its jobs."""
+
+    name: str = Field(
+        "default", pattern=r"^[A-Za-z0-9_-]{1,40}$", description="which of several stacks side by side"
+    )
+    directory: Path | None = Field(
+        None, description="where its data lives; by default the user's data directory"
+    )
+    heap_mb: int = Field(512, ge=128, le=65_536, description="the broker's largest heap, in MiB")
+
+
+class JobSection(Section):
+    """The streaming jobs."""
+
+    master: str = Field("local[*]", description="the Spark master")
+    checkpoints: str | None = Field(
+        None,
+        description="a directory or any URL that Spark can write; by default below the stack's directory",
+    )
+    verify: Literal["full", "chain"] = Field(
+        "full", description="full: everything; chain: all but the signature, for trusted connectors"
+    )
+    shards: int = Field(16, ge=1, le=1024, description="state shards; fixed for the life of a checkpoint")
+    max_offsets_per_trigger: int = Field(250_000, ge=1, description="the most records a micro-batch takes")
+    driver_memory_mb: int = Field(1536, ge=512, description="the Spark driver's heap, in MiB")
+    metrics_port: int | None = Field(None, ge=0, le=65_535, description="Prometheus port; 0 takes a free one")
+
+
+class ConnectorSection(Section):
+    """A connector process at a network edge."""
+
+    listen: str = Field("127.0.0.1:0", description="the UDP address and port to serve QUIC on")
+    dial: list[str] = Field(default_factory=list, description="addresses of peers to keep a connection to")
+    directory: Path | None = Field(None, description="key and index; by default below the stack's directory")
+    schemas: list[str] = Field(default_factory=lambda: ["*"], description="schemas it serves, `*` for all")
+    allow_list: Path | None = Field(None, description="a TOML or JSON file of peers and their schemas")
+    datagram_size: int | Literal["auto"] = Field("auto", description="1200, 1452, 8900 bytes, or auto")
+    verify_entries_topic: bool = Field(True, description="check signatures of what other connectors produced")
+    metrics_port: int | None = Field(None, ge=0, le=65_535, description="Prometheus port; 0 takes a free one")
+
+
+class PeerSection(Section):
+    """The reference peer."""
+
+    directory: Path | None = Field(
+        None, description="its key and its store; by default the user's data directory"
+    )
+    datagram_size: int | Literal["auto"] = Field("auto", description="1200, 1452, 8900 bytes, or auto")
+
+
+class Settings(BaseSettings):
+    """Everything that can be set, with its default."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="CULM_",
+        env_nested_delimiter="__",
+        frozen=True,
+        extra="forbid",
+        nested_model_default_partial_update=True,
+    )
+
+    bootstrap: str | None = Field(None, description="Kafka bootstrap servers; by default the local stack's")
+    prefix: str = Field(
+        "culm.", pattern=r"^[A-Za-z0-9._-]{0,64}$", description="what every topic's name starts with"
+    )
+    replication_factor: int = Field(
+        1, ge=1, le=16, description="copies of each partition that `topics create` asks for"
+    )
+    partitions: int | None = Field(
+        None, ge=1, le=10_000, description="partitions of the log topics; by default the catalogue's"
+    )
+    kafka: dict[str, str] = Field(default_factory=dict, description="any librdkafka property, secrets too")
+    log_format: LogFormat = Field("text", description="how log lines are written to standard error")
+    stack: StackSection = StackSection()
+    job: JobSection = JobSection()
+    connector: ConnectorSection = ConnectorSection()
+    peer: PeerSection = PeerSection()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flag, then environment, then file."""
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml_file=config_file())
+
+
+def config_file() -> Path:
+    """The settings file in force; it need not exist unless ``CULM_CONFIG`` names it."""
+    named = os.environ.get("CULM_CONFIG")
+    if named:
+        path = Path(named)
+        if not path.is_file():
+            raise SettingsError(
+                f"CULM_CONFIG names {path}, which is not a file", hint="create it or unset CULM_CONFIG"
+            )
+        return path
+    here = Path("culm.toml")
+    return here if here.is_file() else Path(DIRECTORIES.user_config_dir) / "culm.toml"
+
+
+def load(**flags: Any) -> Settings:
+    """The settings in force; ``flags`` that are None were not given. A section's flags are a dict.
+
+    Raises SettingsError with the name of every value that is wrong.
+    """
+    try:
+        return Settings(**_given(flags))
+    except ValidationError as error:
+        lines = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()]
+        raise SettingsError("; ".join(lines), hint="`culm settings show` lists every setting") from error
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{config_file()} is not TOML: {error}") from error
+
+
+def _given(flags: dict[str, Any]) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for name, value in flags.items():
+        if isinstance(value, dict):
+            inner = _given(value)
+            if inner:
+                given[name] = inner
+        elif value is not None and value != []:
+            given[name] = value
+    return given
+
+
+def is_secret(property_name: str) -> bool:
+    """Whether a Kafka property of this name may hold a secret."""
+    return any(word in property_name.lower() for word in _SECRET_WORDS)
+
+
+def parse_kafka_options(pairs: list[str]) -> dict[str, str]:
+    """``name=value`` pairs from ``--kafka-option``; a secret among them is refused."""
+    options: dict[str, str] = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign or not name:
+            raise SettingsError(
+                f"--kafka-option {pair!r} is not NAME=VALUE", hint="for example security.protocol=SASL_SSL"
+            )
+        if is_secret(name):
+            raise SettingsError(
+                f"{name} is a secret and is not taken from the command line",
+                hint=f'put it in culm.toml under [kafka], or in CULM_KAFKA as JSON: {{"{name}": "..."}}',
+            )
+        options[name] = value
+    return options
+
+
+def redacted(settings: Settings) -> dict[str, Any]:
+    """The settings as plain data, secrets replaced by asterisks."""
+    shown = settings.model_dump(mode="json")
+    shown["kafka"] = {
+        name: "********" if is_secret(name) else value for name, value in settings.kafka.items()
+    }
+    return shown
+
+
+def stack_directory(settings: Settings) -> Path:
+    """Where the local stack of these settings keeps its data."""
+    if settings.stack.directory is not None:
+        return settings.stack.directory
+    return Path(DIRECTORIES.user_data_dir) / "stacks" / settings.stack.name
+
+
+def resolve_kafka(settings: Settings) -> KafkaSettings:
+    """The Kafka to talk to: the given bootstrap servers, else the local stack when it is up.
+
+    Raises SettingsError when there is neither.
+    """
+    from culm_topics.kafka import KafkaSettings
+
+    bootstrap = settings.bootstrap
+    if bootstrap is None:
+        from culm_infra.stack import Stack
+
+        stack = Stack(stack_directory(settings))
+        if not stack.status().running:
+            raise SettingsError(
+                "no Kafka to talk to: no bootstrap servers are set and the local stack is down",
+                hint="start one with `culm stack up`, or give --bootstrap HOST:PORT or CULM_BOOTSTRAP",
+            )
+        bootstrap = stack.bootstrap
+    return KafkaSettings(
+        bootstrap=bootstrap,
+        prefix=settings.prefix,
+        options=dict(settings.kafka),
+        replication_factor=settings.replication_factor,
+    )
