@@ -1,0 +1,74 @@
+"""``python -m bench [CASE …] [--quick] [--json]``: run the cases, print the ratios, write JSON and a plot."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.harness import Ratio, Settings, save
+
+CASES = {
+    "a": "bench.verify",
+    "b": "bench.ingest",
+    "c": "bench.logs_job",
+    "d": "bench.latency",
+    "e": "bench.catch_up",
+}
+
+talk = Console(stderr=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("cases", nargs="*", help=f"which of {', '.join(CASES)}; all by default")
+    parser.add_argument(
+        "--quick", action="store_true", help="a smoke run: small sizes, figures that mean little"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
+    parser.add_argument("--results", type=Path, default=Path("bench/results"))
+    arguments = parser.parse_args()
+    unknown = set(arguments.cases) - set(CASES)
+    if unknown:
+        parser.error(f"no such case: {', '.join(sorted(unknown))}")
+    settings = Settings(quick=arguments.quick, results=arguments.results)
+
+    ratios: list[Ratio] = []
+    for case in arguments.cases or CASES:
+        module = importlib.import_module(CASES[case])
+        talk.print(f"[bold]({case})[/] {(module.__doc__ or '').splitlines()[0]}")
+        for ratio in module.run(settings):
+            ratios.append(ratio)
+            talk.print(f"    {ratio.name}: {ratio.ours:,.0f} against {ratio.limit:,.0f} {ratio.unit}")
+    folder = save(ratios, settings)
+    if arguments.json:
+        sys.stdout.write(
+            json.dumps([{**asdict(ratio), "ratio": ratio.ratio, "met": ratio.met} for ratio in ratios]) + "\n"
+        )
+    else:
+        Console().print(_table(ratios))
+    talk.print(f"written: {folder / 'results.json'}, {folder / 'ratios.png'}")
+    return 0
+
+
+def _table(ratios: list[Ratio]) -> Table:
+    table = Table(title="Culm against the limits of its parts, in one run", title_justify="left")
+    for column in ("case", "what", "ours", "limit", "unit", "ratio", "goal", "met"):
+        table.add_column(column, justify="left" if column in {"case", "what", "unit", "met"} else "right")
+    for ratio in ratios:
+        goal = "" if ratio.goal is None else f"{'≥' if ratio.higher_is_better else '≤'} {ratio.goal:g}"
+        met = {True: "yes", False: "[red]no[/]", None: ""}[ratio.met]
+        what = f"{ratio.name} / {ratio.limit_name}"
+        figures = (f"{ratio.ours:,.1f}", f"{ratio.limit:,.1f}", ratio.unit, f"{ratio.ratio:.2f}")
+        table.add_row(ratio.case, what, *figures, goal, met)
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main())

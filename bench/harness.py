@@ -1,0 +1,112 @@
+"""What a benchmark case reports, and how all cases are printed, saved and drawn."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Settings:
+    """``quick`` shrinks every case to a smoke run; ``results`` is where files are written."""
+
+    quick: bool
+    results: Path
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One measured ratio: ``ours`` over ``limit``, both in ``unit``.
+
+    ``goal`` is the ratio to reach. ``higher_is_better`` is False for latencies, where the goal is an upper bound.
+    """
+
+    case: str
+    name: str
+    ours: float
+    limit: float
+    unit: str
+    limit_name: str
+    goal: float | None
+    higher_is_better: bool = True
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ratio(self) -> float:
+        """Ours over the limit."""
+        return self.ours / self.limit if self.limit else float("nan")
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal is met; None when there is none."""
+        if self.goal is None:
+            return None
+        return self.ratio >= self.goal if self.higher_is_better else self.ratio <= self.goal
+
+
+def best_rate(action: Callable[[], int], *, repeats: int) -> float:
+    """The best rate in items a second of ``action``, which returns how many items it did."""
+    rates = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        items = action()
+        rates.append(items / (time.perf_counter() - started))
+    return max(rates)
+
+
+def interleaved_rates(actions: Sequence[Callable[[], int]], *, repeats: int) -> list[float]:
+    """The median rate of each action, run in turn so that a change in the machine's load hits all alike."""
+    rates: list[list[float]] = [[] for _ in actions]
+    for _ in range(repeats):
+        for index, action in enumerate(actions):
+            rates[index].append(best_rate(action, repeats=1))
+    return [statistics.median(series) for series in rates]
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were taken on."""
+    return {
+        "cpus": os.cpu_count(),
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "kernel": platform.release(),
+        "load_average": os.getloadavg(),
+    }
+
+
+def save(ratios: Sequence[Ratio], settings: Settings) -> Path:
+    """Write ``results.json`` and ``ratios.png``; returns the folder."""
+    settings.results.mkdir(parents=True, exist_ok=True)
+    rows = [{**asdict(ratio), "ratio": ratio.ratio, "met": ratio.met} for ratio in ratios]
+    document = {"machine": machine(), "quick": settings.quick, "ratios": rows}
+    (settings.results / "results.json").write_text(json.dumps(document, indent=2) + "\n")
+    _draw(ratios, settings.results / "ratios.png")
+    return settings.results
+
+
+def _draw(ratios: Sequence[Ratio], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    colours = {True: "#2b7a4b", False: "#b5472f", None: "#5b6670"}
+    figure, axes = pyplot.subplots(figsize=(9, 0.55 * len(ratios) + 1.4))
+    for row, ratio in enumerate(reversed(ratios)):
+        axes.barh(row, ratio.ratio, color=colours[ratio.met], height=0.6)
+        axes.text(ratio.ratio, row, f" {ratio.ratio:.2f}", va="center")
+        if ratio.goal is not None:
+            axes.plot([ratio.goal, ratio.goal], [row - 0.4, row + 0.4], color="black", linewidth=2)
+    axes.set_yticks(range(len(ratios)), [f"({ratio.case}) {ratio.name}" for ratio in reversed(ratios)])
+    axes.set_xlabel("ratio to the limit measured in the same run; the black mark is the goal")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)

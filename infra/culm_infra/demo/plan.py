@@ -1,0 +1,99 @@
+"""Who starts with what: overlapping prefixes, a real history, a fork, one peer with a narrower interest."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from culm_infra.demo.history import (
+    SCHEMAS,
+    Log,
+    LogWriter,
+    made_history,
+    make_fields,
+    make_writer,
+    real_history,
+)
+
+FORK_AFTER = 6
+FORK_BRANCH_LENGTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PeerPlan:
+    """One peer: the edge (0 or 1) it dials, what it announces, what it holds, the logs it writes live."""
+
+    name: str
+    edge: int
+    schema_ids: tuple[str, ...]
+    logs: tuple[Log, ...]
+    writer: LogWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """A log with two branches: everything up to ``common`` entries is shared."""
+
+    public_key: bytes
+    log_id: int
+    common: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The whole cast. ``logs`` is the union of the histories without the forked log's branches."""
+
+    peers: tuple[PeerPlan, ...]
+    logs: tuple[Log, ...]
+    fork: Fork
+
+
+def make_plan(peer_count: int, entry_count: int, seed: int) -> Plan:
+    """A plan for ``peer_count`` (2 or more) peers that start with about ``entry_count`` entries in all.
+
+    Every log starts at some peer in full; others hold a prefix of it with even odds. The first peer brings
+    the real history. The first two peers bring the two branches of a forked log, each to its own edge. The
+    last of three or more peers does not care for the last made schema.
+    """
+    assert peer_count >= 2, "replication takes two"
+    source = random.Random(seed)
+    real = real_history()
+    logs = [writer.log() for writer in made_history(source, entry_count)]
+    every_schema = tuple(sorted({log.schema_id for log in real} | set(SCHEMAS)))
+    narrow_schema = tuple(schema for schema in every_schema if schema != SCHEMAS[-1])
+
+    trunk = make_writer(source, 0, SCHEMAS[0], FORK_AFTER)
+    branches = [trunk.branch(FORK_AFTER), trunk.branch(FORK_AFTER)]
+    for branch in branches:
+        for _ in range(FORK_BRANCH_LENGTH):
+            branch.append(make_fields(source))
+
+    held: list[list[Log]] = [[] for _ in range(peer_count)]
+    held[0].extend(real)
+    for peer, branch in enumerate(branches):
+        held[peer].append(branch.log())
+    interests = [every_schema] * peer_count
+    if peer_count > 2:
+        interests[-1] = narrow_schema
+    for log in logs:
+        keen = [peer for peer in range(peer_count) if log.schema_id in interests[peer]]
+        owner = source.choice(keen)
+        held[owner].append(log)
+        for peer in keen:
+            if peer != owner and source.random() < 0.5:
+                count = source.randrange(len(log.entries) + 1)
+                if count:
+                    held[peer].append(log.prefix(count))
+
+    peers = tuple(
+        PeerPlan(
+            name=f"peer-{index + 1}",
+            edge=index % 2,
+            schema_ids=interests[index],
+            logs=tuple(held[index]),
+            writer=make_writer(source, 1 << 32, SCHEMAS[index % 2], 1),
+        )
+        for index in range(peer_count)
+    )
+    fork = Fork(trunk.key_pair.public_key, trunk.log_id, FORK_AFTER)
+    return Plan(peers, tuple(real + logs), fork)
