@@ -1,0 +1,51 @@
+"""The root of the command line: every noun opens, errors are one line, exit statuses are the stated ones."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from culm_infra.cli.output import safe
+from culm_infra.cli.root import NOUNS, run
+from culm_infra.errors import InfraError
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_every_noun_has_a_help(noun: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([noun, "--help"]) == 0
+    assert f"culm {noun}" in capsys.readouterr().out
+
+
+def test_an_unknown_noun_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sprout"]) == 2
+    assert "sprout" in capsys.readouterr().err
+
+
+def test_an_error_is_a_line_with_its_code_and_a_hint(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(**_flags: object) -> None:
+        raise InfraError("it broke", hint="mend it")
+
+    monkeypatch.setattr("culm_infra.settings.load", fail)
+    assert run(["settings", "show"]) == 1
+    talk = capsys.readouterr().err
+    assert "error: it broke (infra)" in talk
+    assert "hint: mend it" in talk
+
+
+def test_text_from_outside_is_escaped_and_cut() -> None:
+    assert safe("\x1b[2Jred[bold]") == r"�[2Jred\[bold]"
+    assert len(safe("x" * 1000)) == 200
+
+
+def test_help_opens_without_the_heavy_libraries() -> None:
+    program = (
+        "import sys; from culm_infra.cli.root import run; run(['--help']);"
+        "heavy = {'pyspark', 'pandas', 'aioquic', 'lmdb', 'pyarrow', 'confluent_kafka'} & set(sys.modules);"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,70 @@
+"""Flag, then environment, then file; secrets are refused as flags and redacted when shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from culm_infra.errors import SettingsError
+from culm_infra.settings import load, parse_kafka_options, redacted
+
+
+@pytest.fixture(autouse=True)
+def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    empty = tmp_path / "culm.toml"
+    empty.write_text("")
+    monkeypatch.setenv("CULM_CONFIG", str(empty))
+    for name in ("CULM_BOOTSTRAP", "CULM_JOB__SHARDS", "CULM_KAFKA"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_flag_wins_over_the_environment_which_wins_over_the_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "culm.toml").write_text('bootstrap = "file:1"\n[job]\nshards = 3\nverify = "chain"\n')
+    assert load().bootstrap == "file:1"
+    monkeypatch.setenv("CULM_BOOTSTRAP", "environment:1")
+    monkeypatch.setenv("CULM_JOB__SHARDS", "5")
+    settings = load(job={"shards": 7, "master": None})
+    assert settings.bootstrap == "environment:1"
+    assert (settings.job.shards, settings.job.verify) == (7, "chain")
+    assert load(bootstrap="flag:1").bootstrap == "flag:1"
+
+
+def test_a_wrong_value_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CULM_JOB__SHARDS", "many")
+    with pytest.raises(SettingsError, match=r"job\.shards"):
+        load()
+
+
+def test_an_unknown_name_in_the_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "culm.toml").write_text("[job]\nshard = 3\n")
+    with pytest.raises(SettingsError, match=r"job\.shard"):
+        load()
+
+
+def test_a_file_that_is_not_toml_is_named(tmp_path: Path) -> None:
+    (tmp_path / "culm.toml").write_text("= 3")
+    with pytest.raises(SettingsError, match=r"culm\.toml is not TOML"):
+        load()
+
+
+def test_a_config_file_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CULM_CONFIG", "nowhere.toml")
+    with pytest.raises(SettingsError, match=r"nowhere\.toml"):
+        load()
+
+
+def test_secrets_are_redacted_when_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CULM_KAFKA", '{"sasl.password": "open sesame", "client.id": "edge"}')
+    shown = redacted(load())
+    assert shown["kafka"] == {"sasl.password": "********", "client.id": "edge"}
+
+
+def test_kafka_options_are_parsed_and_secrets_are_refused() -> None:
+    assert parse_kafka_options(["security.protocol=SSL", "a=b=c"]) == {"security.protocol": "SSL", "a": "b=c"}
+    with pytest.raises(SettingsError, match=r"sasl\.password is a secret"):
+        parse_kafka_options(["sasl.password=x"])
+    with pytest.raises(SettingsError, match="NAME=VALUE"):
+        parse_kafka_options(["security.protocol"])
