@@ -1,0 +1,158 @@
+"""The bytes of a Bamboo entry, in the YASMF and Ed25519 flavour that p2panda uses (Bamboo, "entry encoding").
+
+    tag            1    0: regular, 1: end of log
+    public key     32
+    log id         1-9  VarU64
+    sequence num.  1-9  VarU64, from 1
+    skiplink       34   only where it differs from the backlink
+    backlink       34   only after the first entry
+    payload size   1-9  VarU64
+    payload hash   34
+    signature      64   Ed25519 over everything before it
+
+Decoding judges form alone. Nothing but these bytes is an entry: an unknown tag or bytes after the
+signature would give one signed statement several hashes.
+"""
+
+from dataclasses import dataclass
+
+from culm_models import varu64
+from culm_models.bamboo import errors
+from culm_models.bamboo.lipmaa import needs_skiplink
+from culm_models.keys import PUBLIC_KEY_SIZE, SIGNATURE_SIZE
+from culm_models.yasmf import HASH_SIZE, PREFIX
+
+MIN_ENTRY_SIZE = 1 + PUBLIC_KEY_SIZE + 3 + HASH_SIZE + SIGNATURE_SIZE
+MAX_ENTRY_SIZE = 1 + PUBLIC_KEY_SIZE + 3 * varu64.MAX_SIZE + 3 * HASH_SIZE + SIGNATURE_SIZE
+
+_LOG_ID_OFFSET = 1 + PUBLIC_KEY_SIZE
+_INLINE_LIMIT = 248
+# p2panda nodes refuse an entry that can have no successor.
+_MAX_SEQ_NUM = varu64.MAX_VALUE - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One signed entry: `public_key` 32 bytes, links and `payload_hash` 34, `signature` 64."""
+
+    public_key: bytes
+    log_id: int
+    seq_num: int
+    end_of_log: bool
+    skiplink: bytes | None
+    backlink: bytes | None
+    payload_size: int
+    payload_hash: bytes
+    signature: bytes
+
+
+def decode_entry(data: bytes) -> Entry:
+    """The entry that `data` is, form checked and nothing else (no signature, no payload, no links)."""
+    try:
+        tag = data[0]
+        log_id = data[33]
+        offset = _LOG_ID_OFFSET + 1
+        if log_id >= _INLINE_LIMIT:
+            log_id, size = varu64.decode(data, _LOG_ID_OFFSET)
+            offset = _LOG_ID_OFFSET + size
+        seq_num = data[offset]
+        if seq_num < _INLINE_LIMIT:
+            offset += 1
+        else:
+            seq_num, size = varu64.decode(data, offset)
+            offset += size
+
+        skiplink = backlink = None
+        well_formed = True
+        if seq_num > 1:
+            end = offset + HASH_SIZE
+            if needs_skiplink(seq_num):
+                skiplink = data[offset:end]
+                well_formed = skiplink.startswith(PREFIX)
+                offset, end = end, end + HASH_SIZE
+            backlink = data[offset:end]
+            well_formed = well_formed and backlink.startswith(PREFIX)
+            offset = end
+
+        payload_size = data[offset]
+        if payload_size < _INLINE_LIMIT:
+            offset += 1
+        else:
+            payload_size, size = varu64.decode(data, offset)
+            offset += size
+        end = offset + HASH_SIZE
+        payload_hash = data[offset:end]
+    except (IndexError, varu64.VarU64Error):
+        well_formed = False
+    if (
+        not well_formed
+        or end + SIGNATURE_SIZE != len(data)
+        or tag > 1
+        or not 1 <= seq_num <= _MAX_SEQ_NUM
+        or not payload_hash.startswith(PREFIX)
+        or (skiplink is not None and skiplink == backlink)
+    ):
+        raise _fault(data)
+    return Entry(
+        data[1:33], log_id, seq_num, tag == 1, skiplink, backlink, payload_size, payload_hash, data[end:]
+    )
+
+
+def _fault(data: bytes) -> errors.BambooError:
+    """Name what is wrong with bytes that are no entry: the first broken rule from the front."""
+    if not data:
+        return errors.TruncatedError("an entry cannot be empty")
+    if data[0] > 1:
+        return errors.TagError(f"an entry starts with 0 or 1, not {data[0]}")
+    try:
+        _, size = varu64.decode(data, _LOG_ID_OFFSET)
+        links_offset = _LOG_ID_OFFSET + size
+        seq_num, size = varu64.decode(data, links_offset)
+        links_offset += size
+        if not 1 <= seq_num <= _MAX_SEQ_NUM:
+            return errors.SeqNumError(f"the sequence number {seq_num} is out of range 1..2**64-2")
+        expected = (seq_num > 1) + needs_skiplink(seq_num)
+        found = _number_of_links(data, links_offset)
+        if found is not None and found != expected:
+            return _link_fault(seq_num, found)
+        _, size = varu64.decode(data, links_offset + expected * HASH_SIZE)
+    except varu64.VarU64TruncatedError as error:
+        return errors.TruncatedError(str(error))
+    except varu64.VarU64Error as error:
+        return errors.NumberFormError(str(error))
+    hash_offset = links_offset + expected * HASH_SIZE + size
+    for offset in (*range(links_offset, hash_offset - size, HASH_SIZE), hash_offset):
+        if len(data) >= offset + len(PREFIX) and not data.startswith(PREFIX, offset):
+            return errors.HashFormError(f"no hash of the known form at byte {offset}")
+    end = hash_offset + HASH_SIZE + SIGNATURE_SIZE
+    if len(data) < end:
+        return errors.TruncatedError(f"entry {seq_num} of {end} bytes ends at byte {len(data)}")
+    if len(data) > end:
+        return errors.TrailingBytesError(f"{len(data) - end} bytes follow the signature")
+    return errors.SkiplinkIdenticalError(f"skiplink and backlink of entry {seq_num} are the same hash")
+
+
+def _number_of_links(data: bytes, links_offset: int) -> int | None:
+    """How many links make the rest of the entry fit exactly, whatever the sequence number asks for."""
+    for found in range(3):
+        offset = links_offset + found * HASH_SIZE
+        try:
+            _, size = varu64.decode(data, offset)
+        except varu64.VarU64Error:
+            continue
+        starts = (*range(links_offset, offset, HASH_SIZE), offset + size)
+        if offset + size + HASH_SIZE + SIGNATURE_SIZE == len(data) and all(
+            data.startswith(PREFIX, start) for start in starts
+        ):
+            return found
+    return None
+
+
+def _link_fault(seq_num: int, found: int) -> errors.BambooError:
+    if seq_num == 1:
+        return errors.BacklinkUnexpectedError("entry 1 carries a link")
+    if found == 0:
+        return errors.BacklinkMissingError(f"entry {seq_num} carries no backlink")
+    if needs_skiplink(seq_num):
+        return errors.SkiplinkMissingError(f"entry {seq_num} carries no skiplink")
+    return errors.SkiplinkUnexpectedError(f"entry {seq_num} carries a skiplink")

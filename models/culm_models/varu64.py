@@ -1,0 +1,62 @@
+"""VarU64, the variable-length unsigned integer of Bamboo (<https://github.com/AljoschaMeyer/varu64>).
+
+A first byte below 248 is the value itself; 248..255 announce 1..8 further bytes that hold the value, most
+significant byte first. The shortest form is the only valid one: identifiers are hashes of encoded bytes,
+so a number must not have two spellings.
+"""
+
+from typing import ClassVar
+
+from culm_models.errors import ModelError
+
+MAX_VALUE = 2**64 - 1
+MAX_SIZE = 9
+_INLINE_LIMIT = 248
+
+
+class VarU64Error(ModelError):
+    """Bytes that are not a VarU64 in its shortest form."""
+
+    code: ClassVar[str] = "varu64"
+
+
+class VarU64TruncatedError(VarU64Error):
+    """The bytes end before the number does."""
+
+    code: ClassVar[str] = "varu64.truncated"
+
+
+class VarU64NotCanonicalError(VarU64Error):
+    """The number is spelled with more bytes than it needs."""
+
+    code: ClassVar[str] = "varu64.not_canonical"
+
+
+def encode(value: int) -> bytes:
+    """The 1 to 9 bytes of a number from 0 to 2**64 - 1."""
+    assert 0 <= value <= MAX_VALUE, f"a VarU64 holds 0..2**64-1, not {value}"
+    if value < _INLINE_LIMIT:
+        return bytes((value,))
+    size = (value.bit_length() + 7) // 8
+    return bytes((_INLINE_LIMIT - 1 + size,)) + value.to_bytes(size, "big")
+
+
+def decode(data: bytes | memoryview, offset: int = 0) -> tuple[int, int]:
+    """The number that starts at `offset`, and how many bytes it takes.
+
+    Raises `VarU64TruncatedError` and `VarU64NotCanonicalError`.
+    """
+    if offset >= len(data):
+        raise VarU64TruncatedError(f"a VarU64 is missing at byte {offset}")
+    first = data[offset]
+    if first < _INLINE_LIMIT:
+        return first, 1
+    size = first - _INLINE_LIMIT + 1
+    start = offset + 1
+    value_bytes = data[start : start + size]
+    if len(value_bytes) < size:
+        raise VarU64TruncatedError(f"the VarU64 at byte {offset} needs {size + 1} bytes")
+    value = int.from_bytes(value_bytes, "big")
+    if value < _INLINE_LIMIT or value < 1 << (8 * (size - 1)):
+        raise VarU64NotCanonicalError(f"the VarU64 at byte {offset} is not in its shortest form")
+    return value, size + 1
