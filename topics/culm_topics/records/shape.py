@@ -1,0 +1,101 @@
+"""The strict door for record values: CBOR arrays of a fixed shape, whose first item is a format number.
+
+A value is accepted only in the one encoding that `encode` gives: shortest heads, definite lengths, no tags,
+nothing behind it. That is checked without encoding again: whatever else CBOR allows makes the value longer
+than the shortest form, except references (tags 25, 28, 29, 256) and big numbers, which are refused outright;
+so a value of exactly the shortest form's length is in that form.
+"""
+
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeGuard
+
+import cbor2
+
+from culm_topics.errors import RecordError
+
+FORMAT = 1
+"""The only format number so far of every record whose value is an array."""
+
+MAX_UINT = 2**64 - 1
+_MAX_DEPTH = 4
+
+
+def _refuse(*_arguments: object) -> NoReturn:
+    raise ValueError("tags are not allowed")
+
+
+# Every tag that cbor2 would otherwise interpret by itself; the hook refuses the others.
+_NO_TAGS: dict[int, Callable[..., Any]] = dict.fromkeys(
+    (0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 100, 256, 258, 260, 261, 1004, 43000, 55799), _refuse
+)
+
+
+def head_size(argument: int) -> int:
+    """Bytes of the shortest CBOR head for a length or an unsigned integer."""
+    if argument < 24:
+        return 1
+    if argument < 0x100:
+        return 2
+    if argument < 0x10000:
+        return 3
+    return 5 if argument < 0x1_0000_0000 else 9
+
+
+def string_size(length: int) -> int:
+    """Bytes of the shortest encoding of a string of `length` bytes."""
+    if length < 24:
+        return length + 1
+    if length < 0x100:
+        return length + 2
+    return length + 3 if length < 0x10000 else length + 5
+
+
+def text_size(text: str) -> int:
+    """Bytes of the shortest encoding of a text."""
+    return string_size(len(text) if text.isascii() else len(text.encode()))
+
+
+def load_array(value: bytes | None, record: str, length: int) -> list[Any]:
+    """Decode `value` as an array of `length` items that starts with the format number.
+
+    The caller checks each item's type and, with `check_size`, that nothing but the shortest form was used.
+    """
+    if value is None:
+        raise RecordError(f"{record}: the record has no value")
+    try:
+        items = cbor2.loads(
+            value, max_depth=_MAX_DEPTH, allow_indefinite=False, semantic_decoders=_NO_TAGS, tag_hook=_refuse
+        )
+    except (cbor2.CBORDecodeError, ValueError, TypeError, RecursionError, OverflowError) as error:
+        raise RecordError(f"{record}: the value is not the CBOR that was promised: {error}") from error
+    if type(items) is not list:
+        raise RecordError(f"{record}: the value is not a CBOR array")
+    if not items or type(items[0]) is not int or items[0] != FORMAT:
+        found = items[0] if items and type(items[0]) is int else "none"
+        raise RecordError(f"{record}: format number {found} is not known (known: {FORMAT})")
+    if len(items) != length:
+        raise RecordError(f"{record}: {len(items)} items where {length} belong")
+    return items
+
+
+def check_size(value: bytes | None, size: int, record: str) -> None:
+    """Refuse a value longer (or shorter) than the shortest form of what was decoded from it."""
+    assert value is not None
+    if len(value) != size:
+        raise RecordError(f"{record}: {len(value)} bytes where the shortest encoding has {size}")
+
+
+def refuse_item(record: str, name: str, item: object, wanted: str) -> NoReturn:
+    """Say which item has the wrong type, size or range."""
+    shape = f"{len(item)} bytes" if isinstance(item, bytes) else type(item).__name__
+    raise RecordError(f"{record}: {name} is {shape}, not {wanted}")
+
+
+def is_uint(item: object) -> TypeGuard[int]:
+    """An unsigned integer of at most 64 bits (and not a boolean)."""
+    return type(item) is int and 0 <= item <= MAX_UINT
+
+
+def dump(*items: object) -> bytes:
+    """The shortest encoding of an array of these items."""
+    return cbor2.dumps(items)
