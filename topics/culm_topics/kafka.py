@@ -37,6 +37,8 @@ _COMMON = {
     "client.id": "culm",
     "socket.nagle.disable": "true",
     "socket.keepalive.enable": "true",
+    # Warnings and worse; librdkafka's own default also tells of every reconnection.
+    "log_level": "4",
 }
 _PRODUCER = {
     "acks": "all",
