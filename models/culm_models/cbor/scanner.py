@@ -1,0 +1,192 @@
+"""Finding where one CBOR item ends in a stream that arrives in pieces (RFC 8949, section 3).
+
+A p2panda stream is a bare concatenation of CBOR items, without length prefixes. The scanner reads heads
+only and never decodes. It keeps its place when the bytes run out, so that a stream cut at every byte
+costs no more than one in a single piece, and it adds up what the heads declare before any of it has come:
+a length of 2**62 is refused with its head.
+"""
+
+import re
+
+from culm_models.cbor.errors import (
+    CborError,
+    DepthError,
+    IndefiniteLengthError,
+    MalformedError,
+    TagError,
+    TooLargeError,
+)
+
+DEFAULT_MAX_DEPTH = 8
+
+_MAJOR_BYTES = 2
+_MAJOR_ARRAY = 4
+_MAJOR_MAP = 5
+_MAJOR_TAG = 6
+
+# Whole items of one byte: small integers, false, true, null. Long runs of them are passed in one step.
+_ONE_BYTE_ITEMS = re.compile(rb"[\x00-\x17\x20-\x37\xf4-\xf6]+")
+_RUN_WORTH_A_SEARCH = 8
+
+
+class ItemScanner:
+    """Cuts a byte stream into definite-length CBOR items of at most `max_bytes`, nested `max_depth` deep.
+
+    A fault ends the stream: items that were complete before it are still returned, and the error is raised
+    by the following `feed` (at once where no item came before it), so the outcome does not depend on how
+    the stream was cut.
+    """
+
+    __slots__ = (
+        "_buffer",
+        "_missing",
+        "_offset",
+        "_outer_missing",
+        "_outstanding",
+        "error",
+        "max_bytes",
+        "max_depth",
+    )
+
+    def __init__(self, max_bytes: int, max_depth: int = DEFAULT_MAX_DEPTH) -> None:
+        assert max_bytes > 0 and max_depth > 0, "limits are positive"
+        self.max_bytes = max_bytes
+        self.max_depth = max_depth
+        self.error: CborError | None = None
+        # The bytes of the unfinished item, and where its next head starts (perhaps beyond them).
+        self._buffer = bytearray()
+        self._offset = 0
+        # Items that the innermost open container, and the containers around it, still lack.
+        self._missing = 1
+        self._outer_missing: list[int] = []
+        # All of them together.
+        self._outstanding = 1
+
+    @property
+    def pending(self) -> int:
+        """How many bytes of an unfinished item are held."""
+        return len(self._buffer)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take the next bytes of the stream; return the items that are complete now, in order.
+
+        Raises the `CborError` that ended the stream.
+        """
+        if self.error is not None:
+            raise self.error
+        items: list[bytes] = []
+        try:
+            if self._buffer:
+                self._feed_buffered(data, items)
+            else:
+                self._cut(data, 0, items)
+        except CborError as error:
+            self.error = error
+            self._buffer = bytearray()
+            if not items:
+                raise
+        return items
+
+    def _feed_buffered(self, data: bytes, items: list[bytes]) -> None:
+        """Finish the item that is held with the front of `data`; what follows it is cut without a copy."""
+        held = len(self._buffer)
+        # Only what the unfinished item may still take is copied behind it.
+        room = self.max_bytes - held
+        self._buffer += data[:room]
+        end = self._scan(self._buffer, 0)
+        if end is None:
+            assert len(data) <= room, "an item within its limit cannot need more bytes than the limit"
+            return
+        items.append(bytes(memoryview(self._buffer)[:end]))
+        self._buffer = bytearray()
+        self._cut(data, end - held, items)
+
+    def _cut(self, data: bytes, start: int, items: list[bytes]) -> None:
+        """Cut whole items off `data` from `start` on and hold what is left."""
+        size = len(data)
+        while start < size:
+            end = self._scan(data, start)
+            if end is None:
+                self._buffer = bytearray(memoryview(data)[start:])
+                return
+            items.append(data[start:end])
+            start = end
+
+    def _scan(self, data: bytes | bytearray, start: int) -> int | None:
+        """Go on reading heads of the item at `start`; return where it ends, or None if it is unfinished.
+
+        The order of the checks makes a fault the same wherever the bytes were cut: a head's first byte,
+        its own size, the depth, and last what it declares.
+        """
+        size = len(data)
+        limit = start + self.max_bytes
+        offset = start + self._offset
+        missing = self._missing
+        outer_missing = self._outer_missing
+        outstanding = self._outstanding
+        while outstanding:
+            if not missing:
+                missing = outer_missing.pop()
+                continue
+            if offset >= size:
+                break
+            first = data[offset]
+            major = first >> 5
+            argument = first & 31
+            head_size = 1
+            if argument > 23 or major == _MAJOR_TAG:
+                if argument > 27 or major == _MAJOR_TAG:
+                    raise _head_fault(first, offset - start)
+                head_size += 1 << (argument - 24)
+                if offset + head_size > size:
+                    if offset + head_size + outstanding - 1 > limit:
+                        raise self._too_large()
+                    break
+                argument = int.from_bytes(data[offset + 1 : offset + head_size], "big")
+            offset += head_size
+            missing -= 1
+            outstanding -= 1
+            if offset + outstanding > limit:
+                raise self._too_large()
+            if major < _MAJOR_BYTES:
+                if missing >= _RUN_WORTH_A_SEARCH:
+                    run = _ONE_BYTE_ITEMS.match(data, offset, min(size, offset + missing))
+                    if run is not None:
+                        missing -= run.end() - offset
+                        outstanding -= run.end() - offset
+                        offset = run.end()
+                continue
+            if major < _MAJOR_ARRAY:
+                offset += argument
+            elif major < _MAJOR_TAG and argument:
+                if len(outer_missing) == self.max_depth:
+                    raise DepthError(f"containers are nested more than {self.max_depth} deep")
+                outer_missing.append(missing)
+                missing = argument if major == _MAJOR_ARRAY else 2 * argument
+                outstanding += missing
+            # Every outstanding item takes at least one byte.
+            if offset + outstanding > limit:
+                raise self._too_large()
+        if outstanding or offset > size:
+            self._offset = offset - start
+            self._missing = missing
+            self._outstanding = outstanding
+            return None
+        self._offset = 0
+        self._missing = self._outstanding = 1
+        # Containers that their last item has closed.
+        outer_missing.clear()
+        return offset
+
+    def _too_large(self) -> TooLargeError:
+        return TooLargeError(f"an item of more than {self.max_bytes} bytes")
+
+
+def _head_fault(first: int, offset: int) -> CborError:
+    major = first >> 5
+    open_ended = first & 31 == 31
+    if first & 31 > 27 and not (open_ended and _MAJOR_BYTES <= major <= _MAJOR_MAP):
+        return MalformedError(f"head {first:02x} at byte {offset} of the item is reserved or ends nothing")
+    if open_ended:
+        return IndefiniteLengthError(f"a length is left open at byte {offset} of the item")
+    return TagError(f"a tag at byte {offset} of the item")

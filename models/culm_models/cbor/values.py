@@ -1,0 +1,124 @@
+"""Decoding and encoding whole CBOR items under our rules (RFC 8949, and what messages leave out of it).
+
+Let in: integers from -2**63 to 2**64 - 1, floats, false, true, null, byte strings, UTF-8 text, arrays and
+maps without repeated keys, all of definite length. Kept out: tags, `undefined` and other simple values,
+indefinite lengths, deep nesting, and bytes after the item.
+"""
+
+import io
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NoReturn
+
+import cbor2
+
+from culm_models.cbor.errors import (
+    CborError,
+    MalformedError,
+    TagError,
+    TooLargeError,
+    TrailingBytesError,
+    TruncatedError,
+    ValueKindError,
+)
+from culm_models.cbor.scanner import DEFAULT_MAX_DEPTH, ItemScanner
+
+MIN_INTEGER: Final = -(2**63)
+MAX_INTEGER: Final = 2**64 - 1
+
+# Kinds that hold nothing else; every other kind is looked into or refused.
+_PLAIN_KINDS = frozenset((bytes, str, bool, type(None), float))
+_KEY_KINDS = frozenset((bytes, str, int))
+
+
+class _TagSeen(Exception):
+    """Leaves the decoder as soon as it meets a tag."""
+
+
+def _refuse_tag(*_: object) -> NoReturn:
+    raise _TagSeen
+
+
+# The tags that cbor2 would act on by itself; every other one goes to the tag hook.
+_KNOWN_TAGS = (
+    *(0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 52, 54, 100),
+    *(256, 258, 260, 261, 1004, 43000, 55799),
+)
+REFUSED_TAGS: Final[Mapping[int, Callable[..., NoReturn]]] = dict.fromkeys(_KNOWN_TAGS, _refuse_tag)
+refuse_tag: Final = _refuse_tag
+
+
+def loads(data: bytes, *, max_depth: int = DEFAULT_MAX_DEPTH) -> Any:
+    """The one value that `data` holds. Raises a `CborError` where it breaks a rule of this module."""
+    stream = io.BytesIO(data)
+    try:
+        value = cbor2.CBORDecoder(
+            stream,
+            max_depth=max_depth,
+            allow_indefinite=False,
+            allow_duplicate_keys=False,
+            tag_hook=_refuse_tag,
+            semantic_decoders=REFUSED_TAGS,
+        ).decode()
+    except Exception as error:
+        # The decoder lets several kinds of exception out; whichever it was, these bytes are not let in.
+        raise _fault(data, max_depth, error) from error
+    _check_value(value)
+    if stream.tell() != len(data):
+        raise TrailingBytesError(f"{len(data) - stream.tell()} bytes follow the item")
+    return value
+
+
+def dumps(value: Any) -> bytes:
+    """The bytes of `value`: definite lengths, the shortest form of each number, map keys in the given order.
+
+    Tuples become arrays. Raises `ValueKindError` for what `loads` would not let back in.
+    """
+    _check_value(value)
+    return cbor2.dumps(value, encoders=_SHORTEST_FLOATS)
+
+
+def _encode_float(encoder: cbor2.CBOREncoder, value: float) -> None:
+    encoder.write(cbor2.dumps(value, canonical=True))
+
+
+_SHORTEST_FLOATS: Final[Mapping[type, Callable[[cbor2.CBOREncoder, Any], Any]]] = {float: _encode_float}
+
+
+def _check_value(value: Any) -> None:
+    kind = type(value)
+    if kind is int:
+        if not MIN_INTEGER <= value <= MAX_INTEGER:
+            raise ValueKindError("an integer outside of -2**63..2**64-1")
+    elif kind is list or kind is tuple:
+        for item in value:
+            if type(item) not in _PLAIN_KINDS:
+                _check_value(item)
+    elif kind is dict:
+        for key, item in value.items():
+            if type(key) not in _KEY_KINDS:
+                raise ValueKindError(f"a map key of the kind {type(key).__name__}")
+            _check_value(key)
+            if type(item) not in _PLAIN_KINDS:
+                _check_value(item)
+    elif kind not in _PLAIN_KINDS:
+        raise ValueKindError(f"a value of the kind {kind.__name__}")
+
+
+def _fault(data: bytes, max_depth: int, error: Exception) -> CborError:
+    """Name what stopped the decoder: heads are read once more, slowly."""
+    if not data:
+        return TruncatedError("an item cannot be empty")
+    scanner = ItemScanner(max_bytes=max(len(data), 1), max_depth=max_depth)
+    try:
+        items = scanner.feed(data)
+    except DepthError as found:
+        return found
+    except CborError as found:
+        return (
+            TruncatedError("the bytes end before the item does") if found.code == "cbor.too_large" else found
+        )
+    if not items:
+        return TruncatedError("the bytes end before the item does")
+    if isinstance(error, _TagSeen) or isinstance(error.__cause__, _TagSeen):
+        return TagError("a tagged item")
+    return MalformedError(f"not an item of the known kinds: {error}")
