@@ -110,14 +110,12 @@ def _fault(data: bytes, max_depth: int, error: Exception) -> CborError:
         return TruncatedError("an item cannot be empty")
     scanner = ItemScanner(max_bytes=max(len(data), 1), max_depth=max_depth)
     try:
-        items = scanner.feed(data)
-    except DepthError as found:
-        return found
+        complete = bool(scanner.feed(data))
+    except TooLargeError:
+        complete = False
     except CborError as found:
-        return (
-            TruncatedError("the bytes end before the item does") if found.code == "cbor.too_large" else found
-        )
-    if not items:
+        return found
+    if not complete:
         return TruncatedError("the bytes end before the item does")
     if isinstance(error, _TagSeen) or isinstance(error.__cause__, _TagSeen):
         return TagError("a tagged item")
