@@ -1,0 +1,101 @@
+"""The side that calls: `connect`, which returns only once the server has accepted us."""
+
+from __future__ import annotations
+
+from culm_connectors.transport.codes import CloseCode
+from culm_connectors.transport.connection import QuicTransportConnection
+from culm_connectors.transport.endpoint import UdpEndpoint, resolve
+from culm_connectors.transport.errors import ConnectError
+from culm_connectors.transport.identity import Identity
+from culm_connectors.transport.interface import Address, CloseOrigin, CloseReason, Refusal
+from culm_connectors.transport.quic import CreditedQuicConnection, configuration
+from culm_connectors.transport.settings import TransportSettings
+
+
+async def connect(
+    address: Address,
+    identity: Identity,
+    expected_peer_id: bytes | None,
+    settings: TransportSettings,
+    *,
+    alpn: str,
+) -> QuicTransportConnection:
+    """Dial a server and return once its first stream bytes have come.
+
+    In TLS 1.3 a client ends its handshake before the server has judged the client's key, so only the server's
+    first bytes say that we are accepted. The server's driver must therefore write at once. `expected_peer_id`
+    is the key (32 bytes) that the server must prove; `None` takes any proven key.
+
+    Errors: `AddressError`, `ConnectError` (refused, unreachable, silent, another peer). Where it raises or is
+    cancelled, nothing is left behind.
+    """
+    family, socket_address = await resolve(address, passive=False)
+    remote: Address = (socket_address[0], socket_address[1])
+    quic = CreditedQuicConnection(
+        settings,
+        configuration=configuration(
+            identity, settings, alpn=alpn, is_client=True, remote_host=socket_address[0]
+        ),
+    )
+
+    def on_batch(batch: list[tuple[bytes, Address]]) -> None:
+        for data, _ in batch:
+            connection.receive(data, remote)
+        connection.settle()
+
+    def on_unreachable() -> None:
+        # Once established the connection outlives such a message, which anyone on the path may forge.
+        if not connection.is_established:
+            connection.terminate()
+
+    endpoint = UdpEndpoint(
+        family,
+        socket_buffer_bytes=settings.socket_buffer_bytes,
+        on_batch=on_batch,
+        on_unreachable=on_unreachable,
+    )
+    endpoint.connect(socket_address)
+    connection = QuicTransportConnection(
+        quic,
+        settings,
+        alpn=alpn,
+        dialled=True,
+        remote_address=remote,
+        send_datagram=endpoint.send,
+        admit=lambda candidate: _judge(candidate.peer_id, expected_peer_id),
+    )
+    connection.on_terminated = endpoint.close
+    try:
+        connection.dial(remote)
+        await connection.answered.wait()
+        if not connection.was_accepted:
+            raise _failure(address, settings, connection.close_reason)
+    except BaseException:
+        connection.abort(CloseCode.NORMAL)
+        connection.terminate()
+        raise
+    connection.cancel_deadline()
+    return connection
+
+
+def _judge(peer_id: bytes, expected_peer_id: bytes | None) -> Refusal | None:
+    if expected_peer_id is None or peer_id == expected_peer_id:
+        return None
+    return Refusal("the server proved another key than the one that was dialled", CloseCode.WRONG_PEER)
+
+
+def _failure(address: Address, settings: TransportSettings, reason: CloseReason | None) -> ConnectError:
+    where = f"{address[0]} port {address[1]}"
+    if reason is None or reason.origin == CloseOrigin.LOST:
+        return ConnectError(
+            f"nothing listens on {where} (UDP)", reason, hint="check the address, and that the server runs"
+        )
+    if reason.origin == CloseOrigin.REMOTE:
+        return ConnectError(f"{where} refused the connection ({reason})", reason)
+    if reason.code == CloseCode.HANDSHAKE_TIMEOUT:
+        return ConnectError(
+            f"{where} did not accept within {settings.handshake_timeout_s:g} s",
+            reason,
+            hint="check that a server runs there and that UDP passes the firewall",
+        )
+    return ConnectError(f"the server on {where} was not accepted ({reason})", reason)

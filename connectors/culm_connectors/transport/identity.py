@@ -1,0 +1,68 @@
+"""Who a connection belongs to: one Ed25519 key a side, shown in a self-signed certificate.
+
+The certificate is a wrapper that TLS asks for: nothing in it but the key is read, and it is rebuilt from the
+private key whenever a process starts. The proof is TLS 1.3's CertificateVerify message, a signature by that
+key over the handshake (RFC 8446 section 4.4.3), which the QUIC library has checked before `peer_id_of` runs.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from culm_connectors.transport.errors import IdentityError
+
+PRIVATE_KEY_BYTES = 32
+_NOT_BEFORE = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+_NOT_AFTER = datetime.datetime(4096, 1, 1, tzinfo=datetime.UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """This side's key and the certificate made from it. The same key gives the same certificate bytes."""
+
+    peer_id: bytes
+    private_key: Ed25519PrivateKey = field(repr=False)
+    certificate: x509.Certificate = field(repr=False)
+
+    @classmethod
+    def from_private_key(cls, private_key: bytes) -> Identity:
+        """Build from the 32-byte private key (a `KeyPair.private_key`). Error: `IdentityError`."""
+        if len(private_key) != PRIVATE_KEY_BYTES:
+            raise IdentityError(f"a private key has {PRIVATE_KEY_BYTES} bytes, not {len(private_key)}")
+        key = Ed25519PrivateKey.from_private_bytes(private_key)
+        return cls(key.public_key().public_bytes_raw(), key, certify(key.public_key(), key))
+
+
+def certify(public_key: Ed25519PublicKey, signer: Ed25519PrivateKey) -> x509.Certificate:
+    """The certificate of `public_key`, signed by `signer` (the same key, in a certificate that is valid)."""
+    nobody = x509.Name([])
+    return (
+        x509.CertificateBuilder()
+        .subject_name(nobody)
+        .issuer_name(nobody)
+        .serial_number(1)
+        .not_valid_before(_NOT_BEFORE)
+        .not_valid_after(_NOT_AFTER)
+        .public_key(public_key)
+        .sign(signer, algorithm=None)
+    )
+
+
+def peer_id_of(certificates: Sequence[x509.Certificate]) -> bytes:
+    """The peer id (32 bytes) that the remote's certificates carry. Error: `IdentityError`."""
+    if len(certificates) != 1:
+        shown = "no certificate" if not certificates else f"{len(certificates)} certificates"
+        raise IdentityError(f"the remote showed {shown} where exactly one is needed")
+    try:
+        public_key = certificates[0].public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        raise IdentityError("the remote's certificate holds a key that cannot be read") from None
+    if not isinstance(public_key, Ed25519PublicKey):
+        raise IdentityError("the remote's certificate holds a key that is not Ed25519")
+    return public_key.public_bytes_raw()

@@ -1,0 +1,346 @@
+"""The side that is called: one UDP socket, many connections, and the limits on them.
+
+Connections are told apart by the connection ids in their datagrams (RFC 9000 section 5.2). A handshake costs
+its server two signatures and some memory, so how many may be under way is bounded, and above a threshold a
+client must first prove by a Retry that its source address is its own (section 8.1.2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from aioquic._buffer import Buffer
+from aioquic.quic.packet import (
+    QuicHeader,
+    QuicPacketType,
+    encode_quic_retry,
+    encode_quic_version_negotiation,
+    pull_quic_header,
+)
+from aioquic.quic.retry import QuicRetryTokenHandler
+
+from culm_connectors.transport.codes import CloseCode
+from culm_connectors.transport.connection import QuicTransportConnection
+from culm_connectors.transport.endpoint import UdpEndpoint, resolve
+from culm_connectors.transport.errors import ConnectionClosedError
+from culm_connectors.transport.identity import Identity
+from culm_connectors.transport.interface import Address, Authorise, ConnectionHandler, Refusal
+from culm_connectors.transport.quic import (
+    CONNECTION_ID_BYTES,
+    SUPPORTED_VERSIONS,
+    CreditedQuicConnection,
+    configuration,
+)
+from culm_connectors.transport.refusal import refuse_initial
+from culm_connectors.transport.settings import MIN_DATAGRAM_BYTES, TransportSettings
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def allow_everybody(peer_id: bytes, address: Address) -> Refusal | None:
+    """The authorisation that admits every proven key."""
+    return None
+
+
+class Listener:
+    """Accepts connections at one address. Made by `serve`."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        settings: TransportSettings,
+        on_connection: ConnectionHandler,
+        *,
+        alpn: str,
+        authorise: Authorise,
+    ) -> None:
+        self._identity = identity
+        self._settings = settings
+        self._on_connection = on_connection
+        self._alpn = alpn
+        self._authorise = authorise
+        self._endpoint: UdpEndpoint | None = None
+        self._retry = QuicRetryTokenHandler()
+        self._loop = asyncio.get_running_loop()
+        self._accepting = True
+        self._by_connection_id: dict[bytes, QuicTransportConnection] = {}
+        self._half_open: set[QuicTransportConnection] = set()
+        # Insertion order is age: the first of a peer's connections is its oldest.
+        self._live: dict[QuicTransportConnection, None] = {}
+        self._per_address: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.refusals: Counter[str] = Counter()
+        """How many handshakes and connections were turned away, by reason."""
+
+    @property
+    def address(self) -> Address:
+        """Where the listener is bound."""
+        assert self._endpoint is not None
+        return self._endpoint.address
+
+    @property
+    def connections(self) -> list[QuicTransportConnection]:
+        """The authorised connections that live, oldest first."""
+        return list(self._live)
+
+    def set_authorise(self, authorise: Authorise) -> int:
+        """Judge by another rule from now on, living connections too; returns how many were closed."""
+        self._authorise = authorise
+        revoked = 0
+        for connection in self.connections:
+            refusal = self._judge(connection)
+            if refusal is not None:
+                code = CloseCode.REVOKED if refusal.code == CloseCode.IDENTITY else refusal.code
+                connection.abort(code, refusal.text)
+                revoked += 1
+        return revoked
+
+    async def start(self, address: Address) -> None:
+        """Bind and begin to accept. Error: `AddressError`."""
+        family, socket_address = await resolve(address, passive=True)
+        self._endpoint = UdpEndpoint(
+            family,
+            socket_buffer_bytes=self._settings.socket_buffer_bytes,
+            on_batch=self._on_batch,
+        )
+        self._endpoint.bind(socket_address)
+
+    async def stop(self) -> None:
+        """Accept no more, stop the handlers, close what lives in good order, free the socket."""
+        self._accepting = False
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for connection in list(self._half_open):
+            connection.terminate()
+        everyone = set(self._by_connection_id.values())
+        closing = (connection.close(CloseCode.SHUTTING_DOWN) for connection in everyone)
+        try:
+            await asyncio.gather(*closing, return_exceptions=True)
+        finally:
+            for connection in everyone:
+                connection.terminate()
+            if self._endpoint is not None:
+                self._endpoint.close()
+
+    # --- datagrams
+
+    def _on_batch(self, batch: list[tuple[bytes, Address]]) -> None:
+        touched: dict[QuicTransportConnection, None] = {}
+        for data, source in batch:
+            connection = self._connection_for(data, source)
+            if connection is not None:
+                connection.receive(data, source)
+                touched[connection] = None
+        for connection in touched:
+            if connection.quic.has_heard_remote:
+                connection.settle()
+            else:
+                # Its first datagram could not even be decrypted: noise, or a forgery.
+                self._count("undecryptable")
+                connection.terminate()
+
+    def _connection_for(self, data: bytes, source: Address) -> QuicTransportConnection | None:
+        try:
+            header = pull_quic_header(Buffer(data=data), host_cid_length=CONNECTION_ID_BYTES)
+        except ValueError:
+            self._count("malformed")
+            return None
+        known = self._by_connection_id.get(header.destination_cid)
+        if known is not None:
+            return known
+        if len(data) < MIN_DATAGRAM_BYTES or not self._accepting:
+            return None
+        if header.version is not None and header.version not in SUPPORTED_VERSIONS:
+            self._negotiate_version(header, source)
+            return None
+        if header.packet_type != QuicPacketType.INITIAL:
+            return None
+        return self._greet(header, source)
+
+    def _negotiate_version(self, header: QuicHeader, source: Address) -> None:
+        if header.packet_type == QuicPacketType.VERSION_NEGOTIATION:
+            return  # answering one with another would let two servers talk for ever
+        self._send(
+            encode_quic_version_negotiation(
+                source_cid=header.destination_cid,
+                destination_cid=header.source_cid,
+                supported_versions=SUPPORTED_VERSIONS,
+            ),
+            source,
+        )
+
+    def _greet(self, header: QuicHeader, source: Address) -> QuicTransportConnection | None:
+        """A client's first datagram: a connection, or `None` where it is turned away."""
+        under_way = len(self._half_open)
+        if under_way >= self._settings.max_half_open:
+            self._count("half_open")
+            return None
+        original, retried = header.destination_cid, None
+        needs_token = under_way >= self._settings.retry_above_half_open
+        if header.token:
+            try:
+                original = self._retry.validate_token(
+                    address=source,
+                    destination_cid=header.destination_cid,
+                    token=header.token,
+                    now=self._loop.time(),
+                )
+                retried = header.destination_cid
+            except ValueError:
+                if needs_token:
+                    self._count("token")
+                    return None
+        elif needs_token:
+            self._ask_for_token(header, source)
+            return None
+        if (
+            len(self._live) + under_way >= self._settings.max_connections
+            or self._per_address[source[0]] >= self._settings.max_connections_per_address
+        ):
+            self._count("connections")
+            self._send(refuse_initial(header), source)
+            return None
+        return self._begin(header, source, original, retried)
+
+    def _ask_for_token(self, header: QuicHeader, source: Address) -> None:
+        assert header.version is not None
+        self._count("retry")
+        connection_id = os.urandom(CONNECTION_ID_BYTES)
+        token = self._retry.create_token(
+            address=source,
+            original_destination_connection_id=header.destination_cid,
+            retry_source_connection_id=connection_id,
+            now=self._loop.time(),
+        )
+        self._send(
+            encode_quic_retry(
+                version=header.version,
+                source_cid=connection_id,
+                destination_cid=header.source_cid,
+                original_destination_cid=header.destination_cid,
+                retry_token=token,
+            ),
+            source,
+        )
+
+    def _send(self, data: bytes, address: Address) -> None:
+        if self._endpoint is not None:
+            self._endpoint.send(data, address)
+
+    # --- connections
+
+    def _begin(
+        self, header: QuicHeader, source: Address, original: bytes, retried: bytes | None
+    ) -> QuicTransportConnection:
+        quic = CreditedQuicConnection(
+            self._settings,
+            configuration=configuration(
+                self._identity, self._settings, alpn=self._alpn, is_client=False, remote_host=source[0]
+            ),
+            original_destination_connection_id=original,
+            retry_source_connection_id=retried,
+        )
+        connection = QuicTransportConnection(
+            quic,
+            self._settings,
+            alpn=self._alpn,
+            dialled=False,
+            remote_address=source,
+            send_datagram=self._send,
+            admit=self._judge,
+        )
+        connection_ids = {header.destination_cid, quic.host_cid}
+        connection.on_connection_id = partial(self._connection_id, connection, connection_ids)
+        connection.on_established = partial(self._established, connection)
+        connection.on_ended = partial(self._ended, connection)
+        connection.on_terminated = partial(self._terminated, connection, connection_ids, source[0])
+        self._by_connection_id.update(dict.fromkeys(connection_ids, connection))
+        self._half_open.add(connection)
+        self._per_address[source[0]] += 1
+        return connection
+
+    def _judge(self, connection: QuicTransportConnection) -> Refusal | None:
+        refusal = self._authorise(connection.peer_id, connection.remote_address)
+        if refusal is not None:
+            self._count("identity")
+        return refusal
+
+    def _established(self, connection: QuicTransportConnection) -> None:
+        self._half_open.discard(connection)
+        same_peer = [other for other in self._live if other.peer_id == connection.peer_id]
+        for oldest in same_peer[: max(0, len(same_peer) + 1 - self._settings.max_connections_per_peer)]:
+            self._count("superseded")
+            oldest.abort(CloseCode.SUPERSEDED, "newer connections of the same key take its place")
+        self._live[connection] = None
+        task = self._loop.create_task(self._serve(connection), name=f"serve {connection.peer_id.hex()[:16]}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, connection: QuicTransportConnection) -> None:
+        code = CloseCode.NORMAL
+        try:
+            await self._on_connection(connection)
+        except asyncio.CancelledError:
+            raise  # `stop` closes the connection
+        except ConnectionClosedError:
+            pass
+        except Exception:
+            _LOGGER.exception("the handler of peer %s failed", connection.peer_id.hex())
+            code = CloseCode.INTERNAL
+        await connection.close(code)
+
+    def _connection_id(
+        self, connection: QuicTransportConnection, known: set[bytes], connection_id: bytes, issued: bool
+    ) -> None:
+        if issued:
+            known.add(connection_id)
+            self._by_connection_id[connection_id] = connection
+        else:
+            known.discard(connection_id)
+            self._by_connection_id.pop(connection_id, None)
+
+    def _ended(self, connection: QuicTransportConnection) -> None:
+        self._live.pop(connection, None)
+
+    def _terminated(self, connection: QuicTransportConnection, connection_ids: set[bytes], host: str) -> None:
+        self._half_open.discard(connection)
+        for connection_id in connection_ids:
+            self._by_connection_id.pop(connection_id, None)
+        self._per_address[host] -= 1
+        if not self._per_address[host]:
+            del self._per_address[host]
+
+    def _count(self, reason: str) -> None:
+        self.refusals[reason] += 1
+
+
+@asynccontextmanager
+async def serve(
+    address: Address,
+    identity: Identity,
+    settings: TransportSettings,
+    on_connection: ConnectionHandler,
+    *,
+    alpn: str,
+    authorise: Authorise = allow_everybody,
+) -> AsyncIterator[Listener]:
+    """Accept connections at `address` while the context lasts.
+
+    `on_connection` runs as one task a connection, once the remote's key is proven and `authorise` has let it
+    in; it must write at once, since its first bytes tell the client that it is accepted. When it returns the
+    connection is closed; when it raises, closed with `CloseCode.INTERNAL`. Leaving the context cancels the
+    handlers and closes in good order. Error: `AddressError`.
+    """
+    listener = Listener(identity, settings, on_connection, alpn=alpn, authorise=authorise)
+    await listener.start(address)
+    try:
+        yield listener
+    finally:
+        await listener.stop()

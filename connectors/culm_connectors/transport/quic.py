@@ -1,0 +1,286 @@
+"""The one module that knows the inside of the QUIC library (aioquic, pinned exactly).
+
+It changes three things of a plain aioquic connection:
+
+- receive credit follows what the driver has taken. As shipped, the library raises a limit whenever half of
+  it is used, whether or not anybody reads, so one remote could fill the memory;
+- both sides show an Ed25519 certificate and no certification authority is asked (`identity` judges the key);
+- session tickets and early data stay off: a resumed handshake would prove no key.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TextIO
+
+from aioquic import tls
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.connection import (
+    CONNECTION_LIMIT_FRAME_CAPACITY,
+    END_STATES,
+    MAX_STREAM_DATA_FRAME_CAPACITY,
+    Limit,
+    QuicConnection,
+    QuicConnectionState,
+)
+from aioquic.quic.events import ConnectionTerminated
+from aioquic.quic.logger import QuicFileLogger
+from aioquic.quic.packet import QuicFrameType, QuicProtocolVersion
+from aioquic.quic.packet_builder import QuicPacketBuilder
+from aioquic.quic.recovery import QuicPacketSpace
+from aioquic.quic.stream import QuicStream, QuicStreamSender
+from cryptography import x509
+
+from culm_connectors.transport.identity import Identity
+from culm_connectors.transport.interface import Address, CloseOrigin
+from culm_connectors.transport.settings import TransportSettings
+
+CONNECTION_ID_BYTES = 8
+SUPPORTED_VERSIONS = [int(QuicProtocolVersion.VERSION_1)]
+
+# The library reports every malformed packet as a warning; a stranger must not be able to fill the log.
+_LIBRARY_LOGGER = logging.getLogger("quic")
+if _LIBRARY_LOGGER.level == logging.NOTSET:
+    _LIBRARY_LOGGER.setLevel(logging.ERROR)
+
+
+def configuration(
+    identity: Identity, settings: TransportSettings, *, alpn: str, is_client: bool, remote_host: str
+) -> QuicConfiguration:
+    """The library's configuration of one connection towards `remote_host` (a numeric address)."""
+    return QuicConfiguration(
+        alpn_protocols=[alpn],
+        certificate=identity.certificate,
+        connection_id_length=CONNECTION_ID_BYTES,
+        idle_timeout=settings.idle_timeout_s,
+        is_client=is_client,
+        max_data=settings.receive_window_bytes,
+        max_datagram_size=settings.datagram_bytes_towards(remote_host),
+        max_stream_data=settings.stream_receive_window_bytes,
+        private_key=identity.private_key,
+        quic_logger=_qlog(settings.debug_qlog_directory),
+        secrets_log_file=_key_log(settings.debug_key_log),
+        supported_versions=list(SUPPORTED_VERSIONS),
+        verify_mode=ssl.CERT_NONE,
+    )
+
+
+@lru_cache(maxsize=8)
+def _key_log(path: Path | None) -> TextIO | None:
+    if path is None:
+        return None
+    path.touch(mode=0o600, exist_ok=True)
+    return path.open("a", encoding="ascii")
+
+
+@lru_cache(maxsize=8)
+def _qlog(directory: Path | None) -> QuicFileLogger | None:
+    if directory is None:
+        return None
+    directory.mkdir(parents=True, exist_ok=True)
+    return QuicFileLogger(str(directory))
+
+
+@dataclass(slots=True)
+class _Opened:
+    """Streams of one kind that the remote opened and the driver is done with."""
+
+    released: int = 0
+
+
+class CreditedQuicConnection(QuicConnection):
+    """An aioquic connection whose receive credit is what the driver took plus a fixed window."""
+
+    tls: tls.Context
+
+    def __init__(
+        self,
+        settings: TransportSettings,
+        *,
+        configuration: QuicConfiguration,
+        original_destination_connection_id: bytes | None = None,
+        retry_source_connection_id: bytes | None = None,
+    ) -> None:
+        super().__init__(
+            configuration=configuration,
+            original_destination_connection_id=original_destination_connection_id,
+            retry_source_connection_id=retry_source_connection_id,
+        )
+        self._window = settings.receive_window_bytes
+        self._stream_window = settings.stream_receive_window_bytes
+        self._max_streams = settings.max_streams
+        self._closed_by_remote = False
+        self._closed_here = False
+        self._taken = 0
+        self._taken_of_stream: dict[int, int] = {}
+        self._bidirectional = _Opened()
+        self._unidirectional = _Opened()
+        for limit in (self._local_max_streams_bidi, self._local_max_streams_uni):
+            limit.value = limit.sent = self._max_streams
+
+    # --- what the adapter needs to know
+
+    @property
+    def is_ending(self) -> bool:
+        """True once either side has begun to close."""
+        return self._close_event is not None or self._state in END_STATES
+
+    @property
+    def is_draining(self) -> bool:
+        """True once the remote has closed: nothing may be sent any more."""
+        return self._state in (QuicConnectionState.DRAINING, QuicConnectionState.TERMINATED)
+
+    @property
+    def ending(self) -> ConnectionTerminated | None:
+        """How the connection ends, as soon as that is known."""
+        return self._close_event
+
+    @property
+    def ending_origin(self) -> CloseOrigin:
+        """Who ended the connection; meaningful once `ending` is set."""
+        if self._closed_by_remote:
+            return CloseOrigin.REMOTE
+        return CloseOrigin.LOCAL if self._closed_here else CloseOrigin.LOST
+
+    @property
+    def has_heard_remote(self) -> bool:
+        """False while no packet of the remote could be decrypted."""
+        return self._state != QuicConnectionState.FIRSTFLIGHT
+
+    @property
+    def can_send(self) -> bool:
+        """True where there is an address and a key to send with."""
+        return bool(self._network_paths) and bool(self._cryptos)
+
+    @property
+    def remote_certificates(self) -> list[x509.Certificate]:
+        """The certificates that the remote showed and whose first key it proved to hold."""
+        first = self.tls._peer_certificate
+        return [] if first is None else [first, *self.tls._peer_certificate_chain]
+
+    @property
+    def round_trip_s(self) -> float:
+        """Smoothed round-trip time; 0 before the first measurement."""
+        return self._loss._rtt_smoothed
+
+    @property
+    def remote_address(self) -> Address | None:
+        """Where the remote is at present; a client may move."""
+        address = self.get_peer_address()
+        return None if address is None else (address[0], address[1])
+
+    def open_sender(self, *, bidirectional: bool) -> tuple[int, QuicStreamSender]:
+        """Create a stream of ours; returns its number and sender."""
+        stream_id = self.get_next_available_stream_id(is_unidirectional=not bidirectional)
+        self.send_stream_data(stream_id, b"")
+        return stream_id, self._streams[stream_id].sender
+
+    def sender_of(self, stream_id: int) -> QuicStreamSender:
+        """The sender of a bidirectional stream that the remote opened and that is still known."""
+        return self._get_or_create_stream_for_send(stream_id).sender
+
+    def is_ours(self, stream_id: int) -> bool:
+        """True where this side opened the stream."""
+        return stream_id % 2 == (0 if self._is_client else 1)
+
+    def close(self, error_code: int = 0, frame_type: int | None = None, reason_phrase: str = "") -> None:
+        """Close with an application code; the library calls it too, for a remote that breaks QUIC's rules."""
+        if not self.is_ending:
+            self._closed_here = True
+        super().close(error_code, frame_type, reason_phrase)
+
+    def end_trace(self) -> None:
+        """Write the qlog trace, where one is kept."""
+        if self._quic_logger is not None and self._configuration.quic_logger is not None:
+            self._configuration.quic_logger.end_trace(self._quic_logger)
+            self._quic_logger = None
+
+    def _close_begin(self, is_initiator: bool, now: float) -> None:
+        self._closed_by_remote = not is_initiator
+        super()._close_begin(is_initiator, now)
+
+    # --- credit
+
+    def take(self, stream_id: int, count: int) -> bool:
+        """The driver took `count` bytes. True where the remote should now be told of its new credit."""
+        self._taken += count
+        taken = self._taken_of_stream[stream_id] = self._taken_of_stream.get(stream_id, 0) + count
+        stream = self._streams.get(stream_id)
+        return self._connection_credit_is_due() or (
+            stream is not None and self._stream_credit_is_due(stream, taken)
+        )
+
+    def release(self, stream_id: int) -> None:
+        """The driver is done with a stream that it read to the end, or that was reset or dropped."""
+        taken = self._taken_of_stream.pop(stream_id, 0)
+        stream = self._streams.get(stream_id)
+        if stream is not None:
+            self._taken += max(0, stream.receiver.highest_offset - taken)
+        if not self.is_ours(stream_id):
+            (self._unidirectional if stream_id & 2 else self._bidirectional).released += 1
+
+    def _connection_credit_is_due(self) -> bool:
+        # A limit that was lost on the way has `sent` 0, so it is due again. Half a window of hysteresis keeps
+        # the frames rare; it cannot stall a remote, which stops only after a whole window.
+        return self._taken + self._window - self._local_max_data.sent >= self._window // 2
+
+    def _stream_credit_is_due(self, stream: QuicStream, taken: int) -> bool:
+        if not stream.max_stream_data_local or stream.receiver.is_finished:
+            return False
+        return taken + self._stream_window - stream.max_stream_data_local_sent >= self._stream_window // 2
+
+    def _write_stream_limits(
+        self, builder: QuicPacketBuilder, space: QuicPacketSpace, stream: QuicStream
+    ) -> None:
+        stream_id = stream.stream_id
+        assert stream_id is not None, "streams of the application are numbered"
+        taken = self._taken_of_stream.get(stream_id, 0)
+        if not self._stream_credit_is_due(stream, taken):
+            return
+        stream.max_stream_data_local = taken + self._stream_window
+        frame = builder.start_frame(
+            QuicFrameType.MAX_STREAM_DATA,
+            capacity=MAX_STREAM_DATA_FRAME_CAPACITY,
+            handler=self._on_max_stream_data_delivery,
+            handler_args=(stream,),
+        )
+        frame.push_uint_var(stream_id)
+        frame.push_uint_var(stream.max_stream_data_local)
+        stream.max_stream_data_local_sent = stream.max_stream_data_local
+
+    def _write_connection_limits(self, builder: QuicPacketBuilder, space: QuicPacketSpace) -> None:
+        if self._connection_credit_is_due():
+            self._write_limit(builder, self._local_max_data, self._taken + self._window)
+        for limit, opened in (
+            (self._local_max_streams_bidi, self._bidirectional),
+            (self._local_max_streams_uni, self._unidirectional),
+        ):
+            # The library has raised the value for every stream it is done with; the driver may not be.
+            limit.value = granted = opened.released + self._max_streams
+            if granted - limit.sent >= max(1, self._max_streams // 2):
+                self._write_limit(builder, limit, granted)
+
+    def _write_limit(self, builder: QuicPacketBuilder, limit: Limit, value: int) -> None:
+        limit.value = value
+        frame = builder.start_frame(
+            limit.frame_type,
+            capacity=CONNECTION_LIMIT_FRAME_CAPACITY,
+            handler=self._on_connection_limit_delivery,
+            handler_args=(limit,),
+        )
+        frame.push_uint_var(value)
+        limit.sent = value
+
+    # --- identity
+
+    def _initialize(self, peer_cid: bytes) -> None:
+        super()._initialize(peer_cid)
+        # Ed25519 alone: another kind of key is refused as early as TLS can, and costs us no verification.
+        self.tls._signature_algorithms = [tls.SignatureAlgorithm.ED25519]
+        self.tls._supported_groups = [tls.Group.X25519, tls.Group.SECP256R1]
+        if not self._is_client:
+            self.tls._request_client_certificate = True

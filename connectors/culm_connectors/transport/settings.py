@@ -1,0 +1,79 @@
+"""Settings of the transport, with the limits that keep one remote from using up the process."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+MIN_DATAGRAM_BYTES = 1_200
+"""What every QUIC path must carry (RFC 9000 section 14)."""
+LOOPBACK_DATAGRAM_BYTES = 8_900
+
+_KIB = 1_024
+_MIB = 1_024 * 1_024
+
+
+class TransportSettings(BaseModel):
+    """How connections behave. Sizes in bytes, times in seconds; the defaults suit the open internet."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    datagram_bytes: Annotated[int, Field(ge=MIN_DATAGRAM_BYTES, le=65_000)] | Literal["auto"] = (
+        MIN_DATAGRAM_BYTES
+    )
+    """The largest datagram sent. Cost is per datagram, so this is the lever on throughput: 1200 towards the
+    internet, 1452 on a plain LAN, 8900 on loopback and jumbo networks; "auto" takes 8900 towards loopback
+    addresses and 1200 elsewhere."""
+
+    idle_timeout_s: float = Field(default=30.0, gt=0)
+    ping_interval_s: float = Field(default=10.0, gt=0)
+    handshake_timeout_s: float = Field(default=5.0, gt=0)
+    """From the first datagram to the proven peer; for a client, to the server's first stream bytes."""
+    close_timeout_s: float = Field(default=2.0, ge=0)
+    """How long an orderly close waits for the remote to acknowledge what was written."""
+
+    receive_window_bytes: int = Field(default=1 * _MIB, ge=64 * _KIB, le=256 * _MIB)
+    """Bytes of all streams of a connection that may wait unread."""
+    stream_receive_window_bytes: int = Field(default=256 * _KIB, ge=16 * _KIB, le=256 * _MIB)
+    """The same for one stream."""
+    send_bound_bytes: int = Field(default=1 * _MIB, ge=64 * _KIB, le=256 * _MIB)
+    """A stream's writer waits above this many unacknowledged bytes..."""
+    send_resume_bytes: int = Field(default=256 * _KIB, ge=0)
+    """...and goes on below this many."""
+    max_streams: int = Field(default=16, ge=1, le=4_096)
+    """Streams of each kind that a remote may have open at once."""
+
+    max_connections: int = Field(default=1_024, ge=1)
+    max_connections_per_address: int = Field(default=128, ge=1)
+    max_connections_per_peer: int = Field(default=4, ge=1)
+    """Above this the peer's oldest connection is closed: only the peer itself can prove its key, and a peer
+    that came back after a crash must not wait for its dead connections to time out."""
+    max_half_open: int = Field(default=1_024, ge=1)
+    """Handshakes under way at once; above it new ones are dropped unanswered."""
+    retry_above_half_open: int = Field(default=256, ge=0)
+    """Above this many handshakes under way a client must first prove its address (RFC 9000 section 8.1.2)."""
+
+    socket_buffer_bytes: int = Field(default=4 * _MIB, ge=64 * _KIB)
+
+    debug_key_log: Path | None = None
+    """For debugging only: a file that receives the secrets which decrypt captured traffic."""
+    debug_qlog_directory: Path | None = None
+    """For debugging only: a directory that receives one qlog trace a connection."""
+
+    @model_validator(mode="after")
+    def _check_bounds(self) -> Self:
+        if self.send_resume_bytes >= self.send_bound_bytes:
+            raise ValueError("send_resume_bytes must be below send_bound_bytes")
+        if self.stream_receive_window_bytes > self.receive_window_bytes:
+            raise ValueError("stream_receive_window_bytes must not exceed receive_window_bytes")
+        return self
+
+    def datagram_bytes_towards(self, host: str) -> int:
+        """The largest datagram to send to `host` (a numeric address)."""
+        if self.datagram_bytes != "auto":
+            return self.datagram_bytes
+        address = ipaddress.ip_address(host.partition("%")[0])
+        return LOOPBACK_DATAGRAM_BYTES if address.is_loopback else MIN_DATAGRAM_BYTES
