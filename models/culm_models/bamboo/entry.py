@@ -15,10 +15,12 @@ signature would give one signed statement several hashes.
 """
 
 from dataclasses import dataclass
+from typing import cast
 
 from culm_models import varu64
 from culm_models.bamboo import errors
 from culm_models.bamboo.lipmaa import needs_skiplink
+from culm_models.frozen import unfrozen
 from culm_models.keys import PUBLIC_KEY_SIZE, SIGNATURE_SIZE
 from culm_models.yasmf import HASH_SIZE, PREFIX
 
@@ -44,6 +46,9 @@ class Entry:
     payload_size: int
     payload_hash: bytes
     signature: bytes
+
+
+_UnfrozenEntry = unfrozen(Entry)
 
 
 def decode_entry(data: bytes) -> Entry:
@@ -93,9 +98,11 @@ def decode_entry(data: bytes) -> Entry:
         or (skiplink is not None and skiplink == backlink)
     ):
         raise _fault(data)
-    return Entry(
+    entry = _UnfrozenEntry(
         data[1:33], log_id, seq_num, tag == 1, skiplink, backlink, payload_size, payload_hash, data[end:]
     )
+    entry.__class__ = Entry
+    return cast(Entry, entry)
 
 
 def _fault(data: bytes) -> errors.BambooError:

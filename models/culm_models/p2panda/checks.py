@@ -1,0 +1,67 @@
+"""Everything that one entry and its operation show by themselves, checked together.
+
+Form, signature, payload size and hash, and that the payload is an operation: what needs neither the log
+nor the document. Pure functions, so that connectors call them in threads and streaming jobs in workers,
+and both judge alike. Verifying the signature takes most of the time and releases the interpreter lock.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import cast
+
+from culm_models import yasmf
+from culm_models.bamboo.entry import Entry, decode_entry
+from culm_models.bamboo.signing import check_payload
+from culm_models.bamboo.signing import verify_signature as verify_entry_signature
+from culm_models.errors import CulmError
+from culm_models.frozen import unfrozen
+from culm_models.p2panda.operation import Action, peek
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedEntry:
+    """An entry that stands by itself. `hash` (34 bytes) is the entry's and its operation's identifier."""
+
+    entry: Entry
+    entry_bytes: bytes
+    operation_bytes: bytes
+    hash: bytes
+    schema_id: str
+    action: Action
+    previous: tuple[bytes, ...] | None
+
+    @property
+    def log(self) -> tuple[bytes, int]:
+        """Public key and log id: what names the log."""
+        return self.entry.public_key, self.entry.log_id
+
+
+_UnfrozenCheckedEntry = unfrozen(CheckedEntry)
+
+
+def check_entry(entry_bytes: bytes, operation_bytes: bytes, *, verify_signature: bool = True) -> CheckedEntry:
+    """The entry with what its operation says. Raises `BambooError` or `P2pandaError`."""
+    entry = decode_entry(entry_bytes)
+    check_payload(entry, operation_bytes)
+    if verify_signature:
+        verify_entry_signature(entry_bytes, entry)
+    action, schema, previous = peek(operation_bytes)
+    checked = _UnfrozenCheckedEntry(
+        entry, entry_bytes, operation_bytes, yasmf.hash_bytes(entry_bytes), schema, action, previous
+    )
+    checked.__class__ = CheckedEntry
+    return cast(CheckedEntry, checked)
+
+
+def check_many(
+    pairs: Iterable[tuple[bytes, bytes]], *, verify_signature: bool = True
+) -> list[CheckedEntry | CulmError]:
+    """Check each (entry bytes, operation bytes): in order, the checked entry or the error that refuses it."""
+    results: list[CheckedEntry | CulmError] = []
+    for entry_bytes, operation_bytes in pairs:
+        try:
+            results.append(check_entry(entry_bytes, operation_bytes, verify_signature=verify_signature))
+        except CulmError as error:
+            # A traceback would keep the frame, and so the bytes of the whole chunk, alive.
+            results.append(error.with_traceback(None))
+    return results

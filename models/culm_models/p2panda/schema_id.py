@@ -1,0 +1,113 @@
+"""Schema ids, and sets of them as announcements and requests carry them (p2panda, "replication").
+
+A system schema is a known name and a version, `schema_definition_v1`. An application schema is a name and
+the ids of the operations that define it, `venue_0020…[_0020…]`: sorted, without repeats. A set is written
+in one order only: schema definitions, field definitions, blobs, blob pieces, then application schemas by
+name and ids, compared as names and ids and not as whole texts.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import ClassVar
+
+from culm_models.p2panda.errors import P2pandaError
+
+SYSTEM_NAMES = ("schema_definition", "schema_field_definition", "blob", "blob_piece")
+MAX_VERSION = 255
+
+_SYSTEM_RANK = {name: rank for rank, name in enumerate(SYSTEM_NAMES)}
+_APPLICATION_RANK = len(SYSTEM_NAMES)
+# Versions may carry a plus sign and zeros in front: the p2panda node reads them as plain numbers.
+_SYSTEM = re.compile(rf"({'|'.join(SYSTEM_NAMES)})_v\+?0*([0-9]{{1,3}})")
+_APPLICATION = re.compile(r"([A-Za-z][A-Za-z0-9_]{0,62}[A-Za-z0-9])((?:_0020[0-9a-fA-F]{64})+)")
+
+# Texts come from peers: only short ones are remembered, so that the memory for them is bounded.
+_REMEMBERED_TEXTS = 4096
+_REMEMBERED_LENGTH = 512
+_SHOWN_LENGTH = 100
+
+
+class SchemaIdError(P2pandaError):
+    """A text that is no schema id, or a list that is no schema id set."""
+
+    code: ClassVar[str] = "p2panda.schema_id"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaId:
+    """A parsed schema id: `version` for a system schema, `operation_ids` (hex) for an application schema."""
+
+    name: str
+    version: int | None
+    operation_ids: tuple[str, ...]
+
+    @staticmethod
+    def parse(text: str) -> "SchemaId":
+        """The schema id that `text` spells. Raises `SchemaIdError`."""
+        return _parse_remembered(text) if len(text) <= _REMEMBERED_LENGTH else _parse(text)
+
+    @property
+    def is_system(self) -> bool:
+        """Whether every p2panda peer knows this schema without having received it."""
+        return self.version is not None
+
+    @property
+    def sort_key(self) -> tuple[int, int, str, tuple[str, ...]]:
+        """What orders schema ids in a set."""
+        if self.version is not None:
+            return _SYSTEM_RANK[self.name], self.version, "", ()
+        return _APPLICATION_RANK, 0, self.name, self.operation_ids
+
+    def __str__(self) -> str:
+        if self.version is not None:
+            return f"{self.name}_v{self.version}"
+        return "_".join((self.name, *self.operation_ids))
+
+
+def _parse(text: str) -> SchemaId:
+    match = _APPLICATION.fullmatch(text)
+    if match is not None:
+        operation_ids = tuple(match[2][1:].split("_"))
+        if any(a >= b for a, b in pairwise(operation_ids)):
+            raise SchemaIdError(f"the operation ids of {_shown(text)} are not sorted and unique")
+        return SchemaId(match[1], None, operation_ids)
+    match = _SYSTEM.fullmatch(text)
+    if match is None or int(match[2]) > MAX_VERSION:
+        raise SchemaIdError(f"{_shown(text)} is no schema id")
+    return SchemaId(match[1], int(match[2]), ())
+
+
+_parse_remembered = lru_cache(maxsize=_REMEMBERED_TEXTS)(_parse)
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}…")
+
+
+def canonical_text(text: str) -> str:
+    """The spelling under which schema ids are compared. Raises `SchemaIdError`."""
+    return _canonical_remembered(text) if len(text) <= _REMEMBERED_LENGTH else _canonical(text)
+
+
+def _canonical(text: str) -> str:
+    return str(_parse(text))
+
+
+_canonical_remembered = lru_cache(maxsize=_REMEMBERED_TEXTS)(_canonical)
+
+
+def normalise(texts: Iterable[str]) -> tuple[str, ...]:
+    """The schema ids as a set in its one order. Raises `SchemaIdError`."""
+    unique = {str(parsed): parsed.sort_key for parsed in map(SchemaId.parse, texts)}
+    return tuple(sorted(unique, key=unique.__getitem__))
+
+
+def is_normal(texts: Sequence[str]) -> bool:
+    """Whether the texts are schema ids in the order of a set, none twice."""
+    try:
+        return tuple(texts) == normalise(texts)
+    except SchemaIdError:
+        return False
