@@ -1,10 +1,11 @@
 """The edge's transport: QUIC connections with proven peers, behind one small interface.
 
 - `interface`: what a driver sees: `Connection`, `SendStream`, `ReceiveStream`, `CloseReason`, `Refusal`
-- `listener`: `serve`, the accepting side, its limits and its authorisation; `refusal`: turning away early
+- `listener`: `serve`, the accepting side, and its authorisation; `admission`: whom it hears out at all
 - `dial`: `connect`, the calling side
 - `identity`: one Ed25519 key a side; `codes`: the close codes on the wire; `settings`; `errors`
-- `connection`, `streams`: the interface on top of the library; `endpoint`: the UDP socket
+- `connection`, `streams`: the interface on top of the library; `pump`: its datagrams and timer;
+  `endpoint`: the UDP socket
 - `quic`: the one module that knows the inside of the library
 - `probe`: how fast a bare stream is on this machine
 """

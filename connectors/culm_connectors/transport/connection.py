@@ -1,8 +1,7 @@
-"""One QUIC connection: events in, datagrams and timers out, on the event loop's thread.
+"""One connection as its driver sees it, on top of the library: identity, streams, the end.
 
 The owner (listener or dialler) hands datagrams to `receive` and calls `settle` after a batch of them, so that
-many datagrams cost one round of events, one transmission and one wake-up of the driver. Nothing that a remote
-sends raises out of these two: what the library cannot cope with ends the connection.
+many datagrams cost one round of events, one transmission and one wake-up of the driver.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from culm_connectors.transport.interface import (
     ConnectionStatistics,
     Refusal,
 )
+from culm_connectors.transport.pump import DatagramPump
 from culm_connectors.transport.quic import CreditedQuicConnection
 from culm_connectors.transport.settings import TransportSettings
 from culm_connectors.transport.streams import QuicReceiveStream, QuicSendStream
@@ -38,7 +38,7 @@ Admit = Callable[["QuicTransportConnection"], Refusal | None]
 
 
 class QuicTransportConnection:
-    """Implements `Connection` on top of `CreditedQuicConnection`."""
+    """Implements `Connection`; the `on_...` attributes belong to the owner."""
 
     def __init__(
         self,
@@ -56,36 +56,33 @@ class QuicTransportConnection:
         self.dialled = dialled
         self.peer_id = b""
         self.is_established = False
-        self.on_established: Callable[[], None] = lambda: None
-        self.on_ended: Callable[[], None] = lambda: None
-        self.on_terminated: Callable[[], None] = lambda: None
-        self.on_connection_id: Callable[[bytes, bool], None] = lambda connection_id, issued: None
+        """The remote's key is proven and admitted."""
         self.answered = asyncio.Event()
         """The remote's first stream bytes came, or the connection ended before."""
         self.was_accepted = False
         """The remote's first stream bytes came."""
+        self.on_established: Callable[[], None] = lambda: None
+        self.on_ended: Callable[[], None] = lambda: None
+        self.on_terminated: Callable[[], None] = lambda: None
+        self.on_connection_id: Callable[[bytes, bool], None] = lambda connection_id, issued: None
 
         self._alpn = alpn
         self._admit = admit
         self._first_address = remote_address
-        self._send_datagram = send_datagram
         self._loop = asyncio.get_running_loop()
-
+        self._pump = DatagramPump(
+            quic,
+            send_datagram,
+            on_events=self._dispatch,
+            on_timer=self.settle,
+            on_terminated=self._pump_terminated,
+        )
         self._send_streams: dict[int, QuicSendStream] = {}
         self._receive_streams: dict[int, QuicReceiveStream] = {}
         self._to_accept: deque[QuicReceiveStream] = deque()
         self._accepting: asyncio.Future[None] | None = None
-
         self._close_reason: CloseReason | None = None
         self._ended = asyncio.Event()
-        self._terminated = asyncio.Event()
-        self._last_words: list[tuple[bytes, Address]] = []
-        self._late_datagrams = 0
-
-        self._received_bytes = self._sent_bytes = 0
-        self._heard_at = self._loop.time()
-        self._transmission: asyncio.Handle | None = None
-        self._timer: asyncio.TimerHandle | None = None
         self._keep_alive: asyncio.TimerHandle | None = None
         self._deadline: asyncio.TimerHandle | None = self._loop.call_later(
             settings.handshake_timeout_s, self._handshake_is_late
@@ -111,8 +108,8 @@ class QuicTransportConnection:
     def statistics(self) -> ConnectionStatistics:
         """Counters of this moment."""
         return ConnectionStatistics(
-            received_bytes=self._received_bytes,
-            sent_bytes=self._sent_bytes,
+            received_bytes=self._pump.received_bytes,
+            sent_bytes=self._pump.sent_bytes,
             unread_bytes=sum(stream.unread for stream in self._receive_streams.values()),
             unsent_bytes=sum(stream.written - stream.acknowledged for stream in self._send_streams.values()),
             round_trip_ms=self.quic.round_trip_s * 1_000,
@@ -157,7 +154,7 @@ class QuicTransportConnection:
                 await self._deliver_what_was_written()
         finally:
             self.abort(code, reason)
-        await self._terminated.wait()
+        await self._pump.terminated.wait()
 
     def abort(self, code: int, reason: str = "") -> None:
         """Close at once."""
@@ -165,70 +162,58 @@ class QuicTransportConnection:
             return
         text = reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore")
         self.quic.close(error_code=int(code), reason_phrase=text)
-        self._transmit()
+        self._pump.transmit()
 
     # --- what the owner calls
 
     def dial(self, address: Address) -> None:
         """Begin the handshake with a server."""
-        self.quic.connect(address, now=self._loop.time())
-        self._transmit()
+        self._pump.dial(address)
 
     def receive(self, data: bytes, address: Address) -> None:
         """Take one datagram; `settle` acts on what it brought."""
-        self._received_bytes += len(data)
-        now = self._heard_at = self._loop.time()
-        if self.quic.is_ending:
-            self._repeat_last_words()
-            return
-        try:
-            self.quic.receive_datagram(data, address, now)
-        except Exception:  # whatever a remote manages to raise in the library must end with its connection
-            _LOGGER.warning("the QUIC library failed on a datagram", exc_info=True)
-            self.quic.close(error_code=int(CloseCode.INTERNAL))
+        self._pump.receive(data, address)
 
     def settle(self) -> None:
-        """Act on what the datagrams of a batch, or a timer, brought: events, receipts, transmission."""
+        """Act on what a batch of datagrams, or a timer, brought: events, receipts, transmission."""
         self._dispatch()
         for stream_id, stream in list(self._send_streams.items()):
             stream.progress()
             if stream.is_settled:
                 del self._send_streams[stream_id]
-        self._transmit()
+        self._pump.transmit()
 
     def terminate(self) -> None:
-        """Forget everything at once, silently: timers, receipts, the owner's table entry."""
-        self._end()
-        for handle in (self._timer, self._keep_alive, self._deadline, self._transmission):
-            if handle is not None:
-                handle.cancel()
-        if not self._terminated.is_set():
-            self._terminated.set()
-            self.quic.end_trace()
-            self.on_terminated()
+        """Forget everything at once, without a word to the remote."""
+        self._pump.terminate()
+
+    def cancel_deadline(self) -> None:
+        """The handshake, and for a client the server's first bytes, came in time."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
     # --- what the streams call
 
     def transmit_soon(self) -> None:
         """Transmit once, after everything that runs now has written what it has to write."""
-        if self._transmission is None and not self._terminated.is_set():
-            self._transmission = self._loop.call_soon(self._transmit)
+        self._pump.transmit_soon()
 
     def taken(self, stream: QuicReceiveStream, count: int) -> None:
         """The driver took bytes of a stream: grant the remote as many more."""
         if self.quic.take(stream.stream_id, count):
-            self.transmit_soon()
+            self._pump.transmit_soon()
 
     def release(self, stream: QuicReceiveStream) -> None:
         """Nothing more will be read from a stream."""
         if self._receive_streams.pop(stream.stream_id, None) is not None:
             self.quic.release(stream.stream_id)
-            self.transmit_soon()
+            self._pump.transmit_soon()
 
     def stop_remote(self, stream: QuicReceiveStream, code: int) -> None:
         """Ask the remote to stop a stream."""
         self.quic.stop_stream(stream.stream_id, code)
-        self.transmit_soon()
+        self._pump.transmit_soon()
 
     # --- events
 
@@ -301,9 +286,12 @@ class QuicTransportConnection:
             stream.send = QuicSendStream(self, stream_id, self.quic.sender_of(stream_id), stream)
             self._send_streams[stream_id] = stream.send
         self._to_accept.append(stream)
+        self._wake_acceptor()
+        return stream
+
+    def _wake_acceptor(self) -> None:
         if self._accepting is not None and not self._accepting.done():
             self._accepting.set_result(None)
-        return stream
 
     def _stream_reset(self, stream_id: int, code: int) -> None:
         stream = self._receive_streams.get(stream_id)
@@ -311,6 +299,17 @@ class QuicTransportConnection:
             stream.reset(code)
         else:
             self.quic.release(stream_id)
+
+    def _ping_when_silent(self) -> None:
+        if self.is_ended:
+            return
+        interval = self.settings.ping_interval_s
+        silent = self._loop.time() - self._pump.heard_at
+        if silent >= interval:
+            self.quic.send_ping(0)
+            self._pump.transmit_soon()
+            silent = 0.0
+        self._keep_alive = self._loop.call_later(interval - silent, self._ping_when_silent)
 
     # --- the end
 
@@ -326,16 +325,18 @@ class QuicTransportConnection:
             return
 
     def _end(self) -> None:
+        """How the connection ends is known: nothing more is read or written, everybody is told."""
         if self._close_reason is not None:
             return
         self._close_reason = self._reason()
         self.cancel_deadline()
+        if self._keep_alive is not None:
+            self._keep_alive.cancel()
         for send_stream in self._send_streams.values():
             send_stream.connection_ended()
         for receive_stream in self._receive_streams.values():
             receive_stream.connection_ended()
-        if self._accepting is not None and not self._accepting.done():
-            self._accepting.set_result(None)
+        self._wake_acceptor()
         self.answered.set()
         self._ended.set()
         self.on_ended()
@@ -344,6 +345,7 @@ class QuicTransportConnection:
         ending = self.quic.ending
         if ending is None:
             return CloseReason(0, "unreachable", CloseOrigin.LOST, application=False)
+        # The text is the remote's choice; it must not be able to forge log lines.
         text = ending.reason_phrase[:_MAX_SHOWN_REASON].encode("unicode_escape").decode("ascii")
         return CloseReason(
             ending.error_code,
@@ -352,85 +354,9 @@ class QuicTransportConnection:
             application=ending.frame_type is None,
         )
 
-    def _repeat_last_words(self) -> None:
-        """The remote still sends, so our close was lost: repeat it for its 1st, 2nd, 4th, 8th... datagram."""
-        self._late_datagrams += 1
-        if self._late_datagrams & (self._late_datagrams - 1) == 0:
-            for data, address in self._last_words:
-                self._send_datagram(data, address)
-
     def _handshake_is_late(self) -> None:
         self.abort(CloseCode.HANDSHAKE_TIMEOUT, "the handshake did not end in time")
 
-    def cancel_deadline(self) -> None:
-        """The handshake, and for a client the server's first bytes, came in time."""
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    # --- datagrams and timers
-
-    def _transmit(self) -> None:
-        if self._transmission is not None:
-            self._transmission.cancel()
-            self._transmission = None
-        if self._terminated.is_set():
-            return
-        if not self.quic.can_send:
-            if self.quic.is_ending:
-                self.terminate()
-            return
-        closing = self.quic.is_ending
-        try:
-            datagrams = self.quic.datagrams_to_send(self._loop.time())
-        except Exception:  # as in `receive`: what a remote sent may first hurt here
-            _LOGGER.warning("the QUIC library failed to build a datagram", exc_info=True)
-            self.terminate()
-            return
-        if closing and datagrams:
-            self._last_words = datagrams
-        for data, address in datagrams:
-            self._sent_bytes += len(data)
-            self._send_datagram(data, address)
-        self._dispatch()
-        self._arm()
-
-    def _arm(self) -> None:
-        due = None if self._terminated.is_set() else self.quic.get_timer()
-        if due is None:
-            return
-        # A timer that fires too early is re-armed; cancelling one for every datagram would cost more.
-        if self._timer is not None:
-            if self._timer.when() <= due:
-                return
-            self._timer.cancel()
-        self._timer = self._loop.call_at(due, self._on_timer)
-
-    def _on_timer(self) -> None:
-        assert self._timer is not None
-        self._timer = None
-        due = self.quic.get_timer()
-        if due is None:
-            return
-        now = self._loop.time()
-        if now < due:
-            self._arm()
-            return
-        try:
-            self.quic.handle_timer(now=now)
-        except Exception:  # as in `receive`
-            _LOGGER.warning("the QUIC library failed on a timer", exc_info=True)
-            self.terminate()
-            return
-        self.settle()
-
-    def _ping_when_silent(self) -> None:
-        if self.is_ended:
-            return
-        interval = self.settings.ping_interval_s
-        silent = self._loop.time() - self._heard_at
-        if silent >= interval:
-            self.quic.send_ping(0)
-            self.transmit_soon()
-            silent = 0.0
-        self._keep_alive = self._loop.call_later(interval - silent, self._ping_when_silent)
+    def _pump_terminated(self) -> None:
+        self._end()
+        self.on_terminated()

@@ -7,7 +7,7 @@ from culm_connectors.transport.connection import QuicTransportConnection
 from culm_connectors.transport.endpoint import UdpEndpoint, resolve
 from culm_connectors.transport.errors import ConnectError
 from culm_connectors.transport.identity import Identity
-from culm_connectors.transport.interface import Address, CloseOrigin, CloseReason, Refusal
+from culm_connectors.transport.interface import Address, CloseOrigin, CloseReason, Connection, Refusal
 from culm_connectors.transport.quic import CreditedQuicConnection, configuration
 from culm_connectors.transport.settings import TransportSettings
 
@@ -19,7 +19,7 @@ async def connect(
     settings: TransportSettings,
     *,
     alpn: str,
-) -> QuicTransportConnection:
+) -> Connection:
     """Dial a server and return once its first stream bytes have come.
 
     In TLS 1.3 a client ends its handshake before the server has judged the client's key, so only the server's

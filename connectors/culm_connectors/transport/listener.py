@@ -1,43 +1,32 @@
 """The side that is called: one UDP socket, many connections, and the limits on them.
 
-Connections are told apart by the connection ids in their datagrams (RFC 9000 section 5.2). A handshake costs
-its server two signatures and some memory, so how many may be under way is bounded, and above a threshold a
-client must first prove by a Retry that its source address is its own (section 8.1.2).
+Connections are told apart by the connection ids in their datagrams (RFC 9000 section 5.2).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
 from aioquic._buffer import Buffer
-from aioquic.quic.packet import (
-    QuicHeader,
-    QuicPacketType,
-    encode_quic_retry,
-    encode_quic_version_negotiation,
-    pull_quic_header,
-)
-from aioquic.quic.retry import QuicRetryTokenHandler
+from aioquic.quic.packet import pull_quic_header
 
+from culm_connectors.transport.admission import Admission, FirstDatagram
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.connection import QuicTransportConnection
 from culm_connectors.transport.endpoint import UdpEndpoint, resolve
 from culm_connectors.transport.errors import ConnectionClosedError
 from culm_connectors.transport.identity import Identity
-from culm_connectors.transport.interface import Address, Authorise, ConnectionHandler, Refusal
+from culm_connectors.transport.interface import Address, Authorise, Connection, ConnectionHandler, Refusal
 from culm_connectors.transport.quic import (
     CONNECTION_ID_BYTES,
-    SUPPORTED_VERSIONS,
     CreditedQuicConnection,
     configuration,
 )
-from culm_connectors.transport.refusal import refuse_initial
 from culm_connectors.transport.settings import MIN_DATAGRAM_BYTES, TransportSettings
 
 _LOGGER = logging.getLogger(__name__)
@@ -66,7 +55,7 @@ class Listener:
         self._alpn = alpn
         self._authorise = authorise
         self._endpoint: UdpEndpoint | None = None
-        self._retry = QuicRetryTokenHandler()
+        self._admission = Admission(settings, self._send)
         self._loop = asyncio.get_running_loop()
         self._accepting = True
         self._by_connection_id: dict[bytes, QuicTransportConnection] = {}
@@ -75,8 +64,6 @@ class Listener:
         self._live: dict[QuicTransportConnection, None] = {}
         self._per_address: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
-        self.refusals: Counter[str] = Counter()
-        """How many handshakes and connections were turned away, by reason."""
 
     @property
     def address(self) -> Address:
@@ -85,15 +72,20 @@ class Listener:
         return self._endpoint.address
 
     @property
-    def connections(self) -> list[QuicTransportConnection]:
+    def connections(self) -> list[Connection]:
         """The authorised connections that live, oldest first."""
         return list(self._live)
+
+    @property
+    def refusals(self) -> Counter[str]:
+        """How many datagrams, handshakes and connections were turned away, by reason."""
+        return self._admission.counts
 
     def set_authorise(self, authorise: Authorise) -> int:
         """Judge by another rule from now on, living connections too; returns how many were closed."""
         self._authorise = authorise
         revoked = 0
-        for connection in self.connections:
+        for connection in list(self._live):
             refusal = self._judge(connection)
             if refusal is not None:
                 code = CloseCode.REVOKED if refusal.code == CloseCode.IDENTITY else refusal.code
@@ -143,92 +135,28 @@ class Listener:
                 connection.settle()
             else:
                 # Its first datagram could not even be decrypted: noise, or a forgery.
-                self._count("undecryptable")
+                self.refusals["undecryptable"] += 1
                 connection.terminate()
 
     def _connection_for(self, data: bytes, source: Address) -> QuicTransportConnection | None:
         try:
             header = pull_quic_header(Buffer(data=data), host_cid_length=CONNECTION_ID_BYTES)
         except ValueError:
-            self._count("malformed")
+            self.refusals["malformed"] += 1
             return None
         known = self._by_connection_id.get(header.destination_cid)
         if known is not None:
             return known
         if len(data) < MIN_DATAGRAM_BYTES or not self._accepting:
             return None
-        if header.version is not None and header.version not in SUPPORTED_VERSIONS:
-            self._negotiate_version(header, source)
-            return None
-        if header.packet_type != QuicPacketType.INITIAL:
-            return None
-        return self._greet(header, source)
-
-    def _negotiate_version(self, header: QuicHeader, source: Address) -> None:
-        if header.packet_type == QuicPacketType.VERSION_NEGOTIATION:
-            return  # answering one with another would let two servers talk for ever
-        self._send(
-            encode_quic_version_negotiation(
-                source_cid=header.destination_cid,
-                destination_cid=header.source_cid,
-                supported_versions=SUPPORTED_VERSIONS,
-            ),
+        first = self._admission.admit(
+            header,
             source,
+            half_open=len(self._half_open),
+            connections=len(self._half_open) + len(self._live),
+            from_address=self._per_address[source[0]],
         )
-
-    def _greet(self, header: QuicHeader, source: Address) -> QuicTransportConnection | None:
-        """A client's first datagram: a connection, or `None` where it is turned away."""
-        under_way = len(self._half_open)
-        if under_way >= self._settings.max_half_open:
-            self._count("half_open")
-            return None
-        original, retried = header.destination_cid, None
-        needs_token = under_way >= self._settings.retry_above_half_open
-        if header.token:
-            try:
-                original = self._retry.validate_token(
-                    address=source,
-                    destination_cid=header.destination_cid,
-                    token=header.token,
-                    now=self._loop.time(),
-                )
-                retried = header.destination_cid
-            except ValueError:
-                if needs_token:
-                    self._count("token")
-                    return None
-        elif needs_token:
-            self._ask_for_token(header, source)
-            return None
-        if (
-            len(self._live) + under_way >= self._settings.max_connections
-            or self._per_address[source[0]] >= self._settings.max_connections_per_address
-        ):
-            self._count("connections")
-            self._send(refuse_initial(header), source)
-            return None
-        return self._begin(header, source, original, retried)
-
-    def _ask_for_token(self, header: QuicHeader, source: Address) -> None:
-        assert header.version is not None
-        self._count("retry")
-        connection_id = os.urandom(CONNECTION_ID_BYTES)
-        token = self._retry.create_token(
-            address=source,
-            original_destination_connection_id=header.destination_cid,
-            retry_source_connection_id=connection_id,
-            now=self._loop.time(),
-        )
-        self._send(
-            encode_quic_retry(
-                version=header.version,
-                source_cid=connection_id,
-                destination_cid=header.source_cid,
-                original_destination_cid=header.destination_cid,
-                retry_token=token,
-            ),
-            source,
-        )
+        return None if first is None else self._begin(first, source)
 
     def _send(self, data: bytes, address: Address) -> None:
         if self._endpoint is not None:
@@ -236,16 +164,14 @@ class Listener:
 
     # --- connections
 
-    def _begin(
-        self, header: QuicHeader, source: Address, original: bytes, retried: bytes | None
-    ) -> QuicTransportConnection:
+    def _begin(self, first: FirstDatagram, source: Address) -> QuicTransportConnection:
         quic = CreditedQuicConnection(
             self._settings,
             configuration=configuration(
                 self._identity, self._settings, alpn=self._alpn, is_client=False, remote_host=source[0]
             ),
-            original_destination_connection_id=original,
-            retry_source_connection_id=retried,
+            original_destination_connection_id=first.original_connection_id,
+            retry_source_connection_id=first.retry_connection_id,
         )
         connection = QuicTransportConnection(
             quic,
@@ -256,7 +182,7 @@ class Listener:
             send_datagram=self._send,
             admit=self._judge,
         )
-        connection_ids = {header.destination_cid, quic.host_cid}
+        connection_ids = {first.destination_connection_id, quic.host_cid}
         connection.on_connection_id = partial(self._connection_id, connection, connection_ids)
         connection.on_established = partial(self._established, connection)
         connection.on_ended = partial(self._ended, connection)
@@ -269,14 +195,14 @@ class Listener:
     def _judge(self, connection: QuicTransportConnection) -> Refusal | None:
         refusal = self._authorise(connection.peer_id, connection.remote_address)
         if refusal is not None:
-            self._count("identity")
+            self.refusals["identity"] += 1
         return refusal
 
     def _established(self, connection: QuicTransportConnection) -> None:
         self._half_open.discard(connection)
         same_peer = [other for other in self._live if other.peer_id == connection.peer_id]
         for oldest in same_peer[: max(0, len(same_peer) + 1 - self._settings.max_connections_per_peer)]:
-            self._count("superseded")
+            self.refusals["superseded"] += 1
             oldest.abort(CloseCode.SUPERSEDED, "newer connections of the same key take its place")
         self._live[connection] = None
         task = self._loop.create_task(self._serve(connection), name=f"serve {connection.peer_id.hex()[:16]}")
@@ -307,6 +233,7 @@ class Listener:
             self._by_connection_id.pop(connection_id, None)
 
     def _ended(self, connection: QuicTransportConnection) -> None:
+        self._half_open.discard(connection)
         self._live.pop(connection, None)
 
     def _terminated(self, connection: QuicTransportConnection, connection_ids: set[bytes], host: str) -> None:
@@ -316,9 +243,6 @@ class Listener:
         self._per_address[host] -= 1
         if not self._per_address[host]:
             del self._per_address[host]
-
-    def _count(self, reason: str) -> None:
-        self.refusals[reason] += 1
 
 
 @asynccontextmanager

@@ -1,0 +1,154 @@
+"""What a server does with a first datagram before it remembers anything of its sender.
+
+A handshake costs a server two signatures and some memory, so how many may be under way is bounded, and above
+a threshold a client must first prove by a Retry that its source address is its own (RFC 9000 section 8.1.2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aioquic.quic.connection import TRANSPORT_CLOSE_FRAME_CAPACITY
+from aioquic.quic.crypto import CryptoPair
+from aioquic.quic.packet import (
+    QuicErrorCode,
+    QuicFrameType,
+    QuicHeader,
+    QuicPacketType,
+    encode_quic_retry,
+    encode_quic_version_negotiation,
+)
+from aioquic.quic.packet_builder import QuicPacketBuilder
+from aioquic.quic.retry import QuicRetryTokenHandler
+
+from culm_connectors.transport.interface import Address
+from culm_connectors.transport.quic import CONNECTION_ID_BYTES, SUPPORTED_VERSIONS
+from culm_connectors.transport.settings import MIN_DATAGRAM_BYTES, TransportSettings
+
+
+@dataclass(frozen=True, slots=True)
+class FirstDatagram:
+    """A client's first datagram that may begin a connection, with the ids that the handshake must name."""
+
+    destination_connection_id: bytes
+    original_connection_id: bytes
+    retry_connection_id: bytes | None
+
+
+class Admission:
+    """Decides which first datagrams begin a connection; `counts` tells how many did not, by reason."""
+
+    def __init__(self, settings: TransportSettings, send: Callable[[bytes, Address], None]) -> None:
+        self._settings = settings
+        self._send = send
+        self._tokens = QuicRetryTokenHandler()
+        self._loop = asyncio.get_running_loop()
+        self.counts: Counter[str] = Counter()
+
+    def admit(
+        self, header: QuicHeader, source: Address, *, half_open: int, connections: int, from_address: int
+    ) -> FirstDatagram | None:
+        """Judge a datagram of no known connection, of full size; answers it itself where it is turned away.
+
+        `half_open`, `connections` and `from_address` count what is there already: handshakes under way, all
+        connections, and those from the same source host.
+        """
+        if header.version is not None and header.version not in SUPPORTED_VERSIONS:
+            self._negotiate_version(header, source)
+            return None
+        if header.packet_type != QuicPacketType.INITIAL:
+            return None
+        if half_open >= self._settings.max_half_open:
+            self.counts["half_open"] += 1
+            return None
+        first = self._check_token(header, source, required=half_open >= self._settings.retry_above_half_open)
+        if first is None:
+            return None
+        if (
+            connections >= self._settings.max_connections
+            or from_address >= self._settings.max_connections_per_address
+        ):
+            self.counts["connections"] += 1
+            self._send(refuse_initial(header), source)
+            return None
+        return first
+
+    def _check_token(self, header: QuicHeader, source: Address, *, required: bool) -> FirstDatagram | None:
+        destination = header.destination_cid
+        if header.token:
+            try:
+                original = self._tokens.validate_token(
+                    address=source, destination_cid=destination, token=header.token, now=self._loop.time()
+                )
+            except ValueError:
+                # It may be a token of a process before this one; without need it counts as none.
+                if required:
+                    self.counts["token"] += 1
+                    return None
+            else:
+                return FirstDatagram(destination, original, destination)
+        elif required:
+            self._ask_for_token(header, source)
+            return None
+        return FirstDatagram(destination, destination, None)
+
+    def _ask_for_token(self, header: QuicHeader, source: Address) -> None:
+        assert header.version is not None
+        self.counts["retry"] += 1
+        connection_id = os.urandom(CONNECTION_ID_BYTES)
+        token = self._tokens.create_token(
+            address=source,
+            original_destination_connection_id=header.destination_cid,
+            retry_source_connection_id=connection_id,
+            now=self._loop.time(),
+        )
+        self._send(
+            encode_quic_retry(
+                version=header.version,
+                source_cid=connection_id,
+                destination_cid=header.source_cid,
+                original_destination_cid=header.destination_cid,
+                retry_token=token,
+            ),
+            source,
+        )
+
+    def _negotiate_version(self, header: QuicHeader, source: Address) -> None:
+        if header.packet_type == QuicPacketType.VERSION_NEGOTIATION:
+            return  # answering one with another would let two servers talk for ever
+        self._send(
+            encode_quic_version_negotiation(
+                source_cid=header.destination_cid,
+                destination_cid=header.source_cid,
+                supported_versions=SUPPORTED_VERSIONS,
+            ),
+            source,
+        )
+
+
+def refuse_initial(header: QuicHeader) -> bytes:
+    """Answer a client's first packet with CONNECTION_REFUSED (RFC 9000 section 5.2.2).
+
+    The answer is smaller than what it answers, so it amplifies nothing.
+    """
+    assert header.version is not None
+    keys = CryptoPair()
+    keys.setup_initial(cid=header.destination_cid, is_client=False, version=header.version)
+    builder = QuicPacketBuilder(
+        host_cid=header.destination_cid,
+        is_client=False,
+        max_datagram_size=MIN_DATAGRAM_BYTES,
+        peer_cid=header.source_cid,
+        version=header.version,
+    )
+    builder.start_packet(QuicPacketType.INITIAL, keys)
+    frame = builder.start_frame(QuicFrameType.TRANSPORT_CLOSE, capacity=TRANSPORT_CLOSE_FRAME_CAPACITY)
+    frame.push_uint_var(QuicErrorCode.CONNECTION_REFUSED)
+    frame.push_uint_var(QuicFrameType.PADDING)
+    frame.push_uint_var(0)
+    datagrams, _ = builder.flush()
+    return datagrams[0]
