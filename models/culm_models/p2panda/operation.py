@@ -16,9 +16,10 @@ from typing import Any, Final, Literal
 
 import cbor2
 
-from culm_models import cbor, yasmf
+from culm_models import cbor
 from culm_models.cbor.values import REFUSED_TAGS, refuse_tag
 from culm_models.p2panda import schema_id
+from culm_models.p2panda.document import OPERATION_ID_PREFIX as _ID_PREFIX
 from culm_models.p2panda.operation_errors import ItemCountError, OperationError, ValueKindError
 from culm_models.p2panda.operation_reader import (
     CREATE,
@@ -31,6 +32,7 @@ from culm_models.p2panda.operation_reader import (
     Value,
     read_operation,
 )
+from culm_models.yasmf import HASH_SIZE as _ID_SIZE
 
 __all__ = [
     "ACTIONS",
@@ -127,7 +129,7 @@ def _is_view_id(ids: Any) -> bool:
 def _are_hashes(ids: list[Any]) -> bool:
     """Whether all are operation ids. What is no byte string fails here or raises."""
     for operation_id in ids:
-        if len(operation_id) != yasmf.HASH_SIZE or not operation_id.startswith(yasmf.PREFIX):
+        if len(operation_id) != _ID_SIZE or not operation_id.startswith(_ID_PREFIX):
             return False
     return True
 

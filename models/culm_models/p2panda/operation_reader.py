@@ -179,9 +179,9 @@ def _read_previous(reader: _Reader) -> tuple[bytes, ...]:
         previous: list[bytes] = []
         while reader.more(length, len(previous)):
             previous.append(_read_operation_id(reader))
-            yasmf.check_hash(previous[-1])
+            document.check_operation_id(previous[-1])
         document.check_view_id(tuple(previous))
-    except (document.DocumentViewIdError, yasmf.HashFormError) as error:
+    except document.DocumentViewIdError as error:
         raise PreviousError(f"previous operations: {error}") from error
     return tuple(previous)
 
@@ -283,7 +283,7 @@ def _read_relations(reader: _Reader, length: int | None) -> Value:
 def _related(reader: _Reader, length: int | None) -> bytes:
     operation_id = reader.string(_BYTES, length)
     try:
-        yasmf.check_hash(operation_id)
-    except yasmf.HashFormError as error:
-        raise ValueKindError(f"a relation is no operation id: {error}") from error
+        document.check_operation_id(operation_id)
+    except document.DocumentViewIdError as error:
+        raise ValueKindError(f"a relation: {error}") from error
     return operation_id

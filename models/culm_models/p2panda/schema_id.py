@@ -22,7 +22,7 @@ _SYSTEM_RANK = {name: rank for rank, name in enumerate(SYSTEM_NAMES)}
 _APPLICATION_RANK = len(SYSTEM_NAMES)
 # Versions may carry a plus sign and zeros in front: the p2panda node reads them as plain numbers.
 _SYSTEM = re.compile(rf"({'|'.join(SYSTEM_NAMES)})_v\+?0*([0-9]{{1,3}})")
-_APPLICATION = re.compile(r"([A-Za-z][A-Za-z0-9_]{0,62}[A-Za-z0-9])((?:_0020[0-9a-fA-F]{64})+)")
+_APPLICATION = re.compile(r"([A-Za-z][A-Za-z0-9_]{0,62}[A-Za-z0-9])((?:_00[0-9a-fA-F]{66})+)")
 
 # Texts come from peers: only short ones are remembered, so that the memory for them is bounded.
 _REMEMBERED_TEXTS = 4096
