@@ -194,10 +194,10 @@ class QuicReceiveStream:
         """Take 1 to `max_bytes` bytes; `b""` at the orderly end."""
         assert max_bytes > 0, "a read takes at least one byte"
         while not self._unread:
-            if self._reset_code is not None:
-                raise StreamResetError(self._stream_id, self._reset_code)
             if self._ended or self._dropping:
                 return b""
+            if self._reset_code is not None:
+                raise StreamResetError(self._stream_id, self._reset_code)
             reason = self._connection.close_reason
             if reason is not None:
                 raise ConnectionClosedError(reason)
