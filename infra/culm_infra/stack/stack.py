@@ -1,0 +1,261 @@
+"""A local stack: start it, stop it, kill it, ask how it is. Every command on one directory is one stack.
+
+A lock in the directory puts commands in a row, so two starts at once are one start. The record beside it
+names the broker's process by number and start time: a process of another program that has got the number
+is never taken for ours.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from platformdirs import PlatformDirs
+
+from culm_infra.stack import broker, jars, ports
+from culm_infra.stack import record as records
+from culm_infra.stack.errors import (
+    StackError,
+    StackNotRunningError,
+    StackPortError,
+    StackStartError,
+)
+from culm_infra.stack.java import find_java
+from culm_infra.stack.lock import file_lock
+from culm_infra.stack.ports import HOST
+from culm_infra.stack.process import ProcessIdentity
+from culm_infra.stack.record import StackRecord
+
+DEFAULT_HEAP_MB = 512
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_POLL_S = 0.05
+_SHOWN_LINES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class StackStatus:
+    """How a stack is: ``running`` is its process, ``healthy`` that its broker answers."""
+
+    directory: Path
+    running: bool
+    healthy: bool
+    bootstrap: str | None
+    cluster_id: str | None
+    pid: int | None
+    resident_bytes: int | None
+    data_bytes: int
+
+
+class Stack:
+    """A single-node Kafka with its data in one directory.
+
+    >>> stack = Stack(name="scratch")
+    >>> bootstrap = stack.up()
+    """
+
+    def __init__(self, directory: Path | str | None = None, *, name: str = "default") -> None:
+        """The stack of a directory, else the one of a name below the user's data directory."""
+        if directory is None:
+            if not _NAME.fullmatch(name):
+                raise StackError(f"{name!r} is no name for a stack", hint="1 to 40 letters, digits, _ or -")
+            directory = Path(PlatformDirs("culm", appauthor=False).user_data_dir) / "stacks" / name
+        self.directory = Path(directory).absolute()
+        self.files = broker.BrokerFiles(self.directory)
+        self._record_path = self.directory / "stack.json"
+
+    def up(
+        self,
+        timeout_s: float = 60.0,
+        *,
+        port: int | None = None,
+        heap_mb: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        progress: jars.Progress | None = None,
+    ) -> str:
+        """Start the broker unless it runs, wait until it answers, return its bootstrap address.
+
+        ``port``, ``heap_mb`` and ``properties`` (Kafka's broker properties) are remembered for later
+        starts; a broker that runs already keeps those it has. Jars are fetched first where they are
+        missing, which ``timeout_s`` does not count.
+        Raises StackStartError, StackPortError, JarError, JavaNotFoundError, LockTimeoutError.
+        """
+        java = find_java()
+        class_path = jars.ensure("broker", java=java, progress=progress)
+        with self._locked(timeout_s):
+            record = records.read(self._record_path)
+            if record is None or record.process is None or not record.process.is_running():
+                record = self._configured(record, port=port, heap_mb=heap_mb, properties=properties)
+                broker.write_files(self.files, record)
+                if not record.formatted:
+                    # What a start that was cut short may have left is no data yet.
+                    shutil.rmtree(self.files.data, ignore_errors=True)
+                    broker.format_data(self.files, record, java, class_path)
+                    record = self._write(replace(record, formatted=True))
+                record = self._write(
+                    replace(record, process=broker.start(self.files, record, java, class_path))
+                )
+                try:
+                    self._wait_until_healthy(record, timeout_s)
+                except BaseException:
+                    if record.process is not None:
+                        record.process.stop(timeout_s=5.0)
+                    self._write(replace(record, process=None))
+                    raise
+            else:
+                self._wait_until_healthy(record, timeout_s)
+            return f"{HOST}:{record.port}"
+
+    def down(self, timeout_s: float = 30.0) -> bool:
+        """Stop the broker and keep its data; False when it did not run.
+
+        It is asked to end, and killed when it has not ended after ``timeout_s``; the data outlives both.
+        """
+        with self._running_process(lock_timeout_s=timeout_s) as process:
+            if process is not None:
+                process.stop(timeout_s=timeout_s)
+        return process is not None
+
+    def kill(self) -> bool:
+        """Kill the broker as a crash would (SIGKILL), for fault tests; False when it did not run."""
+        with self._running_process(lock_timeout_s=30.0) as process:
+            if process is not None:
+                process.kill()
+        return process is not None
+
+    def status(self) -> StackStatus:
+        """How the stack is now; quick when it is down, one metadata request when it is up."""
+        record = records.read(self._record_path)
+        process = record.process if record is not None else None
+        if record is None or process is None or not process.is_running():
+            return StackStatus(
+                directory=self.directory,
+                running=False,
+                healthy=False,
+                bootstrap=None,
+                cluster_id=None if record is None else record.cluster_id,
+                pid=None,
+                resident_bytes=None,
+                data_bytes=_size_bytes(self.files.data),
+            )
+        return StackStatus(
+            directory=self.directory,
+            running=True,
+            healthy=self._is_healthy(record, timeout_s=2.0),
+            bootstrap=f"{HOST}:{record.port}",
+            cluster_id=record.cluster_id,
+            pid=process.pid,
+            resident_bytes=process.resident_bytes(),
+            data_bytes=_size_bytes(self.files.data),
+        )
+
+    @property
+    def bootstrap(self) -> str:
+        """The address of the running broker. Raises StackNotRunningError."""
+        record = records.read(self._record_path)
+        if record is None or record.process is None or not record.process.is_running():
+            raise StackNotRunningError(
+                f"the stack in {self.directory} is not running", hint="start it with `culm stack up`"
+            )
+        return f"{HOST}:{record.port}"
+
+    @contextmanager
+    def _locked(self, timeout_s: float) -> Iterator[None]:
+        with file_lock(self.directory / "stack.lock", timeout_s=timeout_s):
+            yield
+
+    @contextmanager
+    def _running_process(self, *, lock_timeout_s: float) -> Iterator[ProcessIdentity | None]:
+        """The broker's process while the body ends it; the record then says that there is none."""
+        if not self._record_path.exists():
+            yield None
+            return
+        with self._locked(lock_timeout_s):
+            record = records.read(self._record_path)
+            process = None if record is None else record.process
+            yield process if process is not None and process.is_running() else None
+            if record is not None and process is not None and not process.is_running():
+                self._write(replace(record, process=None))
+
+    def _write(self, record: StackRecord) -> StackRecord:
+        records.write(self._record_path, record)
+        return record
+
+    def _configured(
+        self,
+        record: StackRecord | None,
+        *,
+        port: int | None,
+        heap_mb: int | None,
+        properties: Mapping[str, str] | None,
+    ) -> StackRecord:
+        """The record of a stack that is about to start; its ports are free."""
+        if record is None:
+            chosen = port or _free_port(())
+            record = StackRecord(
+                cluster_id=broker.new_cluster_id(),
+                port=chosen,
+                controller_port=_free_port((chosen,)),
+                heap_mb=DEFAULT_HEAP_MB,
+            )
+        record = replace(
+            record,
+            process=None,
+            port=port or record.port,
+            heap_mb=heap_mb or record.heap_mb,
+            properties={**record.properties, **(properties or {})},
+        )
+        for taken in (record.port, record.controller_port):
+            if not ports.is_free(taken):
+                raise StackPortError(
+                    f"port {taken} of the stack in {self.directory} is held by another process",
+                    hint=f"find it with `ss -ltnp sport = :{taken}` and end it"
+                    + (", or give another with --port" if taken == record.port else ""),
+                )
+        return self._write(record)
+
+    def _is_healthy(self, record: StackRecord, *, timeout_s: float) -> bool:
+        # The id says that it is our broker and not another one on a port that was ours.
+        return ports.answers(record.port) and (
+            broker.cluster_id_at(record.port, timeout_s=timeout_s) == record.cluster_id
+        )
+
+    def _wait_until_healthy(self, record: StackRecord, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        while record.process is not None and record.process.is_running():
+            remaining_s = deadline - time.monotonic()
+            if remaining_s <= 0:
+                raise self._start_error(f"the broker did not answer within {timeout_s:g} s")
+            if self._is_healthy(record, timeout_s=min(5.0, max(0.1, remaining_s))):
+                return
+            time.sleep(_POLL_S)
+        raise self._start_error("the broker ended while it was starting")
+
+    def _start_error(self, what: str) -> StackStartError:
+        said = broker.last_lines(self.files.output, _SHOWN_LINES) or [
+            line
+            for line in broker.last_lines(self.files.log, 200)
+            if " ERROR " in line or " FATAL " in line or "Exception" in line
+        ]
+        shown = "".join(f"\n  {line[:300]}" for line in said[-_SHOWN_LINES:])
+        return StackStartError(f"{what}{shown}", hint=f"its log is {self.files.log}")
+
+
+def _free_port(taken: tuple[int, ...]) -> int:
+    port = ports.choose(taken)
+    if port is None:
+        raise StackPortError("no free port was found on 127.0.0.1", hint="give one with --port")
+    return port
+
+
+def _size_bytes(directory: Path) -> int:
+    total = 0
+    for path in directory.rglob("*"):
+        # A broker at work deletes and renames files under our hands.
+        with suppress(OSError):
+            total += path.stat().st_blocks * 512 if path.is_file() else 0
+    return total
