@@ -1,0 +1,36 @@
+"""Fixtures of every test: one real Kafka for the session, and a prefix of topic names for each test."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.kafka import Broker, NoBrokerError, running_broker
+
+_BROKER = pytest.StashKey[Broker]()
+
+
+@pytest.fixture(scope="session")
+def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[str]:
+    """The address of a real broker, started when the first test asks for it and stopped at the end."""
+    try:
+        with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
+            pytestconfig.stash[_BROKER] = broker
+            yield broker.bootstrap
+    except NoBrokerError as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture
+def topic_prefix() -> str:
+    """A prefix of topic names that no other test has, so that tests share a broker and nothing else."""
+    return f"t{uuid.uuid4().hex[:12]}."
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say which broker the results speak of."""
+    broker = config.stash.get(_BROKER, None)
+    if broker is not None:
+        terminalreporter.write_line(f"kafka: {broker.bootstrap} ({broker.origin})")
