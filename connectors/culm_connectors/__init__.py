@@ -1,0 +1,14 @@
+"""Culm's edge: QUIC connections to peers on one side, Kafka on the other, and a local index between them.
+
+| module | what it holds |
+|---|---|
+| transport | QUIC behind a small interface: proven peer ids, credit, bounded writes |
+| index | the local copy of replicated logs, in lmdb |
+| kafka | producing and consuming from an event loop |
+| p2panda | the driver of the p2panda protocol: many connections, one sans-I/O peer |
+| connector | the connector process: peers on one side, topics on the other |
+| peer | the reference peer: its own logs, synchronised with any peer or connector |
+| access | which peers may connect, and for which schemas |
+| limits | token buckets |
+| metrics | what a process counts, for Prometheus |
+"""

@@ -1,0 +1,32 @@
+"""The edge's own copy of replicated logs, in lmdb: a cache of `logs` for a connector, the store of a peer.
+
+| module | what it holds |
+|---|---|
+| layout | keys and values of every database of the file |
+| environment | the lmdb file: opened with doubt, grown when full, owned by one process |
+| commit | one write transaction: entries, heights and the Kafka offsets that cover them |
+| store | `LmdbLogStore`: the `LogStore` that the protocol reads |
+| opening | trust, or drop and start anew |
+| writer | the one writing thread, for programs on an event loop |
+"""
+
+from culm_connectors.index.commit import Commit
+from culm_connectors.index.errors import IndexBusy, IndexConflict, IndexDamaged, IndexForeign, IndexGap
+from culm_connectors.index.opening import Origin, close_index, distrust, open_index
+from culm_connectors.index.store import LmdbLogStore
+from culm_connectors.index.writer import IndexWriter
+
+__all__ = [
+    "Commit",
+    "IndexBusy",
+    "IndexConflict",
+    "IndexDamaged",
+    "IndexForeign",
+    "IndexGap",
+    "IndexWriter",
+    "LmdbLogStore",
+    "Origin",
+    "close_index",
+    "distrust",
+    "open_index",
+]

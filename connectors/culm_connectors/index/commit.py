@@ -1,0 +1,192 @@
+"""One write transaction of the index: entries that extend their logs, and the offsets that cover them.
+
+A plain commit only extends logs; what is held already is skipped, what contradicts a held entry or stands
+above a gap is reported and left out. A commit of the truth (`logs`) may also correct: it cuts the log back
+to where the two agree and goes on with the true entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from culm_connectors.index import layout
+from culm_connectors.index.layout import LogRow
+from culm_models.bamboo import entry_hash
+from culm_models.p2panda.checks import CheckedEntry
+
+Offsets = Mapping[tuple[str, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one write transaction did; hand it to `LmdbLogStore.adopt` on the thread that reads."""
+
+    stored: tuple[CheckedEntry, ...]
+    conflicts: tuple[CheckedEntry, ...]
+    gaps: tuple[CheckedEntry, ...]
+    truncated: tuple[tuple[bytes, int], ...]
+    """(log key, first sequence number that was removed) of every log that was cut back."""
+    rows: Mapping[bytes, LogRow | None]
+    schema_numbers: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class Writer:
+    """The state of one write transaction while entries are put into it."""
+
+    transaction: Any
+    databases: Mapping[bytes, Any]
+    known_schemas: Mapping[str, int]
+    rows: dict[bytes, LogRow | None] = field(default_factory=dict)
+    new_schemas: dict[str, int] = field(default_factory=dict)
+    stored: list[CheckedEntry] = field(default_factory=list)
+    conflicts: list[CheckedEntry] = field(default_factory=list)
+    gaps: list[CheckedEntry] = field(default_factory=list)
+    truncated: list[tuple[bytes, int]] = field(default_factory=list)
+
+    def run(self, entries: Sequence[CheckedEntry], offsets: Offsets, *, truth: bool) -> Commit:
+        """Put everything; the caller's transaction makes it durable as one."""
+        for checked in entries:
+            self._put(checked, truth=truth)
+        for key, row in self.rows.items():
+            self._write_row(key, row)
+        for (topic, partition), offset in offsets.items():
+            self._db_put(b"meta", layout.offset_key(topic, partition), layout.U64.pack(offset))
+        return Commit(
+            stored=tuple(self.stored),
+            conflicts=tuple(self.conflicts),
+            gaps=tuple(self.gaps),
+            truncated=tuple(self.truncated),
+            rows=self.rows,
+            schema_numbers=self.new_schemas,
+        )
+
+    def _db_get(self, database: bytes, key: bytes) -> bytes | None:
+        value: bytes | None = self.transaction.get(key, db=self.databases[database])
+        return value
+
+    def _db_put(self, database: bytes, key: bytes, value: bytes) -> None:
+        self.transaction.put(key, value, db=self.databases[database])
+
+    def _db_delete(self, database: bytes, key: bytes) -> None:
+        self.transaction.delete(key, db=self.databases[database])
+
+    def _row(self, key: bytes) -> LogRow | None:
+        if key in self.rows:
+            return self.rows[key]
+        value = self._db_get(b"logs", key)
+        return layout.unpack_row(value) if value is not None else None
+
+    def _put(self, checked: CheckedEntry, *, truth: bool) -> None:
+        entry = checked.entry
+        key = layout.log_key(entry.public_key, entry.log_id)
+        row = self._row(key)
+        height = row.height if row else 0
+        if entry.seq_num <= height:
+            held = self._db_get(b"entries", key + layout.U64.pack(entry.seq_num))
+            assert held is not None, "a height promises every entry below it"
+            if layout.unpack_entry(held)[0] == checked.entry_bytes:
+                return
+            if not truth:
+                self.conflicts.append(checked)
+                return
+            row = self._truncate(key, entry.seq_num)
+            height = entry.seq_num - 1
+        if entry.seq_num != height + 1:
+            self.gaps.append(checked)
+            return
+        if row is not None and entry.backlink != row.head_hash:
+            # The next entry of another branch: only the truth can say which of the two stays.
+            (self.gaps if truth else self.conflicts).append(checked)
+            return
+        self._append(key, row, checked)
+
+    def _append(self, key: bytes, row: LogRow | None, checked: CheckedEntry) -> None:
+        entry = checked.entry
+        document_id = row.document_id if row else None
+        if document_id is None:
+            document_id = self._document_of(checked)
+            if document_id is not None:
+                # The first log an author opened for a document stays the one that answers for it.
+                self.transaction.put(
+                    entry.public_key + layout.short_hash(document_id),
+                    layout.U64.pack(entry.log_id),
+                    overwrite=False,
+                    db=self.databases[b"documents"],
+                )
+        number = row.schema_number if row else self._schema_number(checked.schema_id)
+        value = layout.pack_entry(checked.entry_bytes, checked.operation_bytes)
+        self._db_put(b"entries", key + layout.U64.pack(entry.seq_num), value)
+        if document_id is not None:
+            document = b"" if document_id == checked.hash else layout.short_hash(document_id)
+            self._db_put(b"operations", layout.short_hash(checked.hash), document)
+        self.rows[key] = LogRow(entry.seq_num, number, entry.end_of_log, checked.hash, document_id)
+        self.stored.append(checked)
+
+    def _document_of(self, checked: CheckedEntry) -> bytes | None:
+        if checked.action == "create":
+            return checked.hash
+        for operation_id in checked.previous or ():
+            value = self._db_get(b"operations", layout.short_hash(operation_id))
+            if value is not None:
+                return layout.long_hash(value) if value else operation_id
+        return None
+
+    def _schema_number(self, schema_id: str) -> int:
+        for known in (self.known_schemas, self.new_schemas):
+            number = known.get(schema_id)
+            if number is not None:
+                return number
+        number = len(self.known_schemas) + len(self.new_schemas)
+        self.new_schemas[schema_id] = number
+        self._db_put(b"schemas", layout.U32.pack(number), schema_id.encode())
+        return number
+
+    def _truncate(self, key: bytes, first: int) -> LogRow | None:
+        """Remove the entries from `first` on; returns the row of what is left."""
+        row = self._row(key)
+        assert row is not None and first <= row.height, "nothing to cut"
+        for seq_num in range(first, row.height + 1):
+            entry_key = key + layout.U64.pack(seq_num)
+            value = self._db_get(b"entries", entry_key)
+            assert value is not None, "a height promises every entry below it"
+            self._db_delete(b"operations", layout.short_hash(entry_hash(layout.unpack_entry(value)[0])))
+            self._db_delete(b"entries", entry_key)
+        self.stored = [
+            kept for kept in self.stored if layout.log_key(*kept.log) != key or kept.entry.seq_num < first
+        ]
+        self.truncated.append((key, first))
+        left: LogRow | None = None
+        if first > 1:
+            value = self._db_get(b"entries", key + layout.U64.pack(first - 1))
+            assert value is not None, "a height promises every entry below it"
+            head = entry_hash(layout.unpack_entry(value)[0])
+            left = row._replace(height=first - 1, end_of_log=False, head_hash=head)
+        elif row.document_id is not None:
+            self._db_delete(b"documents", key[:32] + layout.short_hash(row.document_id))
+        if left is None:
+            self._db_delete(b"sync_range", layout.U32.pack(row.schema_number) + key)
+        self.rows[key] = left
+        return left
+
+    def _write_row(self, key: bytes, row: LogRow | None) -> None:
+        if row is None:
+            self._db_delete(b"logs", key)
+            return
+        self._db_put(b"logs", key, layout.pack_row(row))
+        self._db_put(b"sync_range", layout.U32.pack(row.schema_number) + key, layout.U64.pack(row.height))
+
+
+def write_commit(
+    transaction: Any,
+    databases: Mapping[bytes, Any],
+    known_schemas: Mapping[str, int],
+    entries: Iterable[CheckedEntry],
+    offsets: Offsets,
+    *,
+    truth: bool,
+) -> Commit:
+    """Put entries and offsets into an open write transaction."""
+    return Writer(transaction, databases, known_schemas).run(tuple(entries), offsets, truth=truth)

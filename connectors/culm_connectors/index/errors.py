@@ -1,0 +1,43 @@
+"""What can go wrong with a local index; whoever opened it decides between rebuilding and stopping."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from culm_connectors.errors import ConnectorError
+
+
+class IndexStoreError(ConnectorError):
+    """The base of the index's errors."""
+
+    code: ClassVar[str] = "index"
+
+
+class IndexDamaged(IndexStoreError):
+    """The file is not what we wrote: torn, truncated, overwritten or of an unknown format."""
+
+    code: ClassVar[str] = "index.damaged"
+
+
+class IndexForeign(IndexStoreError):
+    """The file is sound but was filled from another Kafka cluster or from a topic created anew since."""
+
+    code: ClassVar[str] = "index.foreign"
+
+
+class IndexBusy(IndexStoreError):
+    """Another process holds this index; lmdb allows one."""
+
+    code: ClassVar[str] = "index.busy"
+
+
+class IndexGap(IndexStoreError):
+    """Entries were given to store above a gap in their log."""
+
+    code: ClassVar[str] = "index.gap"
+
+
+class IndexConflict(IndexStoreError):
+    """An entry was given to store where its log holds another one."""
+
+    code: ClassVar[str] = "index.conflict"

@@ -1,0 +1,308 @@
+"""The local index of replicated logs: the `LogStore` of a p2panda peer, kept in lmdb.
+
+Reading one log's row, hash or document is a look into mapped memory and is done where it is asked for;
+ranges of entries are read in chunks (`read_chunk`), which a driver does in a thread. Writing happens in
+one thread at a time: `commit` there, then `adopt` where the index is read. `append` does both at once.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from culm_connectors.index import layout
+from culm_connectors.index.commit import Commit, Offsets, write_commit
+from culm_connectors.index.environment import Environment
+from culm_connectors.index.errors import IndexConflict, IndexDamaged, IndexGap
+from culm_connectors.index.layout import LogRow
+from culm_models.bamboo import entry_hash
+from culm_models.p2panda.checks import CheckedEntry
+from culm_models.p2panda.store import LogInfo
+
+Pair = tuple[bytes, bytes]
+
+DEFAULT_MAP_SIZE_BYTES = 64 * 1024**3
+DEFAULT_CHUNK_BYTES = 64 * 1024
+_CACHED_ROWS = 65_536
+_CHUNK_LOGS = 4_096
+_MAX_LOG_ID = 2**64 - 1
+
+
+class LmdbLogStore:
+    """Entries, heights and Kafka offsets of one folder; implements `culm_models.p2panda.store.LogStore`.
+
+    `durable` flushes every commit (a peer's own writing, which nobody can give back); an index that can be
+    rebuilt leaves it off and calls `sync` now and then. `check` walks the file before lmdb opens it.
+    Raises IndexDamaged, IndexBusy.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        map_size_bytes: int = DEFAULT_MAP_SIZE_BYTES,
+        durable: bool = False,
+        check: bool = False,
+    ) -> None:
+        self._environment = Environment(folder, map_size_bytes=map_size_bytes, durable=durable, check=check)
+        self._databases: Mapping[bytes, object] = self._environment.databases
+        self._rows: dict[bytes, LogRow | None] = {}
+        self._schema_numbers: dict[str, int] = {}
+        self._written_schemas: dict[str, int] = {}  # of the thread that writes
+        self._schema_ids: dict[int, str] = {}
+        try:
+            self._load()
+        except BaseException:
+            self._environment.close()
+            raise
+
+    @property
+    def folder(self) -> Path:
+        """Where the index lives."""
+        return self._environment.folder
+
+    def _load(self) -> None:
+        written = layout.U32.pack(layout.FORMAT)
+        meta = self._databases[b"meta"]
+        with self._environment.read() as transaction:
+            found = transaction.get(b"format", db=meta)
+            fresh = found is None and transaction.stat(self._databases[b"entries"])["entries"] == 0
+            with transaction.cursor(db=self._databases[b"schemas"]) as cursor:
+                schemas = dict(cursor)
+        if fresh:
+            self._environment.write(lambda writing: writing.put(b"format", written, db=meta))
+        elif found != written:
+            raise IndexDamaged(f"{self.folder} has format {found!r}, this version reads {written!r}")
+        try:
+            self._know_schemas({value.decode(): layout.U32.unpack(key)[0] for key, value in schemas.items()})
+        except (ValueError, struct.error) as error:
+            raise IndexDamaged(f"{self.folder}: a schema's record is none of ours: {error}") from error
+        self._written_schemas = dict(self._schema_numbers)
+
+    def _know_schemas(self, numbers: Mapping[str, int]) -> None:
+        self._schema_numbers.update(numbers)
+        self._schema_ids.update({number: schema_id for schema_id, number in numbers.items()})
+
+    # What the protocol asks of a store.
+
+    def height(self, public_key: bytes, log_id: int) -> int:
+        """The highest sequence number held of a log, 0 for none; there are no gaps below it."""
+        row = self._row(layout.log_key(public_key, log_id))
+        return row.height if row else 0
+
+    def entry_hash(self, public_key: bytes, log_id: int, seq_num: int) -> bytes | None:
+        """The 34-byte hash of a held entry."""
+        row = self._row(layout.log_key(public_key, log_id))
+        if row is None or not 0 < seq_num <= row.height:
+            return None
+        if seq_num == row.height:
+            return row.head_hash
+        with self._environment.read() as transaction:
+            value = transaction.get(
+                layout.entry_key(public_key, log_id, seq_num), db=self._databases[b"entries"]
+            )
+        return None if value is None else entry_hash(layout.unpack_entry(value)[0])
+
+    def log_heights(self, schema_ids: Iterable[str]) -> Iterator[tuple[bytes, int, int]]:
+        """(public key, log id, height) of every log of the schemas, in the order of the sync range."""
+        numbers = {self._schema_numbers[name] for name in schema_ids if name in self._schema_numbers}
+        for key, height in heapq.merge(*(self._sync_range(number) for number in sorted(numbers))):
+            public_key, log_id = layout.split_log_key(key)
+            yield public_key, log_id, height
+
+    def _sync_range(self, number: int) -> Iterator[tuple[bytes, int]]:
+        prefix = layout.U32.pack(number)
+        position = prefix
+        while True:
+            # Read transactions stay short, however slowly the caller takes what it asked for.
+            with (
+                self._environment.read() as transaction,
+                transaction.cursor(db=self._databases[b"sync_range"]) as cursor,
+            ):
+                if not cursor.set_range(position):
+                    return
+                chunk = list(itertools.islice(cursor.iternext(), _CHUNK_LOGS))
+            for key, value in chunk:
+                if not key.startswith(prefix):
+                    return
+                yield key[len(prefix) :], layout.U64.unpack(value)[0]
+            if len(chunk) < _CHUNK_LOGS:
+                return
+            position = chunk[-1][0] + b"\x00"
+
+    def entries(
+        self, public_key: bytes, log_id: int, first_seq_num: int, last_seq_num: int
+    ) -> Iterator[Pair]:
+        """(entry bytes, operation bytes) of a part of a log, as far as it is held."""
+        position = first_seq_num
+        while position <= last_seq_num:
+            chunk = self.read_chunk(public_key, log_id, position, last_seq_num)
+            if not chunk:
+                return
+            yield from chunk
+            position += len(chunk)
+
+    def log_info(self, public_key: bytes, log_id: int) -> LogInfo | None:
+        """The schema and document of a log and where it was ended, None for an unknown log."""
+        row = self._row(layout.log_key(public_key, log_id))
+        if row is None:
+            return None
+        return LogInfo(
+            schema_id=self._schema_ids[row.schema_number],
+            document_id=row.document_id,
+            end_of_log=row.height if row.end_of_log else None,
+        )
+
+    def document_of(self, operation_id: bytes) -> bytes | None:
+        """The document that an operation belongs to."""
+        with self._environment.read() as transaction:
+            value = transaction.get(layout.short_hash(operation_id), db=self._databases[b"operations"])
+        if value is None:
+            return None
+        return layout.long_hash(value) if value else operation_id
+
+    def log_of(self, public_key: bytes, document_id: bytes) -> int | None:
+        """The one log that an author keeps of a document."""
+        with self._environment.read() as transaction:
+            value = transaction.get(
+                public_key + layout.short_hash(document_id), db=self._databases[b"documents"]
+            )
+        return None if value is None else int(layout.U64.unpack(value)[0])
+
+    def next_log_id(self, public_key: bytes) -> int:
+        """The number above the highest log that is held of an author."""
+        with (
+            self._environment.read() as transaction,
+            transaction.cursor(db=self._databases[b"logs"]) as cursor,
+        ):
+            beyond = cursor.set_range(layout.log_key(public_key, _MAX_LOG_ID))
+            if beyond and cursor.key() == layout.log_key(public_key, _MAX_LOG_ID):
+                raise IndexConflict(f"author {public_key.hex()} has used up every log id")
+            found = cursor.prev() if beyond else cursor.last()
+            if not found or not cursor.key().startswith(public_key):
+                return 0
+            return layout.split_log_key(cursor.key())[1] + 1
+
+    def append(self, checked: Sequence[CheckedEntry]) -> None:
+        """Extend logs; what is held already is skipped.
+
+        Raises IndexConflict or IndexGap after storing what could be stored.
+        """
+        done = self.commit(checked, {})
+        self.adopt(done)
+        for refused, error in ((done.conflicts, IndexConflict), (done.gaps, IndexGap)):
+            if refused:
+                entry = refused[0].entry
+                raise error(f"log {entry.public_key.hex()}/{entry.log_id} cannot take number {entry.seq_num}")
+
+    # What a process asks of its index.
+
+    def commit(self, checked: Iterable[CheckedEntry], offsets: Offsets, *, truth: bool = False) -> Commit:
+        """Store entries and offsets in one transaction, in the one thread that writes."""
+        entries = tuple(checked)
+        done = self._environment.write(
+            lambda transaction: write_commit(
+                transaction, self._databases, self._written_schemas, entries, offsets, truth=truth
+            )
+        )
+        self._written_schemas.update(done.schema_numbers)
+        return done
+
+    def adopt(self, commit: Commit) -> None:
+        """Make a commit visible to this object's readers, in the thread that reads."""
+        self._know_schemas(commit.schema_numbers)
+        for key in commit.rows:
+            self._rows.pop(key, None)
+        self._rows.update(commit.rows)
+        while len(self._rows) > _CACHED_ROWS:
+            del self._rows[next(iter(self._rows))]
+
+    def read_chunk(
+        self,
+        public_key: bytes,
+        log_id: int,
+        first_seq_num: int,
+        last_seq_num: int,
+        max_bytes: int = DEFAULT_CHUNK_BYTES,
+    ) -> list[Pair]:
+        """At least one entry (if held) and at most about `max_bytes` of a part of a log; any thread."""
+        first = layout.entry_key(public_key, log_id, first_seq_num)
+        last = layout.entry_key(public_key, log_id, last_seq_num)
+        found: list[Pair] = []
+        taken = 0
+        with (
+            self._environment.read() as transaction,
+            transaction.cursor(db=self._databases[b"entries"]) as cursor,
+        ):
+            if not cursor.set_key(first):
+                return found
+            for key, value in cursor.iternext():
+                if key > last:
+                    break
+                found.append(layout.unpack_entry(value))
+                taken += len(value)
+                if taken >= max_bytes:
+                    break
+        return found
+
+    def offsets(self) -> dict[tuple[str, int], int]:
+        """The next offset to read of every Kafka partition that this index covers."""
+        with (
+            self._environment.read() as transaction,
+            transaction.cursor(db=self._databases[b"meta"]) as cursor,
+        ):
+            if not cursor.set_range(b"offset:"):
+                return {}
+            return {
+                layout.split_offset_key(key): layout.U64.unpack(value)[0]
+                for key, value in itertools.takewhile(
+                    lambda item: item[0].startswith(b"offset:"), cursor.iternext()
+                )
+            }
+
+    def meta(self, name: str) -> bytes | None:
+        """A value that was kept with `set_meta`."""
+        with self._environment.read() as transaction:
+            value: bytes | None = transaction.get(b"name:" + name.encode(), db=self._databases[b"meta"])
+        return value
+
+    def set_meta(self, name: str, value: bytes) -> None:
+        """Keep a small value beside the entries."""
+        key, meta = b"name:" + name.encode(), self._databases[b"meta"]
+        self._environment.write(lambda transaction: transaction.put(key, value, db=meta))
+
+    def schema_ids(self) -> tuple[str, ...]:
+        """Every schema that an entry was stored of."""
+        return tuple(self._schema_numbers)
+
+    def counts(self) -> tuple[int, int]:
+        """How many logs and how many entries are held."""
+        return self._environment.count(b"logs"), self._environment.count(b"entries")
+
+    def size_bytes(self) -> int:
+        """The size of the file."""
+        return self._environment.size_bytes()
+
+    def sync(self) -> None:
+        """Flush to the disk; blocks while the disk works."""
+        self._environment.sync()
+
+    def close(self) -> None:
+        """Flush and close; the object is of no use afterwards."""
+        self._environment.sync()
+        self._environment.close()
+
+    def _row(self, key: bytes) -> LogRow | None:
+        if key in self._rows:
+            return self._rows[key]
+        with self._environment.read() as transaction:
+            value = transaction.get(key, db=self._databases[b"logs"])
+        row = layout.unpack_row(value) if value is not None else None
+        if row is not None:
+            self._rows[key] = row
+            if len(self._rows) > _CACHED_ROWS:
+                del self._rows[next(iter(self._rows))]
+        return row

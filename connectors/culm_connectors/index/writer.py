@@ -1,0 +1,79 @@
+"""The one thread that writes an index, seen from the event loop.
+
+`write` waits for the transaction and makes it visible to readers on the loop; small writes that queue up
+behind a running one are their callers' business to batch. A flush to the disk follows every few seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from culm_connectors.index.commit import Commit, Offsets
+from culm_connectors.index.store import LmdbLogStore
+from culm_models.p2panda.checks import CheckedEntry
+
+Pair = tuple[bytes, bytes]
+
+_READ_THREADS = 2
+
+
+class IndexWriter:
+    """Serialises an index's writes into one thread and its range reads into a few others."""
+
+    def __init__(self, store: LmdbLogStore, *, flush_interval_s: float = 5.0) -> None:
+        self.store = store
+        self._flush_interval_s = flush_interval_s
+        self._writing = ThreadPoolExecutor(1, thread_name_prefix="index-write")
+        self._reading = ThreadPoolExecutor(_READ_THREADS, thread_name_prefix="index-read")
+        self._dirty = False
+
+    async def write(
+        self, entries: Iterable[CheckedEntry], offsets: Offsets | None = None, *, truth: bool = False
+    ) -> Commit:
+        """Store entries and the offsets that cover them; visible to readers when this returns.
+
+        Raises IndexDamaged.
+        """
+        loop = asyncio.get_running_loop()
+        taken = tuple(entries)
+        writing = loop.run_in_executor(
+            self._writing, lambda: self.store.commit(taken, offsets or {}, truth=truth)
+        )
+        # Whoever waits may be cancelled; what was written is adopted all the same.
+        writing.add_done_callback(self._adopt)
+        return await asyncio.shield(writing)
+
+    def _adopt(self, writing: asyncio.Future[Commit]) -> None:
+        if not writing.cancelled() and writing.exception() is None:
+            self.store.adopt(writing.result())
+            self._dirty = True
+
+    async def read_chunk(
+        self, public_key: bytes, log_id: int, first_seq_num: int, last_seq_num: int, max_bytes: int
+    ) -> list[Pair]:
+        """A part of a log, read in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._reading,
+            self.store.read_chunk,
+            public_key,
+            log_id,
+            first_seq_num,
+            last_seq_num,
+            max_bytes,
+        )
+
+    async def flush_now_and_then(self) -> None:
+        """Flush what was written, for ever; run it as a task."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(self._flush_interval_s)
+            if self._dirty:
+                self._dirty = False
+                await loop.run_in_executor(self._writing, self.store.sync)
+
+    def close(self) -> None:
+        """Finish what is being written and stop the threads; the store stays open."""
+        self._writing.shutdown(wait=True)
+        self._reading.shutdown(wait=True)

@@ -1,0 +1,27 @@
+"""Kafka from an event loop.
+
+| module | what it holds |
+|---|---|
+| producer | many records in, one wait until Kafka has acknowledged all of them |
+| consumer | a topic read in a thread, handed over in bounded batches |
+| origin | which cluster and which incarnation of a topic the offsets count in |
+"""
+
+from culm_connectors.kafka.consumer import Batch, TopicReader
+from culm_connectors.kafka.errors import ConsumeFailed, OffsetLost, ProduceFailed, TopicRecreated
+from culm_connectors.kafka.origin import ask_origin, watch_origin
+from culm_connectors.kafka.producer import BatchProducer, ProducerLimits, Record
+
+__all__ = [
+    "Batch",
+    "BatchProducer",
+    "ConsumeFailed",
+    "OffsetLost",
+    "ProduceFailed",
+    "ProducerLimits",
+    "Record",
+    "TopicReader",
+    "TopicRecreated",
+    "ask_origin",
+    "watch_origin",
+]

@@ -1,0 +1,189 @@
+"""Reading Kafka from an event loop: a thread consumes, a bounded queue hands over batches.
+
+Partitions are assigned with explicit offsets and never reset by themselves: an offset that is out of range
+is an error (`OffsetLost`), because what lies between was lost to this reader. `read_to_end` is the first
+part of every start: it gives batches until the end that existed when it was called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from culm_connectors.kafka.errors import ConsumeFailed, OffsetLost
+
+logger = logging.getLogger(__name__)
+
+_POLL_S = 0.1
+_METADATA_TIMEOUT_S = 10.0
+_BATCH_RECORDS = 1_000
+_QUEUED_BATCHES = 4
+_LOST = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+
+Partition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records in the order of their partitions, and the next offset of every partition among them."""
+
+    messages: tuple[Message, ...]
+    offsets: Mapping[Partition, int]
+
+
+class TopicReader:
+    """Reads all partitions of one topic in a thread; an asynchronous context manager.
+
+    `consumer` makes a `confluent_kafka.Consumer` with `enable.partition.eof` and without an offset reset.
+    """
+
+    def __init__(
+        self, consumer: Callable[[], Consumer], topic: str, offsets: Mapping[Partition, int]
+    ) -> None:
+        self.topic = topic
+        self._make = consumer
+        self._start = dict(offsets)
+        self._queue: asyncio.Queue[Batch | Exception] = asyncio.Queue(_QUEUED_BATCHES)
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.ends: dict[Partition, int] = {}
+        """The end of every partition when this reader started."""
+        self.positions: dict[Partition, int] = {}
+        """The next offset of every partition, as far as batches were taken."""
+
+    async def __aenter__(self) -> TopicReader:
+        self._loop = asyncio.get_running_loop()
+        consumer = await asyncio.to_thread(self._open)
+        self._thread = threading.Thread(
+            target=self._consume, args=(consumer,), name=f"kafka-read-{self.topic}", daemon=True
+        )
+        self._thread.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._stopping.set()
+        thread = self._thread
+        assert thread is not None, "entered before it is left"
+        while thread.is_alive():
+            # Unblock a thread that waits for room in the queue.
+            with contextlib.suppress(asyncio.QueueEmpty):
+                self._queue.get_nowait()
+            await asyncio.to_thread(thread.join, _POLL_S)
+
+    def _open(self) -> Consumer:
+        consumer = self._make()
+        try:
+            self._assign(consumer)
+        except KafkaException as error:
+            consumer.close()
+            raise ConsumeFailed(f"{self.topic}: {error.args[0].str()}") from error
+        except BaseException:
+            consumer.close()
+            raise
+        return consumer
+
+    def _assign(self, consumer: Consumer) -> None:
+        found = consumer.list_topics(self.topic, _METADATA_TIMEOUT_S).topics[self.topic]
+        if found.error is not None:
+            raise ConsumeFailed(
+                f"{self.topic}: {found.error.str()}", hint="create the topics with `culm topics create`"
+            )
+        assignment = []
+        for partition in sorted(found.partitions):
+            low, high = consumer.get_watermark_offsets(
+                TopicPartition(self.topic, partition), timeout=_METADATA_TIMEOUT_S
+            )
+            start = self._start.get((self.topic, partition), OFFSET_BEGINNING)
+            if start == OFFSET_BEGINNING:
+                start = low
+            elif start == OFFSET_END:
+                start = high
+            elif not low <= start <= high:
+                raise OffsetLost(
+                    f"{self.topic}/{partition}: offset {start} is outside of {low}..{high}",
+                    hint="retention removed what was not read yet, or the topic was created anew",
+                )
+            self.ends[self.topic, partition] = high
+            self.positions[self.topic, partition] = start
+            assignment.append(TopicPartition(self.topic, partition, start))
+        consumer.assign(assignment)
+
+    async def get(self) -> Batch:
+        """The next records.
+
+        Raises OffsetLost or ConsumeFailed; the reader is of no use afterwards.
+        """
+        taken = await self._queue.get()
+        if isinstance(taken, Exception):
+            raise taken
+        self.positions.update(taken.offsets)
+        return taken
+
+    async def read_to_end(self) -> AsyncIterator[Batch]:
+        """Batches until every partition stands at the end that it had when the reader started."""
+        while any(self.positions[partition] < end for partition, end in self.ends.items()):
+            yield await self.get()
+
+    def lag(self) -> int:
+        """Records between where we stand and the end at the start; for showing progress."""
+        return sum(max(0, end - self.positions[partition]) for partition, end in self.ends.items())
+
+    def _consume(self, consumer: Consumer) -> None:
+        try:
+            while not self._stopping.is_set():
+                taken = consumer.consume(_BATCH_RECORDS, timeout=_POLL_S)
+                if taken:
+                    self._hand_over(_batch(taken))
+        except (OffsetLost, ConsumeFailed) as error:
+            self._hand_over(error)
+        except KafkaException as error:
+            self._hand_over(ConsumeFailed(f"{self.topic}: {error}"))
+        finally:
+            consumer.close()
+
+    def _hand_over(self, taken: Batch | Exception) -> None:
+        assert self._loop is not None, "started on a loop"
+        done = asyncio.run_coroutine_threadsafe(self._queue.put(taken), self._loop)
+        while not self._stopping.is_set():
+            with contextlib.suppress(TimeoutError):
+                done.result(_POLL_S)
+                return
+        done.cancel()
+
+
+def _batch(taken: list[Message]) -> Batch:
+    messages: list[Message] = []
+    offsets: dict[Partition, int] = {}
+    for message in taken:
+        error = message.error()
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        if error is None:
+            assert topic is not None and partition is not None and offset is not None, "a record has a place"
+            messages.append(message)
+            offsets[topic, partition] = offset + 1
+        elif error.code() == KafkaError._PARTITION_EOF:
+            # The end may lie behind records that a reader never sees (compacted, transaction markers).
+            assert topic is not None and partition is not None and offset is not None, "an end has a place"
+            offsets[topic, partition] = offset
+        elif error.code() in _LOST:
+            raise OffsetLost(f"{topic}/{partition}: {error.str()}")
+        elif error.fatal() or not error.retriable():
+            raise ConsumeFailed(f"{topic}/{partition}: {error.str()}")
+        else:
+            logger.warning("reading %s: %s", topic, error.str())
+    return Batch(tuple(messages), offsets)

@@ -1,0 +1,37 @@
+"""What can go wrong between a connector and Kafka; none of it is passed over in silence."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from culm_connectors.errors import ConnectorError
+
+
+class KafkaBridgeError(ConnectorError):
+    """The base of the errors of the Kafka bridges."""
+
+    code: ClassVar[str] = "connector.kafka"
+
+
+class ProduceFailed(KafkaBridgeError):
+    """Kafka did not acknowledge records; the records that it did acknowledge stay."""
+
+    code: ClassVar[str] = "connector.kafka.produce"
+
+
+class OffsetLost(KafkaBridgeError):
+    """The offset we stand at no longer exists: retention passed us, or the topic was created anew."""
+
+    code: ClassVar[str] = "connector.kafka.offset_lost"
+
+
+class TopicRecreated(KafkaBridgeError):
+    """A topic that we read was deleted and created again while we read it."""
+
+    code: ClassVar[str] = "connector.kafka.topic_recreated"
+
+
+class ConsumeFailed(KafkaBridgeError):
+    """Reading a topic failed for good."""
+
+    code: ClassVar[str] = "connector.kafka.consume"

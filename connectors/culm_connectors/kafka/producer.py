@@ -1,0 +1,157 @@
+"""Producing to Kafka from an event loop: many records in, one wait until all of them are acknowledged.
+
+One thread serves librdkafka's delivery reports. What is in flight is bounded in records and bytes: a slow
+Kafka makes `send` wait, the wait stops the reader of a peer, and QUIC's credit stops the peer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from culm_connectors.kafka.errors import ProduceFailed
+
+_POLL_S = 0.1
+_CLOSE_TIMEOUT_S = 10.0
+_CHUNK_RECORDS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record to produce; `timestamp_ms` 0 lets Kafka's client choose."""
+
+    key: bytes
+    value: bytes
+    timestamp_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerLimits:
+    """What may be in flight at once; a single larger call is let through alone."""
+
+    max_records: int = 50_000
+    max_bytes: int = 32 * 1024**2
+
+
+class _Acknowledgement:
+    """Counts the delivery reports of one call, on the polling thread, and resolves on the event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, records: int, release: Callable[[], None]) -> None:
+        self.future: asyncio.Future[None] = loop.create_future()
+        self._loop = loop
+        self._release = release
+        self._remaining = records
+        self._error: KafkaError | None = None
+
+    def delivered(self, error: KafkaError | None, _message: Any) -> None:
+        if error is not None and self._error is None:
+            self._error = error
+        self._remaining -= 1
+        if self._remaining == 0:
+            # A report that comes after the loop has ended has nobody to tell.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._resolve)
+
+    def _resolve(self) -> None:
+        self._release()
+        if self.future.done():
+            return
+        if self._error is None:
+            self.future.set_result(None)
+        else:
+            self.future.set_exception(ProduceFailed(f"Kafka refused a record: {self._error.str()}"))
+
+
+class BatchProducer:
+    """Wraps one idempotent `confluent_kafka.Producer`; use it as an asynchronous context manager."""
+
+    def __init__(self, producer: Producer, limits: ProducerLimits | None = None) -> None:
+        self._producer = producer
+        self._limits = limits or ProducerLimits()
+        self._records = 0
+        self._bytes = 0
+        self._turn = asyncio.Lock()
+        self._room = asyncio.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name="kafka-acknowledge", daemon=True)
+        self.last_latency_s = 0.0
+        self.records_acknowledged = 0
+
+    async def __aenter__(self) -> BatchProducer:
+        self._thread.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self._producer.flush, _CLOSE_TIMEOUT_S)
+        self._stopping.set()
+        await asyncio.to_thread(self._thread.join)
+
+    @property
+    def in_flight(self) -> tuple[int, int]:
+        """Records and bytes that wait for Kafka's acknowledgement."""
+        return self._records, self._bytes
+
+    async def send(self, topic: str, records: Sequence[Record]) -> None:
+        """Produce records in order and wait until every one is acknowledged.
+
+        Raises ProduceFailed when any was not; the others may have been stored.
+        """
+        if not records:
+            return
+        started = time.monotonic()
+        chunks = [records[start : start + _CHUNK_RECORDS] for start in range(0, len(records), _CHUNK_RECORDS)]
+        acknowledgements = [await self._send_chunk(topic, chunk) for chunk in chunks]
+        await asyncio.gather(*acknowledgements)
+        self.last_latency_s = time.monotonic() - started
+        self.records_acknowledged += len(records)
+
+    async def _send_chunk(self, topic: str, records: Sequence[Record]) -> asyncio.Future[None]:
+        count = len(records)
+        size = sum(len(record.key) + len(record.value) for record in records)
+        async with self._turn:  # served in order, so waiting for room does not reorder records
+            while not self._fits(count, size):
+                self._room.clear()
+                await self._room.wait()
+            self._records += count
+            self._bytes += size
+            return self._hand_over(topic, records, lambda: self._release(count, size))
+
+    def _hand_over(
+        self, topic: str, records: Sequence[Record], release: Callable[[], None]
+    ) -> asyncio.Future[None]:
+        acknowledgement = _Acknowledgement(asyncio.get_running_loop(), len(records), release)
+        messages: list[dict[str, Any]] = [
+            {"key": record.key, "value": record.value, "timestamp": record.timestamp_ms} for record in records
+        ]
+        try:
+            self._producer.produce_batch(topic, messages, on_delivery=acknowledgement.delivered)
+        except (BufferError, KafkaException) as error:
+            release()
+            raise ProduceFailed(f"Kafka's client took no record: {error}") from error
+        for message in messages:
+            # Refused before it was queued: no delivery report will come for it.
+            if "_error" in message:
+                acknowledgement.delivered(message["_error"], None)
+        return acknowledgement.future
+
+    def _fits(self, records: int, size: int) -> bool:
+        return not self._records or (
+            self._records + records <= self._limits.max_records
+            and self._bytes + size <= self._limits.max_bytes
+        )
+
+    def _release(self, records: int, size: int) -> None:
+        self._records -= records
+        self._bytes -= size
+        self._room.set()
+
+    def _poll(self) -> None:
+        while not self._stopping.is_set():
+            self._producer.poll(_POLL_S)
