@@ -1,0 +1,153 @@
+"""Records of `entries` become packed rows, sorted out by shard: the stateless half of the job `logs`.
+
+Everything that an entry shows by itself is checked here, before the shuffle, in every core at once. The
+loop runs for every record of the deployment: its cost is the job's throughput.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from blake3 import blake3
+from xxhash import xxh64_intdigest
+
+from culm_models.errors import CulmError
+from culm_models.p2panda.checks import check_entry
+from culm_streaming.chain.rows import (
+    END_OF_LOG,
+    HAS_SKIPLINK,
+    KEYLESS,
+    NO_HASH,
+    PACK_HEAD,
+    READY,
+    pack_rows,
+    pack_source,
+)
+from culm_streaming.chain.settings import ChainSettings
+from culm_topics.catalogue import MAX_MESSAGE_BYTES
+from culm_topics.errors import RecordError
+from culm_topics.records import LOG_KEY_SIZE, EntryRecord, LogRecord, RejectedRecord
+
+Record = tuple[bytes | None, bytes | None, int, int]
+"""(key, value, partition, offset) of a record of `entries`."""
+
+MAX_VALUE_BYTES = MAX_MESSAGE_BYTES - 4096
+"""What fits into one record of `logs` or `rejected` whatever else is said in it."""
+
+_SEED = 42
+_KNOWN_SCHEMAS = 4096
+_MAX_DETAIL = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRows:
+    """The rows of one shard out of one batch of records: heads, value sizes and values, each end to end."""
+
+    shard: int
+    heads: bytes
+    sizes: bytes
+    values: bytes
+
+
+def place_of_log(log_key: bytes, settings: ChainSettings) -> tuple[int, int]:
+    """(shard, block) of a log: a hash of its key, the same on every machine and in every version."""
+    digest = xxh64_intdigest(log_key, _SEED)
+    return digest % settings.shards, digest // settings.shards % settings.blocks
+
+
+def pack_records(
+    records: Iterable[Record], settings: ChainSettings, *, verify_signature: bool
+) -> Iterator[PackedRows]:
+    """Check every record and pack it for its shard, as an entry or as a ready-made record of `rejected`."""
+    shards, blocks = settings.shards, settings.blocks
+    heads: list[list[bytes]] = [[] for _ in range(shards)]
+    values: list[list[bytes]] = [[] for _ in range(shards)]
+    schemas: dict[str, bytes] = {}
+    for key, value, partition, offset in records:
+        record = None
+        try:
+            record = EntryRecord.decode(value)
+            checked = check_entry(record.entry, record.operation, verify_signature=verify_signature)
+            entry = checked.entry
+            if key != entry.public_key + entry.log_id.to_bytes(8, "big"):
+                raise RecordError("entries: the key is not the log key of the entry")
+            schema_id = checked.schema_id
+            packed = LogRecord(
+                entry.seq_num, record.entry, record.operation, checked.hash, schema_id
+            ).encode()
+            if len(packed) > MAX_VALUE_BYTES:
+                raise RecordError(f"entries: {len(packed)} bytes are too many for a record of logs")
+        except CulmError as error:
+            head, refused, shard = _refuse((key, value, partition, offset), record, error, settings)
+            heads[shard].append(head)
+            values[shard].append(refused)
+            continue
+        schema = schemas.get(schema_id)
+        if schema is None:
+            if len(schemas) >= _KNOWN_SCHEMAS:
+                schemas.clear()
+            schema = schemas[schema_id] = blake3(schema_id.encode()).digest()[:16]
+        skiplink, backlink, flags = NO_HASH, NO_HASH, 0
+        if entry.backlink is not None:
+            backlink = entry.backlink[2:]
+            if entry.skiplink is not None:
+                skiplink, flags = entry.skiplink[2:], HAS_SKIPLINK
+        if entry.end_of_log:
+            flags |= END_OF_LOG
+        digest = xxh64_intdigest(key, _SEED)
+        shard = digest % shards
+        heads[shard].append(
+            PACK_HEAD(
+                key,
+                entry.seq_num,
+                pack_source(partition, offset),
+                checked.hash[2:],
+                backlink,
+                skiplink,
+                schema,
+                record.brought_by,
+                digest // shards % blocks,
+                flags,
+            )
+        )
+        values[shard].append(packed)
+    for shard in range(shards):
+        if heads[shard]:
+            yield PackedRows(shard, *pack_rows(heads[shard], values[shard]))
+
+
+def _refuse(
+    source: Record, record: EntryRecord | None, error: CulmError, settings: ChainSettings
+) -> tuple[bytes, bytes, int]:
+    """(head, value, shard) of the ready-made record of `rejected`; undecodable bytes go in as they are."""
+    key, value, partition, offset = source
+    detail = str(error)
+    entry = value if record is None else record.entry
+    operation = None if record is None else record.operation
+    if len(entry or b"") + len(operation or b"") > MAX_VALUE_BYTES:
+        entry = operation = None
+        detail += " (too large to be repeated here: see its source)"
+    refused = RejectedRecord(
+        code=error.code,
+        detail=detail[:_MAX_DETAIL],
+        entry=entry,
+        operation=operation,
+        brought_by=None if record is None else record.brought_by,
+        source=(settings.entries_topic, partition, offset),
+    ).encode()
+    if key is not None and len(key) == LOG_KEY_SIZE:
+        flags, (shard, block) = READY, place_of_log(key, settings)
+    else:
+        key, flags, shard, block = bytes(LOG_KEY_SIZE), READY | KEYLESS, offset % settings.shards, 0
+    head = PACK_HEAD(
+        key,
+        0,
+        pack_source(partition, offset),
+        NO_HASH,
+        NO_HASH,
+        NO_HASH,
+        bytes(16),
+        bytes(32),
+        block,
+        flags,
+    )
+    return head, refused, shard

@@ -1,0 +1,47 @@
+"""The errors of this package. `code` is stable: see `culm_models.errors`."""
+
+from typing import ClassVar
+
+from culm_models.errors import CulmError
+
+
+class StreamingError(CulmError):
+    """Anything that goes wrong in the streaming jobs."""
+
+    code: ClassVar[str] = "streaming"
+
+
+class SessionError(StreamingError):
+    """Spark could not be started as it was asked for."""
+
+    code: ClassVar[str] = "streaming.session"
+
+
+class JobError(StreamingError):
+    """A streaming job ended by itself, which only a failure can make it do."""
+
+    code: ClassVar[str] = "streaming.job"
+
+
+class StateLayoutError(StreamingError):
+    """A checkpoint was made with other shards, blocks or state format than it is continued with."""
+
+    code: ClassVar[str] = "streaming.state_layout"
+
+
+class EarlyOverflowError(StreamingError):
+    """An entry arrived before its predecessors, and as many of those are held back already as may be."""
+
+    code: ClassVar[str] = "logs.early_overflow"
+
+
+class BlockFullError(StreamingError):
+    """A new log falls into a block of state that holds as many logs as it may."""
+
+    code: ClassVar[str] = "logs.block_full"
+
+
+class SchemaOfLogError(StreamingError):
+    """An entry's operation names another schema than the first entry of its log."""
+
+    code: ClassVar[str] = "logs.schema"
