@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
-    ConfigResource,  # type: ignore[attr-defined]
-    NewTopic,  # type: ignore[attr-defined]
-    ResourceType,  # type: ignore[attr-defined]
+    ConfigResource,
+    NewTopic,
+    ResourceType,
 )
 
 from culm_topics import kafka

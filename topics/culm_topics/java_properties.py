@@ -207,7 +207,9 @@ def _identity(options: Mapping[str, str]) -> dict[str, str]:
     if chain is None and key is None:
         return {}
     if chain is None or key is None:
-        raise KafkaSettingsError("a client certificate and its key go together: one of the two is not set")
+        raise KafkaSettingsError(
+            "ssl.certificate and ssl.key (.location or .pem) go together: one is not set"
+        )
     return {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": chain, "ssl.keystore.key": key}
 
 

@@ -162,22 +162,20 @@ def consumer(
     *,
     group_id: str,
     start: Literal["earliest", "latest", "error"] = "error",
-    partition_eof: bool = False,
     on_error: Callable[[Any], None] | None = None,
+    defaults: Mapping[str, str] | None = None,
 ) -> Consumer:
     """A consumer that commits only when told to.
 
     `start` is what happens without a valid position. `error`, the default, makes an offset out of range (and
-    a group without a committed offset) an error message from `poll` instead of a silent jump.
+    a group without a committed offset) an error message from `poll` instead of a silent jump. `defaults` are
+    the caller's own, which `settings.options` may override.
     """
     return Consumer(
         _client(settings, on_error)
         | _CONSUMER
-        | {
-            "group.id": group_id,
-            "auto.offset.reset": start,
-            "enable.partition.eof": "true" if partition_eof else "false",
-        }
+        | {"group.id": group_id, "auto.offset.reset": start}
+        | dict(defaults or {})
         | _native_options(settings)
     )
 

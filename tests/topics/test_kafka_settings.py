@@ -1,0 +1,186 @@
+"""Settings of the Kafka clients: secrets stay secret, and Spark gets the same properties in Java's words."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from culm_topics import kafka
+from culm_topics.catalogue import CATALOGUE, spec, topic_name
+from culm_topics.errors import KafkaSettingsError
+from culm_topics.kafka import FIXED, KafkaSettings, is_secret, spark_options
+
+
+def settings(**options: str) -> KafkaSettings:
+    named = {name.replace("__", "."): value for name, value in options.items()}
+    return KafkaSettings(bootstrap="kafka.example:9092", options=named)
+
+
+def java(options: dict[str, str]) -> dict[str, str]:
+    return spark_options(KafkaSettings(bootstrap="kafka.example:9092", options=options))
+
+
+SECRETS = {
+    "sasl.password": "hunter2",
+    "ssl.key.password": "hunter2",
+    "ssl.key.pem": "hunter2",
+    "ssl.keystore.password": "hunter2",
+    "sasl.oauthbearer.client.secret": "hunter2",
+    "sasl.oauthbearer.config": "hunter2",
+    "java.sasl.jaas.config": "hunter2",
+    "java.ssl.keystore.key": "hunter2",
+}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_secret_is_never_shown(name: str) -> None:
+    given = KafkaSettings(bootstrap="kafka.example:9092", options={name: "hunter2", "client.id": "me"})
+    assert is_secret(name)
+    for shown in (repr(given), str(given), str(given.redacted())):
+        assert "hunter2" not in shown
+        assert "client.id" in shown
+
+
+def test_a_wrong_setting_does_not_show_the_others() -> None:
+    with pytest.raises(ValidationError) as caught:
+        KafkaSettings.model_validate({"bootstrap": "", "options": {"sasl.password": ["hunter2"]}})
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_what_correctness_rests_on_cannot_be_set(name: str) -> None:
+    with pytest.raises(ValidationError, match=name):
+        KafkaSettings(bootstrap="kafka.example:9092", options={name: "x"})
+
+
+def test_options_take_the_values_of_configuration_files() -> None:
+    given = KafkaSettings.model_validate(
+        {"bootstrap": "h:1", "options": {"linger.ms": 5, "socket.nagle.disable": True}}
+    )
+    assert given.options == {"linger.ms": "5", "socket.nagle.disable": "true"}
+
+
+def test_clients_are_made_without_a_broker() -> None:
+    given = settings(linger__ms="7", client__id="me", java__linger__ms="3")
+    kafka.producer(given)
+    kafka.producer(given, bulk=True)
+    kafka.consumer(given, group_id="g").close()
+    kafka.admin(given)
+
+
+def test_sasl_without_a_mechanism_is_refused_with_the_reason() -> None:
+    with pytest.raises(KafkaSettingsError, match="GSSAPI"):
+        kafka.producer(settings(security__protocol="SASL_SSL"))
+
+
+def test_topic_names_partitions_and_properties_follow_the_settings() -> None:
+    given = KafkaSettings(
+        bootstrap="h:1",
+        prefix="edge.",
+        partitions=3,
+        min_insync_replicas=2,
+        topic_config={"logs": {"remote.storage.enable": "true"}},
+    )
+    assert given.topic("logs") == "edge.logs" == topic_name("edge.", "logs")
+    assert given.partitions_of(spec("logs")) == 3
+    assert given.partitions_of(spec("announcements")) == 1
+    assert given.config_of(spec("logs"))["remote.storage.enable"] == "true"
+    assert given.config_of(spec("logs"))["min.insync.replicas"] == "2"
+    assert "remote.storage.enable" not in given.config_of(spec("entries"))
+    with pytest.raises(ValidationError, match="nowhere"):
+        KafkaSettings(bootstrap="h:1", topic_config={"nowhere": {}})
+
+
+def test_the_catalogue_keeps_its_own_rules() -> None:
+    for topic in CATALOGUE:
+        assert topic.config["max.message.bytes"] == str(4 * 1024 * 1024)
+        assert topic.config["cleanup.policy"] == ("compact" if topic.cleanup == "compact" else "delete")
+        assert ("retention.ms" in topic.config) == (topic.cleanup != "compact")
+        assert topic.writers
+        assert topic.readers
+    assert spec("logs").config["retention.ms"] == "-1"
+    with pytest.raises(KeyError):
+        topic_name("culm.", "nowhere")
+
+
+def test_plain_settings_need_only_the_bootstrap_servers() -> None:
+    assert java({}) == {"kafka.bootstrap.servers": "kafka.example:9092"}
+
+
+def test_user_and_password_become_a_jaas_line() -> None:
+    options = java(
+        {
+            "security.protocol": "sasl_ssl",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": "me",
+            "sasl.password": 'with "quotes" and \\',
+        }
+    )
+    assert options["kafka.security.protocol"] == "SASL_SSL"
+    assert options["kafka.sasl.mechanism"] == "SCRAM-SHA-512"
+    assert options["kafka.sasl.jaas.config"] == (
+        "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        'username="me" password="with \\"quotes\\" and \\\\";'
+    )
+    assert "kafka.sasl.password" not in options
+
+
+def test_pem_files_and_texts_become_stores(tmp_path: Path) -> None:
+    for name in ("ca", "certificate", "key"):
+        (tmp_path / name).write_text(f"-----BEGIN {name}-----")
+    from_files = java({f"ssl.{name}.location": str(tmp_path / name) for name in ("ca", "certificate", "key")})
+    from_texts = java({f"ssl.{name}.pem": f"-----BEGIN {name}-----" for name in ("ca", "certificate", "key")})
+    assert from_files == from_texts
+    assert from_files["kafka.ssl.truststore.type"] == "PEM"
+    assert from_files["kafka.ssl.truststore.certificates"] == "-----BEGIN ca-----"
+    assert from_files["kafka.ssl.keystore.type"] == "PEM"
+    assert from_files["kafka.ssl.keystore.certificate.chain"] == "-----BEGIN certificate-----"
+    assert from_files["kafka.ssl.keystore.key"] == "-----BEGIN key-----"
+
+
+def test_oauthbearer_names_its_login_module() -> None:
+    options = java(
+        {
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.client.id": "me",
+            "sasl.oauthbearer.client.secret": "s",
+            "sasl.oauthbearer.token.endpoint.url": "https://id.example/token",
+        }
+    )
+    assert 'clientId="me" clientSecret="s"' in options["kafka.sasl.jaas.config"]
+    assert options["kafka.sasl.oauthbearer.token.endpoint.url"] == "https://id.example/token"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"ssl.providers": "x"},
+        {"enable.ssl.certificate.verification": "false"},
+        {"ssl.certificate.pem": "only half"},
+        {"ssl.ca.location": "/nowhere/ca.pem"},
+        {"sasl.mechanism": "GSSAPI", "sasl.username": "x"},
+        {"sasl.mechanism": "OAUTHBEARER"},
+    ],
+)
+def test_what_java_has_no_word_for_is_an_error_that_names_it(options: dict[str, str]) -> None:
+    with pytest.raises(KafkaSettingsError) as caught:
+        java(options)
+    assert next(iter(options)).split(".")[0] in str(caught.value) or "OAUTHBEARER" in str(caught.value)
+
+
+def test_java_properties_pass_verbatim_and_win() -> None:
+    options = java(
+        {"linger.ms": "5", "java.linger.ms": "9", "java.some.thing": "x", "queued.min.messages": "1"}
+    )
+    assert options["kafka.linger.ms"] == "9"
+    assert options["kafka.some.thing"] == "x"
+    assert "kafka.queued.min.messages" not in options
+    assert java({"ssl.providers": "x", "java.ssl.providers": "y"})["kafka.ssl.providers"] == "y"
+
+
+def test_names_and_sizes_are_translated() -> None:
+    options = java({"fetch.message.max.bytes": "100", "message.max.bytes": "200", "fetch.wait.max.ms": "3"})
+    assert options["kafka.max.partition.fetch.bytes"] == "100"
+    assert options["kafka.max.request.size"] == "200"
+    assert options["kafka.fetch.max.wait.ms"] == "3"

@@ -1,0 +1,97 @@
+"""Creating and checking topics on a real broker, and the rights that programs need."""
+
+import time
+import uuid
+
+import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
+
+from culm_topics import admin, kafka
+from culm_topics.acls import acls, command
+from culm_topics.admin import Difference
+from culm_topics.catalogue import CATALOGUE, spec
+from culm_topics.errors import KafkaFailure
+from culm_topics.kafka import KafkaSettings
+
+
+def settings(bootstrap: str, prefix: str | None = None, **arguments: int) -> KafkaSettings:
+    return KafkaSettings.model_validate(
+        {"bootstrap": bootstrap, "prefix": prefix or f"t{uuid.uuid4().hex[:10]}.", **arguments}
+    )
+
+
+@pytest.mark.kafka
+def test_create_adds_what_is_missing_and_check_then_finds_nothing(kafka_bootstrap: str) -> None:
+    given = settings(kafka_bootstrap, partitions=2)
+    missing = admin.check(given)
+    assert {difference.kind for difference in missing} == {"missing"}
+    assert len(missing) == len(CATALOGUE)
+    assert not any(state.exists for state in admin.list_topics(given))
+    assert admin.create(given, [spec("logs")]) == (given.topic("logs"),)
+    assert set(admin.create(given)) == {given.topic(topic.name) for topic in CATALOGUE} - {
+        given.topic("logs")
+    }
+    assert admin.create(given) == ()
+    assert admin.check(given) == ()
+    states = {state.name: state for state in admin.list_topics(given)}
+    assert states["logs"].partitions == 2
+    assert states["announcements"].partitions == 1
+    assert all(state.topic_id for state in states.values())
+
+
+@pytest.mark.kafka
+def test_check_says_exactly_what_differs(kafka_bootstrap: str) -> None:
+    given = settings(kafka_bootstrap, partitions=2)
+    admin.create(given)
+    logs = given.topic("logs")
+    client = kafka.admin(given)
+    change = ConfigResource(
+        ResourceType.TOPIC,
+        logs,
+        incremental_configs=[
+            ConfigEntry("retention.ms", "1000", incremental_operation=AlterConfigOpType.SET)
+        ],
+    )
+    for future in client.incremental_alter_configs([change]).values():
+        future.result(30)
+    other = settings(kafka_bootstrap, given.prefix, partitions=3)
+    deadline_s = time.monotonic() + 30
+    # The broker that answers learns of a change a moment after it was made.
+    while len(found := admin.check(other, [spec("logs")])) < 2:
+        assert time.monotonic() < deadline_s
+    assert found == (
+        Difference(logs, "partitions", None, "3", "2"),
+        Difference(logs, "config", "retention.ms", "-1", "1000"),
+    )
+    assert str(found[1]) == f"{logs}: retention.ms is 1000, the catalogue says -1"
+
+
+@pytest.mark.kafka
+def test_a_broker_that_refuses_is_quoted(kafka_bootstrap: str) -> None:
+    with pytest.raises(KafkaFailure, match=r"creating topic .*INVALID_REPLICATION_FACTOR"):
+        admin.create(settings(kafka_bootstrap, replication_factor=3))
+
+
+def test_a_broker_that_is_not_there_is_an_error_in_time() -> None:
+    with pytest.raises(KafkaFailure):
+        admin.list_topics(settings("127.0.0.1:1"), timeout_seconds=1)
+
+
+def test_a_consumer_reads_logs_and_nothing_else() -> None:
+    rights = [right for right in acls(settings("h:1", "culm.")) if right.program == "consumer"]
+    assert {(right.resource, right.name, right.operation) for right in rights} == {
+        ("topic", "culm.logs", "Read"),
+        ("topic", "culm.logs", "Describe"),
+        ("group", "culm.", "Read"),
+    }
+
+
+def test_rights_follow_the_catalogue() -> None:
+    rights = acls(settings("h:1", "culm."))
+    for topic in CATALOGUE:
+        named = {(right.program, right.operation) for right in rights if right.name == f"culm.{topic.name}"}
+        assert {program for program, operation in named if operation == "Write"} == set(topic.writers)
+        assert {program for program, operation in named if operation == "Read"} == set(topic.readers)
+    assert not any(right.resource == "cluster" and right.program == "consumer" for right in rights)
+    line = command(rights[0], "User:edge")
+    assert line.startswith("--allow-principal User:edge --operation ")

@@ -1,0 +1,21 @@
+"""The reader for programs that consume the replicated logs from Kafka.
+
+    from culm_topics.consumer import LogConsumer
+
+    with LogConsumer("127.0.0.1:9092", group_id="my-program", state_dir="state") as consumer:
+        for entry in consumer:
+            handle(entry.public_key, entry.log_id, entry.seq_num, entry.operation_bytes)
+            consumer.commit()
+
+- `log_consumer`: `LogConsumer` itself.
+- `entry`: what it yields. `selection`: which logs it yields.
+- `heights`: how far each log has been read; `early`: records that came before their predecessors.
+- `snapshot`: the heights on disk, so that a restart need not read the topic again.
+- `assignment`: where to begin in each partition.
+"""
+
+from culm_topics.consumer.entry import LogEntry, RebuildProgress
+from culm_topics.consumer.log_consumer import LogConsumer
+from culm_topics.consumer.selection import Selection
+
+__all__ = ["LogConsumer", "LogEntry", "RebuildProgress", "Selection"]

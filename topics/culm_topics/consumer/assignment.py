@@ -1,0 +1,165 @@
+"""Where a consumer begins in each partition, and what it must know before it hands anything out.
+
+The committed offset says what the group has handed out, but not how far each log stood then. So reading
+begins at the snapshot's offset, or at the start of the topic without one, and up to the committed offset
+records only raise the heights: from there on repeats and gaps are recognised as if there had been no restart.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from culm_topics.consumer.heights import Heights
+from culm_topics.consumer.snapshot import Snapshot
+from culm_topics.errors import KafkaFailure, OffsetOutOfRange, TopicRecreated
+
+Start = Literal["beginning", "end"]
+REQUEST_TIMEOUT_SECONDS = 30.0
+_METADATA_PREFIX = "culm/1/"
+
+
+@dataclass(slots=True)
+class PartitionState:
+    """One partition in the reader's hands; offsets are those of the topic.
+
+    `position`: the next offset to look at. `deliver_from`: below it records only raise heights. `end`: where
+    to stop, if anywhere. `learns`: began in the middle, so the first record of a log says where it stands.
+    """
+
+    partition: int
+    position: int
+    deliver_from: int
+    end: int | None = None
+    learns: bool = False
+    committed: int | None = None
+
+    @property
+    def rebuilding(self) -> bool:
+        """Whether records here still only raise heights."""
+        return self.position < self.deliver_from
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything up to the end has been looked at."""
+        return self.end is not None and self.position >= self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What decides where partitions begin."""
+
+    topic: str
+    topic_id: str
+    first_partition_count: int
+    start: Start
+    start_at: dict[int, int]
+    in_group: bool
+    stop_at_end: bool
+
+
+def commit_metadata(topic_id: str) -> str:
+    """What is committed beside an offset: which topic it belongs to."""
+    return _METADATA_PREFIX + topic_id
+
+
+def begin(
+    client: Consumer,
+    partitions: Sequence[int],
+    rules: Beginning,
+    heights: Heights,
+    snapshot: Snapshot | None,
+) -> list[PartitionState]:
+    """Decide where each of `partitions` begins, and load into `heights` what the snapshot knows.
+
+    `OffsetOutOfRange` and `TopicRecreated` when the group's position does not fit the topic.
+    """
+    resume = _resume_offsets(client, partitions, rules)
+    states: list[PartitionState] = []
+    for partition in partitions:
+        low, high = watermarks(client, rules.topic, partition)
+        resumed = resume.get(partition)
+        end = high if rules.stop_at_end else None
+        if resumed is None:
+            # Partitions added later are read from their beginning: what is in them is news.
+            at_end = rules.start == "end" and partition < rules.first_partition_count
+            first = high if at_end else low
+            states.append(PartitionState(partition, first, first, end, learns=at_end))
+            continue
+        if not low <= resumed <= high:
+            raise OffsetOutOfRange(
+                f"{rules.topic} partition {partition}: resuming at offset {resumed}, but the topic holds "
+                f"{low} to {high}: records that were not read yet are gone, or the topic is another one"
+            )
+        states.append(PartitionState(partition, low, resumed, end, committed=resumed))
+    if snapshot is not None:
+        _load_snapshot(states, heights, snapshot)
+    return states
+
+
+def watermarks(client: Consumer, topic: str, partition: int) -> tuple[int, int]:
+    """(first offset, offset after the last) of a partition, asked of the broker."""
+    try:
+        offsets = client.get_watermark_offsets(
+            TopicPartition(topic, partition), timeout=REQUEST_TIMEOUT_SECONDS
+        )
+    except KafkaException as error:
+        raise KafkaFailure(f"{topic} partition {partition}: asking for its offsets: {error}") from error
+    if offsets is None:
+        raise KafkaFailure(f"{topic} partition {partition}: no answer in time when asking for its offsets")
+    low, high = offsets
+    return low, high
+
+
+def _resume_offsets(client: Consumer, partitions: Sequence[int], rules: Beginning) -> dict[int, int]:
+    if not rules.in_group:
+        return {
+            partition: rules.start_at[partition] for partition in partitions if partition in rules.start_at
+        }
+    try:
+        committed = client.committed(
+            [TopicPartition(rules.topic, partition) for partition in partitions],
+            timeout=REQUEST_TIMEOUT_SECONDS,
+        )
+    except KafkaException as error:
+        raise KafkaFailure(f"{rules.topic}: asking for the group's committed offsets: {error}") from error
+    resume: dict[int, int] = {}
+    for found in committed:
+        if found.error is not None:
+            raise KafkaFailure(f"{rules.topic} partition {found.partition}: {found.error}")
+        if found.offset < 0:
+            continue
+        metadata = found.metadata or ""
+        # Offsets that an operator set by hand carry no topic id: taken at their word.
+        if metadata.startswith(_METADATA_PREFIX) and metadata != commit_metadata(rules.topic_id):
+            raise TopicRecreated(
+                f"{rules.topic}: the group's position belongs to topic id "
+                f"{metadata.removeprefix(_METADATA_PREFIX)}, but the topic is now {rules.topic_id}: it was "
+                "deleted and created again; begin with a new group"
+            )
+        resume[found.partition] = found.offset
+    return resume
+
+
+def _load_snapshot(states: Sequence[PartitionState], heights: Heights, snapshot: Snapshot) -> None:
+    loaded = {state.partition: snapshot.load(state.partition) for state in states}
+    ahead = [
+        state
+        for state in states
+        if (known := loaded[state.partition]) is not None
+        and (state.committed is None or known[0] > state.committed)
+    ]
+    if ahead:
+        # The group was set back (or began anew) after the snapshot: its heights would hide what is to be
+        # handed out again.
+        snapshot.wipe()
+        heights.change_all()
+        return
+    for state in states:
+        known = loaded[state.partition]
+        if known is None:
+            continue
+        position, rows = known
+        state.position = max(state.position, position)
+        heights.load(rows, state.partition)
