@@ -1,0 +1,62 @@
+"""Announcement state: exactly one a peer, the latest (specification "replication", announcement)."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from culm_models.p2panda import schema_id
+from culm_models.p2panda.errors import P2pandaError
+from culm_models.p2panda.messages import PROTOCOL_VERSION, Announce
+
+
+class AnnouncementError(P2pandaError):
+    """An announcement that is passed over."""
+
+    code: ClassVar[str] = "p2panda.announcement"
+
+
+class LateAnnouncementError(AnnouncementError):
+    """Its timestamp is not larger than that of the announcement that is known."""
+
+    code: ClassVar[str] = "p2panda.announcement.late"
+
+
+class AnnouncementVersionError(AnnouncementError):
+    """It is about a version of the protocol that is not spoken here."""
+
+    code: ClassVar[str] = "p2panda.announcement.version"
+
+
+class AnnouncementSizeError(AnnouncementError):
+    """It names more schemas than are taken."""
+
+    code: ClassVar[str] = "p2panda.announcement.size"
+
+
+def succeed(former: Announce | None, schema_ids: Iterable[str], now: int, unit_ms: int) -> Announce:
+    """Our next announcement: its timestamp is the time, but always larger than the former one.
+
+    Two changes within one unit of time would otherwise have one timestamp, and the second would be lost.
+    Raises `SchemaIdError`.
+    """
+    timestamp = max(0, now // unit_ms)
+    if former is not None:
+        timestamp = max(timestamp, former.timestamp + 1)
+    return Announce(PROTOCOL_VERSION, timestamp, schema_id.normalise(schema_ids))
+
+
+def check_replaces(former: Announce | None, received: Announce, max_schema_ids: int) -> None:
+    """Raise the `AnnouncementError` for which a remote's announcement does not replace the former one."""
+    if received.version != PROTOCOL_VERSION:
+        raise AnnouncementVersionError(f"version {received.version} is not spoken here")
+    if len(received.schema_ids) > max_schema_ids:
+        raise AnnouncementSizeError(f"{len(received.schema_ids)} schemas, at most {max_schema_ids} are taken")
+    if former is not None and received.timestamp <= former.timestamp:
+        raise LateAnnouncementError(f"timestamp {received.timestamp} is not after {former.timestamp}")
+
+
+def common(ours: Announce | None, theirs: Announce | None) -> tuple[str, ...]:
+    """The schemas that both announcements name, in the order of a set."""
+    if ours is None or theirs is None:
+        return ()
+    named = set(theirs.schema_ids)
+    return tuple(schema for schema in ours.schema_ids if schema in named)

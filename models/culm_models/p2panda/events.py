@@ -1,0 +1,132 @@
+"""What a `Peer` tells its driver. Every event names the remote concerned and has a stable `kind`."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from culm_models.p2panda.checks import CheckedEntry
+from culm_models.p2panda.messages import LogHeight
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The base: `remote` is the peer id of the remote that it is about."""
+
+    kind: ClassVar[str] = "event"
+    remote: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Announced(Event):
+    """The remote's announcement has replaced its former one. `raw` holds the bytes as received."""
+
+    kind: ClassVar[str] = "announced"
+    schema_ids: tuple[str, ...]
+    timestamp: int
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStarted(Event):
+    """A session was requested by us (`local`) or accepted from the remote."""
+
+    kind: ClassVar[str] = "session_started"
+    session_id: int
+    mode: int
+    schema_ids: tuple[str, ...]
+    local: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDone(Event):
+    """The session is over: both sides sent what they had, or one of them left live mode."""
+
+    kind: ClassVar[str] = "session_done"
+    session_id: int
+    schema_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Live(Event):
+    """Both sides have caught up and the session goes on in live mode."""
+
+    kind: ClassVar[str] = "live"
+    session_id: int
+    schema_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFailed(Event):
+    """The session ended without having finished."""
+
+    kind: ClassVar[str] = "session_failed"
+    session_id: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryAccepted(Event):
+    """An entry of the remote continues its log and is to be stored, or was stored by `receive`."""
+
+    kind: ClassVar[str] = "entry_accepted"
+    session_id: int
+    checked: CheckedEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate(Event):
+    """The remote sent an entry that is held or staged already."""
+
+    kind: ClassVar[str] = "duplicate"
+    session_id: int
+    checked: CheckedEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected(Event):
+    """An entry was refused; for a fork `held_hash` names the entry that stays in its place."""
+
+    kind: ClassVar[str] = "rejected"
+    session_id: int
+    code: str
+    message: str
+    entry: bytes
+    operation: bytes
+    held_hash: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored(Event):
+    """A message, or a wish of our own, that was passed over without harm to anything that runs."""
+
+    kind: ClassVar[str] = "ignored"
+    code: str
+    message: str
+    session_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heights(Event):
+    """What the remote has shown to hold since the last such event: its `Have`, and entries it brought."""
+
+    kind: ClassVar[str] = "heights"
+    log_heights: tuple[LogHeight, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HaveShortened(Event):
+    """Our `Have` did not fit one message; the remote will send again what it leaves out."""
+
+    kind: ClassVar[str] = "have_shortened"
+    session_id: int
+    held: int
+    sent: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkFailed(Event):
+    """The remote's stream cannot be read on; everything further from it is ignored until it reconnects."""
+
+    kind: ClassVar[str] = "link_failed"
+    code: str
+    message: str

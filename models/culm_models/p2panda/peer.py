@@ -1,0 +1,324 @@
+"""The whole protocol of one local peer with many remotes, free of I/O (specification "replication").
+
+Bytes and facts go in, messages wait in `outgoing`, events in `take_events`; time is an argument, in
+milliseconds. `receive` does everything at once; a driver that checks entries in threads and stores them
+elsewhere goes the same way in steps:
+
+    decode       bytes -> messages
+    apply        every message but an entry
+    apply_entry  a checked entry: True where it is staged and is to be stored
+    stored       it is durable now, and goes on to the other remotes
+    discard      it could not be stored
+
+Nothing that a remote sends raises, except out of `decode`, which the driver answers by closing the link.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from culm_models.bamboo.errors import ForkError
+from culm_models.errors import CulmError
+from culm_models.p2panda import announcement, codec, events, session_errors
+from culm_models.p2panda.checks import CheckedEntry, check_entry
+from culm_models.p2panda.event_queue import EventQueue
+from culm_models.p2panda.events import Event
+from culm_models.p2panda.ingest import Ingest
+from culm_models.p2panda.link import Link, PeerState
+from culm_models.p2panda.messages import (
+    Announce,
+    EntryMessage,
+    Have,
+    Message,
+    ReconciliationMessage,
+    SyncDone,
+    SyncRequest,
+)
+from culm_models.p2panda.outbox import Outbox
+from culm_models.p2panda.ranges import EntryRange
+from culm_models.p2panda.session import Session, SessionState
+from culm_models.p2panda.settings import PeerSettings
+from culm_models.p2panda.store import LogStore
+
+_SHOWN_LENGTH: Final = 300
+
+
+class Peer:
+    """One local peer. `peer_id` orders peers where both ask at once: all sides must use the same ids."""
+
+    def __init__(
+        self, peer_id: bytes, store: LogStore, settings: PeerSettings | None = None, *, random_seed: int = 0
+    ) -> None:
+        self.peer_id = peer_id
+        self.store = store
+        self.settings = settings or PeerSettings()
+        self.random_seed = random_seed
+        self._events = EventQueue(self.settings.max_events)
+        self._state = PeerState(peer_id, store, self.settings, self._events)
+        self._ingest = Ingest(store)
+        self._links: dict[bytes, Link] = {}
+
+    # What is known.
+
+    @property
+    def announcement(self) -> Announce | None:
+        """Our latest announcement."""
+        return self._state.announcement
+
+    @property
+    def remotes(self) -> tuple[bytes, ...]:
+        """The remotes that are connected."""
+        return tuple(self._links)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How often each event kind, and each code of what was ignored, refused or failed, occurred."""
+        return self._events.counts
+
+    @property
+    def staged_count(self) -> int:
+        """How many entries are taken and not stored yet."""
+        return self._ingest.staged_count
+
+    def remote_announcement(self, remote: bytes) -> Announce | None:
+        """The latest announcement of a connected remote."""
+        link = self._links.get(remote)
+        return link.announcement if link is not None else None
+
+    def sessions(self, remote: bytes) -> tuple[Session, ...]:
+        """The sessions with a remote, oldest first."""
+        link = self._links.get(remote)
+        return tuple(link.sessions) if link is not None else ()
+
+    # Local wishes.
+
+    def announce(self, schema_ids: Sequence[str], now: int) -> None:
+        """Replace our announcement and tell every remote. Raises `SchemaIdError`."""
+        former = self._state.announcement
+        self._state.announcement = announcement.succeed(
+            former, schema_ids, now, self.settings.timestamp_unit_ms
+        )
+        for link in self._links.values():
+            link.announce()
+            link.sync_common(now)
+
+    def connect(self, remote: bytes, now: int, *, dialled: bool) -> None:
+        """A link is up; `dialled` where it was opened from this side. A former link is replaced."""
+        self.disconnect(remote, now)
+        link = self._links[remote] = Link(self._state, remote, dialled=dialled, now=now)
+        link.announce()
+
+    def disconnect(self, remote: bytes, now: int) -> None:
+        """The link to a remote is down: its sessions have failed, what waited for it is gone."""
+        link = self._links.pop(remote, None)
+        if link is not None:
+            link.close(session_errors.DisconnectedError("the link went down"))
+
+    def sync(self, remote: bytes, mode: int, schema_ids: Sequence[str], now: int) -> int | None:
+        """Ask a remote for a session; returns its id, or None with an `Ignored` event that says why."""
+        link = self._links.get(remote)
+        if link is None:
+            self._events.ignored(remote, session_errors.NotConnectedError("there is no link to this remote"))
+            return None
+        return link.sync(mode, schema_ids, now)
+
+    def stop_live(self, remote: bytes, session_id: int, now: int) -> None:
+        """Leave a session's live mode; without effect where it is not live."""
+        link = self._links.get(remote)
+        session = link.sessions.get(session_id) if link is not None else None
+        if link is not None and session is not None and session.state is SessionState.LIVE:
+            link.stop_live(session, now)
+
+    def publish(self, entry_bytes: bytes, operation_bytes: bytes, now: int) -> CheckedEntry:
+        """Take an entry of our own into the store and send it on. Raises what forbids that."""
+        checked = check_entry(entry_bytes, operation_bytes)
+        if self._ingest.stage(checked):
+            self.store.append([checked])
+            self.stored([checked], None, now)
+        return checked
+
+    def tick(self, now: int) -> None:
+        """Time has passed: sessions time out, and new ones begin where that is our part."""
+        for link in self._links.values():
+            link.tick(now)
+
+    # Incoming.
+
+    def receive(self, remote: bytes, data: bytes, now: int) -> None:
+        """Take bytes of a remote: decode, check, apply, and append entries to the store."""
+        link = self._links.get(remote)
+        if link is None or link.failed is not None:
+            return
+        try:
+            messages = self.decode(remote, data)
+        except CulmError:
+            return
+        accepted: list[CheckedEntry] = []
+        for message in messages:
+            if type(message) is EntryMessage:
+                self._receive_entry(link, message, accepted, now)
+                continue
+            self._keep(accepted, remote, now)
+            self.apply(remote, message, now)
+        self._keep(accepted, remote, now)
+        if link.stream.error is not None:
+            self._fail_link(link, link.stream.error)
+
+    def _receive_entry(
+        self, link: Link, message: EntryMessage, accepted: list[CheckedEntry], now: int
+    ) -> None:
+        checked: CheckedEntry | CulmError
+        try:
+            checked = check_entry(message.entry, message.operation)
+        except CulmError as error:
+            checked = error
+        raw = (message.entry, message.operation)
+        if self.apply_entry(link.remote, message.session_id, checked, raw, now):
+            assert not isinstance(checked, CulmError), "a refused entry is never staged"
+            accepted.append(checked)
+
+    def _keep(self, accepted: list[CheckedEntry], remote: bytes, now: int) -> None:
+        if accepted:
+            self.store.append(accepted)
+            self.stored(accepted, remote, now)
+            accepted.clear()
+
+    def decode(self, remote: bytes, data: bytes) -> list[Message]:
+        """The messages that these bytes complete.
+
+        Raises what makes the stream unreadable, now and whenever it is called again before a reconnect;
+        messages that came before the fault are returned first.
+        """
+        link = self._links.get(remote)
+        if link is None:
+            return []
+        try:
+            return link.stream.feed(data)
+        except CulmError as error:
+            if link.failed is None:
+                self._fail_link(link, error)
+            raise
+
+    def apply(self, remote: bytes, message: Message, now: int) -> None:
+        """Act on a message of a remote that is no entry."""
+        assert not isinstance(message, EntryMessage), "entries go through `apply_entry`"
+        link = self._links.get(remote)
+        if link is None or link.failed is not None:
+            return
+        match message:
+            case Announce():
+                link.on_announce(message, now)
+            case SyncRequest():
+                link.on_sync_request(message, now)
+            case Have():
+                link.on_have(message, now)
+            case SyncDone():
+                link.on_sync_done(message, now)
+            case ReconciliationMessage():
+                link.on_other(message.session_id, now)
+
+    def apply_entry(
+        self,
+        remote: bytes,
+        session_id: int,
+        checked: CheckedEntry | CulmError,
+        raw: tuple[bytes, bytes],
+        now: int,
+    ) -> bool:
+        """Act on an entry that was checked by itself, or on the error that refused it.
+
+        True: it is staged; store it and call `stored`, or else `discard`. `raw` holds the entry's and
+        the operation's bytes, for the event about a refusal.
+        """
+        link = self._links.get(remote)
+        session = link.sessions.get(session_id) if link is not None else None
+        if session is None:
+            error = session_errors.UnknownSessionError(f"there is no session {session_id}")
+            self._events.ignored(remote, error, session_id)
+            return False
+        session.last_activity = now
+        if isinstance(checked, CulmError):
+            self._reject(remote, session_id, checked, raw, None)
+            return False
+        try:
+            fresh = self._ingest.stage(checked, session.schemas)
+        except CulmError as refusal:
+            self._reject(remote, session_id, refusal, raw, checked)
+            return False
+        entry = checked.entry
+        if session.has_unsent:
+            session.note_brought(entry.public_key, entry.log_id, entry.seq_num)
+        self._events.shown(remote, entry.public_key, entry.log_id, entry.seq_num)
+        if not fresh:
+            self._events.add(events.Duplicate(remote, session_id, checked))
+            return False
+        self._events.add(events.EntryAccepted(remote, session_id, checked))
+        return True
+
+    def _reject(
+        self,
+        remote: bytes,
+        session_id: int,
+        error: CulmError,
+        raw: tuple[bytes, bytes],
+        checked: CheckedEntry | None,
+    ) -> None:
+        held_hash = None
+        if isinstance(error, ForkError) and checked is not None:
+            held_hash = self._ingest.hash_at(*checked.log, checked.entry.seq_num)
+        self._events.counts[error.code] += 1
+        self._events.add(
+            events.Rejected(remote, session_id, error.code, str(error)[:_SHOWN_LENGTH], *raw, held_hash)
+        )
+
+    def stored(self, entries: Sequence[CheckedEntry], source: bytes | None, now: int) -> None:
+        """These are in the store now: send them on to all remotes concerned but `source`."""
+        self._ingest.settle(entries)
+        by_schema = self._state.sessions_by_schema
+        for checked in entries:
+            for session in by_schema.get(checked.schema_id, ()):
+                if session.remote != source:
+                    self._links[session.remote].deliver(session, checked)
+
+    def discard(self, entries: Sequence[CheckedEntry], now: int) -> None:
+        """These will not be stored; what was staged on top of them is discarded with them."""
+        self._ingest.discard(entries)
+
+    def _fail_link(self, link: Link, error: CulmError) -> None:
+        link.failed = error
+        self._events.counts[error.code] += 1
+        self._events.add(events.LinkFailed(link.remote, error.code, str(error)[:_SHOWN_LENGTH]))
+        link.close(error)
+
+    # Outgoing.
+
+    def outgoing(self, remote: bytes) -> Outbox:
+        """What waits for a remote, in order; the driver takes items off the front.
+
+        A range stands for the entries themselves, each to be written as an `EntryMessage` in its place.
+        """
+        link = self._links.get(remote)
+        if link is None:
+            return Outbox()
+        link.refill()
+        return link.outbox
+
+    def take_outgoing(self, remote: bytes) -> bytes:
+        """Everything that waits for a remote, ranges read from the store."""
+        parts: list[bytes] = []
+        while outbox := self.outgoing(remote):
+            item = outbox.popleft()
+            if isinstance(item, EntryRange):
+                encode = partial(codec.encode_entry_message, item.session_id)
+                pairs = self.store.entries(
+                    item.public_key, item.log_id, item.first_seq_num, item.last_seq_num
+                )
+                parts.extend(encode(entry, operation) for entry, operation in pairs)
+            else:
+                parts.append(item)
+        return b"".join(parts)
+
+    def take_events(self) -> list[Event]:
+        """What happened since the last call, in order."""
+        return self._events.take()

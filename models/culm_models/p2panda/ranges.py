@@ -1,0 +1,54 @@
+"""Which entries a remote lacks, and in which order they go out (specification "replication", 2.2)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from culm_models.p2panda.messages import LogHeight
+from culm_models.p2panda.schema_id import SchemaId
+from culm_models.p2panda.store import LogKey, LogStore
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRange:
+    """A part of a log to be sent in a session, both ends included, each entry as an `EntryMessage`."""
+
+    session_id: int
+    public_key: bytes
+    log_id: int
+    first_seq_num: int
+    last_seq_num: int
+
+
+def highest(log_heights: Iterable[LogHeight]) -> dict[LogKey, int]:
+    """Heights by log; of a log that is named twice the higher one."""
+    heights: dict[LogKey, int] = {}
+    for public_key, log_id, seq_num in log_heights:
+        key = (public_key, log_id)
+        if heights.get(key, 0) < seq_num:
+            heights[key] = seq_num
+    return heights
+
+
+def missing(
+    store: LogStore, session_id: int, held: Iterable[LogHeight], remote_heights: Mapping[LogKey, int]
+) -> list[EntryRange]:
+    """What a remote with these heights lacks of the logs that are held.
+
+    Logs of system schemas go first, and logs that create their document before those that only write to
+    it: a remote that checks operations against what it has can then take them in one pass.
+    """
+    ranked: list[tuple[int, EntryRange]] = []
+    for public_key, log_id, seq_num in held:
+        remote_height = remote_heights.get((public_key, log_id), 0)
+        if remote_height < seq_num:
+            part = EntryRange(session_id, public_key, log_id, remote_height + 1, seq_num)
+            ranked.append((_rank(store, public_key, log_id), part))
+    ranked.sort(key=lambda pair: pair[0])
+    return [part for _, part in ranked]
+
+
+def _rank(store: LogStore, public_key: bytes, log_id: int) -> int:
+    info = store.log_info(public_key, log_id)
+    assert info is not None, "a log with a height is known"
+    follows = info.document_id is None or info.document_id != store.entry_hash(public_key, log_id, 1)
+    return 2 * SchemaId.parse(info.schema_id).sort_key[0] + follows

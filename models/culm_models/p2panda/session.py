@@ -1,0 +1,131 @@
+"""One session's state machine: log height mode, then live mode (specification "replication", section 2).
+
+    initiator                     responder
+    SyncRequest  ------------->
+                 <-------------   Have
+    Have, Entry*, SyncDone  --->
+                 <-------------   Entry*, SyncDone
+
+Each side plans what it sends when the other's `Have` has come, queues it, and says `SyncDone` once behind
+it; a `SyncDone` of the remote may come earlier. When both have said it, the session goes on in live mode
+if both said so, and is closed otherwise. In live mode a single `SyncDone(false)` of either side closes: it
+is not answered, because the session's id may name a new session by the time an answer would arrive.
+
+Entries that reach the store after the plan was made, and before live mode, are remembered by log.
+"""
+
+from enum import Enum
+
+from culm_models.p2panda.messages import LogHeight, Message, SyncDone
+from culm_models.p2panda.ranges import EntryRange, highest, missing
+from culm_models.p2panda.session_errors import HaveRepeatedError
+from culm_models.p2panda.store import LogKey, LogStore
+
+
+class SessionState(Enum):
+    """How far a session has come."""
+
+    PENDING = "pending"
+    """We asked and have heard nothing yet."""
+    ESTABLISHED = "established"
+    LIVE = "live"
+    CLOSED = "closed"
+
+
+class Session:
+    """A session with one remote; `local` where we asked for it."""
+
+    __slots__ = (
+        "_unsent",
+        "last_activity",
+        "local",
+        "mode",
+        "our_done",
+        "planned",
+        "remote",
+        "remote_done",
+        "schema_ids",
+        "schemas",
+        "session_id",
+        "state",
+    )
+
+    def __init__(
+        self, remote: bytes, session_id: int, mode: int, schema_ids: tuple[str, ...], *, local: bool, now: int
+    ) -> None:
+        self.remote = remote
+        self.session_id = session_id
+        self.mode = mode
+        self.schema_ids = schema_ids
+        self.schemas = frozenset(schema_ids)
+        self.local = local
+        self.state = SessionState.PENDING if local else SessionState.ESTABLISHED
+        self.planned = False
+        self.our_done: bool | None = None
+        self.remote_done: bool | None = None
+        self.last_activity = now
+        # First and last sequence number, by log, of stored entries that were not sent.
+        self._unsent: dict[LogKey, tuple[int, int]] = {}
+
+    def have_received(
+        self, log_heights: tuple[LogHeight, ...], store: LogStore, *, live_mode: bool
+    ) -> list[Message | EntryRange]:
+        """The remote showed what it holds: everything that is to be sent now, up to our `SyncDone`.
+
+        Our own `Have`, which the initiator sends first, is the caller's. Raises `HaveRepeatedError`.
+        """
+        if self.planned:
+            raise HaveRepeatedError(f"session {self.session_id} has a `Have` already")
+        self.planned = True
+        self.our_done = live_mode
+        held = store.log_heights(self.schema_ids)
+        plan: list[Message | EntryRange] = list(missing(store, self.session_id, held, highest(log_heights)))
+        plan.append(SyncDone(self.session_id, live_mode))
+        self._advance()
+        return plan
+
+    def done_received(self, live_mode: bool) -> None:
+        """The remote has sent all it had, or leaves live mode."""
+        # A side that has once said that it does not go on cannot take it back.
+        self.remote_done = live_mode and self.remote_done is not False
+        if self.state is SessionState.LIVE:
+            if not live_mode:
+                self.state = SessionState.CLOSED
+            return
+        self.state = SessionState.ESTABLISHED
+        self._advance()
+
+    def _advance(self) -> None:
+        if self.our_done is None or self.remote_done is None:
+            self.state = SessionState.ESTABLISHED
+        elif self.our_done and self.remote_done:
+            self.state = SessionState.LIVE
+        else:
+            self.state = SessionState.CLOSED
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether stored entries wait to be sent."""
+        return bool(self._unsent)
+
+    def note_stored(self, public_key: bytes, log_id: int, seq_num: int) -> None:
+        """An entry was stored that this session should bring to the remote later."""
+        key = (public_key, log_id)
+        first, _ = self._unsent.get(key, (seq_num, seq_num))
+        self._unsent[key] = (first, seq_num)
+
+    def note_brought(self, public_key: bytes, log_id: int, seq_num: int) -> None:
+        """The remote brought an entry: it holds it and all before it."""
+        unsent = self._unsent.get((public_key, log_id))
+        if unsent is None or seq_num < unsent[0]:
+            return
+        if seq_num >= unsent[1]:
+            del self._unsent[public_key, log_id]
+        else:
+            self._unsent[public_key, log_id] = (seq_num + 1, unsent[1])
+
+    def take_unsent(self) -> list[EntryRange]:
+        """The stored entries that wait to be sent, as ranges."""
+        ranges = [EntryRange(self.session_id, *key, *part) for key, part in self._unsent.items()]
+        self._unsent.clear()
+        return ranges

@@ -1,0 +1,157 @@
+"""What a `Peer` needs from the place where entries are kept, and an implementation in memory.
+
+Logs in a store have no gaps: `height` is the highest sequence number and everything below it is held.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from culm_models.p2panda.checks import CheckedEntry
+from culm_models.p2panda.messages import LogHeight
+
+LogKey = tuple[bytes, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LogInfo:
+    """The schema and document (34 bytes, None if not known) of a log, and where its author ended it."""
+
+    schema_id: str
+    document_id: bytes | None
+    end_of_log: int | None
+
+
+class LogStore(Protocol):
+    """Entries by log, with the heights and documents of the logs."""
+
+    def height(self, public_key: bytes, log_id: int) -> int:
+        """The highest sequence number held, 0 for an unknown log."""
+        ...
+
+    def entry_hash(self, public_key: bytes, log_id: int, seq_num: int) -> bytes | None:
+        """The 34-byte hash of an entry, None if it is not held."""
+        ...
+
+    def log_heights(self, schema_ids: Iterable[str]) -> Iterable[LogHeight]:
+        """The height of every log of these schemas, sorted by public key and log id."""
+        ...
+
+    def entries(
+        self, public_key: bytes, log_id: int, first_seq_num: int, last_seq_num: int
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Entry and operation bytes of a part of a log, in order; ends early where the log does."""
+        ...
+
+    def log_info(self, public_key: bytes, log_id: int) -> LogInfo | None:
+        """What is known of a log, None if nothing of it is held."""
+        ...
+
+    def document_of(self, operation_id: bytes) -> bytes | None:
+        """The document that an operation belongs to, None if the operation is not held."""
+        ...
+
+    def log_of(self, public_key: bytes, document_id: bytes) -> int | None:
+        """The log id under which an author writes to a document, None if none is known."""
+        ...
+
+    def append(self, checked: Sequence[CheckedEntry]) -> None:
+        """Keep entries, each log's in sequence; those that are held already are passed over."""
+        ...
+
+
+def document_of_first(checked: CheckedEntry, store: LogStore) -> bytes | None:
+    """The document that a log's first entry puts its log under, None where that is not known yet."""
+    if checked.previous is None:
+        return checked.hash
+    for operation_id in checked.previous:
+        document_id = store.document_of(operation_id)
+        if document_id is not None:
+            return document_id
+    return None
+
+
+@dataclass(slots=True)
+class _Log:
+    info: LogInfo
+    entries: list[CheckedEntry] = field(default_factory=list)
+
+
+class MemoryLogStore:
+    """A `LogStore` in memory: for tests, simulations, conformance and small peers."""
+
+    def __init__(self) -> None:
+        self._logs: dict[LogKey, _Log] = {}
+        self._keys_by_schema: dict[str, set[LogKey]] = {}
+        self._documents: dict[bytes, bytes] = {}
+        self._log_ids: dict[tuple[bytes, bytes], int] = {}
+
+    def height(self, public_key: bytes, log_id: int) -> int:
+        """The highest sequence number held, 0 for an unknown log."""
+        log = self._logs.get((public_key, log_id))
+        return len(log.entries) if log is not None else 0
+
+    def entry_hash(self, public_key: bytes, log_id: int, seq_num: int) -> bytes | None:
+        """The 34-byte hash of an entry, None if it is not held."""
+        log = self._logs.get((public_key, log_id))
+        if log is None or not 0 < seq_num <= len(log.entries):
+            return None
+        return log.entries[seq_num - 1].hash
+
+    def log_heights(self, schema_ids: Iterable[str]) -> list[LogHeight]:
+        """The height of every log of these schemas, sorted by public key and log id."""
+        keys = [key for schema in set(schema_ids) for key in self._keys_by_schema.get(schema, ())]
+        keys.sort()
+        return [(*key, len(self._logs[key].entries)) for key in keys]
+
+    def all_log_heights(self) -> list[LogHeight]:
+        """The height of every log, sorted by public key and log id."""
+        return self.log_heights(self._keys_by_schema)
+
+    def entries(
+        self, public_key: bytes, log_id: int, first_seq_num: int, last_seq_num: int
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Entry and operation bytes of a part of a log, in order; ends early where the log does."""
+        log = self._logs.get((public_key, log_id))
+        if log is not None:
+            for checked in log.entries[max(first_seq_num, 1) - 1 : last_seq_num]:
+                yield checked.entry_bytes, checked.operation_bytes
+
+    def log_info(self, public_key: bytes, log_id: int) -> LogInfo | None:
+        """What is known of a log, None if nothing of it is held."""
+        log = self._logs.get((public_key, log_id))
+        return log.info if log is not None else None
+
+    def document_of(self, operation_id: bytes) -> bytes | None:
+        """The document that an operation belongs to, None if the operation is not held."""
+        return self._documents.get(operation_id)
+
+    def log_of(self, public_key: bytes, document_id: bytes) -> int | None:
+        """The log id under which an author writes to a document, None if none is known."""
+        return self._log_ids.get((public_key, document_id))
+
+    def append(self, checked: Sequence[CheckedEntry]) -> None:
+        """Keep entries, each log's in sequence; those that are held already are passed over."""
+        for one in checked:
+            self._append_one(one)
+
+    def _append_one(self, checked: CheckedEntry) -> None:
+        entry = checked.entry
+        key = checked.log
+        log = self._logs.get(key)
+        if log is None:
+            assert entry.seq_num == 1, "a log starts with its first entry"
+            document_id = document_of_first(checked, self)
+            log = self._logs[key] = _Log(LogInfo(checked.schema_id, document_id, None))
+            self._keys_by_schema.setdefault(checked.schema_id, set()).add(key)
+            if document_id is not None:
+                self._log_ids.setdefault((entry.public_key, document_id), entry.log_id)
+        elif entry.seq_num <= len(log.entries):
+            assert log.entries[entry.seq_num - 1].hash == checked.hash, "an entry is never replaced"
+            return
+        assert entry.seq_num == len(log.entries) + 1, "entries of a log are kept in sequence"
+        log.entries.append(checked)
+        if log.info.document_id is not None:
+            self._documents[checked.hash] = log.info.document_id
+        if entry.end_of_log:
+            log.info = LogInfo(log.info.schema_id, log.info.document_id, entry.seq_num)
