@@ -8,13 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
-from culm_connectors.transport import Address, Connection, Identity, TransportSettings
+from culm_connectors.transport import (
+    Address,
+    CloseCode,
+    Connection,
+    Identity,
+    ReceiveStream,
+    SendStream,
+    TransportSettings,
+    connect,
+    serve,
+)
+from culm_connectors.transport.quic import CreditedQuicConnection, configuration
 
 ALPN = "culm/test/1"
 LOOPBACK: Address = ("127.0.0.1", 0)
@@ -198,3 +210,52 @@ async def lossy_proxy(
         yield proxy
     finally:
         await proxy.stop()
+
+
+@asynccontextmanager
+async def linked(settings: TransportSettings) -> AsyncIterator[tuple[Connection, Connection]]:
+    """A client's connection and the server's end of it, both alive until the context ends."""
+    accepted: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
+    over = asyncio.Event()
+
+    async def handler(connection: Connection) -> None:
+        stream = await connection.open_stream()
+        await stream.write(b"!")
+        accepted.set_result(connection)
+        await over.wait()
+
+    async with serve(LOOPBACK, identity(1), settings, handler, alpn=ALPN) as listener:
+        client = await connect(listener.address, identity(2), identity(1).peer_id, settings, alpn=ALPN)
+        try:
+            yield client, await accepted
+        finally:
+            over.set()
+            client.abort(CloseCode.NORMAL)
+            await client.close()
+
+
+async def one_way(client: Connection, server: Connection) -> tuple[SendStream, ReceiveStream]:
+    """A stream from the client to the server; its first byte is already taken."""
+    out = await client.open_stream()
+    await out.write(b"?")
+    stream = await server.accept_stream()
+    assert await stream.read() == b"?"
+    return out, stream
+
+
+def first_datagram(settings: TransportSettings) -> bytes:
+    """What a client that means to leave its handshake unfinished sends."""
+    options = configuration(identity(9), settings, alpn=ALPN, is_client=True, remote_host="127.0.0.1")
+    options.max_datagram_size = 1_200
+    quic = CreditedQuicConnection(settings, configuration=options)
+    quic.connect(("127.0.0.1", 1), now=0.0)
+    return quic.datagrams_to_send(now=0.0)[0][0]
+
+
+@contextmanager
+def raw_socket(address: Address) -> Iterator[socket.socket]:
+    """A UDP socket that sends whatever a test wants to `address`."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as raw:
+        raw.connect(address)
+        raw.setblocking(False)
+        yield raw

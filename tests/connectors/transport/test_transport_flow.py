@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,47 +19,12 @@ from culm_connectors.transport import (
     SendStream,
     StreamResetError,
     StreamStoppedError,
-    TransportSettings,
-    connect,
-    serve,
 )
 from culm_connectors.transport.connection import QuicTransportConnection
 from culm_connectors.transport.probe import measure_stream
-from tests.support.quic import ALPN, LOOPBACK, eventually, identity, quick_settings
+from tests.support.quic import eventually, linked, one_way, quick_settings
 
-SERVER, CLIENT = identity(1), identity(2)
 MIB = 1_024 * 1_024
-
-
-@asynccontextmanager
-async def linked(settings: TransportSettings) -> AsyncIterator[tuple[Connection, Connection]]:
-    """A client's connection and the server's end of it, both alive until the context ends."""
-    accepted: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
-    over = asyncio.Event()
-
-    async def handler(connection: Connection) -> None:
-        stream = await connection.open_stream()
-        await stream.write(b"!")
-        accepted.set_result(connection)
-        await over.wait()
-
-    async with serve(LOOPBACK, SERVER, settings, handler, alpn=ALPN) as listener:
-        client = await connect(listener.address, CLIENT, SERVER.peer_id, settings, alpn=ALPN)
-        try:
-            yield client, await accepted
-        finally:
-            over.set()
-            client.abort(CloseCode.NORMAL)
-            await client.close()
-
-
-async def one_way(client: Connection, server: Connection) -> tuple[SendStream, ReceiveStream]:
-    """A stream from the client to the server; its first byte is already taken."""
-    out = await client.open_stream()
-    await out.write(b"?")
-    stream = await server.accept_stream()
-    assert await stream.read() == b"?"
-    return out, stream
 
 
 def held_bytes(connection: Connection) -> int:
