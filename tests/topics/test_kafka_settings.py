@@ -103,8 +103,12 @@ def test_the_catalogue_keeps_its_own_rules() -> None:
         topic_name("culm.", "nowhere")
 
 
-def test_plain_settings_need_only_the_bootstrap_servers() -> None:
-    assert java({}) == {"kafka.bootstrap.servers": "kafka.example:9092"}
+def test_spark_is_set_up_for_records_as_large_as_the_topics_take() -> None:
+    options = java({})
+    assert options["kafka.bootstrap.servers"] == "kafka.example:9092"
+    assert options["kafka.max.request.size"] == spec("logs").config["max.message.bytes"]
+    assert options["kafka.max.partition.fetch.bytes"] == spec("logs").config["max.message.bytes"]
+    assert options["kafka.acks"] == "all"
 
 
 def test_user_and_password_become_a_jaas_line() -> None:

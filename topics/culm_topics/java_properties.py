@@ -39,6 +39,10 @@ SAME = frozenset(
         "fetch.max.bytes",
         "isolation.level",
         "check.crcs",
+        "connections.max.idle.ms",
+        "max.partition.fetch.bytes",
+        "sasl.kerberos.service.name",
+        "sasl.oauthbearer.token.endpoint.url",
     }
 )
 """Properties with one name and one meaning in both clients."""
@@ -47,18 +51,13 @@ RENAMED: Mapping[str, str] = {
     "sasl.mechanisms": "sasl.mechanism",
     "fetch.wait.max.ms": "fetch.max.wait.ms",
     "fetch.message.max.bytes": "max.partition.fetch.bytes",
-    "max.partition.fetch.bytes": "max.partition.fetch.bytes",
     "message.max.bytes": "max.request.size",
     "queue.buffering.max.ms": "linger.ms",
     "compression.codec": "compression.type",
     "socket.send.buffer.bytes": "send.buffer.bytes",
     "socket.receive.buffer.bytes": "receive.buffer.bytes",
-    "connections.max.idle.ms": "connections.max.idle.ms",
-    "ssl.cipher.suites": "ssl.cipher.suites",
-    "sasl.kerberos.service.name": "sasl.kerberos.service.name",
-    "sasl.oauthbearer.token.endpoint.url": "sasl.oauthbearer.token.endpoint.url",
 }
-"""Properties with another name (or another unit's name) for the same thing."""
+"""Properties with another name for the same thing."""
 
 IGNORED = frozenset(
     {

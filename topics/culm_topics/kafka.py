@@ -67,6 +67,14 @@ _CONSUMER = {
     "queued.min.messages": "10000",
 }
 
+# The Java client's defaults stop at 1 MiB; a source ignores what is for producers, and the other way round.
+_SPARK = {
+    "kafka.acks": "all",
+    "kafka.enable.idempotence": "true",
+    "kafka.max.request.size": str(MAX_MESSAGE_BYTES),
+    "kafka.max.partition.fetch.bytes": str(MAX_MESSAGE_BYTES),
+}
+
 
 class KafkaSettings(BaseModel):
     """Where Kafka is, and how the deployment's topics are laid out there.
@@ -193,6 +201,7 @@ def spark_options(settings: KafkaSettings) -> dict[str, str]:
     """
     return {
         "kafka.bootstrap.servers": settings.bootstrap,
+        **_SPARK,
         **{f"kafka.{name}": text for name, text in to_java(settings.options).items()},
     }
 

@@ -1,0 +1,197 @@
+"""Renders docs/topics.md from the catalogue, the CDDL files, the rights and the property tables.
+
+`python -m culm_topics.docs > docs/topics.md` writes it; a test holds the file equal to what is rendered here.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.resources import files
+
+from culm_topics.acls import PROGRAMS, acls
+from culm_topics.catalogue import CATALOGUE, TopicSpec
+from culm_topics.java_properties import IGNORED, RENAMED, SAME
+from culm_topics.kafka import FIXED, KafkaSettings
+
+_DAY_MS = 24 * 60 * 60 * 1000
+
+_INTRODUCTION = """\
+# Topics
+
+Every Kafka topic of Culm, rendered from `culm_topics.catalogue` by `python -m culm_topics.docs`; do not
+edit.
+
+A topic's name starts with a prefix, `culm.` by default. Keys are plain bytes, values are CBOR arrays in
+their shortest encoding that start with a format number; no protocol data is in Kafka record headers.
+`culm topics create` creates what is missing, `culm topics check` says what differs, `culm topics acls`
+prints the rights.
+"""
+
+_KEYS = """\
+## Keys
+
+| key | bytes |
+|---|---|
+| log key (40) | the author's Ed25519 public key (32), then the log id as u64, big endian (8) |
+| peer id (32) | the peer's Ed25519 public key |
+| peer id, then log key (72) | of `version-vectors`; rows under the all-zero peer id are the log heights |
+
+Every client must put a key into the same partition: the Java client's partitioner (murmur2), which
+librdkafka calls `murmur2_random`. The number of partitions of a topic keyed by log is fixed for the
+topic's life, because Kafka keeps a log's order only within a partition.
+"""
+
+_READING = """\
+## Reading the replicated logs
+
+`logs` may hold repeats: the streaming job's sink is at-least-once, and a batch that is run again writes
+its records again, also behind later ones. Within a log the sequence number tells: a record whose number
+is not above the log's height was there before. `culm_topics.consumer.LogConsumer` does this, across its
+own restarts too:
+
+```python
+from culm_topics.consumer import LogConsumer
+
+with LogConsumer("127.0.0.1:9092", group_id="culm.my-program", state_dir="state") as consumer:
+    for entry in consumer:
+        store(entry.public_key, entry.log_id, entry.seq_num, entry.operation())
+        consumer.commit()
+```
+
+- `for` and `async for` both work; `stop()` ends either. `schema_ids`, `public_keys` and `logs` restrict
+  what is handed out; `stop_at_end=True` ends at the end that the topic had at the start.
+- A missing entry (`topics.gap`), an offset that is no longer in the topic (`topics.offset_out_of_range`),
+  a topic that was created anew (`topics.recreated`) and a record of another shape (`topics.record`) are
+  errors. Nothing is skipped.
+- After a restart it must know again how far each log had come. With `state_dir` that is a file, written
+  by `commit()` after Kafka has taken the offsets; the offsets in Kafka stay the only truth about the
+  position. Without it, or when another member held the partition before, the partition is read again up
+  to the committed offset before anything is handed out (`on_rebuild` shows how far). Memory: about 200
+  bytes a log.
+- What was handed out and not committed comes again. A program that keeps its results in a database of its
+  own can store `positions()` with them in one transaction and resume with `start_at`: then each entry
+  counts once.
+- A batch that failed half-way may leave a hole which its second run fills. A record behind a hole is set
+  aside for `gap_wait_seconds`; while it waits, the committed position stays before it, and a member
+  without the state file that resumes there sees what follows once more.
+"""
+
+
+def render() -> str:
+    """The whole of docs/topics.md."""
+    return "\n".join(
+        [
+            _INTRODUCTION,
+            "## The catalogue\n",
+            _table(
+                ("topic", "key", "value", "partitions", "clean-up", "written by", "read by"),
+                (_row(topic) for topic in CATALOGUE),
+            ),
+            *(_section(topic) for topic in CATALOGUE),
+            _KEYS,
+            _READING,
+            _rights(),
+            _properties(),
+        ]
+    )
+
+
+def _row(topic: TopicSpec) -> tuple[str, ...]:
+    return (
+        f"[`{topic.name}`](#{topic.name})",
+        topic.key,
+        topic.value,
+        f"{topic.partitions}{'' if topic.partitioned else ' (always)'}",
+        _cleanup(topic),
+        ", ".join(topic.writers),
+        ", ".join(topic.readers),
+    )
+
+
+def _cleanup(topic: TopicSpec) -> str:
+    if topic.cleanup == "time":
+        return f"after {int(topic.config['retention.ms']) // _DAY_MS} days"
+    return {"compact": "compact", "keep": "kept for ever"}[topic.cleanup]
+
+
+def _section(topic: TopicSpec) -> str:
+    parts = [f"## {topic.name}\n", f"{topic.doc}\n"]
+    if topic.cddl is not None:
+        cddl = files("culm_topics").joinpath("cddl", topic.cddl).read_text(encoding="utf-8")
+        parts.append(f"```cddl\n{cddl}```\n")
+    parts.append(
+        "Topic properties: " + ", ".join(f"`{name}={text}`" for name, text in topic.config.items()) + ".\n"
+    )
+    return "\n".join(parts)
+
+
+def _rights() -> str:
+    settings = KafkaSettings(bootstrap="broker:9092")
+    return "\n".join(
+        [
+            "## Rights\n",
+            "What each program may do on a broker with access control, with the default prefix.\n",
+            _table(
+                ("program", "resource", "name", "operations"),
+                (row for program in PROGRAMS for row in _rights_of(settings, program)),
+            ),
+        ]
+    )
+
+
+def _rights_of(settings: KafkaSettings, program: str) -> Iterator[tuple[str, ...]]:
+    rights: dict[tuple[str, str], list[str]] = {}
+    for right in acls(settings):
+        if right.program == program:
+            name = f"`{right.name}`" + ("…" if right.pattern == "prefixed" else "")
+            rights.setdefault((right.resource, name), []).append(right.operation)
+    for (resource, name), operations in rights.items():
+        yield program, resource, name, ", ".join(operations)
+
+
+def _properties() -> str:
+    return "\n".join(
+        [
+            "## Kafka properties\n",
+            "Any librdkafka property can be given under `[kafka]` in culm.toml, in `CULM_KAFKA` or in "
+            "`KafkaSettings.options`, but for these:\n",
+            _table(("property", "because it"), ((f"`{name}`", reason) for name, reason in FIXED.items())),
+            "For Spark's Kafka source and sink the same properties are said in the Java client's words:\n",
+            _table(
+                ("given", "Spark gets (behind `kafka.`)"),
+                [
+                    *((f"`{name}`", f"`{java}`") for name, java in sorted(RENAMED.items())),
+                    ("`sasl.username`, `sasl.password`", "`sasl.jaas.config` for PLAIN and SCRAM"),
+                    (
+                        "`sasl.oauthbearer.client.id`, `.client.secret`, `.scope` with `.method=oidc`",
+                        "`sasl.jaas.config` and `sasl.login.callback.handler.class`",
+                    ),
+                    (
+                        "`ssl.ca.location`, `ssl.ca.pem`",
+                        "`ssl.truststore.type=PEM`, `ssl.truststore.certificates`",
+                    ),
+                    (
+                        "`ssl.certificate.*`, `ssl.key.*` (`.location` or `.pem`)",
+                        "`ssl.keystore.type=PEM`, `ssl.keystore.certificate.chain`, `ssl.keystore.key`",
+                    ),
+                    ("`ssl.keystore.location`, `.password`", "the same, with `ssl.keystore.type=PKCS12`"),
+                    ("`java.<name>`", "`<name>`, verbatim; other clients ignore it"),
+                ],
+            ),
+            f"The same in both: {_names(SAME)}.\n",
+            f"Left out, because they tune librdkafka alone: {_names(IGNORED)}.\n",
+            "Any other property is an error that names it, unless `java.<same name>` says what Spark gets.\n",
+        ]
+    )
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"
+    return head + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())
