@@ -16,7 +16,6 @@ both invalid.
 """
 
 from dataclasses import dataclass
-from typing import cast
 
 from culm_models import varu64
 from culm_models.bamboo import errors
@@ -97,11 +96,11 @@ def decode_entry(data: bytes) -> Entry:
         or (skiplink is not None and skiplink == backlink)
     ):
         raise _fault(data)
-    entry = _UnfrozenEntry(
+    entry: Entry = _UnfrozenEntry(
         data[1:33], log_id, seq_num, tag == 1, skiplink, backlink, payload_size, payload_hash, data[end:]
     )
     entry.__class__ = Entry
-    return cast(Entry, entry)
+    return entry
 
 
 def _fault(data: bytes) -> errors.BambooError:

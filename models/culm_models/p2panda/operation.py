@@ -18,6 +18,7 @@ import cbor2
 
 from culm_models import cbor
 from culm_models.cbor.values import REFUSED_TAGS, refuse_tag
+from culm_models.frozen import unfrozen
 from culm_models.p2panda import schema_id
 from culm_models.p2panda.document import OPERATION_ID_PREFIX as _ID_PREFIX
 from culm_models.p2panda.operation_errors import ItemCountError, OperationError, ValueKindError
@@ -63,10 +64,15 @@ class Operation:
     fields: dict[str, Value] | None
 
 
+_UnfrozenOperation = unfrozen(Operation)
+
+
 def decode_operation(data: bytes) -> Operation:
     """The operation that `data` holds. Raises `OperationError` and `SchemaIdError`."""
     action, schema, previous, fields = _parse(data, with_fields=True)
-    return Operation(VERSION, ACTIONS[action], schema, previous, fields)
+    operation: Operation = _UnfrozenOperation(VERSION, ACTIONS[action], schema, previous, fields)
+    operation.__class__ = Operation
+    return operation
 
 
 def peek(data: bytes) -> tuple[Action, str, tuple[bytes, ...] | None]:
