@@ -1,4 +1,5 @@
 import dataclasses
+import pickle
 
 import pytest
 from hypothesis import given
@@ -79,3 +80,10 @@ def test_no_bytes_make_a_chunk_raise(chunk: list[tuple[bytes, bytes]]) -> None:
     results = checks.check_many(chunk)
     assert len(results) == len(chunk)
     assert all(isinstance(result, CulmError) for result in results)
+
+
+def test_results_travel_between_processes() -> None:
+    results = checks.check_many([PAIRS[0], (b"", b"")])
+    returned = pickle.loads(pickle.dumps(results))
+    assert returned[0] == results[0]
+    assert (type(returned[1]), str(returned[1])) == (errors.TruncatedError, str(results[1]))

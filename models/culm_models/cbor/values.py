@@ -14,7 +14,6 @@ import cbor2
 from culm_models.cbor.errors import (
     CborError,
     MalformedError,
-    TagError,
     TooLargeError,
     TrailingBytesError,
     TruncatedError,
@@ -117,6 +116,4 @@ def _fault(data: bytes, max_depth: int, error: Exception) -> CborError:
         return found
     if not complete:
         return TruncatedError("the bytes end before the item does")
-    if isinstance(error, _TagSeen) or isinstance(error.__cause__, _TagSeen):
-        return TagError("a tagged item")
     return MalformedError(f"not an item of the known kinds: {error}")
