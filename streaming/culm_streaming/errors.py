@@ -39,9 +39,3 @@ class BlockFullError(StreamingError):
     """A new log falls into a block of state that holds as many logs as it may."""
 
     code: ClassVar[str] = "logs.block_full"
-
-
-class SchemaOfLogError(StreamingError):
-    """An entry's operation names another schema than the first entry of its log."""
-
-    code: ClassVar[str] = "logs.schema"

@@ -182,7 +182,7 @@ def test_an_entry_of_another_schema_is_refused() -> None:
     stray = make_log(ALICE, 3, 1, schema_id=OTHER_SCHEMA, after=log)
     shards = Shards()
     shards.run(arrivals([*log, *stray]))
-    assert shards.codes() == ["logs.schema"]
+    assert shards.codes() == ["p2panda.log.schema"]
     assert_complete(shards, [log])
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from blake3 import blake3
 from xxhash import xxh64_intdigest
 
+from culm_models.bamboo.errors import LogIdError
 from culm_models.errors import CulmError
 from culm_models.p2panda.checks import check_entry
 from culm_streaming.chain.rows import (
@@ -70,6 +71,8 @@ def pack_records(
             entry = checked.entry
             if key != entry.public_key + entry.log_id.to_bytes(8, "big"):
                 raise RecordError("entries: the key is not the log key of the entry")
+            if checked.action == "create" and entry.seq_num > 1:
+                raise LogIdError(f"entry {entry.seq_num} of log {entry.log_id} creates a second document")
             schema_id = checked.schema_id
             packed = LogRecord(
                 entry.seq_num, record.entry, record.operation, checked.hash, schema_id

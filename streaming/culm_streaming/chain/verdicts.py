@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from culm_models.bamboo import Entry, check_links, errors
 from culm_models.errors import CulmError
+from culm_models.p2panda.ingest import LogSchemaError
 from culm_models.yasmf import PREFIX
-from culm_streaming.errors import SchemaOfLogError
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def _check(
     except errors.BambooError as error:
         return error
     if candidate.seq_num > 1 and candidate.schema != schema:
-        return SchemaOfLogError(
+        return LogSchemaError(
             f"entry {candidate.seq_num} is of another schema than the first entry of its log"
         )
     return None

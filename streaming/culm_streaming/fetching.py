@@ -1,0 +1,69 @@
+"""Reading one record of `entries` back, for the first half of a fork's proof: rare, and few in a batch."""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from time import monotonic
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from culm_topics import kafka
+from culm_topics.errors import KafkaFailure, RecordError
+from culm_topics.kafka import KafkaSettings
+from culm_topics.records import EntryRecord
+
+_TIMEOUT_SECONDS = 20.0
+_GONE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
+# Nothing is ever committed under it; the job's rights cover the names that Spark gives its groups.
+_GROUP_ID = "spark-kafka-source-culm-first"
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFetcher:
+    """Entry bytes by their place in `entries`. Travels to the workers; the client is made there, once."""
+
+    settings_json: str = field(repr=False)  # holds secrets
+
+    def __call__(self, partition: int, offset: int) -> bytes | None:
+        """The entry of that record; None when the record is gone or is no entry.
+
+        Raises `KafkaFailure` when the broker does not answer: the micro-batch is then done again.
+        """
+        client, topic = _client(self.settings_json)
+        place = TopicPartition(topic, partition, offset)
+        try:
+            low, high = client.get_watermark_offsets(place, timeout=_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            raise KafkaFailure(f"reading {topic}/{partition} at {offset}: {error}") from error
+        if not low <= offset < high:
+            return None
+        client.assign([place])
+        try:
+            deadline = monotonic() + _TIMEOUT_SECONDS
+            while (left := deadline - monotonic()) > 0:
+                message = client.poll(left)
+                if message is None:
+                    break
+                fault = message.error()
+                if fault is None:
+                    return _entry(message.value()) if message.offset() == offset else None
+                if fault.code() in _GONE:
+                    return None
+                if fault.fatal() or not fault.retriable():
+                    raise KafkaFailure(f"reading {topic}/{partition} at {offset}: {fault.str()}")
+        finally:
+            client.unassign()
+        raise KafkaFailure(f"reading {topic}/{partition} at {offset}: no answer in {_TIMEOUT_SECONDS:g} s")
+
+
+def _entry(value: bytes | None) -> bytes | None:
+    try:
+        return EntryRecord.decode(value).entry
+    except RecordError:
+        return None
+
+
+@lru_cache(maxsize=1)
+def _client(settings_json: str) -> tuple[Consumer, str]:
+    settings = KafkaSettings.model_validate_json(settings_json)
+    client = kafka.consumer(settings, group_id=_GROUP_ID, start="error")
+    return client, settings.topic("entries")

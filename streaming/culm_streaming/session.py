@@ -1,0 +1,86 @@
+"""The Spark session that the jobs run in: one place for every setting that correctness or speed rests on."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from culm_streaming.errors import SessionError
+
+_STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_LOCAL_ADDRESS = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """How Spark is started.
+
+    `jars` are the Kafka connector's, as paths; `java_home` overrides JAVA_HOME; `options` are any Spark
+    properties and win over ours.
+    """
+
+    jars: Sequence[Path]
+    master: str = "local[*]"
+    app_name: str = "culm"
+    java_home: Path | None = None
+    driver_memory_mb: int = 1536
+    state_partitions: int = 4
+    """Shuffle and state partitions; fixed for the life of a checkpoint."""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def start_session(settings: SessionSettings) -> SparkSession:
+    """Start Spark, or return the session that runs already. Raises `SessionError` when it cannot start."""
+    missing = [str(jar) for jar in settings.jars if not jar.is_file()]
+    if missing:
+        raise SessionError(f"jars of Spark's Kafka connector are missing: {', '.join(missing)}")
+    # Workers are started by the JVM: without this they take the first python3 of the PATH.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if settings.java_home is not None:
+        os.environ["JAVA_HOME"] = str(settings.java_home)
+    builder = SparkSession.builder.master(settings.master).appName(settings.app_name)
+    for name, text in _properties(settings).items():
+        builder = builder.config(name, text)
+    try:
+        session: SparkSession = builder.getOrCreate()
+    except Exception as error:
+        raise SessionError(f"Spark does not start: {_first_line(error)}") from error
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _properties(settings: SessionSettings) -> dict[str, str]:
+    properties = {
+        "spark.jars": ",".join(str(jar) for jar in settings.jars),
+        "spark.driver.memory": f"{settings.driver_memory_mb}m",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(settings.state_partitions),
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.metricsEnabled": "false",
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        "spark.sql.streaming.minBatchesToRetain": "20",
+        "spark.sql.streaming.numRecentProgressUpdates": "20",
+        # Records of up to 4 MiB: a batch for Python is bounded in bytes as well.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024 * 1024),
+        "spark.log.level": "ERROR",
+    }
+    if settings.master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", _LOCAL_ADDRESS)
+        properties |= {
+            "spark.driver.host": _LOCAL_ADDRESS,
+            "spark.driver.bindAddress": _LOCAL_ADDRESS,
+            "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+        }
+    return properties | dict(settings.options)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n", maxsplit=1)[0]
