@@ -223,5 +223,5 @@ async def test_the_writer_makes_a_commit_visible_even_when_its_caller_gave_up(st
     while store.height(ALICE.public_key, 0) != 3:
         assert asyncio.get_running_loop().time() < deadline
         await asyncio.sleep(0.005)
-    assert await writer.read_chunk(ALICE.public_key, 0, 1, 3, 1) == pairs(log)[:1]
+    assert await writer.read_ranges([(ALICE.public_key, 0, 1, 3)], 1) == [pairs(log)[:1]]
     writer.close()

@@ -23,6 +23,8 @@ from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.store import LogInfo
 
 Pair = tuple[bytes, bytes]
+Range = tuple[bytes, int, int, int]
+"""Public key, log id, first and last sequence number."""
 
 DEFAULT_MAP_SIZE_BYTES = 64 * 1024**3
 DEFAULT_CHUNK_BYTES = 64 * 1024
@@ -246,6 +248,21 @@ class LmdbLogStore:
                 taken += len(value)
                 if taken >= max_bytes:
                     break
+        return found
+
+    def read_ranges(self, ranges: Sequence[Range], max_bytes: int = DEFAULT_CHUNK_BYTES) -> list[list[Pair]]:
+        """Several parts of logs in one go, until about `max_bytes` are read; any thread.
+
+        One list a range that was read, empty where nothing of it is held; the last may be a beginning.
+        """
+        found: list[list[Pair]] = []
+        taken = 0
+        for public_key, log_id, first_seq_num, last_seq_num in ranges:
+            chunk = self.read_chunk(public_key, log_id, first_seq_num, last_seq_num, max_bytes - taken)
+            found.append(chunk)
+            taken += sum(len(entry) + len(operation) for entry, operation in chunk)
+            if taken >= max_bytes:
+                break
         return found
 
     def offsets(self) -> dict[tuple[str, int], int]:

@@ -7,14 +7,12 @@ behind a running one are their callers' business to batch. A flush to the disk f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from culm_connectors.index.commit import Commit, Offsets
-from culm_connectors.index.store import LmdbLogStore
+from culm_connectors.index.store import LmdbLogStore, Pair, Range
 from culm_models.p2panda.checks import CheckedEntry
-
-Pair = tuple[bytes, bytes]
 
 _READ_THREADS = 2
 
@@ -50,18 +48,10 @@ class IndexWriter:
             self.store.adopt(writing.result())
             self._dirty = True
 
-    async def read_chunk(
-        self, public_key: bytes, log_id: int, first_seq_num: int, last_seq_num: int, max_bytes: int
-    ) -> list[Pair]:
-        """A part of a log, read in a thread."""
+    async def read_ranges(self, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
+        """Parts of logs, read in a thread; see `LmdbLogStore.read_ranges`."""
         return await asyncio.get_running_loop().run_in_executor(
-            self._reading,
-            self.store.read_chunk,
-            public_key,
-            log_id,
-            first_seq_num,
-            last_seq_num,
-            max_bytes,
+            self._reading, self.store.read_ranges, ranges, max_bytes
         )
 
     async def flush_now_and_then(self) -> None:

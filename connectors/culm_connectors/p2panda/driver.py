@@ -1,0 +1,248 @@
+"""Drives one p2panda peer over many connections and one sink.
+
+Each side of a connection opens one unidirectional stream for all that it says (`exchange`). Entries of all
+connections pass through one queue to the sink, in the order in which they were applied, so that a log's
+entries are never stored out of order. Every queue is bounded: a slow sink stops the connections' appliers,
+they stop the readers, and QUIC's credit stops the remotes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from culm_connectors.checking import CheckPool
+from culm_connectors.p2panda.exchange import EntryReader, Filter, LinkEnded, Observer, Surroundings, exchange
+from culm_connectors.p2panda.metrics import DriverMetrics
+from culm_connectors.p2panda.sessions import Arrival, Link
+from culm_connectors.p2panda.settings import DriverSettings
+from culm_connectors.transport.codes import CloseCode
+from culm_connectors.transport.interface import Connection
+from culm_models.p2panda.events import LinkFailed, Rejected
+from culm_models.p2panda.messages import Message
+from culm_models.p2panda.peer import Peer
+
+logger = logging.getLogger(__name__)
+
+
+class Sink(Protocol):
+    """Where checked entries go: they are durable and in the peer's store when `store` returns."""
+
+    async def store(self, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
+        """Store entries in this order; returns those that could not be (their log has moved on since).
+
+        A raised error means that none was stored, and ends the driver.
+        """
+        ...
+
+
+def clock_ms() -> int:
+    """Wall-clock time in milliseconds, the `now` of the protocol."""
+    return time.time_ns() // 1_000_000
+
+
+def permit_everything(remote: bytes, message: Message) -> Message | None:
+    """The filter of a peer without an allow-list."""
+    return message
+
+
+class Driver:
+    """One local peer and the connections to its remotes.
+
+    `run` must be running while connections are served. Errors of the sink end `run`.
+    """
+
+    def __init__(
+        self,
+        peer: Peer,
+        *,
+        reader: EntryReader,
+        sink: Sink,
+        observer: Observer,
+        pool: CheckPool,
+        settings: DriverSettings | None = None,
+        permit: Filter = permit_everything,
+        now_ms: Callable[[], int] = clock_ms,
+    ) -> None:
+        self.peer = peer
+        self.settings = settings or DriverSettings()
+        self.metrics = DriverMetrics()
+        self.links: dict[bytes, Link] = {}
+        self._sink = sink
+        self._observer = observer
+        self._now_ms = now_ms
+        self._around = Surroundings(
+            peer, self, reader, observer, pool, self.settings, self.metrics, permit, now_ms
+        )
+        self._staged: deque[Arrival] = deque()
+        self._storing = 0
+        self._arrived = asyncio.Event()
+        self._room = asyncio.Event()
+
+    async def run(self) -> None:
+        """Store what arrives and let the protocol's time pass, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._store(), name="p2panda-store")
+            group.create_task(self._tick(), name="p2panda-tick")
+
+    # For the program around.
+
+    def announce(self, schema_ids: Sequence[str]) -> None:
+        """Announce these schemas to every remote, now and from now on."""
+        self.peer.announce(schema_ids, self._now_ms())
+        self.pump()
+
+    def disconnect(self, remote: bytes, code: CloseCode, reason: str) -> None:
+        """Close the connection to a remote, if there is one."""
+        link = self.links.get(remote)
+        if link is not None and not link.letting_go:
+            self._let_go(link, code, reason)
+
+    async def drained(self) -> None:
+        """Wait until everything that was taken so far is stored."""
+        while self._staged or self._storing:
+            self._room.clear()
+            await self._room.wait()
+
+    async def flushed(self, remote: bytes) -> None:
+        """Wait until a remote's transport has everything that the protocol wants it told so far.
+
+        Raises ConnectionClosedError.
+        """
+        link = self.links.get(remote)
+        if link is None:
+            return
+        while self.peer.outgoing(remote) or not link.quiet.is_set():
+            link.wake.set()
+            await link.quiet.wait()
+            await asyncio.sleep(0)
+        if link.outgoing is not None:
+            await link.outgoing.wait_acknowledged(link.outgoing.written)
+
+    def _let_go(self, link: Link, code: CloseCode, reason: str) -> None:
+        link.letting_go = True
+        self.metrics.closed[code.name.lower()] += 1
+        logger.info("closing the connection of %s: %s", link.name, reason)
+        link.connection.abort(code, reason)
+
+    def _blame(self, event: Rejected | LinkFailed) -> None:
+        """Disconnect a remote whose stream is broken, or which has brought too much that was refused."""
+        link = self.links.get(event.remote)
+        if link is None or link.letting_go:
+            return
+        if isinstance(event, LinkFailed):
+            too_large = event.code.endswith("too_large")
+            self._let_go(link, CloseCode.TOO_LARGE if too_large else CloseCode.PROTOCOL, event.code)
+        elif not link.rejects.take(1, time.monotonic()):
+            self._let_go(link, CloseCode.PROTOCOL, "too many refused entries")
+
+    async def serve(self, connection: Connection) -> None:
+        """Speak p2panda on a connection until it ends; never raises for what the remote does."""
+        link = Link(connection, self.settings, time.monotonic())
+        if link.remote == self.peer.peer_id:
+            connection.abort(CloseCode.WRONG_PEER, "this is the very peer that calls")
+            return
+        held = self.links.get(link.remote)
+        if held is not None:
+            if self._is_kept(held.connection, connection):
+                connection.abort(CloseCode.SUPERSEDED, "there is another connection between us")
+                return
+            self._drop(held)
+            held.connection.abort(CloseCode.SUPERSEDED, "there is a newer connection between us")
+        self.links[link.remote] = link
+        self.metrics.connections += 1
+        self.metrics.connections_total += 1
+        self.peer.connect(link.remote, self._now_ms(), dialled=connection.dialled)
+        self.pump()
+        try:
+            ended = await exchange(link, self._around)
+        except Exception:
+            # A defect of ours must cost this connection only.
+            logger.exception("serving %s failed", link.name)
+            ended = LinkEnded(CloseCode.INTERNAL, "internal error")
+        finally:
+            self._drop(link)
+        if ended.close_code is not CloseCode.NORMAL:
+            self.metrics.closed[ended.close_code.name.lower()] += 1
+            logger.warning("closing the connection of %s: %s", link.name, ended)
+        await connection.close(ended.close_code, str(ended))
+
+    def _is_kept(self, held: Connection, new: Connection) -> bool:
+        """Both sides must choose alike: of two dialled by both, the one that the lower peer id dialled."""
+        if held.close_reason is not None or held.dialled == new.dialled:
+            return False
+        ours_is_lower = self.peer.peer_id < held.peer_id
+        return held.dialled == ours_is_lower
+
+    def _drop(self, link: Link) -> None:
+        if self.is_current(link):
+            del self.links[link.remote]
+            self.metrics.connections -= 1
+            self.peer.disconnect(link.remote, self._now_ms())
+            self.pump()
+
+    # What the connections share.
+
+    def is_current(self, link: Link) -> bool:
+        """False once another connection has taken this one's place, or it was given up."""
+        return self.links.get(link.remote) is link
+
+    def pump(self) -> None:
+        """Tell the observer what happened and wake the writers that have something to write."""
+        for event in self.peer.take_events():
+            self.metrics.count(event)
+            self._observer.on_event(event)
+            if isinstance(event, Rejected | LinkFailed):
+                self._blame(event)
+        for link in self.links.values():
+            if self.peer.outgoing(link.remote):
+                link.wake.set()
+
+    async def room(self) -> None:
+        """Wait while too many entries wait to be stored."""
+        while len(self._staged) + self._storing >= self.settings.max_staged:
+            self._room.clear()
+            await self._room.wait()
+
+    def stage(self, arrivals: Sequence[Arrival]) -> None:
+        """Have these stored, in this order, after all that were staged before."""
+        if arrivals:
+            self._staged.extend(arrivals)
+            self._arrived.set()
+            self.metrics.staged = len(self._staged) + self._storing
+
+    async def _store(self) -> None:
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            while self._staged:
+                self._storing = min(len(self._staged), self.settings.store_batch)
+                batch = [self._staged.popleft() for _ in range(self._storing)]
+                refused = {id(arrival) for arrival in await self._sink.store(batch)}
+                self._storing = 0
+                self._settle(batch, refused)
+                self.metrics.staged = len(self._staged)
+                self._room.set()
+                self.pump()
+
+    def _settle(self, batch: Sequence[Arrival], refused: set[int]) -> None:
+        now = self._now_ms()
+        for remote, run in itertools.groupby(batch, lambda arrival: arrival.remote):
+            arrivals = tuple(run)
+            lost = [arrival.checked for arrival in arrivals if id(arrival) in refused]
+            if lost:
+                self.peer.discard(lost, now)
+            self.peer.stored(
+                [arrival.checked for arrival in arrivals if id(arrival) not in refused], remote, now
+            )
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(self.settings.tick_interval_s)
+            self.peer.tick(self._now_ms())
+            self.pump()

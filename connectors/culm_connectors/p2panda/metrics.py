@@ -1,0 +1,66 @@
+"""What the p2panda driver counts; plain numbers that an exporter, a summary or a test reads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from culm_models.p2panda.events import (
+    Duplicate,
+    EntryAccepted,
+    Event,
+    Ignored,
+    LinkFailed,
+    Live,
+    Rejected,
+    SessionDone,
+    SessionFailed,
+    SessionStarted,
+)
+
+
+@dataclass(slots=True)
+class DriverMetrics:
+    """Totals since the driver was made, and a few values of this moment."""
+
+    connections: int = 0
+    """Open now."""
+    connections_total: int = 0
+    sessions_started: int = 0
+    sessions_done: int = 0
+    sessions_live: int = 0
+    sessions_failed: Counter[str] = field(default_factory=Counter)
+    bytes_in: int = 0
+    bytes_out: int = 0
+    messages_in: int = 0
+    entries_in: int = 0
+    """Entry messages read, whatever became of them."""
+    entries_accepted: int = 0
+    entries_out: int = 0
+    duplicates: int = 0
+    rejects: Counter[str] = field(default_factory=Counter)
+    """Refused entries, messages and requests by their stable code."""
+    ignored: Counter[str] = field(default_factory=Counter)
+    closed: Counter[str] = field(default_factory=Counter)
+    """Connections that this side ended, by reason."""
+    staged: int = 0
+    """Entries that are checked and wait to be stored."""
+
+    def count(self, event: Event) -> None:
+        """Count what an event of the protocol says."""
+        if isinstance(event, EntryAccepted):
+            self.entries_accepted += 1
+        elif isinstance(event, Duplicate):
+            self.duplicates += 1
+        elif isinstance(event, Rejected | LinkFailed):
+            self.rejects[event.code] += 1
+        elif isinstance(event, Ignored):
+            self.ignored[event.code] += 1
+        elif isinstance(event, SessionStarted):
+            self.sessions_started += 1
+        elif isinstance(event, SessionDone):
+            self.sessions_done += 1
+        elif isinstance(event, Live):
+            self.sessions_live += 1
+        elif isinstance(event, SessionFailed):
+            self.sessions_failed[event.code] += 1

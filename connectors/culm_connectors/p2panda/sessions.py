@@ -1,0 +1,85 @@
+"""What the driver keeps of one connection to one remote: its queues, limits and what was delivered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from culm_connectors.checking import Checked
+from culm_connectors.limits import TokenBucket
+from culm_connectors.p2panda.settings import DriverSettings
+from culm_connectors.transport.interface import Connection, SendStream
+from culm_models.p2panda.checks import CheckedEntry
+from culm_models.p2panda.messages import EntryMessage, Message
+
+LogKey = tuple[bytes, int]
+_MINUTE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A checked entry that a remote brought, to be stored; the order of arrivals is the order to store in."""
+
+    checked: CheckedEntry
+    remote: bytes
+    session_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A part of what was read: entries with their checks under way, or one other message."""
+
+    entries: tuple[EntryMessage, ...] = ()
+    checking: asyncio.Future[list[Checked]] | None = None
+    other: Message | None = None
+
+
+@dataclass(slots=True)
+class Deliveries:
+    """Heights by stream offset: what the remote has once its transport acknowledges that many bytes.
+
+    One set waits for acknowledgement, the next one gathers meanwhile: bounded by the logs that are touched.
+    """
+
+    gathering: dict[LogKey, int] = field(default_factory=dict)
+    offset: int = 0
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def note(self, log: LogKey, seq_num: int, offset: int) -> None:
+        """The entry `seq_num` of `log` ends at this offset of the stream."""
+        self.gathering[log] = seq_num
+        self.offset = offset
+        self.changed.set()
+
+    def take(self) -> tuple[int, Mapping[LogKey, int]]:
+        """What was gathered, and the offset to wait for."""
+        self.changed.clear()
+        taken, self.gathering = self.gathering, {}
+        return self.offset, taken
+
+
+class Link:
+    """One connection to one remote."""
+
+    def __init__(self, connection: Connection, settings: DriverSettings, now_s: float) -> None:
+        self.connection = connection
+        self.remote = connection.peer_id
+        self.name = self.remote.hex()[:16]
+        self.letting_go = False
+        self.wake = asyncio.Event()
+        """Set when something may be waiting to be written."""
+        self.quiet = asyncio.Event()
+        """Set while everything that waited has been written."""
+        self.outgoing: SendStream | None = None
+        self.work: asyncio.Queue[Work | None] = asyncio.Queue(settings.check_chunks_ahead)
+        self.deliveries = Deliveries()
+        self.messages = TokenBucket(settings.messages_per_second, settings.message_burst, updated_s=now_s)
+        self.verifications = TokenBucket(
+            settings.verifications_per_second, settings.verification_burst, updated_s=now_s
+        )
+        self.rejects = TokenBucket(
+            settings.rejects_per_minute / _MINUTE_S, max(1.0, settings.rejects_per_minute), updated_s=now_s
+        )
+        self.entries_in = 0
+        self.entries_out = 0

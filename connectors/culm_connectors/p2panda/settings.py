@@ -1,0 +1,30 @@
+"""The numbers of the p2panda driver: how much of a process one remote may use, and how work is cut."""
+
+from __future__ import annotations
+
+import os
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class DriverSettings(BaseModel):
+    """Limits and sizes; rates are averages over seconds, a rate of 0 is no limit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    read_bytes: int = Field(default=256 * 1024, ge=1024, description="taken from a stream at once")
+    check_chunk: int = Field(default=128, ge=1, le=4096, description="entries a thread checks at once")
+    check_chunks_ahead: int = Field(default=4, ge=1, le=64, description="chunks of a remote under way")
+    check_threads: int = Field(
+        default_factory=lambda: max(1, (os.cpu_count() or 2) - 1), ge=1, description="threads that verify"
+    )
+    write_bytes: int = Field(default=64 * 1024, ge=1024, description="entries read and written at once")
+
+    max_staged: int = Field(default=8_192, ge=1, description="entries of all remotes that wait to be stored")
+    store_batch: int = Field(default=2_048, ge=1, description="entries stored at once")
+    messages_per_second: float = Field(default=0.0, ge=0, description="of one remote; more are read later")
+    message_burst: float = Field(default=20_000.0, gt=0)
+    verifications_per_second: float = Field(default=0.0, ge=0, description="of one remote; more wait")
+    verification_burst: float = Field(default=20_000.0, gt=0)
+    rejects_per_minute: float = Field(default=60.0, ge=0, description="above it the remote is disconnected")
+    tick_interval_s: float = Field(default=1.0, gt=0)

@@ -1,0 +1,58 @@
+"""Settings of the edge's two processes: the connector and the reference peer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from culm_connectors.access import EVERYTHING
+from culm_connectors.index.store import DEFAULT_MAP_SIZE_BYTES
+from culm_connectors.p2panda.settings import DriverSettings
+from culm_connectors.transport import Address, TransportSettings
+
+ALPN = "culm/p2panda/1"
+# Interests grow one by one while peers are connected, and each growth is a session that stays live.
+MAX_SESSIONS_PER_PEER = 64
+
+
+class ConnectorSettings(BaseModel):
+    """One connector process."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    directory: Path
+    """Holds the key (made when it is missing) and the index."""
+    listen: Address | None = ("127.0.0.1", 0)
+    """Where to serve QUIC (UDP); None serves nobody."""
+    dial: tuple[Address, ...] = ()
+    """Peers to keep a connection to."""
+    schemas: tuple[str, ...] = (EVERYTHING,)
+    """Schema ids to serve; `*` adds what its own peers announce and what the index holds."""
+    allow_list: Path | None = None
+    """A file as `access` describes it; without one every proven key may connect."""
+    transport: TransportSettings = TransportSettings(datagram_bytes="auto")
+    driver: DriverSettings = DriverSettings()
+    compat: Literal["spec", "aquadoggo"] = "spec"
+    live_mode: bool = True
+    verify_entries_topic: bool = True
+    """Check signatures of what other connectors produced; off trusts everyone who may write to `entries`."""
+    serve_before_caught_up: bool = False
+    """Serve peers while `logs` is still being read at the start."""
+    map_size_bytes: int = Field(default=DEFAULT_MAP_SIZE_BYTES, ge=1 << 20)
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int | None = Field(default=None, ge=0, le=65_535)
+    reload_interval_s: float = Field(default=1.0, gt=0)
+    """How often the allow-list's file is looked at."""
+
+
+def parse_address(text: str) -> Address:
+    """Host and port of `HOST:PORT` or `[IPV6]:PORT`.
+
+    Raises ValueError.
+    """
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65_535 or not host:
+        raise ValueError(f"{text!r} is no address: write HOST:PORT, for example 127.0.0.1:4455")
+    return host.removeprefix("[").removesuffix("]"), int(port)
