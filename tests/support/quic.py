@@ -90,6 +90,7 @@ class LossyProxy:
         self._loop = asyncio.get_running_loop()
         self._front: asyncio.DatagramTransport | None = None
         self._backs: dict[Address, asyncio.Future[asyncio.DatagramTransport]] = {}
+        self._retired: list[asyncio.Future[asyncio.DatagramTransport]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._delayed: set[asyncio.TimerHandle] = set()
 
@@ -108,6 +109,11 @@ class LossyProxy:
         """Take all faults away."""
         self.to_server = self.to_client = NO_FAULTS
 
+    def rebind(self) -> None:
+        """Give every client another source address from now on, as a restarted NAT does."""
+        self._retired.extend(self._backs.values())
+        self._backs.clear()
+
     async def start(self) -> None:
         """Bind the side that clients dial."""
         transport, _ = await self._loop.create_datagram_endpoint(
@@ -122,7 +128,7 @@ class LossyProxy:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for back in self._backs.values():
+        for back in (*self._backs.values(), *self._retired):
             if back.done() and not back.cancelled():
                 back.result().close()
         if self._front is not None:

@@ -62,7 +62,7 @@ def configuration(
         max_datagram_size=settings.datagram_bytes_towards(remote_host),
         max_stream_data=settings.stream_receive_window_bytes,
         private_key=identity.private_key,
-        quic_logger=_qlog(settings.debug_qlog_directory),
+        quic_logger=_qlog(settings.debug_qlog_directory, "client" if is_client else "server"),
         secrets_log_file=_key_log(settings.debug_key_log),
         supported_versions=list(SUPPORTED_VERSIONS),
         verify_mode=ssl.CERT_NONE,
@@ -78,11 +78,13 @@ def _key_log(path: Path | None) -> TextIO | None:
 
 
 @lru_cache(maxsize=8)
-def _qlog(directory: Path | None) -> QuicFileLogger | None:
+def _qlog(directory: Path | None, role: str) -> QuicFileLogger | None:
     if directory is None:
         return None
-    directory.mkdir(parents=True, exist_ok=True)
-    return QuicFileLogger(str(directory))
+    # Both ends name a trace alike, after the first connection id, so each role has a folder.
+    folder = directory / role
+    folder.mkdir(parents=True, exist_ok=True)
+    return QuicFileLogger(str(folder))
 
 
 @dataclass(slots=True)

@@ -61,7 +61,7 @@ class TransportSettings(BaseModel):
     debug_key_log: Path | None = None
     """For debugging only: a file that receives the secrets which decrypt captured traffic."""
     debug_qlog_directory: Path | None = None
-    """For debugging only: a directory that receives one qlog trace a connection."""
+    """For debugging only: a directory that receives one qlog trace a connection, by role."""
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:

@@ -210,11 +210,14 @@ class QuicReceiveStream:
 
     def stop(self, code: int) -> None:
         """Ask the remote to stop; drop what waits and what still comes."""
-        if self._ended or self._dropping or self._connection.is_ended:
+        if self._dropping or self._reset_code is not None:
             return
         self._dropping = True
         self._drop()
-        self._connection.stop_remote(self, code)
+        if self._ended:
+            self._connection.release(self)
+        elif not self._connection.is_ended:
+            self._connection.stop_remote(self, code)
         self._wake()
 
     def feed(self, data: bytes, *, end: bool) -> None:

@@ -82,6 +82,21 @@ async def test_a_transfer_outlives_a_partition() -> None:
         await client.close()
 
 
+async def test_a_client_whose_address_changes_keeps_its_connection() -> None:
+    settings = quick_settings()
+    async with (
+        serve(LOOPBACK, SERVER, settings, greet_and_echo, alpn=ALPN) as listener,
+        lossy_proxy(listener.address) as proxy,
+    ):
+        client = await connect(proxy.address, CLIENT, SERVER.peer_id, settings, alpn=ALPN)
+        (server,) = listener.connections
+        before = server.remote_address
+        proxy.rebind()
+        assert await echo_through(client, bytes(100_000)) == bytes(100_000)
+        assert server.remote_address != before
+        await client.close()
+
+
 def noise(chance: random.Random, real: bytes) -> bytes:
     """A datagram that is nearly, or not at all, one of QUIC."""
     match chance.randrange(6):

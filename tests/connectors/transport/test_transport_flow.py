@@ -147,6 +147,20 @@ async def test_streams_that_are_stopped_unread_give_their_credit_back() -> None:
             assert await stream.read() == b""
 
 
+async def test_streams_that_ended_unread_and_are_stopped_give_their_credit_back() -> None:
+    settings = quick_settings(receive_window_bytes=128 * 1_024, stream_receive_window_bytes=64 * 1_024)
+    async with linked(settings) as (client, server):
+        for _ in range(40):
+            out, stream = await one_way(client, server)
+            await out.write(bytes(60 * 1_024))
+            out.finish()
+            await out.wait_acknowledged(out.written)
+            await eventually(lambda: server.statistics().unread_bytes == 60 * 1_024)
+            stream.stop(9)
+            assert server.statistics().unread_bytes == 0
+            assert await stream.read() == b""
+
+
 async def test_streams_that_nobody_reads_are_bounded_in_number() -> None:
     settings = quick_settings(max_streams=4)
     async with linked(settings) as (client, server):
