@@ -25,7 +25,7 @@ class Settings:
 class Ratio:
     """One measured ratio: ``ours`` over ``limit``, both in ``unit``.
 
-    ``goal`` is the ratio to reach. ``higher_is_better`` is False for latencies, where the goal is an upper bound.
+    ``goal`` is the ratio to reach. ``higher_is_better`` is False for latencies: the goal is an upper bound.
     """
 
     case: str

@@ -14,7 +14,7 @@ from importlib import resources
 
 from culm_models.bamboo import entry_hash, lipmaa, needs_skiplink, sign_entry
 from culm_models.keys import KeyPair
-from culm_models.p2panda.operation import encode_operation
+from culm_models.p2panda.operation import Value, encode_operation
 from culm_models.yasmf import hash_bytes
 
 EntryPair = tuple[bytes, bytes]
@@ -70,13 +70,13 @@ class LogWriter:
         self.entries: list[EntryPair] = []
         self._hashes: list[bytes] = []
 
-    def append(self, fields: dict[str, object]) -> EntryPair:
+    def append(self, fields: dict[str, Value]) -> EntryPair:
         """Sign one more operation with these fields; returns its entry and operation."""
         seq_num = len(self.entries) + 1
         operation = encode_operation(
             "create" if seq_num == 1 else "update",
             self.schema_id,
-            previous=None if seq_num == 1 else [self._hashes[-1]],
+            previous=None if seq_num == 1 else (self._hashes[-1],),
             fields=fields,
         )
         entry = sign_entry(
@@ -111,7 +111,7 @@ def make_writer(source: random.Random, log_id: int, schema: str, length: int) ->
     return writer
 
 
-def make_fields(source: random.Random) -> dict[str, object]:
+def make_fields(source: random.Random) -> dict[str, Value]:
     """Fields as small applications have them: some 60 to 200 bytes."""
     return {
         "title": " ".join(source.choices(_WORDS, k=source.randint(2, 8))),

@@ -1,0 +1,44 @@
+"""``culm conform``: drive the protocol models by one JSON object a line."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from culm_infra.cli.output import emit_json, print_table
+
+
+def conform(
+    list_operations: Annotated[
+        bool, typer.Option("--list", help="Print every operation with its arguments.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="With --list: print JSON.")] = False,
+) -> None:
+    """Answer one JSON object a line on standard input with one JSON object a line, until the input ends.
+
+    Example: echo '{"id": 1, "do": "varu64.encode", "n": 300}' | culm conform
+    """
+    from culm_models.conform import Conformance
+    from culm_models.conform.dispatch import LINE_BYTES_MAX
+
+    conformance = Conformance()
+    if list_operations:
+        rows = [
+            (operation.name, operation.arguments, operation.answer) for operation in conformance.operations
+        ]
+        if json:
+            for name, arguments, answer in rows:
+                emit_json({"do": name, "arguments": arguments, "ok": answer})
+        else:
+            print_table(None, ("do", "arguments", "ok"), rows)
+        return
+    source, sink = sys.stdin.buffer, sys.stdout
+    while line := source.readline(LINE_BYTES_MAX + 2):
+        if len(line) > LINE_BYTES_MAX:
+            # The rest of an oversized line belongs to it and is passed over.
+            while not line.endswith(b"\n") and (rest := source.readline(1 << 20)):
+                line = line[: LINE_BYTES_MAX + 1] + rest[-1:]
+        sink.write(conformance.answer_line(line) + "\n")
+        sink.flush()

@@ -1,0 +1,128 @@
+"""Reading a request's arguments: bytes as hex, integers also as decimal strings, errors that name them."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from culm_models.errors import ModelError
+
+U64_MAX = (1 << 64) - 1
+_DIGITS_MAX = 40
+
+
+class ArgumentError(ModelError):
+    """An argument is missing or has the wrong form."""
+
+    code: ClassVar[str] = "conform.argument"
+
+
+class Arguments:
+    """The arguments of one request."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
+
+    def has(self, name: str) -> bool:
+        """Whether the argument was given (null counts as left out)."""
+        return self._values.get(name) is not None
+
+    def raw(self, name: str) -> Any:
+        """The argument as JSON had it."""
+        if not self.has(name):
+            raise ArgumentError(f"the argument {name!r} is missing")
+        return self._values[name]
+
+    def text(self, name: str) -> str:
+        """A string."""
+        value = self.raw(name)
+        if not isinstance(value, str):
+            raise ArgumentError(f"{name} is not a string")
+        return value
+
+    def flag(self, name: str, default: bool) -> bool:
+        """A boolean."""
+        if not self.has(name):
+            return default
+        value = self.raw(name)
+        if not isinstance(value, bool):
+            raise ArgumentError(f"{name} is not true or false")
+        return value
+
+    def integer(self, name: str, *, least: int = 0, most: int = U64_MAX, default: int | None = None) -> int:
+        """An integer, or one in decimal digits, between ``least`` and ``most``."""
+        if default is not None and not self.has(name):
+            return default
+        return as_integer(self.raw(name), name, least=least, most=most)
+
+    def octets(self, name: str, *, size: int | None = None) -> bytes:
+        """Bytes in lower-case hex, of exactly ``size`` when given."""
+        return as_octets(self.raw(name), name, size=size)
+
+    def optional_octets(self, name: str) -> bytes | None:
+        """Bytes in hex, or None when left out."""
+        return self.octets(name) if self.has(name) else None
+
+    def items(self, name: str, default: list[Any] | None = None) -> list[Any]:
+        """A list."""
+        if default is not None and not self.has(name):
+            return default
+        value = self.raw(name)
+        if not isinstance(value, list):
+            raise ArgumentError(f"{name} is not a list")
+        return value
+
+    def texts(self, name: str) -> list[str]:
+        """A list of strings."""
+        values = self.items(name)
+        if not all(isinstance(value, str) for value in values):
+            raise ArgumentError(f"{name} is not a list of strings")
+        return values
+
+    def mapping(self, name: str, default: dict[str, Any] | None = None) -> dict[str, Any]:
+        """An object."""
+        if default is not None and not self.has(name):
+            return default
+        return as_mapping(self.raw(name), name)
+
+
+def as_mapping(value: Any, name: str) -> dict[str, Any]:
+    """``value`` as an object."""
+    if not isinstance(value, dict):
+        raise ArgumentError(f"{name} is not an object")
+    return value
+
+
+def as_integer(value: Any, name: str, *, least: int = 0, most: int = U64_MAX) -> int:
+    """``value`` as an integer between ``least`` and ``most``."""
+    if (
+        isinstance(value, str)
+        and len(value) <= _DIGITS_MAX
+        and value.isascii()
+        and value.lstrip("-").isdigit()
+    ):
+        try:
+            value = int(value)
+        except ValueError:
+            raise ArgumentError(f"{name} is not an integer") from None
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ArgumentError(f"{name} is not an integer")
+    if not least <= value <= most:
+        raise ArgumentError(f"{name} is not between {least} and {most}")
+    return value
+
+
+def as_octets(value: Any, name: str, *, size: int | None = None) -> bytes:
+    """``value`` as bytes from hex."""
+    if not isinstance(value, str):
+        raise ArgumentError(f"{name} is not a string of hex digits")
+    try:
+        data = bytes.fromhex(value)
+    except ValueError:
+        raise ArgumentError(f"{name} is not hex") from None
+    if len(data) * 2 != len(value):
+        raise ArgumentError(f"{name} holds white space")
+    if size is not None and len(data) != size:
+        raise ArgumentError(f"{name} has {len(data)} bytes, not {size}")
+    return data

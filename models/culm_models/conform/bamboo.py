@@ -1,0 +1,85 @@
+"""Operations on varu64, YASMF hashes, lipmaa and Bamboo entries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from culm_models import bamboo, varu64, yasmf
+from culm_models.conform.arguments import Arguments
+from culm_models.conform.dispatch import Machines, Operation
+from culm_models.keys import KeyPair
+
+
+def _varu64_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    return {"bytes": varu64.encode(arguments.integer("n")).hex()}
+
+
+def _varu64_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    value, used = varu64.decode(arguments.octets("bytes"))
+    return {"n": value, "used": used}
+
+
+def _yasmf_hash(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    return {"hash": yasmf.hash_bytes(arguments.octets("bytes")).hex()}
+
+
+def _lipmaa(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    return {"n": bamboo.lipmaa(arguments.integer("n", least=1))}
+
+
+def _entry_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    data = arguments.octets("entry")
+    entry = bamboo.decode_entry(data)
+    if arguments.flag("verify", True):
+        bamboo.verify_signature(data, entry)
+    if arguments.has("operation"):
+        bamboo.check_payload(entry, arguments.octets("operation"))
+    answer: dict[str, Any] = {
+        "public_key": entry.public_key.hex(),
+        "log_id": entry.log_id,
+        "seq_num": entry.seq_num,
+        "end_of_log": entry.end_of_log,
+    }
+    if entry.skiplink is not None:
+        answer["skiplink"] = entry.skiplink.hex()
+    if entry.backlink is not None:
+        answer["backlink"] = entry.backlink.hex()
+    answer["payload_size"] = entry.payload_size
+    answer["payload_hash"] = entry.payload_hash.hex()
+    answer["signature"] = entry.signature.hex()
+    answer["hash"] = bamboo.entry_hash(data).hex()
+    return answer
+
+
+def _entry_sign(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    entry = bamboo.sign_entry(
+        KeyPair.from_private_key(arguments.octets("private_key", size=32)),
+        arguments.integer("log_id"),
+        arguments.integer("seq_num"),
+        arguments.octets("operation"),
+        skiplink=arguments.optional_octets("skiplink"),
+        backlink=arguments.optional_octets("backlink"),
+        end_of_log=arguments.flag("end_of_log", False),
+    )
+    return {"entry": entry.hex(), "hash": bamboo.entry_hash(entry).hex()}
+
+
+OPERATIONS = [
+    Operation("varu64.encode", "n", "bytes", _varu64_encode),
+    Operation("varu64.decode", "bytes", "n, used", _varu64_decode),
+    Operation("yasmf.hash", "bytes", "hash", _yasmf_hash),
+    Operation("bamboo.lipmaa", "n", "n", _lipmaa),
+    Operation(
+        "bamboo.entry.decode",
+        "entry, operation?, verify? (true)",
+        "public_key, log_id, seq_num, end_of_log, skiplink?, backlink?, payload_size, payload_hash, "
+        "signature, hash",
+        _entry_decode,
+    ),
+    Operation(
+        "bamboo.entry.sign",
+        "private_key, log_id, seq_num, skiplink?, backlink?, operation, end_of_log?",
+        "entry, hash",
+        _entry_sign,
+    ),
+]

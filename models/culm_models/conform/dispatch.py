@@ -1,0 +1,128 @@
+"""A line in, a line out: finds the operation, runs it, and answers with its result or a stable error code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from culm_models.conform.arguments import Arguments
+from culm_models.errors import CulmError, ModelError
+
+# One line may hold a whole peer's entries in hex; beyond this it is refused unread.
+LINE_BYTES_MAX = 64 * 1024 * 1024
+_MACHINES_MAX = 10_000
+
+
+class RequestError(ModelError):
+    """A line that is no request: not JSON, or not an object."""
+
+    code: ClassVar[str] = "conform.request"
+
+
+class UnknownOperationError(ModelError):
+    """No operation of this name."""
+
+    code: ClassVar[str] = "conform.unknown_operation"
+
+
+class MachineError(ModelError):
+    """A machine's name is unknown, taken, or one too many are open."""
+
+    code: ClassVar[str] = "conform.machine"
+
+
+@dataclass(slots=True)
+class Machines:
+    """The state machines that are open, by kind and name."""
+
+    _open: dict[tuple[str, str], Any] = field(default_factory=dict)
+
+    def put(self, kind: str, name: str, machine: Any) -> None:
+        """Keep a machine under a name that is free."""
+        if (kind, name) in self._open:
+            raise MachineError(f"{kind} {name!r} is open already")
+        if len(self._open) >= _MACHINES_MAX:
+            raise MachineError(f"{_MACHINES_MAX} machines are open already")
+        self._open[kind, name] = machine
+
+    def get(self, kind: str, name: str) -> Any:
+        """The machine of a name."""
+        try:
+            return self._open[kind, name]
+        except KeyError:
+            raise MachineError(f"no {kind} is open under the name {name!r}") from None
+
+    def close(self, kind: str, name: str) -> None:
+        """Forget a machine."""
+        self.get(kind, name)
+        del self._open[kind, name]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation: what it is called, its arguments and answer in words, and what runs it."""
+
+    name: str
+    arguments: str
+    answer: str
+    run: Callable[[Machines, Arguments], dict[str, Any]]
+
+
+class Conformance:
+    """One conversation: keeps the machines that its lines open."""
+
+    def __init__(self) -> None:
+        self._machines = Machines()
+        self._operations = {operation.name: operation for operation in all_operations()}
+
+    @property
+    def operations(self) -> list[Operation]:
+        """Every operation, in the order of the documentation."""
+        return list(self._operations.values())
+
+    def answer_line(self, line: str | bytes) -> str:
+        """The answer to one line; whatever the line holds, this returns one JSON object without a newline."""
+        return json.dumps(self._answer(line), separators=(",", ":"))
+
+    def _answer(self, line: str | bytes) -> dict[str, Any]:
+        identifier: Any = None
+        try:
+            request = self._parse(line)
+            identifier = request.get("id")
+            name = request.get("do")
+            operation = self._operations.get(name) if isinstance(name, str) else None
+            if operation is None:
+                raise UnknownOperationError(
+                    f"there is no operation {str(name)[:100]!r}; see culm conform --list"
+                )
+            return {"id": identifier, "ok": operation.run(self._machines, Arguments(request))}
+        except CulmError as error:
+            return {"id": identifier, "error": {"code": error.code, "message": str(error)}}
+        except Exception as error:
+            return {"id": identifier, "error": {"code": "conform.defect", "message": repr(error)[:500]}}
+
+    @staticmethod
+    def _parse(line: str | bytes) -> dict[str, Any]:
+        if len(line) > LINE_BYTES_MAX:
+            raise RequestError(f"the line is longer than {LINE_BYTES_MAX} bytes")
+        try:
+            request = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise RequestError(f"the line is not JSON: {str(error)[:200]}") from None
+        if not isinstance(request, dict):
+            raise RequestError("the line is not a JSON object")
+        return request
+
+
+def all_operations() -> list[Operation]:
+    """The operations of every protocol, each protocol in a module of its own."""
+    from culm_models.conform import bamboo, p2panda_data, p2panda_messages, p2panda_peer
+
+    return [
+        *bamboo.OPERATIONS,
+        *p2panda_data.OPERATIONS,
+        *p2panda_messages.OPERATIONS,
+        *p2panda_peer.OPERATIONS,
+    ]

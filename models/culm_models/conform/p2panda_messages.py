@@ -1,0 +1,143 @@
+"""Operations on p2panda messages: encoding one, and decoding a stream of them that arrives in any pieces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from culm_models.conform.arguments import (
+    ArgumentError,
+    Arguments,
+    as_integer,
+    as_mapping,
+    as_octets,
+)
+from culm_models.conform.dispatch import Machines, Operation
+from culm_models.keys import PUBLIC_KEY_SIZE
+from culm_models.p2panda.codec import Compat, encode
+from culm_models.p2panda.messages import (
+    Announce,
+    EntryMessage,
+    Have,
+    Message,
+    ReconciliationMessage,
+    SyncDone,
+    SyncRequest,
+)
+from culm_models.p2panda.stream import DEFAULT_MAX_MESSAGE_BYTES, MessageStream
+
+_STREAM = "p2panda.stream"
+_COMPAT: dict[str, Compat] = {"spec": "spec", "aquadoggo": "aquadoggo"}
+_LARGEST_LIMIT_BYTES = 1 << 30
+
+
+def _message_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    compat = arguments.text("compat") if arguments.has("compat") else "spec"
+    if compat not in _COMPAT:
+        raise ArgumentError(f"compat is not one of {', '.join(_COMPAT)}")
+    message = message_from_json(as_mapping(arguments.raw("message"), "message"))
+    return {"bytes": encode(message, compat=_COMPAT[compat]).hex()}
+
+
+def _stream_open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    limit = arguments.integer(
+        "max_message_bytes", least=1, most=_LARGEST_LIMIT_BYTES, default=DEFAULT_MAX_MESSAGE_BYTES
+    )
+    machines.put(_STREAM, arguments.text("name"), MessageStream(max_message_bytes=limit))
+    return {}
+
+
+def _stream_feed(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    stream: MessageStream = machines.get(_STREAM, arguments.text("name"))
+    return {"messages": [message_to_json(message) for message in stream.feed(arguments.octets("bytes"))]}
+
+
+def _stream_close(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    machines.close(_STREAM, arguments.text("name"))
+    return {}
+
+
+def message_to_json(message: Message) -> dict[str, Any]:
+    """A message in the form of docs/conform.md."""
+    if isinstance(message, Announce):
+        return {
+            "type": "announce",
+            "version": message.version,
+            "timestamp": message.timestamp,
+            "schema_ids": list(message.schema_ids),
+        }
+    if isinstance(message, SyncRequest):
+        return {
+            "type": "sync_request",
+            "session_id": message.session_id,
+            "mode": message.mode,
+            "schema_ids": list(message.schema_ids),
+        }
+    if isinstance(message, EntryMessage):
+        return {
+            "type": "entry",
+            "session_id": message.session_id,
+            "entry": message.entry.hex(),
+            "operation": message.operation.hex(),
+        }
+    if isinstance(message, SyncDone):
+        return {"type": "sync_done", "session_id": message.session_id, "live_mode": message.live_mode}
+    if isinstance(message, ReconciliationMessage):
+        return {
+            "type": "reconciliation",
+            "message_type": message.message_type,
+            "session_id": message.session_id,
+            "arguments": _plain(message.arguments),
+        }
+    return {
+        "type": "have",
+        "session_id": message.session_id,
+        "log_heights": [[key.hex(), log_id, seq_num] for key, log_id, seq_num in message.log_heights],
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def message_from_json(value: dict[str, Any]) -> Message:
+    """The message that a JSON object describes."""
+    fields = Arguments(value)
+    kind = fields.text("type")
+    if kind == "announce":
+        return Announce(
+            fields.integer("version"), fields.integer("timestamp"), tuple(fields.texts("schema_ids"))
+        )
+    session_id = fields.integer("session_id")
+    if kind == "sync_request":
+        return SyncRequest(session_id, fields.integer("mode"), tuple(fields.texts("schema_ids")))
+    if kind == "entry":
+        return EntryMessage(session_id, fields.octets("entry"), fields.octets("operation"))
+    if kind == "sync_done":
+        fields.raw("live_mode")
+        return SyncDone(session_id, fields.flag("live_mode", False))
+    if kind == "have":
+        return Have(session_id, tuple(_height(item) for item in fields.items("log_heights")))
+    raise ArgumentError(f"there is no message type {kind[:100]!r} here")
+
+
+def _height(item: Any) -> tuple[bytes, int, int]:
+    if not isinstance(item, list) or len(item) != 3:
+        raise ArgumentError("a log height is [public_key, log_id, seq_num]")
+    public_key, log_id, seq_num = item
+    return (
+        as_octets(public_key, "public_key", size=PUBLIC_KEY_SIZE),
+        as_integer(log_id, "log_id"),
+        as_integer(seq_num, "seq_num", least=1),
+    )
+
+
+OPERATIONS = [
+    Operation("p2panda.message.encode", "message, compat? (spec or aquadoggo)", "bytes", _message_encode),
+    Operation("p2panda.stream.open", "name, max_message_bytes?", "", _stream_open),
+    Operation("p2panda.stream.feed", "name, bytes", "messages completed by these bytes", _stream_feed),
+    Operation("p2panda.stream.close", "name", "", _stream_close),
+]
