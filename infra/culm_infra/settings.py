@@ -234,4 +234,5 @@ def resolve_kafka(settings: Settings) -> KafkaSettings:
         prefix=settings.prefix,
         options=dict(settings.kafka),
         replication_factor=settings.replication_factor,
+        partitions=settings.partitions,
     )

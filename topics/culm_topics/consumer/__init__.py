@@ -11,7 +11,10 @@
 - `entry`: what it yields. `selection`: which logs it yields.
 - `heights`: how far each log has been read; `early`: records that came before their predecessors.
 - `snapshot`: the heights on disk, so that a restart need not read the topic again.
-- `assignment`: where to begin in each partition.
+- `reader`: the Kafka side: partitions come and go, records come in, positions are committed.
+- `sequencer`: the order of the logs, without Kafka.
+- `assignment`: where to begin in each partition. `topic_watch`: whether the topic is still the same.
+- `broker_errors`: which errors pass by themselves.
 """
 
 from culm_topics.consumer.entry import LogEntry, RebuildProgress

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
+from culm_topics.consumer.broker_errors import ask
 from culm_topics.consumer.heights import Heights
 from culm_topics.consumer.snapshot import Snapshot
 from culm_topics.errors import KafkaFailure, OffsetOutOfRange, TopicRecreated
@@ -100,16 +101,11 @@ def begin(
 
 def watermarks(client: Consumer, topic: str, partition: int) -> tuple[int, int]:
     """(first offset, offset after the last) of a partition, asked of the broker."""
-    try:
-        offsets = client.get_watermark_offsets(
-            TopicPartition(topic, partition), timeout=REQUEST_TIMEOUT_SECONDS
-        )
-    except KafkaException as error:
-        raise KafkaFailure(f"{topic} partition {partition}: asking for its offsets: {error}") from error
-    if offsets is None:
-        raise KafkaFailure(f"{topic} partition {partition}: no answer in time when asking for its offsets")
-    low, high = offsets
-    return low, high
+    return ask(
+        f"{topic} partition {partition}: asking for its offsets",
+        REQUEST_TIMEOUT_SECONDS,
+        lambda left_s: client.get_watermark_offsets(TopicPartition(topic, partition), timeout=left_s),
+    )
 
 
 def _resume_offsets(client: Consumer, partitions: Sequence[int], rules: Beginning) -> dict[int, int]:
@@ -117,13 +113,12 @@ def _resume_offsets(client: Consumer, partitions: Sequence[int], rules: Beginnin
         return {
             partition: rules.start_at[partition] for partition in partitions if partition in rules.start_at
         }
-    try:
-        committed = client.committed(
-            [TopicPartition(rules.topic, partition) for partition in partitions],
-            timeout=REQUEST_TIMEOUT_SECONDS,
-        )
-    except KafkaException as error:
-        raise KafkaFailure(f"{rules.topic}: asking for the group's committed offsets: {error}") from error
+    asked = [TopicPartition(rules.topic, partition) for partition in partitions]
+    committed = ask(
+        f"{rules.topic}: asking for the group's committed offsets",
+        REQUEST_TIMEOUT_SECONDS,
+        lambda left_s: client.committed(asked, timeout=left_s),
+    )
     resume: dict[int, int] = {}
     for found in committed:
         if found.error is not None:

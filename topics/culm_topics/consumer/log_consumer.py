@@ -143,6 +143,11 @@ class LogConsumer:
         with self._lock:
             return self._reader.positions()
 
+    def remaining_records(self) -> int:
+        """With `stop_at_end`: records still to be looked at, repeats and unwanted ones included."""
+        with self._lock:
+            return self._reader.remaining_records()
+
     def stop(self) -> None:
         """End the iteration before the next entry; safe from other threads and from signal handlers."""
         self._stopped.set()

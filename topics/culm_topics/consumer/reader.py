@@ -23,6 +23,7 @@ from culm_topics.consumer.assignment import (
     commit_metadata,
     watermarks,
 )
+from culm_topics.consumer.broker_errors import PASSING
 from culm_topics.consumer.entry import LogEntry, RebuildProgress
 from culm_topics.consumer.sequencer import Sequencer
 from culm_topics.consumer.snapshot import Snapshot
@@ -35,17 +36,6 @@ _HOLE_CHECK_SECONDS = 0.5
 _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 _TOPIC_GONE = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
-)
-_PASSING = frozenset(
-    {
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._TIMED_OUT,
-        KafkaError._RESOLVE,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-    }
 )
 
 
@@ -153,6 +143,12 @@ class PartitionReader:
             position = max(state.position, state.deliver_from)
             positions[partition] = position if waiting is None else min(position, waiting)
         return positions
+
+    def remaining_records(self) -> int:
+        """Records between the positions and the ends, where there are ends."""
+        return sum(
+            max(state.end - state.position, 0) for state in self._partitions.values() if state.end is not None
+        )
 
     def commit(self) -> None:
         """Commit `positions` to Kafka, then write the snapshot."""
@@ -328,7 +324,7 @@ class PartitionReader:
             )
         if code in _TOPIC_GONE:
             self._watch.ask_now()
-        elif error.fatal() or not (error.retriable() or code in _PASSING):
+        elif error.fatal() or not (error.retriable() or code in PASSING):
             raise KafkaFailure(f"{self._topic}: {error.str()} ({error.name()})")
 
 

@@ -1,0 +1,205 @@
+"""``culm topics``: create the Kafka topics, and say what differs from the catalogue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, say
+
+if TYPE_CHECKING:
+    from culm_topics.kafka import KafkaSettings
+
+app = typer.Typer(no_args_is_help=True, help="Create, list and check the Kafka topics; print access rights.")
+
+Partitions = Annotated[
+    int | None, typer.Option("--partitions", min=1, help="Partitions of the log topics (8 by default).")
+]
+ReplicationFactor = Annotated[
+    int | None, typer.Option("--replication-factor", min=1, help="Copies of each partition (1 by default).")
+]
+
+
+@app.command("list")
+def list_(
+    *,
+    bootstrap: options.Bootstrap = None,
+    prefix: options.Prefix = None,
+    kafka_option: options.KafkaOption = None,
+    json: options.Json = False,
+) -> None:
+    """Every topic of the catalogue, and whether it is there.
+
+    Example: `culm topics list`
+    """
+    from culm_topics import admin
+    from culm_topics.catalogue import spec
+
+    states = admin.list_topics(_kafka(bootstrap=bootstrap, prefix=prefix, kafka_option=kafka_option))
+    if json:
+        for state in states:
+            topic = spec(state.name)
+            emit_json(
+                {
+                    "topic": state.full_name,
+                    "exists": state.exists,
+                    "topic_id": state.topic_id,
+                    "partitions": state.partitions,
+                    "replicas": state.replicas,
+                    "cleanup": topic.cleanup,
+                    "writers": topic.writers,
+                    "readers": topic.readers,
+                    "doc": topic.doc,
+                }
+            )
+        return
+    print_table(
+        None,
+        ("topic", "partitions", "replicas", "clean-up", "what it holds"),
+        (
+            (
+                state.full_name,
+                state.partitions if state.exists else "missing",
+                state.replicas if state.exists else "",
+                spec(state.name).cleanup,
+                spec(state.name).doc,
+            )
+            for state in states
+        ),
+    )
+
+
+@app.command()
+def create(
+    *,
+    bootstrap: options.Bootstrap = None,
+    prefix: options.Prefix = None,
+    kafka_option: options.KafkaOption = None,
+    partitions: Partitions = None,
+    replication_factor: ReplicationFactor = None,
+    json: options.Json = False,
+) -> None:
+    """Create the topics that are missing; never alters one that exists.
+
+    Example: `culm topics create --partitions 16 --replication-factor 3`
+    """
+    from culm_topics import admin
+
+    kafka = _kafka(
+        bootstrap=bootstrap,
+        prefix=prefix,
+        kafka_option=kafka_option,
+        partitions=partitions,
+        replication_factor=replication_factor,
+    )
+    created = admin.create(kafka)
+    if json:
+        emit_json({"created": created})
+        return
+    for name in created:
+        out.print(name, markup=False)
+    say(f"{len(created)} created" if created else "nothing to create: every topic is there")
+
+
+@app.command()
+def check(
+    *,
+    bootstrap: options.Bootstrap = None,
+    prefix: options.Prefix = None,
+    kafka_option: options.KafkaOption = None,
+    partitions: Partitions = None,
+    replication_factor: ReplicationFactor = None,
+    json: options.Json = False,
+) -> None:
+    """Say exactly what differs from the catalogue; exit status 3 when anything does.
+
+    Example: `culm topics check --json`
+    """
+    from dataclasses import asdict
+
+    from culm_topics import admin
+
+    differences = admin.check(
+        _kafka(
+            bootstrap=bootstrap,
+            prefix=prefix,
+            kafka_option=kafka_option,
+            partitions=partitions,
+            replication_factor=replication_factor,
+        )
+    )
+    for difference in differences:
+        if json:
+            emit_json(asdict(difference))
+        else:
+            out.print(str(difference), markup=False)
+    if any(difference.kind == "missing" for difference in differences):
+        say("create what is missing with `culm topics create`")
+    if differences:
+        raise typer.Exit(EXIT_DEGRADED)
+    say("every topic is as the catalogue says")
+
+
+@app.command()
+def acls(
+    *,
+    prefix: options.Prefix = None,
+    program: Annotated[
+        Literal["connector", "job", "consumer", "operator"] | None,
+        typer.Option("--program", help="Only the rights of this program."),
+    ] = None,
+    principal: Annotated[
+        str | None,
+        typer.Option("--principal", metavar="User:NAME", help="Print arguments for kafka-acls.sh --add."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """The rights that each program needs on a broker with access control.
+
+    Example: `culm topics acls --program connector --principal User:edge`
+    """
+    from dataclasses import asdict
+
+    from culm_infra.settings import load
+    from culm_topics.acls import acls as every_right
+    from culm_topics.acls import command
+    from culm_topics.kafka import KafkaSettings
+
+    # Rights follow from the names alone: no broker is asked, so none need be there.
+    settings = load(prefix=prefix)
+    kafka = KafkaSettings(bootstrap=settings.bootstrap or "none", prefix=settings.prefix)
+    rights = [right for right in every_right(kafka) if program in (None, right.program)]
+    if json:
+        for right in rights:
+            emit_json(asdict(right))
+    elif principal is not None:
+        for right in rights:
+            out.print(command(right, principal), markup=False)
+    else:
+        print_table(
+            None,
+            ("program", "resource", "name", "pattern", "operation"),
+            ((right.program, right.resource, right.name, right.pattern, right.operation) for right in rights),
+        )
+
+
+def _kafka(
+    *,
+    bootstrap: str | None,
+    prefix: str | None,
+    kafka_option: list[str] | None,
+    partitions: int | None = None,
+    replication_factor: int | None = None,
+) -> KafkaSettings:
+    from culm_infra.settings import load, parse_kafka_options, resolve_kafka
+
+    flags: dict[str, Any] = {
+        "bootstrap": bootstrap,
+        "prefix": prefix,
+        "kafka": parse_kafka_options(kafka_option or []),
+        "partitions": partitions,
+        "replication_factor": replication_factor,
+    }
+    return resolve_kafka(load(**flags))

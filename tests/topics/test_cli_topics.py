@@ -1,0 +1,165 @@
+"""`culm topics` and `culm logs` against a real broker: output, filters and exit statuses."""
+
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from culm_infra.cli.root import run
+from culm_models.p2panda.checks import CheckedEntry
+from culm_topics import admin, kafka
+from culm_topics.kafka import KafkaSettings
+from culm_topics.records import LogRecord, log_key
+from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def settings(kafka_bootstrap: str) -> KafkaSettings:
+    return KafkaSettings(bootstrap=kafka_bootstrap, prefix=f"t{uuid.uuid4().hex[:10]}.", partitions=2)
+
+
+@pytest.fixture
+def replicated(settings: KafkaSettings) -> list[CheckedEntry]:
+    """Two logs of two authors and two schemas in `logs`, the first record twice."""
+    admin.create(settings)
+    entries = [
+        *make_log(author("panda"), 0, 3),
+        *make_log(author("bear"), 4, 2, schema_id=OTHER_SCHEMA),
+    ]
+    client = kafka.producer(settings)
+    for checked in [entries[0], *entries]:
+        record = LogRecord(
+            checked.entry.seq_num,
+            checked.entry_bytes,
+            checked.operation_bytes,
+            checked.hash,
+            checked.schema_id,
+        )
+        client.produce(settings.topic("logs"), record.encode(), log_key(*checked.log))
+    assert client.flush(30) == 0
+    return entries
+
+
+def culm(settings: KafkaSettings, *arguments: str) -> int:
+    return run([*arguments, "--bootstrap", settings.bootstrap, "--prefix", settings.prefix])
+
+
+def printed(capsys: Capture) -> list[Any]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.kafka
+def test_topics_are_checked_created_and_listed(settings: KafkaSettings, capsys: Capture) -> None:
+    assert culm(settings, "topics", "check", "--json") == 3
+    assert {row["kind"] for row in printed(capsys)} == {"missing"}
+    assert culm(settings, "topics", "create", "--partitions", "2", "--json") == 0
+    assert settings.topic("logs") in printed(capsys)[0]["created"]
+    assert culm(settings, "topics", "create") == 0
+    assert "nothing to create" in capsys.readouterr().err
+    assert culm(settings, "topics", "check", "--partitions", "2") == 0
+    assert capsys.readouterr().out == ""
+    assert culm(settings, "topics", "check") == 3
+    assert f"{settings.topic('logs')}: partitions is 2, the catalogue says 8" in capsys.readouterr().out
+    assert culm(settings, "topics", "list", "--json") == 0
+    assert all(row["exists"] for row in printed(capsys))
+    assert culm(settings, "topics", "list") == 0
+    assert settings.prefix in capsys.readouterr().out
+
+
+def test_rights_are_printed_without_a_broker(capsys: Capture) -> None:
+    assert run(["topics", "acls", "--program", "consumer", "--json"]) == 0
+    assert {row["operation"] for row in printed(capsys)} == {"Read", "Describe"}
+    assert run(["topics", "acls", "--program", "consumer", "--principal", "User:me"]) == 0
+    assert "--allow-principal User:me --operation Read --topic culm.logs" in capsys.readouterr().out
+    assert run(["topics", "acls"]) == 0
+    assert "IdempotentWrite" in capsys.readouterr().out
+
+
+@pytest.mark.kafka
+def test_tail_prints_decoded_entries(
+    settings: KafkaSettings, replicated: list[CheckedEntry], capsys: Capture
+) -> None:
+    begin = ("logs", "tail", "--from", "beginning")
+    assert culm(settings, *begin, "--count", "5", "--json") == 0
+    rows = printed(capsys)
+    assert {row["hash"] for row in rows} == {checked.hash.hex() for checked in replicated}
+    first = next(row for row in rows if row["schema_id"] == SCHEMA)
+    assert first["action"] == "create"
+    assert first["fields"]
+    assert "previous" not in first
+    assert culm(settings, *begin, "--count", "2", "--schema", OTHER_SCHEMA) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert "#1" in lines[0]
+    assert "create" in lines[0]
+    one_log = f"{author('bear').public_key.hex()}:4"
+    assert culm(settings, *begin, "--count", "2", "--log", one_log, "--json") == 0
+    assert [row["seq_num"] for row in printed(capsys)] == [1, 2]
+
+
+@pytest.mark.kafka
+def test_list_shows_every_log_with_its_height(
+    settings: KafkaSettings, replicated: list[CheckedEntry], capsys: Capture
+) -> None:
+    assert culm(settings, "logs", "list", "--json") == 0
+    assert {(row["log_id"], row["height"], row["schema_id"]) for row in printed(capsys)} == {
+        (0, 3, SCHEMA),
+        (4, 2, OTHER_SCHEMA),
+    }
+    assert culm(settings, "logs", "list", "--author", author("bear").public_key.hex()) == 0
+    shown = capsys.readouterr().out
+    assert author("bear").public_key.hex()[:20] in shown
+    assert author("panda").public_key.hex()[:20] not in shown
+
+
+@pytest.mark.kafka
+def test_export_writes_json_lines_and_parquet(
+    settings: KafkaSettings, replicated: list[CheckedEntry], tmp_path: Path, capsys: Capture
+) -> None:
+    import pyarrow.parquet as pq
+
+    for name in ("out.jsonl", "out.parquet"):
+        assert culm(settings, "logs", "export", "--output", str(tmp_path / name)) == 0
+        assert "5 entries" in capsys.readouterr().err
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    rows = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    entries = {checked.entry_bytes for checked in replicated}
+    assert {bytes.fromhex(line["entry"]) for line in lines} == {row["entry"] for row in rows} == entries
+    assert {row["action"] for row in rows} == {"create", "update"}
+    assert all(json.loads(row["fields"]) for row in rows)
+    assert [row["seq_num"] for row in rows if row["log_id"] == 0] == [1, 2, 3]
+    assert {path.name for path in tmp_path.iterdir()} == {"out.jsonl", "out.parquet"}
+    assert culm(settings, "logs", "export", "--output", "-", "--schema", SCHEMA) == 0
+    assert len(printed(capsys)) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (("logs", "tail", "--author", "abc"), 2),
+        (("logs", "tail", "--log", "ab:x"), 2),
+        (("logs", "tail", "--from", "middle"), 2),
+        (("logs", "export"), 2),
+        (("topics", "acls", "--program", "stranger"), 2),
+        (("topics", "check", "--kafka-option", "sasl.password=x"), 1),
+    ],
+)
+def test_wrong_usage_is_told_apart(arguments: tuple[str, ...], status: int, capsys: Capture) -> None:
+    assert run(list(arguments)) == status
+    assert capsys.readouterr().err
+
+
+@pytest.mark.kafka
+def test_an_export_that_fails_leaves_no_file(
+    settings: KafkaSettings, tmp_path: Path, capsys: Capture
+) -> None:
+    assert culm(settings, "logs", "export", "--output", str(tmp_path / "out.jsonl")) == 1
+    assert "topics.missing" in capsys.readouterr().err
+    admin.create(settings)
+    assert culm(settings, "logs", "export", "--output", str(tmp_path / "out.csv")) == 1
+    assert "ending" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
