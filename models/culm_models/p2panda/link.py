@@ -136,6 +136,11 @@ class Link:
         self.announcement = message
         raw = message.raw if message.raw is not None else codec.encode(message)
         self._peer.events.add(events.Announced(self.remote, message.schema_ids, message.timestamp, raw))
+        named = frozenset(message.schema_ids)
+        for session in self.sessions:
+            # The remote ignores this request, which it has not answered before it announced anew.
+            if session.state is SessionState.PENDING and not session.schemas <= named:
+                self._fail(session, session_errors.NotAnnouncedError("the remote lost interest"), now)
         self.sync_common(now)
 
     def on_sync_request(self, message: SyncRequest, now: int) -> None:

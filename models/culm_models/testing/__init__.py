@@ -1,0 +1,13 @@
+"""For whoever writes a peer, a driver or a store: what Culm's own tests are made of. No I/O, no clock.
+
+`logs` writes signed logs, `link` is a connection in memory, `node` is a driver around one `Peer`,
+`simulator` runs many of them under faults chosen by a seed, `liar` is the remote that does what it wants,
+`checker` says what must hold whatever happened.
+"""
+
+from culm_models.testing.checker import InvariantError
+from culm_models.testing.link import MemoryLink
+from culm_models.testing.logs import LogWriter
+from culm_models.testing.simulator import Simulation, SimulationError, simulate
+
+__all__ = ["InvariantError", "LogWriter", "MemoryLink", "Simulation", "SimulationError", "simulate"]

@@ -1,0 +1,92 @@
+"""A remote that follows no rule: sound messages in any order, damaged ones, forks, noise."""
+
+import random
+from collections.abc import Sequence
+
+from culm_models.p2panda import codec
+from culm_models.p2panda.checks import CheckedEntry
+from culm_models.p2panda.messages import (
+    Announce,
+    Have,
+    Message,
+    ReconciliationMessage,
+    SyncDone,
+    SyncRequest,
+)
+
+_SESSION_IDS = (0, 0, 0, 0, 0, 0, 1, 1, 2, 3, 4, 7, 2**64 - 1)
+
+
+class Liar:
+    """Speaks at random; `entries` are sound entries that it knows, of its own forked logs among others."""
+
+    def __init__(
+        self, rng: random.Random, schema_ids: Sequence[str], entries: Sequence[CheckedEntry]
+    ) -> None:
+        self._rng = rng
+        self._schema_ids = tuple(schema_ids)
+        self._entries = list(entries)
+        self._next_entry = 0
+        # What any peer would begin with, so that some of its entries are looked at.
+        self._opening: list[Message] = [Announce(1, 0, self._schema_ids), SyncRequest(0, 0, self._schema_ids)]
+
+    def say(self) -> bytes:
+        """The next bytes on its stream."""
+        rng = self._rng
+        if self._opening:
+            return codec.encode(self._opening.pop(0))
+        chance = rng.random()
+        if chance < 0.01:
+            return rng.randbytes(rng.randrange(1, 60))
+        if chance < 0.5 and self._entries:
+            return self._entry(self._choose())
+        data = codec.encode(self._message(), rng.choice(("spec", "aquadoggo")))
+        return self._damaged(data) if chance > 0.99 else data
+
+    def _choose(self) -> CheckedEntry:
+        """Mostly in order, so that logs grow and forks come to their place."""
+        if self._rng.random() < 0.2:
+            return self._rng.choice(self._entries)
+        self._next_entry = (self._next_entry + 1) % len(self._entries)
+        return self._entries[self._next_entry - 1]
+
+    def _session_id(self) -> int:
+        return self._rng.choice(_SESSION_IDS)
+
+    def _some_schemas(self) -> tuple[str, ...]:
+        return tuple(self._rng.sample(self._schema_ids, self._rng.randint(0, len(self._schema_ids))))
+
+    def _message(self) -> Message:
+        rng = self._rng
+        match rng.randrange(6):
+            case 0:
+                return Announce(rng.choice((1, 1, 1, 2)), rng.randrange(2**20), self._some_schemas())
+            case 1 | 2:
+                return SyncRequest(self._session_id(), rng.choice((0, 0, 0, 0, 1, 9)), self._some_schemas())
+            case 3:
+                return Have(self._session_id(), tuple(self._height() for _ in range(rng.randrange(4))))
+            case 4:
+                return SyncDone(self._session_id(), rng.random() < 0.7)
+            case _:
+                return ReconciliationMessage(rng.randrange(20, 27), self._session_id(), (True,))
+
+    def _height(self) -> tuple[bytes, int, int]:
+        if self._entries and self._rng.random() < 0.7:
+            checked = self._rng.choice(self._entries)
+            return *checked.log, self._rng.choice((1, checked.entry.seq_num, 2**64 - 1))
+        return self._rng.randbytes(32), self._rng.randrange(2**64), self._rng.randrange(1, 2**64)
+
+    def _entry(self, checked: CheckedEntry) -> bytes:
+        entry, operation = checked.entry_bytes, checked.operation_bytes
+        match self._rng.randrange(8):
+            case 0:
+                entry = self._damaged(entry)
+            case 1:
+                operation = self._damaged(operation)
+            case 2:
+                operation = b""
+        return codec.encode_entry_message(self._session_id(), entry, operation)
+
+    def _damaged(self, data: bytes) -> bytes:
+        at = self._rng.randrange(len(data))
+        return data[:at] + bytes((data[at] ^ (1 << self._rng.randrange(8)),)) + data[at + 1 :]
