@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
@@ -30,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 _POLL_S = 0.1
 _METADATA_TIMEOUT_S = 10.0
+_OPEN_TIMEOUT_S = 30.0
 _BATCH_RECORDS = 1_000
 _QUEUED_BATCHES = 4
 _LOST = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
@@ -49,18 +51,26 @@ class TopicReader:
     """Reads all partitions of one topic in a thread; an asynchronous context manager.
 
     `consumer` makes a `confluent_kafka.Consumer` with `enable.partition.eof` and without an offset reset.
+    `skip_lost` passes over what retention has removed, where another topic makes up for it.
     """
 
     def __init__(
-        self, consumer: Callable[[], Consumer], topic: str, offsets: Mapping[Partition, int]
+        self,
+        consumer: Callable[[], Consumer],
+        topic: str,
+        offsets: Mapping[Partition, int],
+        *,
+        skip_lost: bool = False,
     ) -> None:
         self.topic = topic
         self._make = consumer
         self._start = dict(offsets)
+        self._skip_lost = skip_lost
         self._queue: asyncio.Queue[Batch | Exception] = asyncio.Queue(_QUEUED_BATCHES)
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._highs: dict[Partition, int] = {}
         self.ends: dict[Partition, int] = {}
         """The end of every partition when this reader started."""
         self.positions: dict[Partition, int] = {}
@@ -87,11 +97,17 @@ class TopicReader:
 
     def _open(self) -> Consumer:
         consumer = self._make()
+        deadline_s = time.monotonic() + _OPEN_TIMEOUT_S
         try:
-            self._assign(consumer)
-        except KafkaException as error:
-            consumer.close()
-            raise ConsumeFailed(f"{self.topic}: {error.args[0].str()}") from error
+            while not self._stopping.is_set():
+                try:
+                    self._assign(consumer)
+                    break
+                except KafkaException as error:
+                    # A broker that has just started, or a topic just made, needs a moment.
+                    if time.monotonic() > deadline_s:
+                        raise ConsumeFailed(f"{self.topic}: {error.args[0].str()}") from error
+                    time.sleep(_POLL_S)
         except BaseException:
             consumer.close()
             raise
@@ -113,6 +129,9 @@ class TopicReader:
                 start = low
             elif start == OFFSET_END:
                 start = high
+            elif start < low and self._skip_lost:
+                logger.warning("%s/%d: %d records were removed unread", self.topic, partition, low - start)
+                start = low
             elif not low <= start <= high:
                 raise OffsetLost(
                     f"{self.topic}/{partition}: offset {start} is outside of {low}..{high}",
@@ -139,16 +158,28 @@ class TopicReader:
         while any(self.positions[partition] < end for partition, end in self.ends.items()):
             yield await self.get()
 
-    def lag(self) -> int:
+    def remaining(self) -> int:
         """Records between where we stand and the end at the start; for showing progress."""
         return sum(max(0, end - self.positions[partition]) for partition, end in self.ends.items())
+
+    def lag(self) -> int:
+        """Records between where we stand and the end that Kafka last told of."""
+        return sum(
+            max(0, end - self.positions.get(partition, 0)) for partition, end in dict(self._highs).items()
+        )
 
     def _consume(self, consumer: Consumer) -> None:
         try:
             while not self._stopping.is_set():
-                taken = consumer.consume(_BATCH_RECORDS, timeout=_POLL_S)
+                # `consume` waits for all that it was asked for; one record must not wait for others.
+                taken = consumer.consume(1, timeout=_POLL_S)
                 if taken:
+                    taken += consumer.consume(_BATCH_RECORDS - 1, timeout=0)
                     self._hand_over(_batch(taken))
+                for topic, partition in self.ends:
+                    _, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
+                    if high >= 0:
+                        self._highs[topic, partition] = high
         except (OffsetLost, ConsumeFailed) as error:
             self._hand_over(error)
         except KafkaException as error:

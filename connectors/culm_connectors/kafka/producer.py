@@ -25,11 +25,10 @@ _CHUNK_RECORDS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record to produce; `timestamp_ms` 0 lets Kafka's client choose."""
+    """One record to produce; the broker gives it its time."""
 
     key: bytes
     value: bytes
-    timestamp_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +126,7 @@ class BatchProducer:
         self, topic: str, records: Sequence[Record], release: Callable[[], None]
     ) -> asyncio.Future[None]:
         acknowledgement = _Acknowledgement(asyncio.get_running_loop(), len(records), release)
-        messages: list[dict[str, Any]] = [
-            {"key": record.key, "value": record.value, "timestamp": record.timestamp_ms} for record in records
-        ]
+        messages: list[dict[str, Any]] = [{"key": record.key, "value": record.value} for record in records]
         try:
             self._producer.produce_batch(topic, messages, on_delivery=acknowledgement.delivered)
         except (BufferError, KafkaException) as error:

@@ -92,6 +92,11 @@ class Driver:
 
     # For the program around.
 
+    @property
+    def announced(self) -> bool:
+        """Whether there is an announcement to greet remotes with."""
+        return self.peer.announcement is not None
+
     def announce(self, schema_ids: Sequence[str]) -> None:
         """Announce these schemas to every remote, now and from now on."""
         self.peer.announce(schema_ids, self._now_ms())

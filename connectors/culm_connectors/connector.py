@@ -1,0 +1,318 @@
+"""The connector process: peers over QUIC on one side, Kafka's topics on the other, the index between them.
+
+Start: the key, the origin of Kafka's offsets, the index (dropped when in doubt), then `announcements` and
+`logs` are read to the end that they have at that moment; only then are peers served. From then on `entries`,
+`logs` and `announcements` are followed, and what peers bring is produced. A part that fails ends the process
+loudly: the next start is always correct, since everything it needs is in Kafka.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from confluent_kafka import Consumer
+from prometheus_client import CollectorRegistry
+
+from culm_connectors.access import ALLOW_EVERYBODY, AccessList, load_access_list
+from culm_connectors.checking import CheckPool
+from culm_connectors.index import IndexDamaged, IndexWriter, close_index, distrust, open_index
+from culm_connectors.kafka import BatchProducer, TopicReader, ask_origin, watch_origin
+from culm_connectors.kafka.consumer import Partition
+from culm_connectors.keyfile import load_or_make_key
+from culm_connectors.metrics import ConnectorCollector
+from culm_connectors.p2panda.dialling import keep_connected
+from culm_connectors.p2panda.driver import Driver
+from culm_connectors.p2panda.interest import Interest
+from culm_connectors.p2panda.publication import Publication
+from culm_connectors.p2panda.sessions import LogKey
+from culm_connectors.p2panda.subscription import Progress, Subscription
+from culm_connectors.settings import ALPN, MAX_SESSIONS_PER_PEER, ConnectorSettings
+from culm_connectors.status_server import serve_status
+from culm_connectors.transport import Address, CloseCode, Identity, Listener, serve
+from culm_connectors.watch import watch_access_list
+from culm_models.p2panda.events import Announced, Event, Heights, LinkFailed, Rejected
+from culm_models.p2panda.messages import Announce, Message, SyncRequest
+from culm_models.p2panda.peer import Peer
+from culm_models.p2panda.settings import PeerSettings
+from culm_topics.kafka import KafkaSettings, admin, consumer, producer
+
+logger = logging.getLogger(__name__)
+
+INDEX_FOLDER = "index"
+READ_TOPICS = ("announcements", "entries", "logs")
+_CONNECTOR_ID_RANDOM = 8
+
+
+def log_progress(what: str, done: int, total: int) -> None:
+    """Progress as log lines."""
+    logger.info("%s: %d of %d records", what, done, total)
+
+
+class Connector:
+    """One connector; `run` is its whole life.
+
+    `started` is called with the address it serves on (None if it serves nobody) once peers may come.
+    """
+
+    def __init__(
+        self,
+        settings: ConnectorSettings,
+        kafka: KafkaSettings,
+        *,
+        started: Callable[[Address | None], None] = lambda _: None,
+        progress: Progress = log_progress,
+    ) -> None:
+        self.settings = settings
+        self.kafka = kafka
+        self.key_pair = load_or_make_key(settings.directory)
+        # Of this run alone: what an earlier one produced before it was killed is not known to be indexed.
+        self.connector_id = self.key_pair.public_key[:24] + secrets.token_bytes(_CONNECTOR_ID_RANDOM)
+        self.access = (
+            ALLOW_EVERYBODY if settings.allow_list is None else load_access_list(settings.allow_list)
+        )
+        self.state: str | None = "starting"
+        """What is missing before peers are served; None when they are."""
+        self.metrics_port: int | None = None
+        self.address: Address | None = None
+        self._started = started
+        self._progress = progress
+        self._stop = asyncio.Event()
+        self._reload = asyncio.Event()
+        self._listener: Listener | None = None
+        self._built = False
+        self.readers: tuple[TopicReader, ...] = ()
+
+    @property
+    def is_built(self) -> bool:
+        """Whether driver, index and the rest are there yet: Kafka has answered and the index is open."""
+        return self._built
+
+    def stop(self) -> None:
+        """Have `run` come to its end in good order."""
+        self._stop.set()
+
+    def reload(self) -> None:
+        """Read the allow-list again now."""
+        self._reload.set()
+
+    async def run(self) -> None:
+        """Serve until `stop` is called.
+
+        Raises what made it impossible: Kafka's absence at the start, a lost offset, a damaged index.
+        """
+        folder = self.settings.directory / INDEX_FOLDER
+        async with contextlib.AsyncExitStack() as stack:
+            self._serve_status(stack)
+            administration = admin(self.kafka)
+            origin = await asyncio.to_thread(
+                ask_origin, administration, [self.kafka.topic(name) for name in READ_TOPICS]
+            )
+            self.state = "opening the index"
+            store = await asyncio.to_thread(
+                partial(open_index, folder, origin, map_size_bytes=self.settings.map_size_bytes)
+            )
+            stack.callback(close_index, store)
+            self.index = IndexWriter(store)
+            stack.callback(self.index.close)
+            self.pool = CheckPool(self.settings.driver.check_threads)
+            stack.callback(self.pool.close)
+            self.producer = await stack.enter_async_context(BatchProducer(producer(self.kafka)))
+            self._build()
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self.driver.run())
+                    group.create_task(self.publication.tell_for_ever())
+                    group.create_task(self.index.flush_now_and_then())
+                    group.create_task(watch_origin(administration, origin))
+                    group.create_task(self._work())
+                    await self._stop.wait()
+                    raise _Stopped
+            except BaseExceptionGroup as group_error:
+                error = _first(group_error)
+                if isinstance(error, IndexDamaged):
+                    distrust(folder)
+                if not isinstance(error, _Stopped):
+                    raise error from group_error
+                await self.publication.tell()
+
+    def _serve_status(self, stack: contextlib.AsyncExitStack) -> None:
+        if self.settings.metrics_port is not None:
+            registry = CollectorRegistry()
+            registry.register(ConnectorCollector(self))
+            self.metrics_port = stack.enter_context(
+                serve_status(
+                    self.settings.metrics_host, self.settings.metrics_port, registry, lambda: self.state
+                )
+            )
+
+    def _build(self) -> None:
+        settings = self.settings
+        self.publication = Publication(self.producer, self.index, self.kafka, self.connector_id)
+        self.interest = Interest(settings.schemas, self.index.store)
+        peer = Peer(
+            self.key_pair.public_key,
+            self.index.store,
+            PeerSettings(
+                live_mode=settings.live_mode,
+                compat=settings.compat,
+                auto_sync=True,
+                max_sessions_per_peer=MAX_SESSIONS_PER_PEER,
+            ),
+            random_seed=secrets.randbits(64),
+        )
+        self.driver = Driver(
+            peer,
+            reader=self.index,
+            sink=self.publication,
+            observer=self,
+            pool=self.pool,
+            settings=settings.driver,
+            permit=self._permit,
+        )
+        self.subscription = Subscription(
+            driver=self.driver,
+            index=self.index,
+            interest=self.interest,
+            publication=self.publication,
+            pool=self.pool,
+            connector_id=self.connector_id,
+            verify_entries=settings.verify_entries_topic,
+        )
+        self._built = True
+
+    # Reading Kafka.
+
+    def _reader(self, name: str, offsets: Mapping[Partition, int], *, skip_lost: bool = False) -> TopicReader:
+        def make() -> Consumer:
+            group = f"culm-connector-{self.key_pair.public_key.hex()[:16]}"
+            return consumer(
+                self.kafka, group_id=group, start="error", defaults={"enable.partition.eof": "true"}
+            )
+
+        return TopicReader(make, self.kafka.topic(name), offsets, skip_lost=skip_lost)
+
+    async def _work(self) -> None:
+        offsets = self.index.store.offsets()
+        async with (
+            self._reader("announcements", {}) as announcements,
+            self._reader("logs", offsets) as logs,
+            # What retention removed from `entries` while we were away is in `logs`.
+            self._reader("entries", offsets, skip_lost=True) as entries,
+            asyncio.TaskGroup() as group,
+        ):
+            self.readers = (announcements, logs, entries)
+            self.state = "reading announcements"
+            async for batch in announcements.read_to_end():
+                self.subscription.take_announcements(batch)
+            group.create_task(self.subscription.follow_announcements(announcements))
+            serving = group.create_task(self._serve(group)) if self.settings.serve_before_caught_up else None
+            await self._catch_up(logs, fresh=not offsets)
+            self.driver.announce(self.interest.served)
+            group.create_task(self.subscription.follow_logs(logs, lambda: self._reader("logs", {})))
+            group.create_task(self.subscription.follow_entries(entries))
+            self.state = None
+            await (serving or group.create_task(self._serve(group)))
+
+    async def _catch_up(self, logs: TopicReader, *, fresh: bool) -> None:
+        self.state = "building the index from logs" if fresh else "catching up with logs"
+        if fresh:
+            self.interest.cover(self.interest.missing)
+        await self.subscription.read_to_end(logs, self.state, progress=self._progress)
+        await self.subscription.read_back(lambda: self._reader("logs", {}), logs, self._progress)
+        held, entries = self.index.store.counts()
+        logger.info("the index holds %d entries of %d logs", entries, held)
+
+    # Serving peers.
+
+    async def _serve(self, group: asyncio.TaskGroup) -> None:
+        settings = self.settings
+        identity = Identity.from_private_key(self.key_pair.private_key)
+        if not self.driver.announced:
+            self.driver.announce(self.interest.served)
+        for address in settings.dial:
+            group.create_task(keep_connected(self.driver, address, identity, settings.transport, alpn=ALPN))
+        if settings.allow_list is not None:
+            group.create_task(
+                watch_access_list(
+                    settings.allow_list, self._apply_access, self._reload, settings.reload_interval_s
+                )
+            )
+        if settings.listen is None:
+            self._started(None)
+            return
+        async with serve(
+            settings.listen,
+            identity,
+            settings.transport,
+            self.driver.serve,
+            alpn=ALPN,
+            authorise=self.access.authorise,
+        ) as listener:
+            self._listener = listener
+            self.address = listener.address
+            self._started(listener.address)
+            await asyncio.Event().wait()
+
+    def _apply_access(self, access: AccessList) -> None:
+        """Put another allow-list in force; connections that it judges otherwise are closed."""
+        former, self.access = self.access, access
+        if self._listener is not None:
+            self._listener.set_authorise(access.authorise)
+        for remote in tuple(self.driver.links):
+            if not access.allows(remote):
+                self.driver.disconnect(remote, CloseCode.REVOKED, "this key is no longer allowed")
+            elif access.schemas_of(remote) != former.schemas_of(remote):
+                self.driver.disconnect(remote, CloseCode.SHUTTING_DOWN, "the rules for this key have changed")
+
+    def _permit(self, remote: bytes, message: Message) -> Message | None:
+        """What a remote says, as far as the allow-list lets it."""
+        allowed = self.access.schemas_of(remote)
+        if allowed is None or not isinstance(message, Announce | SyncRequest):
+            return message
+        permitted = self.access.permitted(remote, message.schema_ids)
+        if len(permitted) == len(message.schema_ids):
+            return message
+        self.driver.metrics.ignored["connector.access"] += 1
+        logger.warning("peer %s asks for schemas that it is not allowed", remote.hex()[:16])
+        if isinstance(message, SyncRequest):
+            return None
+        return dataclasses.replace(message, schema_ids=permitted)
+
+    # What the driver tells.
+
+    wants_deliveries = True
+
+    def on_event(self, event: Event) -> None:
+        """Pass on what is worth telling."""
+        if isinstance(event, Announced):
+            if self.subscription.announced_here(event.remote, event.timestamp, event.raw):
+                self.publication.announcement(event)
+            if self.interest.want(event.schema_ids):
+                self.subscription.backfill_wanted.set()
+        elif isinstance(event, Rejected):
+            self.publication.rejected(event)
+        elif isinstance(event, Heights):
+            self.publication.heights(event)
+        elif isinstance(event, LinkFailed):
+            self.publication.refused(event)
+
+    def on_delivered(self, remote: bytes, heights: Mapping[LogKey, int]) -> None:
+        """A peer has received entries up to these numbers."""
+        self.publication.delivered(remote, heights)
+
+
+def _first(error: BaseException) -> BaseException:
+    """The first error of a group, unwrapped: the one that ended the others."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+class _Stopped(Exception):
+    """Ends the tasks of a connector that was told to stop."""

@@ -1,0 +1,81 @@
+"""What a connector tells Prometheus. Labels are codes and topics of ours, never peers: those are too many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from culm_connectors.connector import Connector
+
+
+class ConnectorCollector(Collector):
+    """Reads the numbers where they are kept, at the time of a scrape and in the scrape's thread."""
+
+    def __init__(self, connector: Connector) -> None:
+        self._connector = connector
+
+    def describe(self) -> Iterator[Metric]:
+        """Nothing is known before the first scrape."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        """Every metric of the connector."""
+        connector = self._connector
+        yield _gauge("culm_connector_ready", "1 when peers are served", float(connector.state is None))
+        if not connector.is_built:
+            return
+        driver, publication = connector.driver.metrics, connector.publication
+        counts = connector.subscription.counts
+        yield _gauge("culm_peers", "connections open now", driver.connections)
+        yield _gauge("culm_verify_queue_entries", "entries in or before their check", connector.pool.waiting)
+        yield _gauge("culm_staged_entries", "checked entries that wait for Kafka", driver.staged)
+        yield _gauge("culm_schemas", "schemas that are served", len(connector.interest.served))
+        records, size = connector.producer.in_flight
+        yield _gauge("culm_produce_in_flight_records", "records that Kafka has not acknowledged", records)
+        yield _gauge("culm_produce_in_flight_bytes", "bytes that Kafka has not acknowledged", size)
+        yield _gauge("culm_produce_latency_seconds", "of the last batch", connector.producer.last_latency_s)
+        logs, entries = connector.index.store.counts()
+        yield _gauge("culm_index_logs", "logs in the index", logs)
+        yield _gauge("culm_index_entries", "entries in the index", entries)
+        yield _gauge("culm_index_bytes", "size of the index's file", connector.index.store.size_bytes())
+        lag = GaugeMetricFamily("culm_topic_lag_records", "records not read yet", labels=["topic"])
+        for reader in connector.readers:
+            lag.add_metric([reader.topic], reader.lag())
+        yield lag
+        for name, text, value in (
+            ("culm_connections", "connections since the start", driver.connections_total),
+            ("culm_sessions_started", "sessions begun", driver.sessions_started),
+            ("culm_sessions_done", "sessions that ended well", driver.sessions_done),
+            ("culm_sessions_live", "sessions that reached live mode", driver.sessions_live),
+            ("culm_received_bytes", "stream bytes from peers", driver.bytes_in),
+            ("culm_sent_bytes", "stream bytes to peers", driver.bytes_out),
+            ("culm_entries_received", "entries that peers sent", driver.entries_in),
+            ("culm_entries_accepted", "entries of peers that were new and right", driver.entries_accepted),
+            ("culm_entries_sent", "entries sent to peers", driver.entries_out),
+            ("culm_entries_repeated", "entries of peers that were held already", driver.duplicates),
+            ("culm_live_entries", "entries taken from other connectors", counts.live_taken),
+            ("culm_logs_entries", "entries taken from the logs topic", counts.truth_taken),
+            ("culm_logs_corrections", "logs cut back by the truth", counts.truth_corrected),
+        ):
+            yield CounterMetricFamily(name, text, value=value)
+        yield _by("culm_rejects", "what was refused, by code", "code", driver.rejects)
+        yield _by("culm_ignored", "what was passed over, by code", "code", driver.ignored)
+        yield _by("culm_sessions_failed", "sessions that failed, by code", "code", driver.sessions_failed)
+        yield _by("culm_closed", "connections that were closed by us, by reason", "reason", driver.closed)
+        yield _by("culm_produced_records", "records produced, by topic", "topic", publication.told)
+        yield _by("culm_dropped_records", "records dropped before a slow Kafka", "topic", publication.dropped)
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, text, value=value)
+
+
+def _by(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
+    family = CounterMetricFamily(name, text, labels=[label])
+    for key, value in sorted(values.items()):
+        family.add_metric([key], value)
+    return family

@@ -1,0 +1,63 @@
+"""Which schemas a connector serves, and which of them its index is complete for.
+
+Configured schemas are served from the start. With `*` a connector also serves what its own peers announce,
+within what the allow-list lets them, and what its index holds already. A schema that is new to the index is
+served (announced) only after its logs have been read back, so that a peer's session finds all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from culm_connectors.access import EVERYTHING
+from culm_connectors.index import LmdbLogStore
+from culm_models.p2panda.schema_id import normalise
+
+_COVERED = "covered schemas"
+MAX_SCHEMAS = 10_000
+
+
+class Interest:
+    """The schemas of one connector; at most `MAX_SCHEMAS`, what is above is not served."""
+
+    def __init__(self, configured: Iterable[str], store: LmdbLogStore) -> None:
+        configured = tuple(configured)
+        self._store = store
+        self.takes_all = EVERYTHING in configured
+        kept = store.meta(_COVERED)
+        self._covered: set[str] = set(json.loads(kept)) if kept else set()
+        self._wanted: set[str] = set(configured) - {EVERYTHING}
+        if self.takes_all:
+            self._wanted |= self._covered
+        elif not self._covered <= self._wanted:
+            # What is not kept up from now on is not complete when it is wanted again.
+            self.cover(())
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """What to announce: wanted, and complete in the index; in the order of a schema id set."""
+        return normalise(self._wanted & self._covered)
+
+    @property
+    def missing(self) -> frozenset[str]:
+        """Wanted, but not read back from `logs` yet."""
+        return frozenset(self._wanted - self._covered)
+
+    def keeps(self, schema_id: str) -> bool:
+        """Whether new entries of a schema belong in the index: it is wanted and complete so far."""
+        return schema_id in self._covered and schema_id in self._wanted
+
+    def want(self, schema_ids: Iterable[str]) -> bool:
+        """A peer of ours announces these; True when some of them are new to us."""
+        if not self.takes_all:
+            return False
+        room = MAX_SCHEMAS - len(self._wanted)
+        new = [schema_id for schema_id in schema_ids if schema_id not in self._wanted][: max(0, room)]
+        self._wanted.update(new)
+        return bool(new)
+
+    def cover(self, schema_ids: Iterable[str]) -> None:
+        """The index is complete for these from now on, up to the offsets that it holds."""
+        self._covered = (self._covered | set(schema_ids)) & self._wanted
+        self._store.set_meta(_COVERED, json.dumps(sorted(self._covered)).encode())
