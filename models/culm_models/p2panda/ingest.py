@@ -36,6 +36,12 @@ class LogSchemaError(P2pandaError):
     code: ClassVar[str] = "p2panda.log.schema"
 
 
+class LogBusyError(P2pandaError):
+    """Entries of this log are staged: one of our own must wait until they are stored."""
+
+    code: ClassVar[str] = "p2panda.log.busy"
+
+
 @dataclass(slots=True)
 class _Tail:
     """The end of a log as it will be when all that is staged is stored."""
@@ -62,6 +68,12 @@ class Ingest:
     def staged_count(self) -> int:
         """How many entries are staged."""
         return sum(len(tail.staged) for tail in self._tails.values())
+
+    def check_idle(self, key: LogKey) -> None:
+        """Raise `LogBusyError` where entries of the log are staged."""
+        tail = self._tails.get(key)
+        if tail is not None:
+            raise LogBusyError(f"{len(tail.staged)} entries of log {key[1]} wait to be stored")
 
     def hash_at(self, public_key: bytes, log_id: int, seq_num: int) -> bytes | None:
         """The hash of a held or staged entry."""

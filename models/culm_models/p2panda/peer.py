@@ -131,8 +131,12 @@ class Peer:
             link.stop_live(session, now)
 
     def publish(self, entry_bytes: bytes, operation_bytes: bytes, now: int) -> CheckedEntry:
-        """Take an entry of our own into the store and send it on. Raises what forbids that."""
+        """Take an entry of our own into the store and send it on.
+
+        Raises what forbids that; `LogBusyError` where the log came from a remote and is being stored.
+        """
         checked = check_entry(entry_bytes, operation_bytes)
+        self._ingest.check_idle(checked.log)
         if self._ingest.stage(checked):
             self.store.append([checked])
             self.stored([checked], None, now)

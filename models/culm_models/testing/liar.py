@@ -27,8 +27,11 @@ class Liar:
         self._schema_ids = tuple(schema_ids)
         self._entries = list(entries)
         self._next_entry = 0
-        # What any peer would begin with, so that some of its entries are looked at.
-        self._opening: list[Message] = [Announce(1, 0, self._schema_ids), SyncRequest(0, 0, self._schema_ids)]
+        self._opening: list[Message] = []
+
+    def connected(self) -> None:
+        """Begin as any peer would, so that some of its entries are looked at."""
+        self._opening = [Announce(1, 0, self._schema_ids), SyncRequest(0, 0, self._schema_ids)]
 
     def say(self) -> bytes:
         """The next bytes on its stream."""
@@ -45,7 +48,7 @@ class Liar:
 
     def _choose(self) -> CheckedEntry:
         """Mostly in order, so that logs grow and forks come to their place."""
-        if self._rng.random() < 0.2:
+        if self._rng.random() < 0.05:
             return self._rng.choice(self._entries)
         self._next_entry = (self._next_entry + 1) % len(self._entries)
         return self._entries[self._next_entry - 1]
@@ -78,14 +81,15 @@ class Liar:
 
     def _entry(self, checked: CheckedEntry) -> bytes:
         entry, operation = checked.entry_bytes, checked.operation_bytes
-        match self._rng.randrange(8):
+        match self._rng.randrange(24):
             case 0:
                 entry = self._damaged(entry)
             case 1:
                 operation = self._damaged(operation)
             case 2:
                 operation = b""
-        return codec.encode_entry_message(self._session_id(), entry, operation)
+        session_id = 0 if self._rng.random() < 0.95 else self._session_id()
+        return codec.encode_entry_message(session_id, entry, operation)
 
     def _damaged(self, data: bytes) -> bytes:
         at = self._rng.randrange(len(data))

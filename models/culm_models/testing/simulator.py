@@ -10,27 +10,19 @@ import random
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Final
 
-from culm_models.keys import KeyPair
 from culm_models.p2panda.checks import CheckedEntry
+from culm_models.p2panda.ingest import LogBusyError
 from culm_models.p2panda.session import SessionState
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogKey
 from culm_models.testing.checker import InvariantError, check_as_written, check_contiguous, differences
 from culm_models.testing.liar import Liar
 from culm_models.testing.link import MemoryLink
-from culm_models.testing.logs import LogWriter
 from culm_models.testing.node import Node
+from culm_models.testing.scenario import SCHEMAS, forked, written
 
-SCHEMAS: Final = (
-    "schema_definition_v1",
-    "venue_0020c65567ae37efea293e34a9c7d13f8f2bf23dbdc3b5c7b9ab46293111c48fc78b",
-    "event_0020b177ec1bf26dfb3b7010d473e6d44713b29b765b99c6e60ecbfae742de496543",
-)
-_AUTHORS: Final = 6
-_ENTRIES_PER_LOG: Final = 9
 _STEP_MS: Final = 1_000
 _MAX_CALM_ROUNDS: Final = 200
 _TRACE_LENGTH: Final = 40
@@ -38,39 +30,6 @@ _TRACE_LENGTH: Final = 40
 
 class SimulationError(AssertionError):
     """A run broke an invariant; the message names its seed and the last actions."""
-
-
-@cache
-def _written() -> tuple[tuple[CheckedEntry, ...], ...]:
-    """Logs for every run, signed once: per author one in each schema, some in another author's document."""
-    logs: list[tuple[CheckedEntry, ...]] = []
-    for author in range(_AUTHORS):
-        key_pair = KeyPair.generate(f"author {author} of the simulations, some 32 bytes".encode())
-        for number, schema in enumerate(SCHEMAS):
-            writer = LogWriter(key_pair, number, schema)
-            joins = author % 2 == 1 and number == 1
-            first = writer.append(previous=(logs[-3][0].hash,)) if joins else writer.append()
-            assert first.schema_id == schema
-            for seq_num in range(2, _ENTRIES_PER_LOG + 1):
-                writer.append(end_of_log=seq_num == _ENTRIES_PER_LOG and author == 0)
-            logs.append(tuple(writer.entries))
-    return tuple(logs)
-
-
-@cache
-def _forked() -> tuple[CheckedEntry, ...]:
-    """Both branches of the liar's own logs."""
-    found: list[CheckedEntry] = []
-    for number, schema in enumerate(SCHEMAS):
-        key_pair = KeyPair.generate(b"the liar of the simulations, some 32 bytes long")
-        writer = LogWriter(key_pair, number, schema)
-        for _ in range(5):
-            writer.append()
-        branch = writer.fork(3)
-        for _ in range(3):
-            branch.append({"branch": True})
-        found += writer.entries + branch.entries
-    return tuple(found)
 
 
 @dataclass(slots=True)
@@ -117,7 +76,7 @@ class Simulation:
             one, other = rng.sample(ids, 2)
             if not any(set(link.ends) == {one, other} for link in self.links):
                 self._add_link(one, other)
-        for entries in rng.sample(_written(), rng.randint(2, 6)):
+        for entries in rng.sample(written(), rng.randint(2, 6)):
             self.logs.append(Log(self.nodes[rng.choice(ids)], entries))
         if rng.random() < 0.3:
             self._add_liar()
@@ -130,8 +89,8 @@ class Simulation:
 
     def _add_liar(self) -> None:
         peer_id = bytes((self.rng.randrange(256), 255)) * 16
-        known = [checked for entries in _written() for checked in entries[:3]]
-        self.liars[peer_id] = Liar(self.rng, SCHEMAS, [*_forked(), *known])
+        known = [checked for entries in written() for checked in entries[:3]]
+        self.liars[peer_id] = Liar(self.rng, SCHEMAS, [*forked(), *known])
         for victim in self.rng.sample(list(self.nodes), min(2, len(self.nodes))):
             self._add_link(peer_id, victim)
 
@@ -172,8 +131,11 @@ class Simulation:
         log = self.rng.choice(self.logs)
         if log.height < len(log.entries):
             checked = log.entries[log.height]
-            # An entry may have come back to its author's peer before, from a remote.
-            log.home.peer.publish(checked.entry_bytes, checked.operation_bytes, self.now)
+            try:
+                log.home.peer.publish(checked.entry_bytes, checked.operation_bytes, self.now)
+            except LogBusyError:
+                # The liar knew this log, and what it brought of it is not stored yet.
+                return
             log.height += 1
 
     def connect(self) -> None:
@@ -188,6 +150,8 @@ class Simulation:
             if end in self.nodes:
                 dialled = end == link.dialler
                 self.nodes[end].peer.connect(link.other_end(end), self.now, dialled=dialled)
+            else:
+                self.liars[end].connected()
 
     def cut(self) -> None:
         """A link breaks."""
@@ -367,13 +331,13 @@ class Simulation:
         return lacking
 
     def _check(self) -> None:
-        written = {
+        originals = {
             entries[0].log: [(checked.entry_bytes, checked.operation_bytes) for checked in entries]
-            for entries in _written()
+            for entries in written()
         }
         for node in self.nodes.values():
             check_contiguous(node.store, SCHEMAS)
-            check_as_written(node.store, SCHEMAS, written)
+            check_as_written(node.store, SCHEMAS, originals)
 
 
 def _at_most(
