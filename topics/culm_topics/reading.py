@@ -1,0 +1,107 @@
+"""Reading a topic as it stands: every record of every partition up to the end that it has now.
+
+For the small, mostly compacted topics that operators and tools look at (`version-vectors`, `rejected`,
+`announcements`). Programs that consume the replicated logs use `LogConsumer`.
+"""
+
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from culm_topics import kafka
+from culm_topics.consumer.assignment import REQUEST_TIMEOUT_SECONDS
+from culm_topics.consumer.broker_errors import PASSING, ask
+from culm_topics.errors import KafkaFailure, TopicMissing
+from culm_topics.kafka import KafkaSettings
+
+_BATCH = 1_000
+_POLL_SECONDS = 0.5
+# Silence for this long, with records still to come, is a broker that does not answer.
+_SILENCE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMessage:
+    """One record; a missing key or value (a tombstone) is empty bytes. `timestamp_ms` is the broker's."""
+
+    key: bytes
+    value: bytes
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+def read_to_end(settings: KafkaSettings, name: str) -> Iterator[TopicMessage]:
+    """The records of the catalogue topic `name`, each partition in order, up to the end it has now.
+
+    Raises `TopicMissing`, and `KafkaFailure` where the broker fails or falls silent.
+    """
+    topic = settings.topic(name)
+    # The group is only a name here: nothing is ever committed.
+    consumer = kafka.consumer(
+        settings,
+        group_id=f"culm-read-{uuid.uuid4().hex}",
+        start="earliest",
+        defaults={"enable.partition.eof": "true"},
+    )
+    try:
+        known = ask(
+            f"asking for the topic {topic}",
+            REQUEST_TIMEOUT_SECONDS,
+            lambda left_s: consumer.list_topics(topic, timeout=left_s),
+        )
+        found = known.topics.get(topic)
+        if found is None or found.error is not None:
+            raise TopicMissing(f"the topic {topic} does not exist")
+        ends: dict[int, int] = {}
+        starts: list[TopicPartition] = []
+        for partition in found.partitions:
+            low, high = ask(
+                f"asking where {topic} [{partition}] ends",
+                REQUEST_TIMEOUT_SECONDS,
+                partial(_watermarks, consumer, TopicPartition(topic, partition)),
+            )
+            if high > low:
+                ends[partition] = high
+                starts.append(TopicPartition(topic, partition, low))
+        consumer.assign(starts)
+        heard_s = time.monotonic()
+        while ends:
+            messages = consumer.consume(_BATCH, _POLL_SECONDS)
+            for message in messages:
+                if (error := message.error()) is not None:
+                    if error.code() == KafkaError._PARTITION_EOF:
+                        ends.pop(message.partition() or 0, None)
+                        continue
+                    if error.code() in PASSING:
+                        continue
+                    raise KafkaFailure(f"reading {topic} failed: {error}")
+                heard_s = time.monotonic()
+                partition, offset = message.partition(), message.offset()
+                assert partition is not None and offset is not None, "a record has a place"
+                if offset < ends.get(partition, 0):
+                    yield TopicMessage(
+                        message.key() or b"",
+                        message.value() or b"",
+                        partition,
+                        offset,
+                        message.timestamp()[1],
+                    )
+            # The end that is told moves on while others write; the position says that ours was reached.
+            for position in consumer.position([TopicPartition(topic, partition) for partition in ends]):
+                if position.offset >= ends[position.partition]:
+                    del ends[position.partition]
+            if ends and time.monotonic() - heard_s > _SILENCE_SECONDS:
+                raise KafkaFailure(f"the broker sent nothing of {topic} for {_SILENCE_SECONDS:.0f} s")
+    finally:
+        consumer.close()
+
+
+def _watermarks(
+    consumer: Consumer, partition: TopicPartition, timeout_seconds: float
+) -> tuple[int, int] | None:
+    return consumer.get_watermark_offsets(partition, timeout=timeout_seconds)
