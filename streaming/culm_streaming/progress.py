@@ -1,0 +1,62 @@
+"""What one micro-batch did, out of the progress that Spark reports as JSON."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Place = tuple[str, int]
+"""(topic, partition)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchProgress:
+    """One micro-batch of one job. `lag` is in records; `rows_out` is None where Spark does not know it."""
+
+    job: str
+    batch_id: int
+    rows_in: int
+    rows_out: int | None
+    duration_ms: int
+    lag: Mapping[Place, int]
+    state_rows: int
+    state_bytes: int
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rows read a second, over the whole of the micro-batch."""
+        return 1000 * self.rows_in / self.duration_ms if self.duration_ms else 0.0
+
+
+def read_progress(job: str, report: Mapping[str, Any]) -> BatchProgress:
+    """The progress in Spark's report of one micro-batch."""
+    state = report.get("stateOperators") or []
+    rows_out = (report.get("sink") or {}).get("numOutputRows", -1)
+    lag: dict[Place, int] = {}
+    for source in report.get("sources") or []:
+        latest = _offsets(source.get("latestOffset"))
+        for place, offset in _offsets(source.get("endOffset")).items():
+            lag[place] = max(latest.get(place, offset) - offset, 0)
+    return BatchProgress(
+        job=job,
+        batch_id=int(report["batchId"]),
+        rows_in=int(report["numInputRows"]),
+        rows_out=None if rows_out is None or rows_out < 0 else int(rows_out),
+        duration_ms=int((report.get("durationMs") or {}).get("triggerExecution", 0)),
+        lag=lag,
+        state_rows=sum(int(operator["numRowsTotal"]) for operator in state),
+        state_bytes=sum(int(operator["memoryUsedBytes"]) for operator in state),
+    )
+
+
+def _offsets(text: object) -> dict[Place, int]:
+    """`{"topic": {"0": 12}}`, which Spark hands over as JSON text or as an object."""
+    offsets = json.loads(text) if isinstance(text, str) else text
+    if not isinstance(offsets, Mapping):
+        return {}
+    return {
+        (topic, int(partition)): int(offset)
+        for topic, partitions in offsets.items()
+        if isinstance(partitions, Mapping)
+        for partition, offset in partitions.items()
+    }

@@ -1,0 +1,159 @@
+"""The job `version-vectors`: per peer and log the highest sequence number that the peer holds.
+
+Receipts say what peers hold; `logs` itself says how high each log is, which is written under the all-zero
+peer. Both are maxima, so Spark's own aggregation keeps them and Python sees only the receipts. A receipt
+that cannot be used goes to `rejected`. Rows are written when their key was heard of in a micro-batch.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from culm_streaming.topics import kafka_source
+from culm_topics.errors import RecordError
+from culm_topics.kafka import KafkaSettings
+from culm_topics.records import (
+    HEIGHTS_PEER_ID,
+    LOG_KEY_SIZE,
+    ReceiptRecord,
+    RejectedRecord,
+    check_peer_key,
+)
+
+_LOWEST = -(1 << 63)
+"""Sequence numbers have 64 bits and no sign, Spark's integers have a sign: a *rank* is the number less 2**63.
+Ranks sort as the numbers do."""
+
+_HELD = pa.schema([("key", pa.binary()), ("rank", pa.int64())])
+_REFUSED = pa.schema([("key", pa.binary()), ("value", pa.binary())])
+_MAX_VALUE_BYTES = 1 << 20
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionVectorsSettings:
+    """A receipt may hold tens of thousands of rows: far fewer of them than of `logs` make a micro-batch."""
+
+    max_offsets_per_trigger: int = 250_000
+    max_receipts_per_trigger: int = 5_000
+
+
+def version_vectors_query(
+    session: SparkSession, kafka: KafkaSettings, settings: VersionVectorsSettings
+) -> DataFrame:
+    """The stream of records for Kafka's sink: `topic`, `key`, `value`. Its output mode is `update`."""
+    logs = kafka_source(
+        session, kafka, ("logs",), max_offsets_per_trigger=settings.max_offsets_per_trigger
+    ).select("key", F.substring("value", 1, 11).alias("start"))
+    receipts = kafka_source(
+        session, kafka, ("receipts",), max_offsets_per_trigger=settings.max_receipts_per_trigger
+    ).select("key", "value", "partition", "offset")
+
+    heights = logs.where(_is_log_record()).select(
+        F.concat(F.lit(HEIGHTS_PEER_ID), "key").alias("key"), _rank_of_record().alias("rank")
+    )
+    held = receipts.mapInArrow(held_ranks, "key binary, rank long")
+    highest = heights.union(held).groupBy("key").agg(F.max("rank").alias("rank"))
+    vectors = highest.select(
+        F.lit(kafka.topic("version-vectors")).alias("topic"), "key", _value_of_rank().alias("value")
+    )
+    refused = receipts.mapInArrow(_refuser(kafka.topic("receipts")), "key binary, value binary").select(
+        F.lit(kafka.topic("rejected")).alias("topic"), "key", "value"
+    )
+    return vectors.union(refused)
+
+
+def _is_log_record() -> Column:
+    """Whether key and value start as a record of `logs` does: `[1, seq_num, ...` (readers report others)."""
+    head = F.substring("start", 1, 3)
+    return (F.length("key") == LOG_KEY_SIZE) & head.between(
+        F.lit(bytes((0x86, 1, 1))), F.lit(bytes((0x86, 1, 0x1B)))
+    )
+
+
+def _rank_of_record() -> Column:
+    """The rank of the sequence number that a record of `logs` starts with."""
+    first = F.conv(F.hex(F.substring("start", 3, 1)), 16, 10).cast("int")
+    # A CBOR head of 24 to 27 announces 1, 2, 4 or 8 bytes.
+    argument = (
+        F.when(first < 24, F.substring("start", 3, 1))
+        .when(first == 24, F.substring("start", 4, 1))
+        .when(first == 25, F.substring("start", 4, 2))
+        .when(first == 26, F.substring("start", 4, 4))
+        .otherwise(F.substring("start", 4, 8))
+    )
+    return F.conv(F.hex(argument), 16, -10).cast("long").bitwiseXOR(F.lit(_LOWEST))
+
+
+def _value_of_rank() -> Column:
+    """The value of `version-vectors` as `VersionVectorRecord.encode` gives it: `[1, seq_num]`."""
+    rank = F.col("rank")
+    number = F.unhex(F.lpad(F.hex(rank.bitwiseXOR(F.lit(_LOWEST))), 16, "0"))
+
+    def encoded(head: bytes, size: int) -> Column:
+        return F.concat(F.lit(bytes((0x82, 1)) + head), F.substring(number, 9 - size, size))
+
+    return (
+        F.when(rank < _LOWEST + 24, encoded(b"", 1))
+        .when(rank < _LOWEST + (1 << 8), encoded(b"\x18", 1))
+        .when(rank < _LOWEST + (1 << 16), encoded(b"\x19", 2))
+        .when(rank < _LOWEST + (1 << 32), encoded(b"\x1a", 4))
+        .otherwise(encoded(b"\x1b", 8))
+    )
+
+
+def decode_receipt(key: bytes | None, value: bytes | None) -> tuple[bytes, ReceiptRecord]:
+    """(peer id, receipt) of a record of `receipts`. Raises `RecordError`."""
+    peer_id = check_peer_key(key)
+    if peer_id == HEIGHTS_PEER_ID:
+        raise RecordError("receipts: the all-zero peer id stands for the log heights, no peer has it")
+    return peer_id, ReceiptRecord.decode(value)
+
+
+def held_ranks(batches: Batches) -> Batches:
+    """Receipts to one row per peer and log: the key in `version-vectors`, and the highest rank."""
+    for batch in batches:
+        highest: dict[bytes, int] = {}
+        for key, value in zip(batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True):
+            try:
+                peer_id, receipt = decode_receipt(key, value)
+            except RecordError:
+                continue  # told by the other branch, `refused_receipts`
+            for public_key, log_id, seq_num in receipt.log_heights:
+                row = peer_id + public_key + log_id.to_bytes(8, "big")
+                if seq_num > highest.get(row, 0):
+                    highest[row] = seq_num
+        ranks = [seq_num + _LOWEST for seq_num in highest.values()]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(list(highest), pa.binary()), pa.array(ranks, pa.int64())], schema=_HELD
+        )
+
+
+def _refuser(receipts_topic: str) -> Callable[[Batches], Batches]:
+    def refused_receipts(batches: Batches) -> Batches:
+        for batch in batches:
+            columns = [batch[name].to_pylist() for name in ("key", "value", "partition", "offset")]
+            values = [
+                refused
+                for key, value, partition, offset in zip(*columns, strict=True)
+                if (refused := _refused(key, value, (receipts_topic, partition, offset))) is not None
+            ]
+            keys = [b""] * len(values)
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(keys, pa.binary()), pa.array(values, pa.binary())], schema=_REFUSED
+            )
+
+    return refused_receipts
+
+
+def _refused(key: bytes | None, value: bytes | None, source: tuple[str, int, int]) -> bytes | None:
+    try:
+        decode_receipt(key, value)
+    except RecordError as error:
+        kept = value if value is not None and len(value) <= _MAX_VALUE_BYTES else None
+        return RejectedRecord(code=error.code, detail=str(error), entry=kept, source=source).encode()
+    return None

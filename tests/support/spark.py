@@ -1,0 +1,25 @@
+"""The one Spark session of a test run, on the real connector's jars."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from culm_infra.stack import find_java, jars
+from culm_streaming.session import SessionSettings, start_session
+
+
+def session_settings() -> SessionSettings:
+    """Two cores and two state partitions: tests are small."""
+    return SessionSettings(
+        jars=jars.ensure("spark"),
+        master="local[2]",
+        app_name="culm-tests",
+        java_home=find_java().home,
+        driver_memory_mb=1024,
+        state_partitions=2,
+    )
+
+
+def spark_session() -> SparkSession:
+    """The session, started by the first test that asks for it."""
+    return start_session(session_settings())

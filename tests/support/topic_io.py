@@ -1,0 +1,83 @@
+"""Records into topics and out of them, on the real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from confluent_kafka import Message, TopicPartition
+
+from culm_models.p2panda.checks import CheckedEntry
+from culm_topics import kafka
+from culm_topics.kafka import KafkaSettings
+from culm_topics.records import LogRecord, RejectedRecord, log_key
+from tests.support.shards import entry_value
+
+_TIMEOUT_SECONDS = 30.0
+
+
+def produce(settings: KafkaSettings, name: str, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
+    """Write (key, value) records in order; returns when the broker has them."""
+    client = kafka.producer(settings, bulk=True)
+    for key, value in records:
+        client.produce(settings.topic(name), value, key)
+        client.poll(0)
+    assert client.flush(_TIMEOUT_SECONDS) == 0
+
+
+def produce_entries(settings: KafkaSettings, entries: Iterable[CheckedEntry]) -> None:
+    """Write entries as connectors would."""
+    produce(settings, "entries", [(log_key(*checked.log), entry_value(checked)) for checked in entries])
+
+
+def end_offsets(settings: KafkaSettings, name: str) -> dict[int, int]:
+    """How many records each partition has taken."""
+    client = kafka.consumer(settings, group_id="tests", start="earliest")
+    try:
+        topic = settings.topic(name)
+        partitions = client.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic].partitions
+        return {
+            number: client.get_watermark_offsets(TopicPartition(topic, number), timeout=_TIMEOUT_SECONDS)[1]
+            for number in partitions
+        }
+    finally:
+        client.close()
+
+
+def read_all(settings: KafkaSettings, name: str) -> list[tuple[bytes | None, bytes | None]]:
+    """(key, value) of all records of a topic as they are now; each partition in its order."""
+    ends = {number: end for number, end in end_offsets(settings, name).items() if end}
+    client = kafka.consumer(settings, group_id="tests", start="earliest")
+    records: list[tuple[bytes | None, bytes | None]] = []
+    try:
+        client.assign([TopicPartition(settings.topic(name), number, 0) for number in ends])
+        while ends:
+            message: Message | None = client.poll(_TIMEOUT_SECONDS)
+            assert message is not None, f"no more records of {name} in time"
+            assert message.error() is None, message.error()
+            records.append((message.key(), message.value()))
+            partition, offset = message.partition(), message.offset()
+            assert partition is not None and offset is not None
+            if offset + 1 >= ends.get(partition, 0):
+                ends.pop(partition, None)
+        return records
+    finally:
+        client.close()
+
+
+def read_logs(settings: KafkaSettings, *, drop_repeats: bool = False) -> dict[bytes, list[LogRecord]]:
+    """Everything on `logs` by log. `drop_repeats` reads as readers do: what they have seen, they drop."""
+    logs: dict[bytes, list[LogRecord]] = {}
+    for key, value in read_all(settings, "logs"):
+        assert key is not None
+        record = LogRecord.decode(value)
+        seen = logs.setdefault(key, [])
+        if drop_repeats and record.seq_num <= len(seen):
+            assert seen[record.seq_num - 1] == record
+            continue
+        seen.append(record)
+    return logs
+
+
+def read_rejected(settings: KafkaSettings) -> list[RejectedRecord]:
+    """Everything on `rejected`."""
+    return [RejectedRecord.decode(value) for _, value in read_all(settings, "rejected")]
