@@ -14,7 +14,7 @@ from collections.abc import Callable
 from aioquic.quic import events
 
 from culm_connectors.transport.codes import CloseCode
-from culm_connectors.transport.errors import ConnectionClosedError, IdentityError, StreamStoppedError
+from culm_connectors.transport.errors import ConnectionClosedError, IdentityError
 from culm_connectors.transport.identity import peer_id_of
 from culm_connectors.transport.interface import (
     Address,
@@ -32,6 +32,7 @@ _LOGGER = logging.getLogger(__name__)
 
 _MAX_REASON_BYTES = 100
 _MAX_SHOWN_REASON = 200
+_CLOSE_PATIENCE = 4
 
 Admit = Callable[["QuicTransportConnection"], Refusal | None]
 """The owner's judgement of a proven peer id, asked once, before any stream byte is handed on."""
@@ -317,12 +318,16 @@ class QuicTransportConnection:
         streams = list(self._send_streams.values())
         for stream in streams:
             stream.finish()
-        try:
-            async with asyncio.timeout(self.settings.close_timeout_s):
-                for stream in streams:
-                    await stream.wait_acknowledged(stream.written)
-        except (TimeoutError, ConnectionClosedError, StreamStoppedError):
-            return
+        for _ in range(_CLOSE_PATIENCE):
+            before = sum(stream.acknowledged for stream in streams)
+            try:
+                async with asyncio.timeout(self.settings.close_timeout_s):
+                    for stream in streams:
+                        await stream.wait_settled()
+                return
+            except TimeoutError:
+                if sum(stream.acknowledged for stream in streams) == before:
+                    return
 
     def _end(self) -> None:
         """How the connection ends is known: nothing more is read or written, everybody is told."""

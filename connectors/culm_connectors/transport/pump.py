@@ -15,6 +15,8 @@ from culm_connectors.transport.quic import CreditedQuicConnection
 
 _LOGGER = logging.getLogger(__name__)
 
+_UNASKED_REPEATS = 2
+
 
 class DatagramPump:
     """Moves datagrams and time between a `CreditedQuicConnection` and the event loop.
@@ -40,6 +42,7 @@ class DatagramPump:
         self._loop = asyncio.get_running_loop()
         self._transmission: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._repeat: asyncio.TimerHandle | None = None
         self._last_words: list[tuple[bytes, Address]] = []
         self._late_datagrams = 0
         self.terminated = asyncio.Event()
@@ -91,6 +94,7 @@ class DatagramPump:
             return
         if closing and datagrams:
             self._last_words = datagrams
+            self._repeat_unasked(_UNASKED_REPEATS)
         for data, address in datagrams:
             self.sent_bytes += len(data)
             self._send_datagram(data, address)
@@ -102,10 +106,10 @@ class DatagramPump:
         if self.terminated.is_set():
             return
         self.terminated.set()
-        for handle in (self._timer, self._transmission):
+        for handle in (self._timer, self._transmission, self._repeat):
             if handle is not None:
                 handle.cancel()
-        self._timer = self._transmission = None
+        self._timer = self._transmission = self._repeat = None
         self._quic.end_trace()
         self._on_terminated()
 
@@ -115,6 +119,19 @@ class DatagramPump:
         if self._late_datagrams & (self._late_datagrams - 1) == 0:
             for data, address in self._last_words:
                 self._send_datagram(data, address)
+
+    def _repeat_unasked(self, times: int) -> None:
+        """Repeat a close a few times through its closing period: the remote may be waiting in silence, and
+        once we have forgotten the connection only its idle timeout would tell it."""
+        due = self._quic.get_timer()
+        if times and due is not None:
+            delay_s = (due - self._loop.time()) / (times + 1)
+            self._repeat = self._loop.call_later(delay_s, self._say_again, times - 1)
+
+    def _say_again(self, times: int) -> None:
+        for data, address in self._last_words:
+            self._send_datagram(data, address)
+        self._repeat_unasked(times)
 
     def _arm(self) -> None:
         due = None if self.terminated.is_set() else self._quic.get_timer()

@@ -32,8 +32,9 @@ class TransportSettings(BaseModel):
     ping_interval_s: float = Field(default=10.0, gt=0)
     handshake_timeout_s: float = Field(default=5.0, gt=0)
     """From the first datagram to the proven peer; for a client, to the server's first stream bytes."""
-    close_timeout_s: float = Field(default=2.0, ge=0)
-    """How long an orderly close waits for the remote to acknowledge what was written."""
+    close_timeout_s: float = Field(default=5.0, gt=0)
+    """An orderly close gives up when the remote acknowledges nothing of what was written for this long, and
+    after four times this long in any case."""
 
     receive_window_bytes: int = Field(default=1 * _MIB, ge=64 * _KIB, le=256 * _MIB)
     """Bytes of all streams of a connection that may wait unread."""

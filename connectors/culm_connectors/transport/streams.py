@@ -40,6 +40,7 @@ class QuicSendStream:
         self._room: asyncio.Future[None] | None = None
         self._receipts: list[tuple[int, int, asyncio.Future[None]]] = []
         self._receipt_numbers = count()
+        self._settled = asyncio.Event()
 
     @property
     def stream_id(self) -> int:
@@ -95,6 +96,10 @@ class QuicSendStream:
         heapq.heappush(self._receipts, (offset, next(self._receipt_numbers), receipt))
         await receipt
 
+    async def wait_settled(self) -> None:
+        """Return once all that was written and the end itself are acknowledged, or the stream is given up."""
+        await self._settled.wait()
+
     def finish(self) -> None:
         """Say that no more comes. Harmless when repeated, or when the stream has ended."""
         if self._finished or self._ended_text is not None or self._connection.is_ended:
@@ -127,6 +132,8 @@ class QuicSendStream:
                 receipt.set_result(None)
         if self._written - acknowledged <= self._resume:
             self._wake_writer()
+        if self.is_settled:
+            self._settled.set()
 
     def connection_ended(self) -> None:
         """The connection ended: wake everybody."""
@@ -153,6 +160,7 @@ class QuicSendStream:
             self._room.set_result(None)
 
     def _wake_all(self) -> None:
+        self._settled.set()
         self._wake_writer()
         for _, _, receipt in self._receipts:
             if receipt.done():

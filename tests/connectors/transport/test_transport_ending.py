@@ -161,7 +161,7 @@ async def test_a_silent_connection_is_kept_alive() -> None:
 
 
 async def test_a_close_that_was_lost_is_repeated_ever_more_rarely() -> None:
-    async with linked(quick_settings()) as (client, _):
+    async with linked(quick_settings(close_timeout_s=0.1)) as (client, _):
         assert isinstance(client, QuicTransportConnection)
         sent: list[bytes] = []
         client._pump._send_datagram = lambda data, address: sent.append(data)
@@ -169,7 +169,19 @@ async def test_a_close_that_was_lost_is_repeated_ever_more_rarely() -> None:
         assert len(sent) == 1
         for _ in range(100):
             client.receive(b"a late datagram", client.remote_address)
-        assert len(sent) == 1 + 7  # for the 1st, 2nd, 4th, 8th, 16th, 32nd and 64th
+        assert len(sent) == 1 + 7  # once by itself, then for the 1st, 2nd, 4th, 8th, 16th, 32nd and 64th
+        assert len(set(sent)) == 1
+
+
+async def test_a_close_is_repeated_unasked_for_a_remote_that_waits_in_silence() -> None:
+    async with linked(quick_settings(close_timeout_s=0.1)) as (client, _):
+        assert isinstance(client, QuicTransportConnection)
+        sent: list[bytes] = []
+        client._pump._send_datagram = lambda data, address: sent.append(data)
+        client.abort(CloseCode.NORMAL)
+        assert len(sent) == 1
+        await client.close()
+        assert len(sent) >= 3
         assert len(set(sent)) == 1
 
 
@@ -286,3 +298,17 @@ async def test_a_cancelled_dial_leaves_nothing_behind() -> None:
         dialling.cancel()
         with pytest.raises(asyncio.CancelledError):
             await dialling
+
+
+async def test_an_orderly_close_is_patient_while_the_remote_makes_progress() -> None:
+    settings = quick_settings(close_timeout_s=1.0)
+    async with linked(settings) as (client, server):
+        out, stream = await one_way(client, server)
+        await out.write(bytes(MIB // 2))
+        closing = asyncio.create_task(client.close())
+        taken = 0
+        while data := await stream.read(16_384):  # all of it takes longer than one timeout
+            taken += len(data)
+            await asyncio.sleep(0.04)
+        assert taken == MIB // 2
+        await closing

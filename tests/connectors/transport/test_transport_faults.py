@@ -49,7 +49,7 @@ async def echo_through(connection: Connection, payload: bytes) -> bytes:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_a_stream_arrives_intact_through_loss_delay_reorder_and_repeats(seed: int) -> None:
-    settings = quick_settings(handshake_timeout_s=30)
+    settings = quick_settings(handshake_timeout_s=30, datagram_bytes=1_200)
     payload = random.Random(seed).randbytes(256 * 1_024)
     async with (
         serve(LOOPBACK, SERVER, settings, greet_and_echo, alpn=ALPN) as listener,
