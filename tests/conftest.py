@@ -20,7 +20,7 @@ def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pyte
             pytestconfig.stash[_BROKER] = broker
             yield broker.bootstrap
     except NoBrokerError as error:
-        pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 - `stack`: `Stack`, with up, down, kill, status and bootstrap;
 - `broker`: the one JVM: its configuration, format, start, and whether it answers;
+- `log_file`: reading the broker's own log while it is written;
 - `record`, `lock`, `process`, `ports`: what a stack remembers, who may change it, whose process it is;
 - `jars`, `coordinates`, `ivy`: the cache of jars, the table of what is in it, and how they are fetched;
 - `java`: which Java runs all this;

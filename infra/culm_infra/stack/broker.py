@@ -142,7 +142,8 @@ def format_data(files: BrokerFiles, record: StackRecord, java: Java, class_path:
     except subprocess.TimeoutExpired as error:
         raise StackStartError(f"formatting {files.data} took more than {_FORMAT_TIMEOUT_S:g} s") from error
     if answer.returncode != 0:
-        raise StackStartError(f"formatting {files.data} failed: {answer.stdout.strip()[-500:]}")
+        said = [line for line in answer.stdout.splitlines() if line.strip() and not line.startswith("\tat ")]
+        raise StackStartError(f"formatting {files.data} failed: {' '.join(said)[-1000:]}")
 
 
 def start(
@@ -184,18 +185,6 @@ def cluster_id_at(port: int, *, timeout_s: float) -> str | None:
     except KafkaException:
         return None
     return str(metadata.cluster_id) if metadata.brokers else None
-
-
-def last_lines(path: Path, count: int) -> list[str]:
-    """The last lines of a log file, reading no more than its last 256 KiB; none if it is not there."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - 262_144))
-            lines = file.read().decode(errors="replace").splitlines()
-    except FileNotFoundError:
-        return []
-    return lines[-count:] if count > 0 else []
 
 
 def _environment(class_path: Sequence[Path]) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,8 +25,9 @@ from culm_infra.stack.errors import (
     StackPortError,
     StackStartError,
 )
-from culm_infra.stack.java import find_java
+from culm_infra.stack.java import Java, find_java
 from culm_infra.stack.lock import file_lock
+from culm_infra.stack.log_file import last_lines
 from culm_infra.stack.ports import HOST
 from culm_infra.stack.process import ProcessIdentity
 from culm_infra.stack.record import StackRecord
@@ -88,26 +89,11 @@ class Stack:
         class_path = jars.ensure("broker", java=java, progress=progress)
         with self._locked(timeout_s):
             record = records.read(self._record_path)
-            if record is None or record.process is None or not record.process.is_running():
-                record = self._configured(record, port=port, heap_mb=heap_mb, properties=properties)
-                broker.write_files(self.files, record)
-                if not record.formatted:
-                    # What a start that was cut short may have left is no data yet.
-                    shutil.rmtree(self.files.data, ignore_errors=True)
-                    broker.format_data(self.files, record, java, class_path)
-                    record = self._write(replace(record, formatted=True))
-                record = self._write(
-                    replace(record, process=broker.start(self.files, record, java, class_path))
-                )
-                try:
-                    self._wait_until_healthy(record, timeout_s)
-                except BaseException:
-                    if record.process is not None:
-                        record.process.stop(timeout_s=5.0)
-                    self._write(replace(record, process=None))
-                    raise
-            else:
+            if record is not None and record.process is not None and record.process.is_running():
                 self._wait_until_healthy(record, timeout_s)
+            else:
+                wanted = self._configured(record, port=port, heap_mb=heap_mb, properties=properties)
+                record = self._start(record, wanted, java, class_path, timeout_s)
             return f"{HOST}:{record.port}"
 
     def down(self, timeout_s: float = 30.0) -> bool:
@@ -153,6 +139,11 @@ class Stack:
             data_bytes=_size_bytes(self.files.data),
         )
 
+    def remembered_ports(self) -> tuple[int, ...]:
+        """The ports that the next start takes again; none before the first start."""
+        record = records.read(self._record_path)
+        return () if record is None else (record.port, record.controller_port)
+
     @property
     def bootstrap(self) -> str:
         """The address of the running broker. Raises StackNotRunningError."""
@@ -181,9 +172,35 @@ class Stack:
             if record is not None and process is not None and not process.is_running():
                 self._write(replace(record, process=None))
 
-    def _write(self, record: StackRecord) -> StackRecord:
-        records.write(self._record_path, record)
+    def _start(
+        self,
+        before: StackRecord | None,
+        record: StackRecord,
+        java: Java,
+        class_path: Sequence[Path],
+        timeout_s: float,
+    ) -> StackRecord:
+        """Start as ``record`` says and remember it; a start that fails leaves what was remembered before."""
+        broker.write_files(self.files, record)
+        if not record.formatted:
+            # What a start that was cut short may have left is no data yet.
+            shutil.rmtree(self.files.data, ignore_errors=True)
+            broker.format_data(self.files, record, java, class_path)
+            record = replace(record, formatted=True)
+        record = replace(record, process=broker.start(self.files, record, java, class_path))
+        try:
+            self._write(record)
+            self._wait_until_healthy(record, timeout_s)
+        except BaseException:
+            if record.process is not None:
+                record.process.stop(timeout_s=5.0)
+            kept = {} if before is None else before.properties
+            self._write(replace(before or record, process=None, formatted=True, properties=kept))
+            raise
         return record
+
+    def _write(self, record: StackRecord) -> None:
+        records.write(self._record_path, record)
 
     def _configured(
         self,
@@ -216,7 +233,7 @@ class Stack:
                     hint=f"find it with `ss -ltnp sport = :{taken}` and end it"
                     + (", or give another with --port" if taken == record.port else ""),
                 )
-        return self._write(record)
+        return record
 
     def _is_healthy(self, record: StackRecord, *, timeout_s: float) -> bool:
         # The id says that it is our broker and not another one on a port that was ours.
@@ -236,9 +253,9 @@ class Stack:
         raise self._start_error("the broker ended while it was starting")
 
     def _start_error(self, what: str) -> StackStartError:
-        said = broker.last_lines(self.files.output, _SHOWN_LINES) or [
+        said = last_lines(self.files.output, _SHOWN_LINES) or [
             line
-            for line in broker.last_lines(self.files.log, 200)
+            for line in last_lines(self.files.log, 200)
             if " ERROR " in line or " FATAL " in line or "Exception" in line
         ]
         shown = "".join(f"\n  {line[:300]}" for line in said[-_SHOWN_LINES:])

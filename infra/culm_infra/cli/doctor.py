@@ -1,0 +1,52 @@
+"""``culm doctor``: what is wrong with this machine, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import typer
+from rich.markup import escape
+
+from culm_infra.cli import options
+from culm_infra.cli.output import EXIT_DEGRADED, emit_json, err, out, safe
+
+_MARKS = {
+    "ok": "[green]✓[/]",
+    "warning": "[yellow]![/]",
+    "failed": "[red]✗[/]",
+    "skipped": "[dim]-[/]",
+}
+
+
+def doctor(
+    bootstrap: options.Bootstrap = None,
+    kafka_option: options.KafkaOption = None,
+    directory: options.StackDirectory = None,
+    name: options.StackName = None,
+    json: options.Json = False,
+) -> None:
+    """Check Python, Java, the jars, ports, disk and a round trip through Kafka; exit status 3 on a failure.
+
+    Example: `culm doctor --bootstrap kafka.example:9092`
+    """
+    from culm_infra.doctor import Finding, examine, is_healthy
+    from culm_infra.settings import load, parse_kafka_options
+
+    settings = load(
+        bootstrap=bootstrap,
+        kafka=parse_kafka_options(kafka_option or []),
+        stack={"directory": directory, "name": name},
+    )
+    findings: list[Finding] = []
+    with err.status("looking"):
+        for finding in examine(settings):
+            findings.append(finding)
+            if not json:
+                out.print(f"{_MARKS[finding.state]} [bold]{safe(finding.name)}[/]  {safe(finding.detail)}")
+                if finding.advice and finding.state != "ok":
+                    out.print(f"    → {escape(finding.advice)}")
+    healthy = is_healthy(findings)
+    if json:
+        emit_json({"healthy": healthy, "findings": [asdict(finding) for finding in findings]})
+    if not healthy:
+        raise typer.Exit(EXIT_DEGRADED)

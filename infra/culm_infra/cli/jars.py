@@ -1,0 +1,102 @@
+"""``culm jars``: the jars of Kafka and of Spark's Kafka connector, fetched once and checked by their sums."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, progress, say
+
+if TYPE_CHECKING:
+    from culm_infra.stack.jars import JarSet
+
+app = typer.Typer(no_args_is_help=True, help="The jars of Kafka and of Spark's Kafka connector.")
+
+
+class SetName(StrEnum):
+    """Which jars."""
+
+    BROKER = "broker"
+    SPARK = "spark"
+    ALL = "all"
+
+
+Set = Annotated[SetName, typer.Option("--set", help="Which jars: the broker's, Spark's connector, or all.")]
+
+
+def fetch_with_progress(name: JarSet) -> list[str]:
+    """Fetch what is missing of a set behind a progress bar; returns the paths of the whole set."""
+    from culm_infra.stack import jars
+
+    with progress() as display:
+        task = display.add_task(f"jars: {name}", total=None, visible=False)
+
+        def on_jar(present: int, total: int, _jar: str) -> None:
+            display.update(task, completed=present, total=total, visible=True)
+
+        return [str(path) for path in jars.ensure(name, progress=on_jar)]
+
+
+@app.command()
+def fetch(set_name: Set = SetName.ALL, json: options.Json = False) -> None:
+    """Fetch what is missing and check every sum; without anything missing no network is used.
+
+    Example: `culm jars fetch --set spark`. CULM_MAVEN_REPOSITORY names a mirror, CULM_JARS_DIR the directory.
+    """
+    paths = {name: fetch_with_progress(name) for name in _sets(set_name)}
+    if json:
+        emit_json(paths)
+        return
+    for name, found in paths.items():
+        say(f"{name}: {len(found)} jars, sums checked")
+
+
+@app.command(name="list")
+def list_jars(set_name: Set = SetName.ALL, json: options.Json = False) -> None:
+    """Every jar of the table with its state here; exit status 3 when one is missing or wrong.
+
+    Example: `culm jars list --set spark`
+    """
+    from culm_infra.stack import jars
+
+    rows = [
+        {"set": name, "coordinate": str(coordinate), "sha256": coordinate.sha256, "state": state}
+        for name in _sets(set_name)
+        for coordinate, state in jars.status(name)
+    ]
+    if json:
+        emit_json(rows)
+    else:
+        columns = ("set", "coordinate", "state")
+        print_table(None, columns, [[row[column] for column in columns] for row in rows])
+    if any(row["state"] != "present" for row in rows):
+        raise typer.Exit(EXIT_DEGRADED)
+
+
+@app.command()
+def path(
+    set_name: Annotated[
+        SetName | None, typer.Option("--set", help="Print the set's jars, one path a line, instead.")
+    ] = None,
+) -> None:
+    """Print the directory that holds the jars, or with --set the path of each (fetched first if missing).
+
+    Example: `culm jars path --set spark | paste -sd,`
+    """
+    from culm_infra.stack import jars
+
+    if set_name is None:
+        out.print(str(jars.cache_directory()), markup=False)
+        return
+    for name in _sets(set_name):
+        for jar in fetch_with_progress(name):
+            out.print(jar, markup=False)
+
+
+def _sets(name: SetName) -> tuple[JarSet, ...]:
+    from culm_infra.stack.coordinates import JAR_SETS
+
+    return JAR_SETS if name is SetName.ALL else tuple(each for each in JAR_SETS if each == name.value)

@@ -1,0 +1,151 @@
+"""``culm stack``: a real single-node Kafka on this machine, started, stopped and looked at."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.output import EXIT_DEGRADED, emit_json, err, out, safe, say
+
+if TYPE_CHECKING:
+    from culm_infra.settings import Settings
+    from culm_infra.stack import Stack, StackStatus
+
+app = typer.Typer(no_args_is_help=True, help="A real single-node Kafka on this machine.")
+
+Port = Annotated[
+    int | None,
+    typer.Option("--port", min=1, max=65535, help="The broker's port; by default a free one, remembered."),
+]
+Heap = Annotated[int | None, typer.Option("--heap-mb", min=128, help="The broker's largest heap in MiB.")]
+Property = Annotated[
+    list[str] | None,
+    typer.Option("--property", metavar="NAME=VALUE", help="Any property of Kafka's broker; remembered."),
+]
+
+
+@app.command()
+def up(
+    directory: options.StackDirectory = None,
+    name: options.StackName = None,
+    *,
+    port: Port = None,
+    heap_mb: Heap = None,
+    broker_property: Property = None,
+    timeout_s: Annotated[float, typer.Option("--timeout", min=1, help="Seconds to wait for it.")] = 60.0,
+    json: options.Json = False,
+) -> None:
+    """Start the broker unless it runs, wait until it answers, and print its bootstrap address.
+
+    Example: `culm stack up --name scratch --heap-mb 1024`
+    """
+    from culm_infra.cli.jars import fetch_with_progress
+
+    properties = _properties(broker_property or [])
+    settings = _settings(directory, name, heap_mb)
+    stack = _stack(settings, directory, name)
+    fetch_with_progress("broker")
+    with err.status("starting Kafka"):
+        bootstrap = stack.up(timeout_s, port=port, heap_mb=settings.stack.heap_mb, properties=properties)
+    if json:
+        emit_json(_row(stack.status()))
+        return
+    out.print(bootstrap, markup=False)
+    say(f"Kafka answers in [bold]{safe(stack.directory)}[/]; end it with `culm stack down`")
+
+
+@app.command()
+def down(
+    directory: options.StackDirectory = None,
+    name: options.StackName = None,
+    timeout_s: Annotated[float, typer.Option("--timeout", min=1, help="Seconds before it is killed.")] = 30.0,
+    json: options.Json = False,
+) -> None:
+    """Stop the broker; its data stays.
+
+    Example: `culm stack down --name scratch`
+    """
+    stack = _stack(_settings(directory, name), directory, name)
+    stopped = stack.down(timeout_s)
+    if json:
+        emit_json({"stopped": stopped, "directory": str(stack.directory)})
+    else:
+        say("stopped" if stopped else "it was not running")
+
+
+@app.command()
+def status(
+    directory: options.StackDirectory = None, name: options.StackName = None, json: options.Json = False
+) -> None:
+    """Say whether the broker runs and answers; exit status 3 when it does not.
+
+    Example: `culm stack status --json`
+    """
+    state = _stack(_settings(directory, name), directory, name).status()
+    if json:
+        emit_json(_row(state))
+    else:
+        what = "up" if state.healthy else "running, but it does not answer" if state.running else "down"
+        out.print(f"Kafka is {what}")
+        for label, value in _row(state).items():
+            if value is not None and label not in ("running", "healthy"):
+                out.print(f"  {label}: {value}", markup=False)
+    if not state.healthy:
+        raise typer.Exit(EXIT_DEGRADED)
+
+
+@app.command()
+def logs(
+    directory: options.StackDirectory = None,
+    name: options.StackName = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last lines.")] = 50,
+) -> None:
+    """The broker's own log.
+
+    Example: `culm stack logs -f -n 20`
+    """
+    from culm_infra.stack import log_file
+
+    path = _stack(_settings(directory, name), directory, name).files.log
+    if not follow and not path.is_file():
+        say(f"no log yet: {safe(path)}")
+        return
+    for line in log_file.follow(path, lines) if follow else log_file.last_lines(path, lines):
+        sys.stdout.write(line + "\n")
+        if follow:
+            sys.stdout.flush()
+
+
+def _settings(directory: Path | None, name: str | None, heap_mb: int | None = None) -> Settings:
+    from culm_infra.settings import load
+
+    return load(stack={"directory": directory, "name": name, "heap_mb": heap_mb})
+
+
+def _stack(settings: Settings, directory: Path | None, name: str | None) -> Stack:
+    from culm_infra.settings import stack_directory
+    from culm_infra.stack import Stack
+
+    if name is not None and directory is None:
+        return Stack(name=name)  # a flag wins over a directory that the settings file names
+    return Stack(stack_directory(settings))
+
+
+def _properties(pairs: list[str]) -> dict[str, str]:
+    properties: dict[str, str] = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign or not name:
+            raise typer.BadParameter(f"{pair!r} is not NAME=VALUE", param_hint="--property")
+        properties[name] = value
+    return properties
+
+
+def _row(state: StackStatus) -> dict[str, Any]:
+    return {**asdict(state), "directory": str(state.directory)}

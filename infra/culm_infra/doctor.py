@@ -1,0 +1,264 @@
+"""What is wrong with this machine, and what to do about it: one function a check, none that changes a thing.
+
+The Kafka check makes a topic of its own and deletes it again.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from culm_infra.errors import SettingsError
+from culm_infra.settings import Settings, resolve_kafka, stack_directory
+from culm_infra.stack import JavaNotFoundError, Stack, find_java, jars, ports
+from culm_models.errors import CulmError
+from culm_topics.kafka import KafkaSettings
+
+State = Literal["ok", "warning", "failed", "skipped"]
+
+_KAFKA_TIMEOUT_S = 15.0
+_FAILED_BELOW_BYTES = 1 << 30
+_WARNED_BELOW_BYTES = 5 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found; ``advice`` says what to do, where something is to be done."""
+
+    name: str
+    state: State
+    detail: str
+    advice: str | None = None
+
+
+def examine(settings: Settings) -> Iterator[Finding]:
+    """Every finding, in the order in which they depend on each other."""
+    yield check_python()
+    for requirement in _REQUIREMENTS:
+        yield check_distribution(requirement)
+    yield check_pyspark_python()
+    yield check_java()
+    for name in jars.JAR_SETS:
+        yield check_jars(name)
+    stack = Stack(stack_directory(settings))
+    yield check_ports(stack)
+    yield check_disk(stack.directory)
+    yield check_kafka(settings)
+
+
+def is_healthy(findings: list[Finding]) -> bool:
+    """Whether nothing failed; warnings and what was skipped do not count."""
+    return all(finding.state != "failed" for finding in findings)
+
+
+def check_python() -> Finding:
+    """The Python that runs this."""
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    if (3, 11) <= sys.version_info[:2] <= (3, 13):
+        return Finding("python", "ok", f"{version}, {sys.executable}")
+    return Finding("python", "failed", version, "use Python 3.11, 3.12 or 3.13")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """Versions of a distribution that work: from ``at_least`` on, and below ``below``."""
+
+    distribution: str
+    at_least: tuple[int, ...]
+    below: tuple[int, ...] | None
+    extra: str
+    why: str
+
+
+_REQUIREMENTS = (
+    Requirement("pyspark", (4, 2, 0), (4, 2, 1), "streaming", "the Kafka connector's jars are for this one"),
+    Requirement(
+        "protobuf", (6, 33, 5), None, "streaming", "stateful jobs crash with an older one, without a word why"
+    ),
+    Requirement("pandas", (2, 2), (3,), "streaming", "this Spark does not fully support pandas 3"),
+)
+
+
+def check_distribution(requirement: Requirement) -> Finding:
+    """Whether an installed distribution is one that works."""
+    try:
+        version = importlib.metadata.version(requirement.distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return Finding(
+            requirement.distribution,
+            "skipped",
+            "not installed; only the streaming jobs and the local stack need it",
+            f"pip install 'culm[{requirement.extra}]'",
+        )
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+    good = numbers >= requirement.at_least and (requirement.below is None or numbers < requirement.below)
+    if good:
+        return Finding(requirement.distribution, "ok", version)
+    bounds = f">={_dotted(requirement.at_least)}" + (
+        f",<{_dotted(requirement.below)}" if requirement.below is not None else ""
+    )
+    return Finding(
+        requirement.distribution,
+        "failed",
+        f"{version}: {requirement.why}",
+        f"pip install '{requirement.distribution}{bounds}'",
+    )
+
+
+def check_pyspark_python() -> Finding:
+    """Whether Spark's workers would run on this very Python version."""
+    wanted = os.environ.get("PYSPARK_PYTHON")
+    name = "pyspark_python"
+    if not wanted:
+        return Finding(name, "ok", "not set: the jobs give their workers the Python that runs them")
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    try:
+        answer = subprocess.run(
+            [wanted, "-c", code], capture_output=True, text=True, check=True, timeout=30
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError) as error:
+        return Finding(
+            name, "failed", f"{wanted} does not run: {error}", "unset PYSPARK_PYTHON, or name this Python"
+        )
+    own = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    if answer == own:
+        return Finding(name, "ok", f"{wanted} ({answer})")
+    return Finding(
+        name,
+        "failed",
+        f"{wanted} is Python {answer}, this is {own}",
+        f"unset it, or name {sys.executable}",
+    )
+
+
+def check_java() -> Finding:
+    """The Java that runs the broker and Spark."""
+    try:
+        java = find_java()
+    except JavaNotFoundError as error:
+        return Finding("java", "failed", str(error), error.hint)
+    return Finding("java", "ok", f"{java.version} from {java.origin}, {java.home}")
+
+
+def check_jars(name: jars.JarSet) -> Finding:
+    """Whether a set of jars is in the cache, with the right sums."""
+    label = f"jars: {name}"
+    states = jars.status(name)
+    wrong = [coordinate.file_name for coordinate, state in states if state == "wrong sum"]
+    missing = [coordinate for coordinate, state in states if state == "missing"]
+    folder = jars.cache_directory()
+    if wrong:
+        return Finding(
+            label,
+            "failed",
+            f"wrong SHA-256 in {folder}: {', '.join(wrong)}",
+            "find out who changed them; then delete them and run `culm jars fetch`",
+        )
+    if missing:
+        return Finding(
+            label,
+            "warning",
+            f"{len(missing)} of {len(states)} are not in {folder}; they are fetched when first needed",
+            "`culm jars fetch` fetches them now",
+        )
+    return Finding(label, "ok", f"{len(states)} in {folder}, sums checked")
+
+
+def check_ports(stack: Stack) -> Finding:
+    """Whether the local stack can listen where it must."""
+    if stack.status().running:
+        return Finding("ports", "ok", f"the stack listens on {stack.bootstrap}")
+    taken = [port for port in stack.remembered_ports() if not ports.is_free(port)]
+    if taken:
+        return Finding(
+            "ports",
+            "failed",
+            f"the stack in {stack.directory} needs {', '.join(map(str, taken))}, held by another process",
+            f"find it with `ss -ltnp sport = :{taken[0]}` and end it, or use another stack with --name",
+        )
+    if ports.choose() is None:
+        return Finding(
+            "ports",
+            "failed",
+            "no free port on 127.0.0.1",
+            "end programs that hold ports, or give --port",
+        )
+    return Finding("ports", "ok", "free ports on 127.0.0.1")
+
+
+def check_disk(directory: Path) -> Finding:
+    """Room where the local stack keeps its data."""
+    place = next(path for path in (directory, *directory.parents) if path.exists())
+    free_bytes = shutil.disk_usage(place).free
+    detail = f"{free_bytes / (1 << 30):.1f} GiB free at {place}"
+    if free_bytes >= _WARNED_BELOW_BYTES:
+        return Finding("disk", "ok", detail)
+    state: State = "failed" if free_bytes < _FAILED_BELOW_BYTES else "warning"
+    return Finding("disk", state, detail, "make room, or keep the stack elsewhere with --dir")
+
+
+def check_kafka(settings: Settings) -> Finding:
+    """A record produced to and consumed from a topic of our own, on the Kafka of the settings."""
+    try:
+        kafka = resolve_kafka(settings)
+    except SettingsError as error:
+        return Finding("kafka", "skipped", str(error), error.hint)
+    began = time.monotonic()
+    try:
+        from culm_infra.round_trip import round_trip
+
+        round_trip(kafka, timeout_s=_KAFKA_TIMEOUT_S)
+    except Exception as error:
+        return Finding("kafka", "failed", f"{kafka.bootstrap}: {_text(error)}", _kafka_advice(error, kafka))
+    return Finding(
+        "kafka", "ok", f"{kafka.bootstrap}: produced and consumed in {time.monotonic() - began:.1f} s"
+    )
+
+
+def _text(error: Exception) -> str:
+    return str(error) if isinstance(error, CulmError) else f"{type(error).__name__}: {error}"
+
+
+_Rule = tuple[str, Callable[[KafkaSettings], str]]
+_ADVICE: tuple[_Rule, ...] = (
+    (
+        "GSSAPI",
+        lambda _kafka: (
+            "set sasl.mechanism (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER) in [kafka]: "
+            "without it SASL means GSSAPI, which the client library does not have"
+        ),
+    ),
+    (
+        "AUTHORIZATION",
+        lambda kafka: (
+            f"the user lacks a right: this check creates, writes, reads and deletes {kafka.prefix}"
+            "doctor-*; `culm topics acls` prints what each program needs"
+        ),
+    ),
+    (
+        "AUTHENTICATION",
+        lambda _kafka: "check sasl.mechanism, sasl.username and sasl.password in [kafka]",
+    ),
+    ("SSL", lambda _kafka: "check security.protocol and ssl.ca.location (or ssl.ca.pem) in [kafka]"),
+)
+
+
+def _kafka_advice(error: Exception, kafka: KafkaSettings) -> str:
+    said = str(error).upper()
+    for mark, advice in _ADVICE:
+        if mark in said:
+            return advice(kafka)
+    return f"is {kafka.bootstrap} right and reachable? `culm stack status` tells about the local stack"
+
+
+def _dotted(numbers: tuple[int, ...]) -> str:
+    return ".".join(str(number) for number in numbers)

