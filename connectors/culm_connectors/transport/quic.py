@@ -87,6 +87,11 @@ def _qlog(directory: Path | None, role: str) -> QuicFileLogger | None:
     return QuicFileLogger(str(folder))
 
 
+def acknowledged_bytes(sender: QuicStreamSender) -> int:
+    """All bytes of a stream below this offset are acknowledged by the remote's QUIC stack."""
+    return sender._buffer_start
+
+
 @dataclass(slots=True)
 class _Opened:
     """Streams of one kind that the remote opened and the driver is done with."""

@@ -12,6 +12,7 @@ from aioquic.quic.stream import QuicStreamSender
 
 from culm_connectors.transport.errors import ConnectionClosedError, StreamResetError, StreamStoppedError
 from culm_connectors.transport.interface import Buffer
+from culm_connectors.transport.quic import acknowledged_bytes
 
 if TYPE_CHECKING:
     from culm_connectors.transport.connection import QuicTransportConnection
@@ -55,7 +56,7 @@ class QuicSendStream:
     @property
     def acknowledged(self) -> int:
         """All bytes below this offset have reached the remote's QUIC stack."""
-        return self._sender._buffer_start
+        return acknowledged_bytes(self._sender)
 
     @property
     def receive(self) -> QuicReceiveStream | None:
