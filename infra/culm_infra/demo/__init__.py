@@ -5,5 +5,7 @@
 - ``processes``: the streaming jobs and the connectors as processes of their own.
 - ``run``: the story from an empty stack to the verdict.
 - ``audit``: what peers and topics hold in the end, compared byte for byte.
+- ``cast``: the peers on stage, and the clock of the live entries.
+- ``judge``: the verdict.
 - ``report``: the figures and their table.
 """

@@ -15,19 +15,25 @@ from culm_infra.demo.history import (
     real_history,
 )
 
+EDGES = ("west", "east")
 FORK_AFTER = 6
 FORK_BRANCH_LENGTH = 4
 
 
 @dataclass(frozen=True, slots=True)
 class PeerPlan:
-    """One peer: the edge (0 or 1) it dials, what it announces, what it holds, the logs it writes live."""
+    """One peer: the edge it dials (a place in ``EDGES``), what it announces, holds and writes live."""
 
     name: str
     edge: int
     schema_ids: tuple[str, ...]
     logs: tuple[Log, ...]
     writer: LogWriter
+
+    @property
+    def edge_name(self) -> str:
+        """The edge's name."""
+        return EDGES[self.edge]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +44,19 @@ class Fork:
     log_id: int
     common: int
 
+    @property
+    def log(self) -> tuple[bytes, int]:
+        """Public key and log id."""
+        return self.public_key, self.log_id
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The whole cast. ``logs`` is the union of the histories without the forked log's branches."""
+    """The whole cast. ``logs`` is all histories but the forked log; ``trunk`` is what is common of that."""
 
     peers: tuple[PeerPlan, ...]
     logs: tuple[Log, ...]
+    trunk: Log
     fork: Fork
 
 
@@ -88,7 +100,7 @@ def make_plan(peer_count: int, entry_count: int, seed: int) -> Plan:
     peers = tuple(
         PeerPlan(
             name=f"peer-{index + 1}",
-            edge=index % 2,
+            edge=index % len(EDGES),
             schema_ids=interests[index],
             logs=tuple(held[index]),
             writer=make_writer(source, 1 << 32, SCHEMAS[index % 2], 1),
@@ -96,4 +108,4 @@ def make_plan(peer_count: int, entry_count: int, seed: int) -> Plan:
         for index in range(peer_count)
     )
     fork = Fork(trunk.key_pair.public_key, trunk.log_id, FORK_AFTER)
-    return Plan(peers, tuple(real + logs), fork)
+    return Plan(peers, tuple(real + logs), trunk.log(), fork)

@@ -1,0 +1,98 @@
+"""``culm demo``: the main job, seen, in under two minutes."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.output import EXIT_DEGRADED, emit_json, err, out, say
+
+
+def demo(
+    peers: Annotated[
+        int, typer.Option("--peers", min=2, max=64, help="How many peers, half at each edge.")
+    ] = 4,
+    entries: Annotated[
+        int, typer.Option("--entries", min=1, max=1_000_000, help="Entries in the made histories.")
+    ] = 3_000,
+    live: Annotated[int, typer.Option("--live", min=0, max=100_000, help="Entries published live.")] = 400,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, max=2**32 - 1, help="Makes the same histories again.")
+    ] = 7,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=1, help="Seconds that each chapter may take.")
+    ] = 120.0,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave the stack up and say what to try next.")
+    ] = False,
+    directory: options.StackDirectory = None,
+    bootstrap: options.Bootstrap = None,
+    kafka_option: options.KafkaOption = None,
+    prefix: options.Prefix = None,
+    json: options.Json = False,
+) -> None:
+    """Peers at two edges converge through QUIC, Kafka and Spark; one connector is killed on the way.
+
+    Starts Kafka, the Spark jobs, two connectors and some peers with overlapping histories (one of them real,
+    one forked), lets them catch up and go live, kills a connector with SIGKILL and starts it again, and ends
+    with what everyone holds, compared byte for byte. Exit status 0: converged; 3: not.
+
+    Example: culm demo --peers 6 --entries 20000
+    """
+    from culm_infra.demo.report import tables
+    from culm_infra.demo.run import DemoSettings, play
+    from culm_infra.settings import load, parse_kafka_options, resolve_kafka
+
+    settings = load(bootstrap=bootstrap, prefix=prefix, kafka=parse_kafka_options(kafka_option or []))
+    folder = directory or Path(tempfile.mkdtemp(prefix="culm-demo-"))
+    plan = DemoSettings(
+        directory=folder.absolute(),
+        peer_count=peers,
+        entry_count=entries,
+        live_entries=live,
+        seed=seed,
+        timeout_s=timeout,
+        keep=keep,
+        kafka=resolve_kafka(settings) if settings.bootstrap is not None else None,
+        heap_mb=settings.stack.heap_mb,
+    )
+    with err.status("") as status:
+        report = asyncio.run(play(plan, lambda chapter: _tell(status, chapter)))
+    if json:
+        emit_json(report.as_json())
+    else:
+        for table in tables(report):
+            out.print(table)
+    if keep:
+        _say_what_to_try(folder, settings.bootstrap)
+    elif directory is None and report.converged:
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        say(f"what the processes printed: {folder / 'output'}")
+    if not report.converged:
+        raise typer.Exit(EXIT_DEGRADED)
+
+
+def _tell(status: Any, chapter: str) -> None:
+    """Each chapter leaves a line, also where standard error is no terminal."""
+    say(f"[green]•[/] {chapter}")
+    status.update(f"{chapter} …")
+
+
+def _say_what_to_try(folder: Path, bootstrap: str | None) -> None:
+    where = f"--bootstrap {bootstrap}" if bootstrap else f"--dir {folder}"
+    say(f"\nKafka is still up in {folder}. Try next:")
+    for line in (
+        f"culm stack status --dir {folder}",
+        f"culm logs list {where}",
+        f"culm logs export --output logs.jsonl {where}",
+        f"culm peers {where}",
+        f"culm stack down --dir {folder}",
+    ):
+        say(f"  {line}")

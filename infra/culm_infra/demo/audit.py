@@ -1,0 +1,119 @@
+"""What peers and topics hold in the end, compared byte for byte with what was signed.
+
+The expected set is every entry that some peer started with or published live. A forked log counts up to
+its last common entry: beyond it the branches differ by nature, and `rejected` must hold the proof.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from culm_infra.demo.plan import Fork
+from culm_models.p2panda.store import LogKey
+from culm_topics.consumer import LogConsumer
+from culm_topics.kafka import KafkaSettings
+from culm_topics.reading import read_to_end
+from culm_topics.records import (
+    HEIGHTS_PEER_ID,
+    RejectedRecord,
+    VersionVectorRecord,
+    split_log_key,
+    split_version_vector_key,
+)
+
+FORK_CODE = "bamboo.fork"
+
+EntryKey = tuple[bytes, int, int]
+"""Public key, log id, sequence number."""
+Bytes = tuple[bytes, bytes]
+"""Entry and operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What one holder has, measured against what it should have."""
+
+    held: int
+    wanted: int
+    lost: int
+    repeated: int
+    differing: int
+
+
+def compare(wanted: Mapping[EntryKey, Bytes], held: Iterable[tuple[EntryKey, Bytes]], fork: Fork) -> Holding:
+    """Count what is missing, twice there, or there with other bytes; a fork's branches are left out."""
+    seen: Counter[EntryKey] = Counter()
+    differing = 0
+    for key, data in held:
+        if (key[0], key[1]) == fork.log and key[2] > fork.common:
+            continue
+        seen[key] += 1
+        expected = wanted.get(key)
+        differing += expected is not None and expected != data
+    return Holding(
+        held=len(seen),
+        wanted=len(wanted),
+        lost=sum(key not in seen for key in wanted),
+        repeated=sum(count - 1 for count in seen.values()),
+        differing=differing,
+    )
+
+
+def read_logs(kafka: KafkaSettings) -> list[tuple[EntryKey, Bytes]]:
+    """Everything that the topic ``logs`` yields to a new consumer, up to its end."""
+    with LogConsumer(kafka, stop_at_end=True) as consumer:
+        return [
+            ((entry.public_key, entry.log_id, entry.seq_num), (entry.entry_bytes, entry.operation_bytes))
+            for entry in consumer
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """What is on ``rejected``: records by code, and the logs that are proven to be forked."""
+
+    by_code: dict[str, int]
+    forked: set[LogKey]
+
+
+def read_refusals(kafka: KafkaSettings) -> Refusals:
+    """Read the topic ``rejected`` to its end; a record without both branches is no proof of a fork."""
+    by_code: Counter[str] = Counter()
+    forked: set[LogKey] = set()
+    for message in read_to_end(kafka, "rejected"):
+        record = RejectedRecord.decode(message.value)
+        by_code[record.code] += 1
+        if record.code == FORK_CODE and record.entry and record.first and message.key:
+            forked.add(split_log_key(message.key))
+    return Refusals(dict(by_code), forked)
+
+
+@dataclass(slots=True)
+class Vectors:
+    """The topic ``version-vectors``: the height of every log by peer id."""
+
+    by_peer: dict[bytes, dict[LogKey, int]] = field(default_factory=dict)
+
+    def height(self, peer_id: bytes, log: LogKey) -> int:
+        """The highest sequence number that the peer is known to hold."""
+        return self.by_peer.get(peer_id, {}).get(log, 0)
+
+    def logs_of(self, peer_id: bytes) -> int:
+        """How many logs the peer is known to hold something of."""
+        return len(self.by_peer.get(peer_id, {}))
+
+    def behind(self, peer_id: bytes, logs: Iterable[LogKey]) -> int:
+        """How many entries of these logs the peer is not known to hold."""
+        return sum(max(0, self.height(HEIGHTS_PEER_ID, log) - self.height(peer_id, log)) for log in logs)
+
+
+def read_vectors(kafka: KafkaSettings) -> Vectors:
+    """Read the topic ``version-vectors`` to its end; the last record of a key counts."""
+    vectors = Vectors()
+    for message in read_to_end(kafka, "version-vectors"):
+        peer_id, public_key, log_id = split_version_vector_key(message.key)
+        seq_num = VersionVectorRecord.decode(message.value).seq_num
+        vectors.by_peer.setdefault(peer_id, {})[public_key, log_id] = seq_num
+    return vectors

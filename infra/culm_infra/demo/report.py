@@ -1,0 +1,134 @@
+"""The figures of a run, the verdict, and how both are shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rich.table import Table
+
+
+@dataclass(slots=True)
+class PeerFigures:
+    """One peer in the end. Latencies are in milliseconds, from publishing to the peer's store."""
+
+    name: str
+    edge: str
+    wanted: int
+    held: int
+    lost: int
+    repeated: int
+    differing: int
+    vector_logs: int = 0
+    vector_behind: int = 0
+    live_received: int = 0
+    live_p50_ms: float | None = None
+    live_p99_ms: float | None = None
+
+
+@dataclass(slots=True)
+class Report:
+    """A whole run. ``logs_*`` is what ``LogConsumer`` yielded from the topic ``logs``."""
+
+    peers: list[PeerFigures]
+    logs_held: int
+    logs_wanted: int
+    logs_lost: int
+    logs_repeated: int
+    logs_differing: int
+    forks_expected: int
+    forks_found: int
+    rejected_by_code: dict[str, int]
+    live_published: int
+    live_p50_ms: float | None
+    live_p99_ms: float | None
+    catch_up_s: float
+    recovery_s: float
+    total_s: float
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def converged(self) -> bool:
+        """Whether every peer and ``logs`` hold the same bytes, nothing lost, nothing repeated."""
+        return not self.problems
+
+    def judge(self) -> None:
+        """Write down everything that is not as it should be."""
+        for peer in self.peers:
+            self._note(peer.lost, f"{peer.name} lost {peer.lost} entries")
+            self._note(peer.repeated, f"{peer.name} took {peer.repeated} entries twice")
+            self._note(peer.differing, f"{peer.name} holds {peer.differing} entries with other bytes")
+            self._note(peer.vector_behind, f"{peer.name} is {peer.vector_behind} behind in version-vectors")
+        self._note(self.logs_lost, f"logs lost {self.logs_lost} entries")
+        self._note(self.logs_repeated, f"logs yielded {self.logs_repeated} entries twice")
+        self._note(self.logs_differing, f"logs holds {self.logs_differing} entries with other bytes")
+        if self.forks_found != self.forks_expected:
+            self.problems.append(f"{self.forks_found} forked logs found, {self.forks_expected} made")
+
+    def _note(self, count: int, problem: str) -> None:
+        if count:
+            self.problems.append(problem)
+
+    def as_json(self) -> dict[str, Any]:
+        """The whole report as plain data."""
+        return {"converged": self.converged, **asdict(self)}
+
+
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """The value below which ``share`` of the values lie; None of none."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, max(0, math.ceil(share * len(ordered)) - 1))]
+
+
+def tables(report: Report) -> list[Table]:
+    """The report as tables for a terminal."""
+    peers = Table(title="Every peer in the end", title_justify="left")
+    columns = (
+        "peer",
+        "edge",
+        "entries",
+        "lost",
+        "twice",
+        "other bytes",
+        "vector: logs",
+        "behind",
+        "p50",
+        "p99",
+    )
+    for column in columns:
+        peers.add_column(column, justify="left" if column in ("peer", "edge") else "right")
+    for peer in report.peers:
+        figures = (peer.lost, peer.repeated, peer.differing, peer.vector_logs, peer.vector_behind)
+        latencies = (_ms(peer.live_p50_ms), _ms(peer.live_p99_ms))
+        peers.add_row(
+            peer.name, peer.edge, f"{peer.held:,}", *(f"{count:,}" for count in figures), *latencies
+        )
+    counts = (report.logs_lost, report.logs_repeated, report.logs_differing)
+    peers.add_section()
+    peers.add_row(
+        "topic logs", "", f"{report.logs_held:,}", *(f"{count:,}" for count in counts), "", "", "", ""
+    )
+
+    whole = Table(title="The whole run", title_justify="left", show_header=False)
+    whole.add_row(
+        "live latency, peer to peer over both edges",
+        f"{_ms(report.live_p50_ms)} p50, {_ms(report.live_p99_ms)} p99",
+    )
+    whole.add_row("published live", f"{report.live_published:,} entries")
+    whole.add_row("forked logs found", f"{report.forks_found} of {report.forks_expected}")
+    refused = ", ".join(f"{code} {count}" for code, count in sorted(report.rejected_by_code.items()))
+    whole.add_row("on the topic rejected", refused or "nothing")
+    whole.add_row("caught up after", f"{report.catch_up_s:.1f} s")
+    whole.add_row("whole again after kill -9 of a connector", f"{report.recovery_s:.1f} s")
+    whole.add_row("identical bytes at all peers and in logs", "yes" if report.converged else "NO")
+    for problem in report.problems:
+        whole.add_row("problem", problem)
+    return [peers, whole]
+
+
+def _ms(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0f} ms"
