@@ -16,7 +16,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError
 from prometheus_client import CollectorRegistry
 
 from culm_connectors.access import ALLOW_EVERYBODY, AccessList, load_access_list
@@ -49,6 +49,11 @@ READ_TOPICS = ("announcements", "entries", "logs")
 _CONNECTOR_ID_RANDOM = 8
 
 
+def log_kafka_error(error: KafkaError) -> None:
+    """What the Kafka client has to say; it goes on trying by itself."""
+    logger.warning("Kafka: %s", error.str())
+
+
 def log_progress(what: str, done: int, total: int) -> None:
     """Progress as log lines."""
     logger.info("%s: %d of %d records", what, done, total)
@@ -69,7 +74,7 @@ class Connector:
         progress: Progress = log_progress,
     ) -> None:
         self.settings = settings
-        self.kafka = kafka
+        self.kafka = _quiet(kafka)
         self.key_pair = load_or_make_key(settings.directory)
         # Of this run alone: what an earlier one produced before it was killed is not known to be indexed.
         self.connector_id = self.key_pair.public_key[:24] + secrets.token_bytes(_CONNECTOR_ID_RANDOM)
@@ -122,7 +127,9 @@ class Connector:
             stack.callback(self.index.close)
             self.pool = CheckPool(self.settings.driver.check_threads)
             stack.callback(self.pool.close)
-            self.producer = await stack.enter_async_context(BatchProducer(producer(self.kafka)))
+            self.producer = await stack.enter_async_context(
+                BatchProducer(producer(self.kafka, on_error=log_kafka_error))
+            )
             self._build()
             try:
                 async with asyncio.TaskGroup() as group:
@@ -192,7 +199,10 @@ class Connector:
         def make() -> Consumer:
             group = f"culm-connector-{self.key_pair.public_key.hex()[:16]}"
             return consumer(
-                self.kafka, group_id=group, start="error", defaults={"enable.partition.eof": "true"}
+                self.kafka,
+                group_id=group,
+                on_error=log_kafka_error,
+                defaults={"enable.partition.eof": "true"},
             )
 
         return TopicReader(make, self.kafka.topic(name), offsets, skip_lost=skip_lost)
@@ -305,6 +315,11 @@ class Connector:
     def on_delivered(self, remote: bytes, heights: Mapping[LogKey, int]) -> None:
         """A peer has received entries up to these numbers."""
         self.publication.delivered(remote, heights)
+
+
+def _quiet(kafka: KafkaSettings) -> KafkaSettings:
+    """Errors come to us as events; librdkafka's own lines about them, twenty a second, help nobody."""
+    return kafka.model_copy(update={"options": {"log_level": "2"} | kafka.options})
 
 
 def _first(error: BaseException) -> BaseException:

@@ -1,0 +1,184 @@
+"""``culm connector``: a connector process at a network edge, between peers over QUIC and Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.output import emit_json, err, out, progress, safe, say
+
+if TYPE_CHECKING:
+    from culm_connectors.settings import ConnectorSettings
+    from culm_connectors.transport import Address
+    from culm_infra.settings import Settings
+
+app = typer.Typer(
+    no_args_is_help=True, help="A connector at a network edge: peers on one side, Kafka on the other."
+)
+
+Directory = Annotated[
+    Path | None, typer.Option("--dir", help="Holds the key and the index; by default below the stack's data.")
+]
+
+
+@app.command()
+def run(
+    *,
+    listen: Annotated[
+        str | None,
+        typer.Option("--listen", metavar="HOST:PORT", help="Where to serve QUIC; `none` serves nobody."),
+    ] = None,
+    dial: Annotated[
+        list[str] | None,
+        typer.Option("--dial", metavar="HOST:PORT", help="A peer to keep a connection to; repeatable."),
+    ] = None,
+    directory: Directory = None,
+    schema: Annotated[
+        list[str] | None, typer.Option("--schema", help="A schema id to serve, `*` for all; repeatable.")
+    ] = None,
+    allow_list: Annotated[
+        Path | None, typer.Option("--allow-list", help="TOML or JSON file of peers and their schemas.")
+    ] = None,
+    datagram_size: Annotated[
+        str | None, typer.Option("--datagram-size", help="1200, 1452, 8900 bytes, or auto.")
+    ] = None,
+    trust_connectors: Annotated[
+        bool,
+        typer.Option("--trust-connectors", help="Do not verify signatures that other connectors verified."),
+    ] = False,
+    serve_at_once: Annotated[
+        bool, typer.Option("--serve-at-once", help="Serve peers while `logs` is still being read.")
+    ] = False,
+    metrics_port: options.MetricsPort = None,
+    metrics_host: Annotated[
+        str, typer.Option("--metrics-host", help="Where to serve metrics and health.")
+    ] = "127.0.0.1",
+    bootstrap: options.Bootstrap = None,
+    prefix: options.Prefix = None,
+    kafka_option: options.KafkaOption = None,
+    log_format: options.LogFormat = None,
+    json: options.Json = False,
+) -> None:
+    """Run one connector until it is interrupted; SIGHUP reads the allow-list again.
+
+    Example: `culm connector run --listen 0.0.0.0:4455 --metrics-port 9100`
+    """
+    from culm_connectors.log_lines import configure
+    from culm_infra.settings import load, parse_kafka_options, resolve_kafka
+
+    settings = load(
+        bootstrap=bootstrap,
+        prefix=prefix,
+        kafka=parse_kafka_options(kafka_option or []),
+        log_format=log_format,
+        connector={
+            "listen": listen,
+            "dial": dial,
+            "directory": directory,
+            "schemas": schema,
+            "allow_list": allow_list,
+            "datagram_size": datagram_size,
+            "verify_entries_topic": False if trust_connectors else None,
+            "metrics_port": metrics_port,
+        },
+    )
+    configure(settings.log_format)
+    kafka = resolve_kafka(settings)
+    connector = _settings(settings, metrics_host=metrics_host, serve_at_once=serve_at_once)
+    asyncio.run(_run(connector, kafka, json=json))
+
+
+@app.command()
+def id(directory: Directory = None) -> None:
+    """Print the connector's peer id (its key is made when there is none).
+
+    Example: `culm connector id --dir ./edge-1`
+    """
+    from culm_connectors.keyfile import load_or_make_key
+    from culm_infra.settings import load
+
+    settings = load(connector={"directory": directory})
+    out.print(load_or_make_key(_directory(settings)).public_key.hex(), markup=False)
+
+
+def _directory(settings: Settings) -> Path:
+    from culm_infra.settings import stack_directory
+
+    return settings.connector.directory or stack_directory(settings) / "connector"
+
+
+def _settings(settings: Settings, *, metrics_host: str, serve_at_once: bool) -> ConnectorSettings:
+    from culm_connectors.settings import ConnectorSettings
+    from culm_connectors.transport import TransportSettings
+    from culm_infra.errors import SettingsError
+
+    section = settings.connector
+    try:
+        return ConnectorSettings(
+            directory=_directory(settings),
+            listen=None if section.listen == "none" else address(section.listen),
+            dial=tuple(address(text) for text in section.dial),
+            schemas=tuple(section.schemas),
+            allow_list=section.allow_list,
+            transport=TransportSettings(datagram_bytes=section.datagram_size),
+            verify_entries_topic=section.verify_entries_topic,
+            serve_before_caught_up=serve_at_once,
+            metrics_host=metrics_host,
+            metrics_port=section.metrics_port,
+        )
+    except ValueError as error:
+        raise SettingsError(str(error)) from error
+
+
+def address(text: str) -> Address:
+    """Host and port; a wrong one is an error of usage."""
+    from culm_connectors.settings import parse_address
+
+    try:
+        return parse_address(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+async def _run(settings: ConnectorSettings, kafka: Any, *, json: bool) -> None:
+    from culm_connectors.connector import Connector, log_progress
+
+    with progress() as display:
+        tasks: dict[str, Any] = {}
+
+        def show(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = display.add_task(what)
+            display.update(tasks[what], completed=done, total=total)
+
+        def started(where: Address | None) -> None:
+            display.stop()
+            peer_id = connector.key_pair.public_key.hex()
+            if json:
+                emit_json(
+                    {"address": _text(where), "peer_id": peer_id, "metrics_port": connector.metrics_port}
+                )
+            else:
+                at = f"serving peers on [bold]{safe(_text(where))}[/]" if where else "serving nobody"
+                say(f"{at} as {peer_id}")
+
+        connector = Connector(
+            settings, kafka, started=started, progress=show if err.is_terminal else log_progress
+        )
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, connector.stop)
+        loop.add_signal_handler(signal.SIGHUP, connector.reload)
+        await connector.run()
+
+
+def _text(where: Address | None) -> str | None:
+    if where is None:
+        return None
+    host, port = where
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

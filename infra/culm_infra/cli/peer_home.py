@@ -1,0 +1,156 @@
+"""Where a reference peer lives, and what its commands share."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from culm_infra.cli.output import emit_json, out, say
+
+if TYPE_CHECKING:
+    from culm_connectors.index import LmdbLogStore
+    from culm_connectors.peer import ReferencePeer, SyncSummary
+    from culm_infra.settings import Settings
+    from culm_models.p2panda.checks import CheckedEntry
+
+Result = TypeVar("Result")
+
+
+def log_rows(store: LmdbLogStore) -> list[dict[str, Any]]:
+    """Every log that is held."""
+    rows = []
+    for public_key, log_id, height in store.log_heights(store.schema_ids()):
+        info = store.log_info(public_key, log_id)
+        assert info is not None, "a log with a height is known"
+        rows.append(
+            {
+                "public_key": public_key,
+                "log_id": log_id,
+                "height": height,
+                "document_id": info.document_id,
+                "schema_id": info.schema_id,
+            }
+        )
+    return rows
+
+
+def entry_row(checked: CheckedEntry) -> dict[str, Any]:
+    """An entry as a row."""
+    entry = checked.entry
+    return {
+        "operation_id": checked.hash,
+        "action": checked.action,
+        "schema_id": checked.schema_id,
+        "public_key": entry.public_key,
+        "log_id": entry.log_id,
+        "seq_num": entry.seq_num,
+    }
+
+
+def print_summary(summary: SyncSummary, *, json: bool) -> None:
+    """What a synchronisation did."""
+    if json:
+        emit_json(
+            {
+                "remote": summary.remote,
+                "schema_ids": list(summary.schema_ids),
+                "sessions": summary.sessions,
+                "entries_received": summary.entries_received,
+                "entries_sent": summary.entries_sent,
+                "entries_rejected": summary.entries_rejected,
+                "duration_s": round(summary.duration_s, 3),
+            }
+        )
+        return
+    out.print(
+        f"received {summary.entries_received} entries, sent {summary.entries_sent}, "
+        f"in {summary.duration_s:.1f} s, with {summary.remote.hex()}",
+        markup=False,
+    )
+    if summary.entries_rejected:
+        say(f"{summary.entries_rejected} entries were refused")
+    if not summary.schema_ids:
+        say("there is no schema that both announce")
+
+
+async def serve_until_interrupted(task: asyncio.Task[None] | None = None) -> None:
+    """Wait for an interrupt; `task` is cancelled then."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    await stop.wait()
+    if task is not None:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def with_peer(
+    directory: Path | None,
+    work: Callable[[ReferencePeer], Awaitable[Result]],
+    *,
+    live_mode: bool = True,
+    schemas: list[str] | None = None,
+    datagram_size: str | None = None,
+    make: bool = False,
+) -> Result:
+    """Open the peer, run `work` with it, close it."""
+    from culm_connectors.keyfile import load_or_make_key
+    from culm_connectors.peer import ReferencePeer
+    from culm_connectors.transport import TransportSettings
+
+    settings = _loaded(directory, datagram_size)
+    home = _folder_of(settings)
+    if make:
+        load_or_make_key(home)
+    async with ReferencePeer(
+        home,
+        schemas=schemas or ("*",),
+        live_mode=live_mode,
+        transport=TransportSettings(datagram_bytes=settings.peer.datagram_size),
+    ) as peer:
+        return await work(peer)
+
+
+def _loaded(directory: Path | None, datagram_size: str | None = None) -> Settings:
+    from culm_infra.settings import load
+
+    return load(peer={"directory": directory, "datagram_size": datagram_size})
+
+
+def folder(directory: Path | None) -> Path:
+    """Where the peer lives."""
+    return _folder_of(_loaded(directory))
+
+
+def _folder_of(settings: Settings) -> Path:
+    from culm_infra.settings import DIRECTORIES
+
+    return settings.peer.directory or Path(DIRECTORIES.user_data_dir) / "peer"
+
+
+def store(directory: Path | None) -> contextlib.closing[LmdbLogStore]:
+    """The peer's store, to be closed by `with`."""
+    from culm_connectors.index import LmdbLogStore
+    from culm_connectors.peer import STORE_FOLDER
+
+    return contextlib.closing(LmdbLogStore(folder(directory) / STORE_FOLDER, durable=True))
+
+
+def optional_hex(text: str | None, name: str) -> bytes | None:
+    """Bytes of hex, or None."""
+    return None if text is None else from_hex(text, name)
+
+
+def from_hex(text: str, name: str) -> bytes:
+    """Bytes of hex; what is none is an error of usage."""
+    try:
+        return bytes.fromhex(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text[:80]!r} is no hex", param_hint=name) from error
