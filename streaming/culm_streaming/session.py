@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +30,8 @@ class SessionSettings:
     driver_memory_mb: int = 1536
     state_partitions: int = 4
     """Shuffle and state partitions; fixed for the life of a checkpoint."""
+    log_file: Path | None = None
+    """Where Spark's own output goes; by default to this process's standard error, where it is noise."""
     options: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -45,9 +48,11 @@ def start_session(settings: SessionSettings) -> SparkSession:
     for name, text in _properties(settings).items():
         builder = builder.config(name, text)
     try:
-        session: SparkSession = builder.getOrCreate()
+        with _output_to(settings.log_file):
+            session: SparkSession = builder.getOrCreate()
     except Exception as error:
-        raise SessionError(f"Spark does not start: {_first_line(error)}") from error
+        where = "" if settings.log_file is None else f" (see {settings.log_file})"
+        raise SessionError(f"Spark does not start: {_first_line(error)}{where}") from error
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -80,6 +85,25 @@ def _properties(settings: SessionSettings) -> dict[str, str]:
             "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
         }
     return properties | dict(settings.options)
+
+
+@contextmanager
+def _output_to(log_file: Path | None) -> Iterator[None]:
+    """Let processes started meanwhile (the JVM, and through it the workers) write to a file."""
+    if log_file is None:
+        yield
+        return
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    saved = [os.dup(number) for number in (1, 2)]
+    try:
+        with log_file.open("ab") as file:
+            for number in (1, 2):
+                os.dup2(file.fileno(), number)
+        yield
+    finally:
+        for number, copy in zip((1, 2), saved, strict=True):
+            os.dup2(copy, number)
+            os.close(copy)
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,0 +1,191 @@
+"""``culm job``: run the streaming jobs."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from culm_infra.cli import log_lines, options
+from culm_infra.cli.output import say
+from culm_infra.errors import InfraError
+
+if TYPE_CHECKING:
+    from culm_infra.settings import Settings
+    from culm_streaming.run import Job, RunSettings
+    from culm_topics.kafka import KafkaSettings
+
+app = typer.Typer(no_args_is_help=True, help="Run the streaming jobs.")
+
+Which = Literal["logs", "version-vectors", "all"]
+_TOPICS = {
+    "logs": ("entries", "logs", "rejected"),
+    "version-vectors": ("receipts", "logs", "version-vectors", "rejected"),
+}
+_EXIT_INTERRUPTED = 130
+
+
+@app.callback()
+def job() -> None:
+    """Run the streaming jobs."""
+
+
+@app.command()
+def run(
+    which: Annotated[Which, typer.Argument(metavar="JOB", help="logs, version-vectors or all.")],
+    *,
+    bootstrap: options.Bootstrap = None,
+    prefix: options.Prefix = None,
+    kafka_option: options.KafkaOption = None,
+    master: Annotated[str | None, typer.Option(help="The Spark master (local[*] by default).")] = None,
+    checkpoints: Annotated[
+        str | None,
+        typer.Option(help="Directory or URL of the checkpoints; by default below the local stack's."),
+    ] = None,
+    verify: Annotated[
+        Literal["full", "chain"] | None,
+        typer.Option(help="full: everything; chain: all but signatures, which connectors have checked."),
+    ] = None,
+    shards: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="State shards; fixed for the life of a checkpoint.")
+    ] = None,
+    max_offsets: Annotated[
+        int | None, typer.Option("--max-offsets", min=1, help="The most records of a micro-batch.")
+    ] = None,
+    interval_ms: Annotated[
+        int, typer.Option("--interval-ms", min=0, help="Micro-batches start at most this often.")
+    ] = 0,
+    once: Annotated[bool, typer.Option("--once", help="Take what is there now, then end.")] = False,
+    spark_option: Annotated[
+        list[str] | None, typer.Option("--spark-option", metavar="NAME=VALUE", help="Any Spark property.")
+    ] = None,
+    metrics_port: options.MetricsPort = None,
+    log_format: options.LogFormat = None,
+) -> None:
+    """Run one job or all of them, resuming from their checkpoints, until stopped or until one fails.
+
+    Example: `culm job run all --once`
+    """
+    from culm_infra.settings import load, parse_kafka_options, resolve_kafka
+
+    flags: dict[str, Any] = {
+        "bootstrap": bootstrap,
+        "prefix": prefix,
+        "kafka": parse_kafka_options(kafka_option or []),
+        "log_format": log_format,
+        "job": {
+            "master": master,
+            "checkpoints": checkpoints,
+            "verify": verify,
+            "shards": shards,
+            "max_offsets_per_trigger": max_offsets,
+            "metrics_port": metrics_port,
+        },
+    }
+    settings = load(**flags)
+    log_lines.set_up(settings.log_format)
+    kafka = resolve_kafka(settings)
+    jobs: tuple[Job, ...] = ("logs", "version-vectors") if which == "all" else (which,)
+    _check_topics(kafka, jobs)
+    _run(settings, _run_settings(settings, kafka, jobs, once=once, interval_ms=interval_ms), spark_option)
+
+
+def _run_settings(
+    settings: Settings, kafka: KafkaSettings, jobs: tuple[Job, ...], *, once: bool, interval_ms: int
+) -> RunSettings:
+    from culm_streaming.chain.settings import ChainSettings
+    from culm_streaming.logs import LogsSettings
+    from culm_streaming.run import RunSettings
+    from culm_streaming.version_vectors import VersionVectorsSettings
+
+    given = settings.job
+    return RunSettings(
+        kafka=kafka,
+        checkpoints=given.checkpoints or str(_default_checkpoints(settings)),
+        jobs=jobs,
+        logs=LogsSettings(
+            verify=given.verify,
+            max_offsets_per_trigger=given.max_offsets_per_trigger,
+            chain=ChainSettings(shards=given.shards),
+        ),
+        version_vectors=VersionVectorsSettings(max_offsets_per_trigger=given.max_offsets_per_trigger),
+        once=once,
+        interval_ms=interval_ms,
+    )
+
+
+def _run(settings: Settings, run_settings: RunSettings, spark_option: list[str] | None) -> None:
+    from culm_infra.settings import stack_directory
+    from culm_infra.stack import find_java, jars
+    from culm_streaming.metrics import JobMetrics
+    from culm_streaming.run import run_jobs
+    from culm_streaming.session import SessionSettings, start_session
+
+    java = find_java()
+    log_file = stack_directory(settings) / "logs" / "spark.log"
+    session = start_session(
+        SessionSettings(
+            jars=jars.ensure("spark", java=java),
+            master=settings.job.master,
+            java_home=java.home,
+            driver_memory_mb=settings.job.driver_memory_mb,
+            log_file=log_file,
+            options=_pairs(spark_option or []),
+        )
+    )
+    metrics = JobMetrics()
+    if settings.job.metrics_port is not None:
+        say(f"metrics on http://127.0.0.1:{metrics.serve(settings.job.metrics_port)}/metrics")
+    stop, received = Event(), []
+
+    def on_signal(number: int, _frame: object) -> None:
+        # The second one ends the process at once.
+        signal.signal(number, signal.SIG_DFL)
+        received.append(number)
+        stop.set()
+
+    # After Spark has started: it takes SIGINT for itself.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, on_signal)
+    say(f"jobs: {', '.join(run_settings.jobs)}; checkpoints: {run_settings.checkpoints}; Spark: {log_file}")
+    try:
+        run_jobs(session, run_settings, stop=stop, metrics=metrics)
+    finally:
+        session.stop()
+    if signal.SIGINT in received:
+        raise typer.Exit(_EXIT_INTERRUPTED)
+
+
+def _check_topics(kafka: KafkaSettings, jobs: tuple[Job, ...]) -> None:
+    from culm_topics import admin
+    from culm_topics.catalogue import spec
+
+    names = sorted({name for job in jobs for name in _TOPICS[job]})
+    states = admin.list_topics(kafka, [spec(name) for name in names])
+    missing = [state.full_name for state in states if not state.exists]
+    if missing:
+        raise InfraError(
+            f"topics are missing: {', '.join(missing)}", hint="create them: `culm topics create`"
+        )
+
+
+def _default_checkpoints(settings: Settings) -> Path:
+    """One folder a prefix: positions in one deployment's topics mean nothing in another's."""
+    from culm_infra.settings import stack_directory
+
+    return stack_directory(settings) / "checkpoints" / (settings.prefix.strip(".") or "no-prefix")
+
+
+def _pairs(given: list[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in given:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise InfraError(
+                f"--spark-option {text!r} is not NAME=VALUE", hint="for example spark.ui.enabled=true"
+            )
+        pairs[name] = value
+    return pairs

@@ -1,0 +1,62 @@
+"""Log lines on standard error: text for people, or one JSON object a line for programs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+# What every log record has; whatever else is on one was given as `extra`.
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+def set_up(log_format: str) -> None:
+    """Write Culm's own log lines from INFO, those of libraries from WARNING, as `text` or `json`."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    for package in ("culm_models", "culm_topics", "culm_streaming", "culm_connectors", "culm_infra"):
+        logging.getLogger(package).setLevel(logging.INFO)
+
+
+class JsonLines(logging.Formatter):
+    """Time, level, logger, message and the record's own fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One JSON object on one line."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_fields(record),
+        }
+        if record.exc_info is not None:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=_plain, ensure_ascii=False)
+
+
+class TextLines(logging.Formatter):
+    """Time, level where it is not INFO, message, and the record's own fields as `name=value`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, and the traceback where there is one."""
+        time = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
+        level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
+        fields = "".join(f" {name}={_plain(value)}" for name, value in _fields(record).items())
+        line = f"{time} {level}{record.getMessage()}{fields}"
+        return line if record.exc_info is None else f"{line}\n{self.formatException(record.exc_info)}"
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    return {name: value for name, value in vars(record).items() if name not in _STANDARD}
+
+
+def _plain(value: object) -> object:
+    return (
+        value.hex() if isinstance(value, bytes) else value if isinstance(value, int | float) else str(value)
+    )

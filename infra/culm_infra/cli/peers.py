@@ -1,0 +1,176 @@
+"""``culm peers`` and ``culm vv``: what each peer holds, and how far behind the replicated logs it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.output import emit_json, print_table, say
+from culm_infra.errors import InfraError
+
+if TYPE_CHECKING:
+    from culm_topics.kafka import KafkaSettings
+
+Log = tuple[bytes, int]
+"""(public key, log id)."""
+_SHOWN_SCHEMAS = 3
+
+
+def peers(
+    *,
+    bootstrap: options.Bootstrap = None,
+    prefix: options.Prefix = None,
+    kafka_option: options.KafkaOption = None,
+    json: options.Json = False,
+) -> None:
+    """Every peer that was heard of: its schemas, the logs it holds, and how many entries it lacks of them.
+
+    Logs of which a peer holds nothing are not counted: whether it wants them is its own business.
+
+    Example: `culm peers`
+    """
+    kafka = _kafka(bootstrap=bootstrap, prefix=prefix, kafka_option=kafka_option)
+    vectors, heights = _version_vectors(kafka)
+    announced = _announcements(kafka)
+    rows: list[dict[str, Any]] = []
+    for peer_id in sorted(vectors.keys() | announced.keys()):
+        held = vectors.get(peer_id, {})
+        behind = [max(heights.get(log, 0) - seq_num, 0) for log, seq_num in held.items()]
+        rows.append(
+            {
+                "peer": peer_id,
+                "schemas": announced.get(peer_id),
+                "logs": len(held),
+                "logs_behind": sum(1 for entries in behind if entries),
+                "entries_behind": sum(behind),
+            }
+        )
+    if json:
+        for row in rows:
+            emit_json(row)
+        return
+    say(f"{len(heights)} replicated logs, {sum(heights.values())} entries")
+    print_table(
+        None,
+        ("peer", "announces", "logs held", "logs behind", "entries behind"),
+        (
+            (
+                _short_id(row["peer"]),
+                _short_schemas(row["schemas"]),
+                row["logs"],
+                row["logs_behind"],
+                row["entries_behind"],
+            )
+            for row in rows
+        ),
+    )
+
+
+def vv(
+    peer: Annotated[str, typer.Argument(metavar="PEER", help="The peer's id in hex, or how it starts.")],
+    *,
+    bootstrap: options.Bootstrap = None,
+    prefix: options.Prefix = None,
+    kafka_option: options.KafkaOption = None,
+    json: options.Json = False,
+) -> None:
+    """One peer's version vector: per log what it holds, the log's height, and how far it is behind.
+
+    Example: `culm vv 2f8e50c2`
+    """
+    vectors, heights = _version_vectors(_kafka(bootstrap=bootstrap, prefix=prefix, kafka_option=kafka_option))
+    peer_id = _find(peer.lower(), sorted(vectors))
+    rows = [
+        {
+            "public_key": public_key,
+            "log_id": log_id,
+            "seq_num": seq_num,
+            "height": heights.get((public_key, log_id), 0),
+            "behind": max(heights.get((public_key, log_id), 0) - seq_num, 0),
+        }
+        for (public_key, log_id), seq_num in sorted(vectors[peer_id].items())
+    ]
+    if json:
+        for row in rows:
+            emit_json({"peer": peer_id, **row})
+        return
+    say(f"peer {peer_id.hex()}")
+    print_table(
+        None,
+        ("author", "log", "holds", "height", "behind"),
+        (
+            (_short_id(row["public_key"]), row["log_id"], row["seq_num"], row["height"], row["behind"])  # type: ignore[attr-defined]
+            for row in rows
+        ),
+    )
+
+
+def _find(start: str, peer_ids: list[bytes]) -> bytes:
+    found = [peer_id for peer_id in peer_ids if peer_id.hex().startswith(start)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise InfraError(f"no peer's id starts with {start!r}", hint="`culm peers` lists those heard of")
+    raise InfraError(f"{len(found)} peers' ids start with {start!r}", hint="give more of the id")
+
+
+def _version_vectors(kafka: KafkaSettings) -> tuple[dict[bytes, dict[Log, int]], dict[Log, int]]:
+    """(what each peer holds, the log heights)."""
+    from culm_topics.reading import read_to_end
+    from culm_topics.records import HEIGHTS_PEER_ID, VersionVectorRecord, split_version_vector_key
+
+    vectors: dict[bytes, dict[Log, int]] = {}
+    for message in read_to_end(kafka, "version-vectors"):
+        peer_id, public_key, log_id = split_version_vector_key(message.key)
+        held = vectors.setdefault(peer_id, {})
+        if message.value:
+            held[public_key, log_id] = VersionVectorRecord.decode(message.value).seq_num
+        else:
+            held.pop((public_key, log_id), None)
+    heights = vectors.pop(HEIGHTS_PEER_ID, {})
+    return vectors, heights
+
+
+def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[str, ...]]:
+    """The schemas of each peer's latest announcement; one that cannot be read says nothing."""
+    from culm_models.errors import CulmError
+    from culm_models.p2panda.codec import decode
+    from culm_models.p2panda.messages import Announce
+    from culm_topics.reading import read_to_end
+
+    announced: dict[bytes, tuple[str, ...]] = {}
+    for message in read_to_end(kafka, "announcements"):
+        announced.pop(message.key, None)
+        try:
+            announcement = decode(message.value)
+        except CulmError:
+            continue
+        if isinstance(announcement, Announce):
+            announced[message.key] = announcement.schema_ids
+    return announced
+
+
+def _short_id(identifier: bytes) -> str:
+    """Enough to tell peers and authors apart, and for `culm vv`; `--json` gives all of it."""
+    return identifier.hex()[:16] + "…"
+
+
+def _short_schemas(schema_ids: tuple[str, ...] | None) -> str:
+    if schema_ids is None:
+        return "-"
+    shown = ", ".join(name if len(name) <= 24 else f"{name[:23]}…" for name in schema_ids[:_SHOWN_SCHEMAS])
+    more = len(schema_ids) - _SHOWN_SCHEMAS
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _kafka(*, bootstrap: str | None, prefix: str | None, kafka_option: list[str] | None) -> KafkaSettings:
+    from culm_infra.settings import load, parse_kafka_options, resolve_kafka
+
+    flags: dict[str, Any] = {
+        "bootstrap": bootstrap,
+        "prefix": prefix,
+        "kafka": parse_kafka_options(kafka_option or []),
+    }
+    return resolve_kafka(load(**flags))

@@ -1,0 +1,100 @@
+"""`culm job run` as a process: killed in mid-batch, resumed, told to stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from culm_topics import admin
+from culm_topics.kafka import KafkaSettings
+from culm_topics.records import log_key
+from tests.support.logs import author, make_log
+from tests.support.topic_io import end_offsets, produce_entries, read_logs, read_rejected
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+LOGS = [make_log(author("dora"), log_id, 60) for log_id in range(10)]
+DEADLINE_SECONDS = 150.0
+
+
+@pytest.fixture
+def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
+    settings = KafkaSettings(bootstrap=kafka_bootstrap, prefix=topic_prefix, partitions=2)
+    admin.create(settings)
+    return settings
+
+
+@pytest.fixture
+def processes() -> Iterator[list[subprocess.Popen[bytes]]]:
+    started: list[subprocess.Popen[bytes]] = []
+    yield started
+    for process in started:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(30)
+
+
+def start(kafka: KafkaSettings, path: Path, output: Path) -> subprocess.Popen[bytes]:
+    arguments = [
+        *("job", "run", "logs", "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix),
+        *("--master", "local[2]", "--checkpoints", str(path / "checkpoints"), "--max-offsets", "60"),
+        *("--spark-option", "spark.sql.shuffle.partitions=2", "--shards", "3", "--log-format", "json"),
+    ]
+    environment = os.environ | {"CULM_STACK__DIRECTORY": str(path / "stack")}
+    with output.open("wb") as file:
+        return subprocess.Popen(
+            [sys.executable, "-m", "culm_infra", *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=file,
+            env=environment,
+            start_new_session=True,
+        )
+
+
+def await_records(kafka: KafkaSettings, count: int, process: subprocess.Popen[bytes], output: Path) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while sum(end_offsets(kafka, "logs").values()) < count:
+        assert process.poll() is None, output.read_text()
+        assert time.monotonic() < deadline, output.read_text()
+        time.sleep(0.02)
+
+
+def test_a_job_killed_in_mid_batch_resumes_with_nothing_lost_or_repeated_for_a_reader(
+    kafka: KafkaSettings, tmp_path: Path, processes: list[subprocess.Popen[bytes]]
+) -> None:
+    interleaved = [log[place] for place in range(60) for log in LOGS]
+    produce_entries(kafka, interleaved)
+
+    first = start(kafka, tmp_path, tmp_path / "first.log")
+    processes.append(first)
+    await_records(kafka, 130, first, tmp_path / "first.log")
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait(30)
+    assert sum(end_offsets(kafka, "logs").values()) < len(interleaved)
+
+    second = start(kafka, tmp_path, tmp_path / "second.log")
+    processes.append(second)
+    await_records(kafka, len(interleaved), second, tmp_path / "second.log")
+    complete = time.monotonic() + DEADLINE_SECONDS
+    while any(len(log) < 60 for log in read_logs(kafka, drop_repeats=True).values()):
+        assert time.monotonic() < complete
+    second.send_signal(signal.SIGTERM)
+    assert second.wait(90) == 0, (tmp_path / "second.log").read_text()
+
+    found = read_logs(kafka, drop_repeats=True)
+    for log in LOGS:
+        records = found[log_key(*log[0].log)]
+        assert [record.entry_hash for record in records] == [checked.hash for checked in log]
+    assert read_rejected(kafka) == []
+    lines = (tmp_path / "second.log").read_text().splitlines()
+    said = [json.loads(line) for line in lines if line.startswith("{")]
+    assert {"job started", "micro-batch done", "job stopped"} <= {line["message"] for line in said}
+    assert all(line["job"] == "logs" for line in said)

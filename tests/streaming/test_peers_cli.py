@@ -1,0 +1,78 @@
+"""`culm peers` and `culm vv` read what the job wrote."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from culm_infra.cli.root import run
+from culm_models.p2panda.codec import encode
+from culm_models.p2panda.messages import Announce
+from culm_topics import admin
+from culm_topics.kafka import KafkaSettings
+from culm_topics.records import HEIGHTS_PEER_ID, version_vector_key
+from culm_topics.records import VersionVectorRecord as Vector
+from tests.support.topic_io import produce
+
+pytestmark = [pytest.mark.kafka]
+
+PEER, SILENT, AUTHOR = bytes([1] * 32), bytes([2] * 32), bytes([9] * 32)
+
+
+@pytest.fixture
+def flags(kafka_bootstrap: str, topic_prefix: str) -> list[str]:
+    kafka = KafkaSettings(bootstrap=kafka_bootstrap, prefix=topic_prefix, partitions=2)
+    admin.create(kafka)
+    rows = [(HEIGHTS_PEER_ID, 0, 3), (HEIGHTS_PEER_ID, 1, 8), (PEER, 0, 3), (PEER, 1, 2), (PEER, 1, 5)]
+    produce(
+        kafka,
+        "version-vectors",
+        [
+            (version_vector_key(peer, AUTHOR, log_id), Vector(seq_num).encode())
+            for peer, log_id, seq_num in rows
+        ],
+    )
+    announcement = encode(Announce(1, 1000, ("schema_definition_v1",)))
+    produce(kafka, "announcements", [(PEER, b"old"), (PEER, announcement), (SILENT, announcement)])
+    return ["--bootstrap", kafka_bootstrap, "--prefix", topic_prefix]
+
+
+def answers(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_peers_shows_schemas_and_how_far_each_peer_is_behind(
+    flags: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["peers", *flags, "--json"]) == 0
+    assert answers(capsys) == [
+        {
+            "peer": PEER.hex(),
+            "schemas": ["schema_definition_v1"],
+            "logs": 2,
+            "logs_behind": 1,
+            "entries_behind": 3,
+        },
+        {
+            "peer": SILENT.hex(),
+            "schemas": ["schema_definition_v1"],
+            "logs": 0,
+            "logs_behind": 0,
+            "entries_behind": 0,
+        },
+    ]
+    assert run(["peers", *flags]) == 0
+    assert "announces" in capsys.readouterr().out
+
+
+def test_vv_shows_one_peer_by_the_start_of_its_id(
+    flags: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["vv", "0101", *flags, "--json"]) == 0
+    assert [(row["log_id"], row["seq_num"], row["height"], row["behind"]) for row in answers(capsys)] == [
+        (0, 3, 3, 0),
+        (1, 5, 8, 3),
+    ]
+    assert run(["vv", "ff", *flags]) == 1
+    assert run(["vv", "", *flags, "--json"]) == 0
