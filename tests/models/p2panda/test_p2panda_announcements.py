@@ -1,0 +1,109 @@
+"""One announcement a peer: timestamps that grow, late ones ignored, versions and sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from culm_models.p2panda import codec
+from culm_models.p2panda.events import Announced
+from culm_models.p2panda.messages import Announce
+from culm_models.p2panda.schema_id import SchemaIdError
+from tests.support.logs import OTHER_SCHEMA, SCHEMA
+from tests.support.p2panda_peers import BOTH, HIGH, LOW, NOW, codes, connect_to, kinds, make_peer, said
+
+
+def test_the_announcement_goes_out_when_a_link_comes_up() -> None:
+    peer = make_peer(LOW)
+    peer.connect(HIGH, NOW, dialled=True)
+    assert said(peer, HIGH) == [Announce(1, NOW, BOTH)]
+
+
+def test_a_change_goes_out_to_every_remote() -> None:
+    peer = make_peer(LOW)
+    for remote in (HIGH, b"\x11" * 32):
+        connect_to(peer, remote)
+    peer.announce([SCHEMA], NOW + 5)
+    for remote in (HIGH, b"\x11" * 32):
+        assert said(peer, remote) == [Announce(1, NOW + 5, (SCHEMA,))]
+
+
+@pytest.mark.parametrize(
+    ("settings", "unit"), [({}, 1), ({"announce_seconds": True}, 1000), ({"compat": "aquadoggo"}, 1000)]
+)
+def test_timestamps_always_grow(settings: dict[str, Any], unit: int) -> None:
+    peer = make_peer(LOW, **settings)
+    stamps = []
+    for now in (NOW, NOW, NOW - 50_000, NOW + 100_000):
+        peer.announce(BOTH, now)
+        assert peer.announcement is not None
+        stamps.append(peer.announcement.timestamp)
+    first = NOW // unit
+    assert stamps == [first + 1, first + 2, first + 3, first + 100_000 // unit]
+
+
+def test_an_unknown_schema_id_cannot_be_announced() -> None:
+    with pytest.raises(SchemaIdError):
+        make_peer(LOW).announce(["nonsense"], NOW)
+
+
+@pytest.mark.parametrize("late", [NOW, NOW - 1, 0])
+def test_a_late_announcement_is_ignored(late: int) -> None:
+    peer = make_peer(LOW)
+    connect_to(peer, HIGH)
+    peer.receive(HIGH, codec.encode(Announce(1, NOW, (SCHEMA,))), NOW)
+    peer.receive(HIGH, codec.encode(Announce(1, late, (OTHER_SCHEMA,))), NOW)
+    events = peer.take_events()
+    assert kinds(events) == ["announced", "ignored"]
+    assert codes(events) == ["p2panda.announcement.late"]
+    held = peer.remote_announcement(HIGH)
+    assert held is not None and held.schema_ids == (SCHEMA,)
+
+
+def test_a_later_announcement_replaces_and_may_be_empty() -> None:
+    peer = make_peer(LOW)
+    connect_to(peer, HIGH)
+    peer.receive(HIGH, codec.encode(Announce(1, 1, (SCHEMA,))), NOW)
+    peer.receive(HIGH, codec.encode(Announce(1, 2, ())), NOW)
+    held = peer.remote_announcement(HIGH)
+    assert held == Announce(1, 2, ())
+
+
+def test_the_event_holds_the_bytes_as_received() -> None:
+    peer = make_peer(LOW)
+    connect_to(peer, HIGH)
+    # Not the shortest numbers, schema ids not sorted: still this remote's own bytes.
+    names = b"\x82" + b"".join(
+        b"\x78" + bytes((len(name),)) + name.encode() for name in (SCHEMA, OTHER_SCHEMA)
+    )
+    raw = b"\x84\x00\x18\x01\x05" + names
+    peer.receive(HIGH, raw, NOW)
+    event = peer.take_events()[0]
+    assert isinstance(event, Announced)
+    assert (event.raw, event.schema_ids, event.timestamp) == (raw, BOTH, 5)
+
+
+def test_another_version_is_ignored() -> None:
+    peer = make_peer(LOW)
+    connect_to(peer, HIGH)
+    peer.receive(HIGH, codec.encode(Announce(2, NOW, BOTH)), NOW)
+    assert codes(peer.take_events()) == ["p2panda.announcement.version"]
+    assert peer.remote_announcement(HIGH) is None
+
+
+def test_more_schemas_than_are_taken_are_ignored() -> None:
+    peer = make_peer(LOW, max_schema_ids=1)
+    connect_to(peer, HIGH)
+    peer.receive(HIGH, codec.encode(Announce(1, NOW, BOTH)), NOW)
+    assert codes(peer.take_events()) == ["p2panda.announcement.size"]
+
+
+def test_a_new_link_forgets_the_announcement() -> None:
+    peer = make_peer(LOW)
+    connect_to(peer, HIGH)
+    peer.receive(HIGH, codec.encode(Announce(1, NOW, BOTH)), NOW)
+    connect_to(peer, HIGH)
+    assert peer.remote_announcement(HIGH) is None
+    peer.receive(HIGH, codec.encode(Announce(1, 1, BOTH)), NOW)
+    assert peer.remote_announcement(HIGH) is not None

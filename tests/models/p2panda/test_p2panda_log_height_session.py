@@ -1,0 +1,247 @@
+"""Log height mode: who sends what in which order, and which entries go out."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from culm_models.p2panda import codec
+from culm_models.p2panda.checks import check_entry
+from culm_models.p2panda.events import Heights
+from culm_models.p2panda.messages import EntryMessage, Have, ReconciliationMessage, SyncDone, SyncRequest
+from culm_models.p2panda.peer import Peer
+from culm_models.p2panda.ranges import EntryRange
+from culm_models.testing.logs import LogWriter
+from tests.support import p2panda_vectors
+from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.p2panda_peers import (
+    BOTH,
+    HIGH,
+    LOW,
+    NOW,
+    codes,
+    connect,
+    connect_to,
+    heights,
+    make_peer,
+    said,
+    settle,
+    state_of,
+)
+
+ANNA = author("anna")
+BEN = author("ben")
+
+
+def entry_messages(messages: list[object]) -> list[tuple[bytes, int]]:
+    found = []
+    for message in messages:
+        if isinstance(message, EntryMessage):
+            checked = check_entry(message.entry, message.operation)
+            found.append((checked.entry.public_key, checked.entry.seq_num))
+    return found
+
+
+def test_the_course_of_a_session() -> None:
+    initiator = make_peer(LOW, [make_log(ANNA, 0, 2)], live_mode=False)
+    responder = make_peer(HIGH, [make_log(BEN, 0, 3)], live_mode=False)
+    connect(initiator, responder)
+    initiator.sync(HIGH, 0, [SCHEMA], NOW)
+    course = []
+    for _ in range(3):
+        for sender, receiver in ((initiator, responder), (responder, initiator)):
+            data = sender.take_outgoing(receiver.peer_id)
+            receiver.receive(sender.peer_id, data, NOW)
+            course.append([type(codec.decode(item)).__name__ for item in _cut(data)])
+    assert course == [
+        ["SyncRequest"],
+        ["Have"],
+        ["Have", "EntryMessage", "EntryMessage", "SyncDone"],
+        ["EntryMessage", "EntryMessage", "EntryMessage", "SyncDone"],
+        [],
+        [],
+    ]
+    assert heights(initiator) == heights(responder)
+
+
+def _cut(data: bytes) -> list[bytes]:
+    from culm_models.cbor import ItemScanner
+
+    return ItemScanner(10_000_000).feed(data)
+
+
+@pytest.mark.parametrize(
+    ("held", "remote", "expected"),
+    [
+        ({0: 5, 1: 2}, {0: 8, 1: 2}, []),
+        ({0: 8, 1: 2}, {0: 5, 1: 2}, [(0, 6, 8)]),
+        ({0: 5, 1: 2}, {}, [(0, 1, 5), (1, 1, 2)]),
+        ({}, {0: 5}, []),
+        ({0: 3}, {1: 3}, [(0, 1, 3)]),
+    ],
+)
+def test_what_the_remote_lacks(
+    held: dict[int, int], remote: dict[int, int], expected: list[tuple[int, int, int]]
+) -> None:
+    peer = make_peer(LOW, [make_log(ANNA, log_id, length) for log_id, length in held.items()])
+    connect_to(peer, HIGH)
+    key = ANNA.public_key
+    shown = Have(0, tuple((key, log_id, height) for log_id, height in remote.items()))
+    peer.receive(HIGH, codec.encode(SyncRequest(0, 0, (SCHEMA,))) + codec.encode(shown), NOW)
+    have, *ranges, done = peer.outgoing(HIGH)
+    assert codec.decode(bytes(have)) == Have(0, tuple((key, *log) for log in held.items()))  # type: ignore[arg-type]
+    assert ranges == [EntryRange(0, key, *part) for part in expected]
+    assert codec.decode(bytes(done)) == SyncDone(0, True)  # type: ignore[arg-type]
+
+
+def test_a_log_named_twice_counts_with_its_larger_height() -> None:
+    peer = make_peer(LOW, [make_log(ANNA, 0, 4)])
+    connect_to(peer, HIGH)
+    shown = Have(0, ((ANNA.public_key, 0, 4), (ANNA.public_key, 0, 1)))
+    peer.receive(HIGH, codec.encode(SyncRequest(0, 0, (SCHEMA,))) + codec.encode(shown), NOW)
+    assert len(peer.outgoing(HIGH)) == 2
+
+
+def test_only_logs_of_the_sessions_schemas_take_part() -> None:
+    first = make_peer(LOW, [make_log(ANNA, 0, 2), make_log(ANNA, 1, 2, schema_id=OTHER_SCHEMA)])
+    second = make_peer(HIGH)
+    connect(first, second)
+    second.sync(LOW, 0, [OTHER_SCHEMA], NOW)
+    settle(first, second)
+    assert heights(second) == [(ANNA.public_key, 1, 2)]
+
+
+def test_system_schemas_go_first_and_creates_before_what_writes_to_them() -> None:
+    created = LogWriter(max((ANNA, BEN), key=lambda pair: pair.public_key), 0, SCHEMA)
+    created.append()
+    joined = LogWriter(min((ANNA, BEN), key=lambda pair: pair.public_key), 0, SCHEMA)
+    joined.append(previous=(created.entries[0].hash,))
+    system = LogWriter(author("zoe"), 0, "schema_definition_v1")
+    system.append({"name": "venue", "description": "d", "fields": ()})
+    names = ("schema_definition_v1", SCHEMA)
+    peer = make_peer(LOW, [created.entries, joined.entries, system.entries], schema_ids=names)
+    connect_to(peer, HIGH)
+    peer.receive(HIGH, codec.encode(SyncRequest(0, 0, names)) + codec.encode(Have(0, ())), NOW)
+    ranges = [item for item in peer.outgoing(HIGH) if isinstance(item, EntryRange)]
+    assert [part.public_key for part in ranges] == [
+        system.key_pair.public_key,
+        created.key_pair.public_key,
+        joined.key_pair.public_key,
+    ]
+
+
+def responding(**settings: object) -> Peer:
+    peer = make_peer(LOW, **settings)  # type: ignore[arg-type]
+    connect_to(peer, HIGH)
+    peer.receive(HIGH, codec.encode(SyncRequest(0, 0, BOTH)), NOW)
+    peer.take_outgoing(HIGH)
+    peer.take_events()
+    return peer
+
+
+def bring(peer: Peer, *messages: EntryMessage | Have | SyncDone) -> None:
+    peer.receive(HIGH, b"".join(map(codec.encode, messages)), NOW)
+
+
+def test_entries_are_taken_in_any_state_of_the_session() -> None:
+    log = make_log(ANNA, 0, 3)
+    one, two, three = (EntryMessage(0, e.entry_bytes, e.operation_bytes) for e in log)
+    peer = responding()
+    bring(peer, one)
+    bring(peer, SyncDone(0, False), two)
+    assert heights(peer) == [(ANNA.public_key, 0, 2)]
+    bring(peer, Have(0, ()))
+    assert said(peer, HIGH)
+    bring(peer, three)
+    assert codes(peer.take_events())[-1:] == ["p2panda.session.unknown"]
+    assert heights(peer) == [(ANNA.public_key, 0, 2)]
+
+
+def test_a_pending_initiator_takes_entries_before_the_have() -> None:
+    log = make_log(ANNA, 0, 1)
+    peer = make_peer(LOW)
+    connect_to(peer, HIGH)
+    peer.sync(HIGH, 0, [SCHEMA], NOW)
+    bring(peer, EntryMessage(0, log[0].entry_bytes, log[0].operation_bytes))
+    assert heights(peer) == [(ANNA.public_key, 0, 1)]
+
+
+def test_sync_done_may_come_before_have() -> None:
+    peer = responding()
+    bring(peer, SyncDone(0, True))
+    assert said(peer, HIGH) == []
+    bring(peer, Have(0, ()))
+    assert said(peer, HIGH) == [SyncDone(0, True)]
+    assert state_of(peer, HIGH).value == "live"
+
+
+def test_an_empty_responder_waits_for_the_have_before_it_is_done() -> None:
+    peer = make_peer(LOW)
+    connect_to(peer, HIGH)
+    peer.receive(HIGH, codec.encode(SyncRequest(0, 0, BOTH)), NOW)
+    assert said(peer, HIGH) == [Have(0, ())]
+
+
+def test_a_second_have_is_ignored() -> None:
+    peer = responding()
+    bring(peer, Have(0, ()), Have(0, ()))
+    assert said(peer, HIGH) == [SyncDone(0, True)]
+    assert codes(peer.take_events()) == ["p2panda.session.have_repeated"]
+
+
+def test_messages_for_no_session_are_ignored_and_counted() -> None:
+    peer = responding()
+    bring(peer, Have(3, ()), SyncDone(4, True), EntryMessage(5, b"", b""))
+    assert codes(peer.take_events()) == ["p2panda.session.unknown"] * 3
+    assert peer.counts["p2panda.session.unknown"] == 3
+
+
+@pytest.mark.parametrize("message_type", range(20, 27))
+def test_messages_of_set_reconciliation_do_no_harm(message_type: int) -> None:
+    peer = responding()
+    peer.receive(HIGH, codec.encode(ReconciliationMessage(message_type, 0, (True,))), NOW)
+    assert codes(peer.take_events()) == ["p2panda.session.unexpected_message"]
+    bring(peer, Have(0, ()))
+    assert said(peer, HIGH) == [SyncDone(0, True)]
+
+
+def test_what_the_remote_shows_to_hold_is_told() -> None:
+    log = make_log(ANNA, 0, 2)
+    peer = responding()
+    bring(peer, Have(0, ((ANNA.public_key, 0, 9), (BEN.public_key, 7, 1))))
+    assert Heights(HIGH, ((ANNA.public_key, 0, 9), (BEN.public_key, 7, 1))) in peer.take_events()
+    bring(peer, *(EntryMessage(0, e.entry_bytes, e.operation_bytes) for e in log))
+    assert peer.take_events()[-1] == Heights(HIGH, ((ANNA.public_key, 0, 2),))
+
+
+def test_a_have_that_does_not_fit_leaves_logs_out_and_says_so() -> None:
+    logs = [make_log(ANNA, number, 1) for number in range(10)]
+    small = make_peer(LOW, logs, max_message_bytes=600)
+    other = make_peer(HIGH, logs)
+    connect(small, other)
+    other.sync(LOW, 0, [SCHEMA], NOW)
+    settle(small, other)
+    assert small.counts["have_shortened"] == 1
+    assert small.counts["duplicate"] > 0
+    assert heights(small) == heights(other)
+
+
+@pytest.mark.parametrize("compat", ["spec", "aquadoggo"])
+def test_the_logs_of_the_real_library_replicate(compat: str) -> None:
+    rows = p2panda_vectors.read("chains.json")["chains"]
+    chains = [
+        [check_entry(bytes.fromhex(e["entry"]), bytes.fromhex(e["operation"])) for e in chain["entries"]]
+        for chain in rows
+    ]
+    names = sorted({chain[0].schema_id for chain in chains})
+    rng = random.Random(1)
+    first = make_peer(LOW, [chain[: rng.randint(1, len(chain))] for chain in chains], names, compat=compat)
+    second = make_peer(
+        HIGH, [chain[: rng.randint(1, len(chain))] for chain in chains[10:]], names, compat=compat
+    )
+    connect(first, second)
+    second.sync(LOW, 0, names, NOW)
+    settle(first, second)
+    assert heights(first) == heights(second)
+    assert not first.counts["rejected"] and not second.counts["rejected"]

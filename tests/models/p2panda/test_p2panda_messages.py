@@ -1,0 +1,213 @@
+"""The bytes of each message: published vectors, round trips, and what is refused with which code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from culm_models import cbor
+from culm_models.errors import CulmError
+from culm_models.p2panda import codec, schema_id
+from culm_models.p2panda.messages import (
+    Announce,
+    EntryMessage,
+    Have,
+    Message,
+    ReconciliationMessage,
+    SyncDone,
+    SyncRequest,
+)
+from tests.support.logs import OTHER_SCHEMA, SCHEMA
+
+PK = bytes.fromhex("2f8e50c2ede6d936ecc3144187ff1c273808185cfbc5ff3d3748d1ff7353fc96")
+SYSTEM = "schema_definition_v1"
+SYSTEM_HEX = "74736368656d615f646566696e6974696f6e5f7631"
+
+U64 = st.integers(0, 2**64 - 1)
+SCHEMA_SETS = st.sets(
+    st.sampled_from((SYSTEM, "schema_field_definition_v1", "blob_v1", SCHEMA, OTHER_SCHEMA))
+).map(lambda names: tuple(schema_id.normalise(names)))
+HEIGHTS = st.lists(
+    st.tuples(st.binary(min_size=32, max_size=32), U64, st.integers(1, 2**64 - 1)), max_size=8
+).map(lambda rows: tuple(sorted(rows)))
+
+
+@pytest.mark.parametrize(
+    ("message", "compat", "expected"),
+    [
+        (
+            Announce(1, 12345678, (SYSTEM,)),
+            "spec",
+            "8400011a00bc614e81" + SYSTEM_HEX,
+        ),
+        (SyncRequest(51, 0, (SYSTEM,)), "spec", "84011833008174736368656d615f646566696e6974696f6e5f7631"),
+        (SyncDone(51, False), "spec", "83031833f4"),
+        (
+            Have(51, ((PK, 0, 1), (PK, 3, 300))),
+            "aquadoggo",
+            "830a1833818258202f8e50c2ede6d936ecc3144187ff1c273808185cfbc5ff3d3748d1ff7353fc96"
+            "82820001820319012c",
+        ),
+        (
+            Have(51, ((PK, 0, 1), (PK, 3, 300))),
+            "spec",
+            "830a1833867840" + PK.hex().encode().hex() + "00017840" + PK.hex().encode().hex() + "0319012c",
+        ),
+        (Have(12, ()), "spec", "830a0c80"),
+        (EntryMessage(1, b"\x01\x02", b""), "spec", "84020142010240"),
+    ],
+)
+def test_published_bytes(message: Message, compat: codec.Compat, expected: str) -> None:
+    assert codec.encode(message, compat).hex() == expected
+    assert codec.decode(bytes.fromhex(expected)) == message
+
+
+@given(U64, U64, SCHEMA_SETS)
+def test_announce_round_trip(version: int, timestamp: int, schema_ids: tuple[str, ...]) -> None:
+    message = Announce(version, timestamp, schema_ids)
+    data = codec.encode(message)
+    decoded = codec.decode(data)
+    assert decoded == message
+    assert isinstance(decoded, Announce) and decoded.raw == data
+
+
+@given(U64, U64, SCHEMA_SETS)
+def test_sync_request_round_trip(session_id: int, mode: int, schema_ids: tuple[str, ...]) -> None:
+    message = SyncRequest(session_id, mode, schema_ids)
+    assert codec.decode(codec.encode(message)) == message
+
+
+@given(U64, st.binary(max_size=300), st.binary(max_size=70_000))
+def test_entry_round_trip(session_id: int, entry: bytes, operation: bytes) -> None:
+    message = EntryMessage(session_id, entry, operation)
+    data = codec.encode(message)
+    assert data == codec.encode_entry_message(session_id, entry, operation)
+    assert data == cbor.dumps((2, session_id, entry, operation)), "the short cut writes what CBOR says"
+    assert codec.decode(data) == message
+
+
+@given(U64, st.booleans())
+def test_sync_done_round_trip(session_id: int, live_mode: bool) -> None:
+    message = SyncDone(session_id, live_mode)
+    assert codec.decode(codec.encode(message)) == message
+
+
+@given(U64, HEIGHTS, st.sampled_from(("spec", "aquadoggo")))
+def test_have_round_trip(
+    session_id: int, log_heights: tuple[tuple[bytes, int, int], ...], compat: codec.Compat
+) -> None:
+    message = Have(session_id, log_heights)
+    assert codec.decode(codec.encode(message, compat)) == message
+
+
+@given(st.integers(20, 26), U64)
+def test_reconciliation_messages_pass_through(message_type: int, session_id: int) -> None:
+    message = ReconciliationMessage(message_type, session_id, (True, ["a", 1, 2]))
+    assert codec.decode(codec.encode(message)) == message
+
+
+def test_schema_ids_are_written_as_a_set_and_read_in_any_order() -> None:
+    unsorted = [SCHEMA, "blob_v1", OTHER_SCHEMA, SYSTEM, SCHEMA]
+    expected = (SYSTEM, "blob_v1", OTHER_SCHEMA, SCHEMA)
+    assert codec.decode(cbor.dumps([1, 0, 0, unsorted])) == SyncRequest(0, 0, expected)
+    assert codec.encode(SyncRequest(0, 0, tuple(unsorted))) == codec.encode(SyncRequest(0, 0, expected))
+
+
+HEX = PK.hex()
+
+
+@pytest.mark.parametrize(
+    ("items", "code"),
+    [
+        ([], "malformed"),
+        ("text", "malformed"),
+        ({0: 1}, "malformed"),
+        (["0", 1, 2, []], "malformed"),
+        ([True, 1, 2, []], "malformed"),
+        ([4, 0, {}], "unknown_type"),
+        ([27, 0], "unknown_type"),
+        ([-1, 0], "unknown_type"),
+        ([0, 1, 2], "item_count"),
+        ([0, 1, 2, [], 3], "item_count"),
+        ([0, "1", 2, []], "item_kind"),
+        ([0, 1, -2, []], "item_range"),
+        ([0, 1, True, []], "item_kind"),
+        ([0, 1, 1.5, []], "item_kind"),
+        ([0, 1, 2, {}], "item_kind"),
+        ([0, 1, 2, [b"blob_v1"]], "item_kind"),
+        ([0, 1, 2, ["nonsense"]], "p2panda.schema_id"),
+        ([1, 0, 0], "item_count"),
+        ([1, 0, "log height", []], "item_kind"),
+        ([1, -1, 0, []], "item_range"),
+        ([2, 0, b"entry"], "item_count"),
+        ([2, 0, b"entry", None], "item_kind"),
+        ([2, 0, "entry", b""], "item_kind"),
+        ([2, 0, b"", b"", b""], "item_count"),
+        ([3, 0], "item_count"),
+        ([3, 0, 1], "item_kind"),
+        ([3, None, True], "item_kind"),
+        ([10, 0], "item_count"),
+        ([10, 0, {}], "item_kind"),
+        ([10, 0, [1, 2, 3]], "item_kind"),
+        ([10, 0, [[]]], "item_kind"),
+        ([10, 0, [PK, 0, 1]], "item_kind"),
+        ([10, 0, [HEX, 0]], "item_count"),
+        ([10, 0, [HEX, 0, 1, HEX]], "item_count"),
+        ([10, 0, [HEX, 0, 0]], "item_range"),
+        ([10, 0, [HEX, -1, 1]], "item_range"),
+        ([10, 0, [HEX, "0", 1]], "item_kind"),
+        ([10, 0, [HEX, 0, 1, 5, 0, 1]], "item_kind"),
+        ([10, 0, [HEX[:-1], 0, 1]], "public_key"),
+        ([10, 0, [HEX[:-1] + "g", 0, 1]], "public_key"),
+        ([10, 0, [HEX[:-2] + "  ", 0, 1]], "public_key"),
+        ([10, 0, [[HEX, 0, 1], [HEX, 0]]], "item_count"),
+        ([10, 0, [[HEX, 0, 1], 5]], "item_kind"),
+        ([10, 0, [[PK, [[0, 1]]], [PK]]], "item_count"),
+        ([10, 0, [[PK, [[0, 1]]], [HEX, [[0, 1]]]]], "item_kind"),
+        ([10, 0, [[PK[:-1], [[0, 1]]]]], "public_key"),
+        ([10, 0, [[PK, 5]]], "item_kind"),
+        ([10, 0, [[PK, [[0]]]]], "item_count"),
+        ([10, 0, [[PK, [[0, 0]]]]], "item_range"),
+        ([10, 0, [[PK, [["x", 1]]]]], "item_kind"),
+        ([20], "item_count"),
+        ([26, "0"], "item_kind"),
+    ],
+)
+def test_what_is_no_message_is_refused_with_its_code(items: Any, code: str) -> None:
+    with pytest.raises(CulmError) as caught:
+        codec.decode(cbor.dumps(items))
+    assert caught.value.code == (code if "." in code else f"p2panda.message.{code}")
+
+
+@pytest.mark.parametrize("data", ["", "8403", "83031833f4f4", "c0f4", "9f00ff", "83031833f7", "8303fbff"])
+def test_what_is_no_strict_cbor_is_malformed(data: str) -> None:
+    with pytest.raises(CulmError) as caught:
+        codec.decode(bytes.fromhex(data))
+    assert caught.value.code == "p2panda.message.malformed"
+
+
+def test_have_is_read_in_all_three_forms() -> None:
+    other = bytes(32)
+    expected = Have(1, ((PK, 0, 1), (PK, 3, 300), (other, 2**64 - 1, 2)))
+    flat = [HEX, 0, 1, HEX, 3, 300, other.hex(), 2**64 - 1, 2]
+    by_log = [[HEX, 0, 1], [HEX, 3, 300], [other.hex(), 2**64 - 1, 2]]
+    grouped = [[PK, [[0, 1], [3, 300]]], [other, [[2**64 - 1, 2]]]]
+    for form in (flat, by_log, grouped):
+        assert codec.decode(cbor.dumps([10, 1, form])) == expected
+
+
+def test_grouped_log_heights_may_hold_decimal_text() -> None:
+    data = cbor.dumps([10, 1, [[PK, [["0", "1"], ["18446744073709551615", 2]]]]])
+    assert codec.decode(data) == Have(1, ((PK, 0, 1), (PK, 2**64 - 1, 2)))
+
+
+@given(st.binary(max_size=60))
+def test_noise_never_raises_anything_but_an_error_of_ours(data: bytes) -> None:
+    try:
+        message = codec.decode(data)
+    except CulmError:
+        return
+    assert message is not None
