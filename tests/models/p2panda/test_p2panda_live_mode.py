@@ -130,8 +130,8 @@ def test_a_new_entry_is_sent_at_once_and_only_where_it_concerns() -> None:
     peer = make_peer(LOW)
     for remote, schema in ((MIDDLE, SCHEMA), (HIGH, OTHER_SCHEMA)):
         connect_to(peer, remote)
-        said_ = b"".join(map(codec.encode, (SyncRequest(0, 0, (schema,)), Have(0, ()), SyncDone(0, True))))
-        peer.receive(remote, said_, NOW)
+        opening: list[Message] = [SyncRequest(0, 0, (schema,)), Have(0, ()), SyncDone(0, True)]
+        peer.receive(remote, b"".join(map(codec.encode, opening)), NOW)
         peer.take_outgoing(remote)
     (raw,) = pairs(make_log(ANNA, 0, 1))
     peer.publish(*raw, NOW)

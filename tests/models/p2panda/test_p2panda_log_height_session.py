@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from culm_models.cbor import ItemScanner
 from culm_models.p2panda import codec
 from culm_models.p2panda.checks import check_entry
 from culm_models.p2panda.events import Heights
@@ -34,15 +35,6 @@ ANNA = author("anna")
 BEN = author("ben")
 
 
-def entry_messages(messages: list[object]) -> list[tuple[bytes, int]]:
-    found = []
-    for message in messages:
-        if isinstance(message, EntryMessage):
-            checked = check_entry(message.entry, message.operation)
-            found.append((checked.entry.public_key, checked.entry.seq_num))
-    return found
-
-
 def test_the_course_of_a_session() -> None:
     initiator = make_peer(LOW, [make_log(ANNA, 0, 2)], live_mode=False)
     responder = make_peer(HIGH, [make_log(BEN, 0, 3)], live_mode=False)
@@ -66,8 +58,6 @@ def test_the_course_of_a_session() -> None:
 
 
 def _cut(data: bytes) -> list[bytes]:
-    from culm_models.cbor import ItemScanner
-
     return ItemScanner(10_000_000).feed(data)
 
 
@@ -218,7 +208,7 @@ def test_what_the_remote_shows_to_hold_is_told() -> None:
 def test_a_have_that_does_not_fit_leaves_logs_out_and_says_so() -> None:
     logs = [make_log(ANNA, number, 1) for number in range(10)]
     small = make_peer(LOW, logs, max_message_bytes=600)
-    other = make_peer(HIGH, logs)
+    other = make_peer(HIGH, logs, max_message_bytes=600)
     connect(small, other)
     other.sync(LOW, 0, [SCHEMA], NOW)
     settle(small, other)
