@@ -82,7 +82,7 @@ def vv(
     """
     vectors, heights = _version_vectors(_kafka(bootstrap=bootstrap, prefix=prefix, kafka_option=kafka_option))
     peer_id = _find(peer.lower(), sorted(vectors))
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "public_key": public_key,
             "log_id": log_id,
@@ -101,7 +101,7 @@ def vv(
         None,
         ("author", "log", "holds", "height", "behind"),
         (
-            (_short_id(row["public_key"]), row["log_id"], row["seq_num"], row["height"], row["behind"])  # type: ignore[attr-defined]
+            (_short_id(row["public_key"]), row["log_id"], row["seq_num"], row["height"], row["behind"])
             for row in rows
         ),
     )

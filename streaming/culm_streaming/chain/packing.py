@@ -6,6 +6,7 @@ loop runs for every record of the deployment: its cost is the job's throughput.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from blake3 import blake3
 from xxhash import xxh64_intdigest
@@ -18,12 +19,14 @@ from culm_streaming.chain.rows import (
     HAS_SKIPLINK,
     KEYLESS,
     NO_HASH,
+    OFFSET_BITS,
     PACK_HEAD,
     READY,
     pack_rows,
     pack_source,
 )
 from culm_streaming.chain.settings import ChainSettings
+from culm_streaming.chain.splicing import log_value, schema_text, take_apart
 from culm_topics.catalogue import MAX_MESSAGE_BYTES
 from culm_topics.errors import RecordError
 from culm_topics.records import LOG_KEY_SIZE, EntryRecord, LogRecord, RejectedRecord
@@ -35,7 +38,8 @@ MAX_VALUE_BYTES = MAX_MESSAGE_BYTES - 4096
 """What fits into one record of `logs` or `rejected` whatever else is said in it."""
 
 _SEED = 42
-_KNOWN_SCHEMAS = 4096
+# A packed record, and with it a batch between Spark and Python, stays far below 2 GiB.
+_FLUSH_BYTES = 64 * 1024 * 1024
 _MAX_DETAIL = 1000
 
 
@@ -62,67 +66,85 @@ def pack_records(
     shards, blocks = settings.shards, settings.blocks
     heads: list[list[bytes]] = [[] for _ in range(shards)]
     values: list[list[bytes]] = [[] for _ in range(shards)]
-    schemas: dict[str, bytes] = {}
+    size_bytes = 0
     for key, value, partition, offset in records:
-        record = None
         try:
-            record = EntryRecord.decode(value)
-            checked = check_entry(record.entry, record.operation, verify_signature=verify_signature)
+            parts = None if value is None else take_apart(value)
+            if parts is None:
+                record = EntryRecord.decode(value)
+                entry_bytes, operation_bytes, brought_by = record.entry, record.operation, record.brought_by
+            else:
+                entry_bytes, operation_bytes, brought_by = parts.entry, parts.operation, parts.brought_by
+            checked = check_entry(entry_bytes, operation_bytes, verify_signature=verify_signature)
             entry = checked.entry
+            seq_num = entry.seq_num
             if key != entry.public_key + entry.log_id.to_bytes(8, "big"):
                 raise RecordError("entries: the key is not the log key of the entry")
-            if checked.action == "create" and entry.seq_num > 1:
-                raise LogIdError(f"entry {entry.seq_num} of log {entry.log_id} creates a second document")
+            if checked.action == "create" and seq_num > 1:
+                raise LogIdError(f"entry {seq_num} of log {entry.log_id} creates a second document")
             schema_id = checked.schema_id
-            packed = LogRecord(
-                entry.seq_num, record.entry, record.operation, checked.hash, schema_id
-            ).encode()
+            if parts is not None and schema_text(parts.schema) == schema_id:
+                packed = log_value(parts, seq_num, checked.hash)
+            else:
+                EntryRecord.decode(value)  # its schema id need not be right, but must be text
+                packed = LogRecord(seq_num, entry_bytes, operation_bytes, checked.hash, schema_id).encode()
             if len(packed) > MAX_VALUE_BYTES:
                 raise RecordError(f"entries: {len(packed)} bytes are too many for a record of logs")
         except CulmError as error:
-            head, refused, shard = _refuse((key, value, partition, offset), record, error, settings)
-            heads[shard].append(head)
-            values[shard].append(refused)
-            continue
-        schema = schemas.get(schema_id)
-        if schema is None:
-            if len(schemas) >= _KNOWN_SCHEMAS:
-                schemas.clear()
-            schema = schemas[schema_id] = blake3(schema_id.encode()).digest()[:16]
-        skiplink, backlink, flags = NO_HASH, NO_HASH, 0
-        if entry.backlink is not None:
-            backlink = entry.backlink[2:]
-            if entry.skiplink is not None:
-                skiplink, flags = entry.skiplink[2:], HAS_SKIPLINK
-        if entry.end_of_log:
-            flags |= END_OF_LOG
-        digest = xxh64_intdigest(key, _SEED)
-        shard = digest % shards
-        heads[shard].append(
-            PACK_HEAD(
+            head, packed, shard = _refuse((key, value, partition, offset), error, settings)
+        else:
+            skiplink, backlink, flags = NO_HASH, NO_HASH, 0
+            if entry.backlink is not None:
+                backlink = entry.backlink[2:]
+                if entry.skiplink is not None:
+                    skiplink, flags = entry.skiplink[2:], HAS_SKIPLINK
+            if entry.end_of_log:
+                flags |= END_OF_LOG
+            digest = xxh64_intdigest(key, _SEED)
+            shard = digest % shards
+            head = PACK_HEAD(
                 key,
-                entry.seq_num,
-                pack_source(partition, offset),
+                seq_num,
+                partition << OFFSET_BITS | offset,
                 checked.hash[2:],
                 backlink,
                 skiplink,
-                schema,
-                record.brought_by,
+                schema_digest(schema_id),
+                brought_by,
                 digest // shards % blocks,
                 flags,
             )
-        )
+        heads[shard].append(head)
         values[shard].append(packed)
-    for shard in range(shards):
-        if heads[shard]:
-            yield PackedRows(shard, *pack_rows(heads[shard], values[shard]))
+        size_bytes += len(packed)
+        if size_bytes > _FLUSH_BYTES:
+            yield from _flushed(heads, values)
+            size_bytes = 0
+    yield from _flushed(heads, values)
 
 
-def _refuse(
-    source: Record, record: EntryRecord | None, error: CulmError, settings: ChainSettings
-) -> tuple[bytes, bytes, int]:
+def _flushed(heads: list[list[bytes]], values: list[list[bytes]]) -> Iterator[PackedRows]:
+    """What has been packed so far; the lists are empty then."""
+    for shard, shard_heads in enumerate(heads):
+        if shard_heads:
+            yield PackedRows(shard, *pack_rows(shard_heads, values[shard]))
+            shard_heads.clear()
+            values[shard].clear()
+
+
+@lru_cache(maxsize=4096)
+def schema_digest(schema_id: str) -> bytes:
+    """What the state keeps of a log's schema id: 16 bytes of its hash."""
+    return blake3(schema_id.encode()).digest()[:16]
+
+
+def _refuse(source: Record, error: CulmError, settings: ChainSettings) -> tuple[bytes, bytes, int]:
     """(head, value, shard) of the ready-made record of `rejected`; undecodable bytes go in as they are."""
     key, value, partition, offset = source
+    try:
+        record = EntryRecord.decode(value)
+    except RecordError:
+        record = None
     detail = str(error)
     entry = value if record is None else record.entry
     operation = None if record is None else record.operation
