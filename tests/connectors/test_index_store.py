@@ -225,3 +225,19 @@ async def test_the_writer_makes_a_commit_visible_even_when_its_caller_gave_up(st
         await asyncio.sleep(0.005)
     assert await writer.read_ranges([(ALICE.public_key, 0, 1, 3)], 1) == [pairs(log)[:1]]
     writer.close()
+
+
+def test_ranges_read_together_are_whole_except_the_last(store: LmdbLogStore) -> None:
+    logs = [make_log(ALICE, log_id, 30) for log_id in range(5)]
+    store.append([one for log in logs for one in log])
+    size = sum(len(entry) + len(operation) for entry, operation in pairs(logs[0]))
+    for max_bytes in range(1, 3 * size, 97):
+        ranges = [(ALICE.public_key, log_id, 1, 30) for log_id in range(5)]
+        found = store.read_ranges(ranges, max_bytes)
+        assert all(chunk == pairs(log) for chunk, log in zip(found[:-1], logs, strict=False))
+        assert found[-1] == pairs(logs[len(found) - 1])[: len(found[-1])]
+        assert found[-1]
+    assert store.read_ranges([(BOB.public_key, 0, 1, 9), (ALICE.public_key, 0, 30, 30)]) == [
+        [],
+        pairs(logs[0])[29:],
+    ]

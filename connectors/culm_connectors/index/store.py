@@ -261,7 +261,8 @@ class LmdbLogStore:
             chunk = self.read_chunk(public_key, log_id, first_seq_num, last_seq_num, max_bytes - taken)
             found.append(chunk)
             taken += sum(len(entry) + len(operation) for entry, operation in chunk)
-            if taken >= max_bytes:
+            is_whole = len(chunk) > last_seq_num - first_seq_num
+            if taken >= max_bytes or (chunk and not is_whole):
                 break
         return found
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ParamSpec, Protocol
 
 from culm_connectors.checking import Checked, CheckPool
 from culm_connectors.index.store import Pair, Range
@@ -34,6 +35,9 @@ from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.ranges import EntryRange
 
 logger = logging.getLogger(__name__)
+
+Arguments = ParamSpec("Arguments")
+Task = Coroutine[None, None, None]
 
 _RANGES_AT_ONCE = 256
 # A CBOR array of four whose first item, the message's type, is 2.
@@ -125,11 +129,8 @@ async def exchange(link: Link, around: Surroundings) -> LinkEnded:
         async with asyncio.TaskGroup() as group:
             link.outgoing = await link.connection.open_stream()
             beside = [
-                group.create_task(_until_closed(task))
-                for task in (
-                    _write(link, link.outgoing, around),
-                    _acknowledge(link, link.outgoing, around),
-                )
+                group.create_task(_write(link, link.outgoing, around)),
+                group.create_task(_acknowledge(link, link.outgoing, around)),
             ]
             group.create_task(_read(link, around))
             await _apply(link, around)
@@ -147,10 +148,15 @@ async def exchange(link: Link, around: Surroundings) -> LinkEnded:
     return ended
 
 
-async def _until_closed(task: Coroutine[None, None, None]) -> None:
-    """A closed connection ends the reader, which ends the rest after applying what had come."""
-    with contextlib.suppress(TransportError):
-        await task
+def _until_closed(task: Callable[Arguments, Task]) -> Callable[Arguments, Task]:
+    """A closed connection ends a task quietly: the reader ends the rest after applying what had come."""
+
+    @functools.wraps(task)
+    async def run(*arguments: Arguments.args, **named: Arguments.kwargs) -> None:
+        with contextlib.suppress(TransportError):
+            await task(*arguments, **named)
+
+    return run
 
 
 def _leaves(group: BaseExceptionGroup[LinkEnded]) -> Iterator[LinkEnded]:
@@ -165,19 +171,21 @@ async def _read(link: Link, around: Surroundings) -> None:
     try:
         stream = await link.connection.accept_stream()
         async with asyncio.TaskGroup() as group:
-            second = group.create_task(_until_closed(_refuse_second_stream(link)))
-            await _until_closed(_read_stream(link, stream, around))
+            second = group.create_task(_refuse_second_stream(link))
+            await _read_stream(link, stream, around)
             second.cancel()
     except TransportError as error:
         logger.debug("connection of %s: %s", link.name, error)
     await link.work.put(None)
 
 
+@_until_closed
 async def _refuse_second_stream(link: Link) -> None:
     await link.connection.accept_stream()
     raise LinkEnded(CloseCode.PROTOCOL, "one stream a side carries the protocol")
 
 
+@_until_closed
 async def _read_stream(link: Link, stream: ReceiveStream, around: Surroundings) -> None:
     settings, metrics = around.settings, around.metrics
     while data := await stream.read(settings.read_bytes):
@@ -262,6 +270,7 @@ def _apply_entries(
             yield Arrival(checked, link.remote, message.session_id)
 
 
+@_until_closed
 async def _write(link: Link, stream: SendStream, around: Surroundings) -> None:
     buffer = bytearray()
     while True:
@@ -336,6 +345,7 @@ async def _write_ranges(
                 link.deliveries.note(log, seq_num, stream.written)
 
 
+@_until_closed
 async def _acknowledge(link: Link, stream: SendStream, around: Surroundings) -> None:
     while True:
         await link.deliveries.changed.wait()

@@ -1,0 +1,305 @@
+"""Connectors between real peers and a real Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Message
+
+from culm_connectors.index.environment import DATA_FILE
+from culm_connectors.kafka import TopicReader
+from culm_connectors.transport import ConnectError
+from culm_models.p2panda.checks import CheckedEntry
+from culm_models.p2panda.codec import decode, encode
+from culm_models.p2panda.messages import Announce
+from culm_topics.kafka import KafkaSettings, consumer, producer
+from culm_topics.records import EntryRecord, LogRecord, ReceiptRecord, RejectedRecord, log_key
+from tests.support.edge import connector, reference_peer, running, topics, until, write_document
+from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
+    return topics(kafka_bootstrap, topic_prefix)
+
+
+async def read_topic(
+    kafka: KafkaSettings, name: str, enough: Callable[[list[Message]], bool]
+) -> list[Message]:
+    """Records of a topic, from its beginning until there are enough."""
+    messages: list[Message] = []
+    reader = TopicReader(lambda: consumer(kafka, group_id="test"), kafka.topic(name), {})
+    async with reader, asyncio.timeout(30):
+        while not enough(messages):
+            messages.extend((await reader.get()).messages)
+    return messages
+
+
+def write_truth(kafka: KafkaSettings, *logs: list[CheckedEntry]) -> None:
+    """What the streaming job would write."""
+    writer = producer(kafka)
+    for log in logs:
+        for one in log:
+            record = LogRecord(
+                one.entry.seq_num, one.entry_bytes, one.operation_bytes, one.hash, one.schema_id
+            )
+            writer.produce(kafka.topic("logs"), record.encode(), log_key(*one.log))
+    assert writer.flush(20) == 0
+
+
+async def test_what_a_peer_brings_is_on_entries_and_counts_for_it(
+    tmp_path: Path, kafka: KafkaSettings
+) -> None:
+    async with (
+        running(connector(tmp_path / "edge", kafka)) as edge,
+        reference_peer(tmp_path, "a") as a,
+    ):
+        assert edge.address is not None
+        log = await write_document(a, 6)
+        summary = await a.sync(edge.address)
+        assert summary.entries_sent == 7
+        messages = await read_topic(kafka, "entries", lambda found: len(found) >= 7)
+        records = [EntryRecord.decode(message.value()) for message in messages]
+        assert [(record.entry, record.operation) for record in records] == pairs(log)
+        assert {record.brought_by for record in records} == {a.peer_id}
+        assert {record.connector for record in records} == {edge.connector_id}
+        assert {message.key() for message in messages} == {log_key(*log[0].log)}
+        (announced,) = await read_topic(kafka, "announcements", lambda found: bool(found))
+        assert announced.key() == a.peer_id
+        told = decode(announced.value() or b"")
+        assert isinstance(told, Announce)
+        assert told.schema_ids == (SCHEMA,)
+
+        def has_receipt(found: list[Message]) -> bool:
+            rows = [row for message in found for row in ReceiptRecord.decode(message.value()).log_heights]
+            return (*log[0].log, 7) in rows
+
+        receipts = await read_topic(kafka, "receipts", has_receipt)
+        assert {message.key() for message in receipts} == {a.peer_id}
+
+
+async def test_live_entries_go_from_one_edge_to_the_other(tmp_path: Path, kafka: KafkaSettings) -> None:
+    async with (
+        running(connector(tmp_path / "edge-1", kafka, schemas=(SCHEMA,))) as first,
+        running(connector(tmp_path / "edge-2", kafka, schemas=(SCHEMA,))) as second,
+        reference_peer(tmp_path, "a") as a,
+        reference_peer(tmp_path, "b") as b,
+    ):
+        assert first.address is not None
+        assert second.address is not None
+        a.dial(first.address)
+        b.dial(second.address)
+        for writer, reader in ((a, b), (b, a)):
+            log = await write_document(writer, 20)
+            await reader.wait_until_holding({log[0].log: 21}, 30)
+            assert list(reader.store.entries(*log[0].log, 1, 99)) == pairs(log)
+        assert second.subscription.counts.live_taken == 21
+        assert first.driver.metrics.duplicates == 0
+
+
+async def test_an_edge_becomes_interested_in_what_its_peers_announce(
+    tmp_path: Path, kafka: KafkaSettings
+) -> None:
+    log = make_log(author("writer"), 0, 12)
+    write_truth(kafka, log, make_log(author("writer"), 1, 3, schema_id=OTHER_SCHEMA))
+    async with (
+        running(connector(tmp_path / "edge", kafka)) as edge,
+        reference_peer(tmp_path, "a", schemas=[SCHEMA], live_mode=False) as a,
+    ):
+        assert edge.address is not None
+        assert not edge.interest.served
+        summary = await a.sync(edge.address)
+        assert summary.entries_received == 12
+        assert edge.interest.served == (SCHEMA,)
+        assert edge.index.store.counts() == (1, 12)
+
+
+async def test_the_truth_fills_heals_and_corrects(tmp_path: Path, kafka: KafkaSettings) -> None:
+    log = make_log(author("writer"), 0, 8)
+    fork = make_log(author("writer"), 0, 3, text="other", after=log[:4])
+    async with (
+        running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge,
+        reference_peer(tmp_path, "a") as a,
+    ):
+        assert edge.address is not None
+        await a.add(pairs(log[:4] + fork))
+        a.dial(edge.address)
+        store = edge.index.store
+        await until(lambda: store.height(*log[0].log) == 7)
+        write_truth(kafka, log)
+        await until(lambda: store.height(*log[0].log) == 8)
+        assert list(store.entries(*log[0].log, 1, 99)) == pairs(log)
+        assert edge.subscription.counts.truth_corrected == 1
+        other = make_log(author("writer"), 1, 5)
+        write_truth(kafka, other, other)
+        await until(lambda: store.height(*other[0].log) == 5)
+        await a.wait_until_holding({other[0].log: 5}, 20)
+
+
+async def test_a_restarted_connector_goes_on_from_its_offsets(tmp_path: Path, kafka: KafkaSettings) -> None:
+    log = make_log(author("writer"), 0, 30)
+    write_truth(kafka, log[:10])
+    async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
+        assert edge.index.store.height(*log[0].log) == 10
+    write_truth(kafka, log[10:])
+    async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
+        assert edge.index.store.height(*log[0].log) == 30
+        assert edge.subscription.counts.truth_taken == 20
+
+
+async def test_a_damaged_index_is_rebuilt_from_logs(tmp_path: Path, kafka: KafkaSettings) -> None:
+    log = make_log(author("writer"), 0, 30)
+    write_truth(kafka, log)
+    async with running(connector(tmp_path / "edge", kafka)) as edge:
+        edge.interest.want([SCHEMA])
+        edge.subscription.backfill_wanted.set()
+        await until(lambda: edge.index.store.height(*log[0].log) == 30)
+    data = tmp_path / "edge" / "index" / DATA_FILE
+    data.write_bytes(data.read_bytes()[: data.stat().st_size // 3])
+    async with (
+        running(connector(tmp_path / "edge", kafka)) as edge,
+        reference_peer(tmp_path, "a", schemas=[SCHEMA], live_mode=False) as a,
+    ):
+        assert edge.address is not None
+        await a.sync(edge.address)
+        assert list(a.store.entries(*log[0].log, 1, 99)) == pairs(log)
+
+
+async def test_a_fork_is_left_to_the_truth_path(tmp_path: Path, kafka: KafkaSettings) -> None:
+    log = make_log(author("writer"), 0, 4)
+    fork = make_log(author("writer"), 0, 1, text="other", after=log[:2])
+    write_truth(kafka, log[:3])
+    async with (
+        running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge,
+        reference_peer(tmp_path, "a") as a,
+    ):
+        assert edge.address is not None
+        await a.add(pairs(log[:2]))
+        a.dial(edge.address)
+        await a.wait_until_holding({log[0].log: 3}, 20)
+        # The author's key is at work elsewhere too: a remote brings another entry 3.
+        async with reference_peer(tmp_path, "b") as b:
+            await b.add(pairs(log[:2] + fork + make_log(author("writer"), 0, 1, after=log[:2] + fork)))
+            b.dial(edge.address)
+            await until(lambda: edge.driver.metrics.rejects.total() >= 1)
+        messages = await read_topic(kafka, "rejected", lambda found: bool(found))
+        rejected = RejectedRecord.decode(messages[0].value())
+        assert rejected.brought_by == b.peer_id
+        assert messages[0].key() == log_key(*log[0].log)
+        assert list(edge.index.store.entries(*log[0].log, 1, 9)) == pairs(log[:3])
+
+
+async def test_an_older_announcement_never_wins(tmp_path: Path, kafka: KafkaSettings) -> None:
+    async with (
+        running(connector(tmp_path / "edge", kafka)) as edge,
+        reference_peer(tmp_path, "a", schemas=[SCHEMA]) as a,
+    ):
+        assert edge.address is not None
+        a.dial(edge.address)
+        newest = await read_topic(kafka, "announcements", lambda found: bool(found))
+        late = encode(Announce(1, 5, (OTHER_SCHEMA,)))
+        writer = producer(kafka)
+        writer.produce(kafka.topic("announcements"), late, a.peer_id)
+        assert writer.flush(20) == 0
+        again = await read_topic(kafka, "announcements", lambda found: len(found) >= 3)
+        assert [message.value() for message in again[:3]] == [newest[0].value(), late, newest[0].value()]
+
+
+async def test_the_allow_list_is_in_force_without_a_restart(tmp_path: Path, kafka: KafkaSettings) -> None:
+    path = tmp_path / "allowed.json"
+    a_id, b_id = author("a").public_key.hex(), author("b").public_key.hex()
+    path.write_text(json.dumps({"peers": {a_id: ["*"]}}))
+    edge = connector(tmp_path / "edge", kafka, schemas=(SCHEMA,), allow_list=path, reload_interval_s=0.05)
+    async with (
+        running(edge),
+        reference_peer(tmp_path, "a") as a,
+        reference_peer(tmp_path, "b") as b,
+    ):
+        assert edge.address is not None
+        with pytest.raises(ConnectError):
+            await b.sync(edge.address)
+        a.dial(edge.address)
+        await until(lambda: a.peer_id in edge.driver.links)
+        path.write_text("nonsense")
+        edge.reload()
+        await asyncio.sleep(0)
+        assert a.peer_id in edge.driver.links
+        path.write_text(json.dumps({"peers": {b_id: [SCHEMA]}}))
+        await until(lambda: a.peer_id not in edge.driver.links)
+        b.dial(edge.address)
+        await until(lambda: b.peer_id in edge.driver.links)
+
+
+async def test_the_allow_list_withholds_schemas(tmp_path: Path, kafka: KafkaSettings) -> None:
+    path = tmp_path / "allowed.toml"
+    path.write_text(f'[peers]\n{author("a").public_key.hex()} = ["{SCHEMA}"]\n')
+    log, withheld = make_log(author("writer"), 0, 3), make_log(author("writer"), 1, 3, schema_id=OTHER_SCHEMA)
+    write_truth(kafka, log, withheld)
+    edge = connector(tmp_path / "edge", kafka, schemas=(SCHEMA, OTHER_SCHEMA), allow_list=path)
+    async with running(edge), reference_peer(tmp_path, "a", schemas=[SCHEMA], live_mode=False) as a:
+        assert edge.address is not None
+        await a.sync(edge.address)
+        assert a.heights() == {log[0].log: 3}
+    async with (
+        running(edge := connector(tmp_path / "edge", kafka, schemas=(SCHEMA, OTHER_SCHEMA), allow_list=path)),
+        reference_peer(tmp_path, "a", schemas=[OTHER_SCHEMA], live_mode=False) as a,
+    ):
+        assert edge.address is not None
+        a.dial(edge.address)
+        await until(lambda: edge.driver.metrics.ignored["connector.access"] >= 1)
+        assert a.heights([OTHER_SCHEMA]) == {}
+
+
+async def test_metrics_and_health_are_served(tmp_path: Path, kafka: KafkaSettings) -> None:
+    def get(path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{edge.metrics_port}{path}") as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    async with (
+        running(connector(tmp_path / "edge", kafka, metrics_port=0)) as edge,
+        reference_peer(tmp_path, "a") as a,
+    ):
+        assert edge.address is not None
+        await write_document(a, 2)
+        await a.sync(edge.address)
+        assert await asyncio.to_thread(get, "/ready") == (200, "ready\n")
+        assert (await asyncio.to_thread(get, "/live"))[0] == 200
+        assert (await asyncio.to_thread(get, "/etc/passwd"))[0] == 404
+        status, text = await asyncio.to_thread(get, "/metrics")
+        assert status == 200
+        assert "culm_entries_accepted_total 3.0" in text
+        assert "culm_index_entries 3.0" in text
+        edge.state = "catching up"
+        assert await asyncio.to_thread(get, "/ready") == (503, "catching up\n")
+        edge.state = None
+
+
+async def test_what_is_no_record_on_entries_is_reported_and_passed_over(
+    tmp_path: Path, kafka: KafkaSettings
+) -> None:
+    log = make_log(author("writer"), 0, 2)
+    bad_signature = log[0].entry_bytes[:-1] + bytes([log[0].entry_bytes[-1] ^ 1])
+    async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
+        writer = producer(kafka)
+        values = [b"garbage"]
+        for entry, operation in [(bad_signature, log[0].operation_bytes), *pairs(log)]:
+            record = EntryRecord(entry, operation, SCHEMA, bytes(32), 0, b"elsewhere")
+            values.append(record.encode())
+        for value in values:
+            writer.produce(kafka.topic("entries"), value, log_key(*log[0].log))
+        assert writer.flush(20) == 0
+        await until(lambda: edge.index.store.height(*log[0].log) == 2)
+        messages = await read_topic(kafka, "rejected", lambda found: len(found) >= 2)
+        codes = [RejectedRecord.decode(message.value()).code for message in messages]
+        assert codes == ["topics.record", "bamboo.signature"]
