@@ -26,6 +26,11 @@ _MAX_DIGITS: Final = 20
 _HEX_SIZE: Final = 2 * PUBLIC_KEY_SIZE
 _ITEMS_PER_LOG: Final = 3
 
+# Type, session id and the arrays around the log heights; a hex key with its head; the largest log height.
+_HAVE_HEAD_BYTES: Final = 32
+_HEX_KEY_BYTES: Final = 2 + _HEX_SIZE
+_MAX_LOG_HEIGHT_BYTES: Final = _HEX_KEY_BYTES + 9 + 9
+
 
 def flat(log_heights: Iterable[LogHeight]) -> list[str | int]:
     """The flat run of the specification."""
@@ -33,6 +38,23 @@ def flat(log_heights: Iterable[LogHeight]) -> list[str | int]:
     for public_key, log_id, seq_num in log_heights:
         items += (public_key.hex(), log_id, seq_num)
     return items
+
+
+def prefix_that_fits(log_heights: tuple[LogHeight, ...], max_message_bytes: int) -> tuple[LogHeight, ...]:
+    """The log heights from the front that fit one `Have` of that size, in either form that is written."""
+    room = max_message_bytes - _HAVE_HEAD_BYTES
+    if len(log_heights) * _MAX_LOG_HEIGHT_BYTES <= room:
+        return log_heights
+    for position, (_, log_id, seq_num) in enumerate(log_heights):
+        room -= _HEX_KEY_BYTES + _number_bytes(log_id) + _number_bytes(seq_num)
+        if room < 0:
+            return log_heights[:position]
+    return log_heights
+
+
+def _number_bytes(number: int) -> int:
+    """How many bytes CBOR takes for a number."""
+    return 1 if number < 24 else 2 if number < 2**8 else 3 if number < 2**16 else 5 if number < 2**32 else 9
 
 
 def grouped(log_heights: Iterable[LogHeight]) -> list[tuple[bytes, list[tuple[int, int]]]]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from culm_models.errors import CulmError
-from culm_models.p2panda import announcement, codec, events, schema_id, session_errors
+from culm_models.p2panda import announcement, codec, events, have_codec, schema_id, session_errors
 from culm_models.p2panda.announcement import AnnouncementError
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.event_queue import EventQueue
@@ -17,10 +17,6 @@ from culm_models.p2panda.session_table import SessionTable
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogStore
 from culm_models.p2panda.stream import MessageStream
-
-# What a `Have` takes beside its log heights, and what one flat log height takes at most.
-_HAVE_HEAD_BYTES = 32
-_LOG_HEIGHT_BYTES = 84
 
 
 @dataclass(slots=True)
@@ -241,13 +237,12 @@ class Link:
 
     def _have(self, session: Session) -> Have:
         held: tuple[LogHeight, ...] = tuple(self._peer.store.log_heights(session.schema_ids))
-        fitting = (self._peer.settings.max_message_bytes - _HAVE_HEAD_BYTES) // _LOG_HEIGHT_BYTES
-        if len(held) > fitting:
+        shown = have_codec.prefix_that_fits(held, self._peer.settings.max_message_bytes)
+        if len(shown) < len(held):
             self._peer.events.add(
-                events.HaveShortened(self.remote, session.session_id, len(held), max(fitting, 0))
+                events.HaveShortened(self.remote, session.session_id, len(held), len(shown))
             )
-            held = held[: max(fitting, 0)]
-        return Have(session.session_id, held)
+        return Have(session.session_id, shown)
 
     def _begin(self, session: Session) -> None:
         self.sessions.add(session)

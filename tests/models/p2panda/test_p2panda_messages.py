@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from culm_models import cbor
 from culm_models.errors import CulmError
-from culm_models.p2panda import codec, schema_id
+from culm_models.p2panda import codec, have_codec, schema_id
 from culm_models.p2panda.messages import (
     Announce,
     EntryMessage,
@@ -202,6 +202,18 @@ def test_have_is_read_in_all_three_forms() -> None:
 def test_grouped_log_heights_may_hold_decimal_text() -> None:
     data = cbor.dumps([10, 1, [[PK, [["0", "1"], ["18446744073709551615", 2]]]]])
     assert codec.decode(data) == Have(1, ((PK, 0, 1), (PK, 2**64 - 1, 2)))
+
+
+@given(HEIGHTS, st.integers(40, 900), st.sampled_from(("spec", "aquadoggo")))
+def test_what_fits_a_have_is_cut_to_its_size(
+    log_heights: tuple[tuple[bytes, int, int], ...], max_bytes: int, compat: codec.Compat
+) -> None:
+    shown = have_codec.prefix_that_fits(log_heights, max_bytes)
+    assert shown == log_heights[: len(shown)]
+    assert len(codec.encode(Have(2**64 - 1, shown), compat)) <= max_bytes
+    if len(shown) < len(log_heights):
+        longer = Have(0, log_heights[: len(shown) + 1])
+        assert len(codec.encode(longer)) > max_bytes - 32
 
 
 @given(st.binary(max_size=60))
