@@ -35,7 +35,8 @@ def missing(
     """What a remote with these heights lacks of the logs that are held.
 
     Logs of system schemas go first, and logs that create their document before those that only write to
-    it: a remote that checks operations against what it has can then take them in one pass.
+    it, so that a remote that wants to know the operations before can take most of them in one pass. Where
+    logs of several authors refer to each other back and forth, it takes as many sessions as turns.
     """
     ranked: list[tuple[int, EntryRange]] = []
     for public_key, log_id, seq_num in held:
