@@ -8,7 +8,12 @@
 | p2panda | the driver of the p2panda protocol: many connections, one sans-I/O peer |
 | connector | the connector process: peers on one side, topics on the other |
 | peer | the reference peer: its own logs, synchronised with any peer or connector |
+| synchronisation | one catching up of the reference peer: progress and end |
+| authoring, interchange | writing operations to logs; logs as text |
+| settings, keyfile, log_lines | what a process is told, its key, what it says |
+| checking | signatures, in threads |
 | access | which peers may connect, and for which schemas |
 | limits | token buckets |
-| metrics | what a process counts, for Prometheus |
+| metrics, status_server | what a process counts, for Prometheus; whether it is ready |
+| watch | the allow-list, reloaded |
 """

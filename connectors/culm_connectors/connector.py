@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry
 
 from culm_connectors.access import ALLOW_EVERYBODY, AccessList, load_access_list
 from culm_connectors.checking import CheckPool
-from culm_connectors.index import IndexDamaged, IndexWriter, close_index, distrust, open_index
+from culm_connectors.index import IndexDamaged, IndexWriter, close_index, condemn, open_index
 from culm_connectors.kafka import BatchProducer, TopicReader, ask_origin, watch_origin
 from culm_connectors.kafka.consumer import Partition
 from culm_connectors.keyfile import load_or_make_key
@@ -143,7 +143,7 @@ class Connector:
             except BaseExceptionGroup as group_error:
                 error = _first(group_error)
                 if isinstance(error, IndexDamaged):
-                    distrust(folder)
+                    condemn(folder)
                 if not isinstance(error, _Stopped):
                     raise error from group_error
                 await self.publication.tell()

@@ -14,15 +14,13 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from culm_connectors.access import EVERYTHING
 from culm_connectors.authoring import Author, Draft
 from culm_connectors.checking import CheckPool
-from culm_connectors.errors import ConnectorError
 from culm_connectors.index import IndexWriter, LmdbLogStore
 from culm_connectors.keyfile import load_key
 from culm_connectors.p2panda.dialling import keep_connected
@@ -30,6 +28,7 @@ from culm_connectors.p2panda.driver import Driver, clock_ms
 from culm_connectors.p2panda.sessions import Arrival, LogKey
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.settings import ALPN, MAX_SESSIONS_PER_PEER
+from culm_connectors.synchronisation import SyncFailed, SyncSummary, SyncWatch
 from culm_connectors.transport import (
     Address,
     CloseCode,
@@ -45,41 +44,16 @@ from culm_models.keys import KeyPair
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.events import (
     Announced,
-    EntryAccepted,
     Event,
-    Live,
-    Rejected,
-    SessionDone,
-    SessionStarted,
 )
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.schema_id import normalise
 from culm_models.p2panda.settings import PeerSettings
 
 STORE_FOLDER = "store"
-_QUIET_S = 3.0
 
 EventListener = Callable[[Event], None]
 StoredListener = Callable[[Sequence[CheckedEntry]], None]
-
-
-class SyncFailed(ConnectorError):
-    """A synchronisation that ended before both sides had what the other holds."""
-
-    code: ClassVar[str] = "peer.sync"
-
-
-@dataclass(slots=True)
-class SyncSummary:
-    """What one synchronisation did; `entries_sent` counts what was written, known to the remote or not."""
-
-    remote: bytes = b""
-    schema_ids: tuple[str, ...] = ()
-    sessions: int = 0
-    entries_received: int = 0
-    entries_sent: int = 0
-    entries_rejected: int = 0
-    duration_s: float = 0.0
 
 
 class ReferencePeer:
@@ -241,7 +215,7 @@ class ReferencePeer:
         """
         started_s = time.monotonic()
         connection = await connect(address, self._identity, expected_peer_id, self._transport, alpn=ALPN)
-        watch = _SyncWatch(connection.peer_id, self, progress)
+        watch = SyncWatch(connection.peer_id, self, progress)
         self.listeners.append(watch.hear)
         serving = self._start(self.driver.serve(connection))
         try:
@@ -334,56 +308,3 @@ class _StoreSink:
     async def store(self, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
         """Keep entries; returns what could not be kept."""
         return await self._peer.store_arrivals(arrivals)
-
-
-class _SyncWatch:
-    """Decides when a synchronisation with one remote has done what it can."""
-
-    def __init__(self, remote: bytes, peer: ReferencePeer, progress: Callable[[SyncSummary], None]) -> None:
-        self.summary = SyncSummary(remote=remote)
-        self._peer = peer
-        self._progress = progress
-        self._announced: frozenset[str] | None = None
-        self._covered: set[str] = set()
-        self._heard = asyncio.Event()
-
-    def hear(self, event: Event) -> None:
-        """Take an event of the protocol into account."""
-        summary = self.summary
-        if event.remote != summary.remote:
-            return
-        if isinstance(event, EntryAccepted):
-            summary.entries_received += 1
-        elif isinstance(event, Rejected):
-            summary.entries_rejected += 1
-        elif isinstance(event, Announced):
-            self._announced = frozenset(event.schema_ids)
-        elif isinstance(event, SessionStarted):
-            summary.sessions += 1
-        elif isinstance(event, SessionDone | Live):
-            self._covered.update(event.schema_ids)
-            summary.schema_ids = normalise(self._covered)
-        self.update()
-        self._progress(summary)
-        self._heard.set()
-
-    def update(self) -> None:
-        """Take the count of what was written."""
-        link = self._peer.driver.links.get(self.summary.remote)
-        if link is not None:
-            self.summary.entries_sent = link.entries_out
-
-    async def finished(self) -> None:
-        """Return when all common schemas are caught up, and the remote has had time to name more of ours."""
-        while True:
-            own = self._peer.announced
-            common = own & self._announced if self._announced is not None else frozenset()
-            caught_up = common <= self._covered
-            if caught_up and common and own <= common:
-                return
-            self._heard.clear()
-            try:
-                async with asyncio.timeout(_QUIET_S if caught_up else None):
-                    await self._heard.wait()
-            except TimeoutError:
-                return

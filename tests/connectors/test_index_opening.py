@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.index import IndexDamaged, LmdbLogStore, Origin, close_index, distrust, open_index
+from culm_connectors.index import IndexDamaged, LmdbLogStore, Origin, close_index, condemn, open_index
 from culm_connectors.index.environment import DATA_FILE
 from culm_connectors.index.opening import in_doubt
 from tests.support.logs import author, make_log
@@ -137,10 +137,18 @@ def test_a_large_file_is_walked_only_when_there_is_reason_to(
     assert in_doubt(tmp_path)
     state.write_text("torn")
     assert in_doubt(tmp_path)
-    distrust(tmp_path)
-    assert in_doubt(tmp_path)
     assert entries_after_reopening(tmp_path) == 400
     assert not in_doubt(tmp_path)
+
+
+def test_a_condemned_index_is_dropped_once(tmp_path: Path) -> None:
+    filled(tmp_path)
+    store = open_index(tmp_path, ORIGIN)
+    condemn(tmp_path)
+    close_index(store)
+    assert entries_after_reopening(tmp_path) == 0
+    filled(tmp_path)
+    assert entries_after_reopening(tmp_path) == 400
 
 
 _KILLED = """

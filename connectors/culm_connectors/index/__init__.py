@@ -12,7 +12,7 @@
 
 from culm_connectors.index.commit import Commit
 from culm_connectors.index.errors import IndexBusy, IndexConflict, IndexDamaged, IndexForeign, IndexGap
-from culm_connectors.index.opening import Origin, close_index, distrust, open_index
+from culm_connectors.index.opening import Origin, close_index, condemn, open_index
 from culm_connectors.index.store import LmdbLogStore
 from culm_connectors.index.writer import IndexWriter
 
@@ -27,6 +27,6 @@ __all__ = [
     "LmdbLogStore",
     "Origin",
     "close_index",
-    "distrust",
+    "condemn",
     "open_index",
 ]

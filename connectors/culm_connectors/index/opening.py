@@ -12,6 +12,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from culm_connectors.index.environment import DATA_FILE
 from culm_connectors.index.errors import IndexDamaged, IndexForeign
@@ -45,6 +46,8 @@ def open_index(folder: Path, origin: Origin, *, map_size_bytes: int = DEFAULT_MA
     Raises IndexBusy when another process has it.
     """
     try:
+        if _state(folder).get("condemned"):
+            raise IndexDamaged("its last user found it to contradict the logs topic")
         store = LmdbLogStore(folder, map_size_bytes=map_size_bytes, check=in_doubt(folder))
         try:
             _check_origin(store, origin)
@@ -84,11 +87,8 @@ def in_doubt(folder: Path) -> bool:
         return False
     if data.stat().st_size <= _ALWAYS_CHECKED_BYTES:
         return True
-    try:
-        state = json.loads((folder / _STATE_FILE).read_text())
-        return not (state["closed"] is True or state["boot_id"] == _boot_id())
-    except (OSError, ValueError, KeyError, TypeError):
-        return True
+    state = _state(folder)
+    return not (state.get("closed") is True or state.get("boot_id") == _boot_id())
 
 
 def mark_open(folder: Path) -> None:
@@ -100,18 +100,27 @@ def close_index(store: LmdbLogStore) -> None:
     """Flush, close and remember that this was done."""
     folder = store.folder
     store.close()
-    _write_state(folder, closed=True)
+    if not _state(folder).get("condemned"):
+        _write_state(folder, closed=True)
 
 
-def distrust(folder: Path) -> None:
-    """Have the next opening walk the whole file: this process met damage in it."""
-    (folder / _STATE_FILE).unlink(missing_ok=True)
+def condemn(folder: Path) -> None:
+    """Have the next opening drop the index: this process met damage in it, or what `logs` contradicts."""
+    (folder / _STATE_FILE).write_text(json.dumps({"condemned": True}))
 
 
 def drop(folder: Path) -> None:
     """Remove the index's files, and nothing else in the folder."""
     for name in (DATA_FILE, "lock.mdb", _STATE_FILE):
         (folder / name).unlink(missing_ok=True)
+
+
+def _state(folder: Path) -> dict[str, Any]:
+    try:
+        state = json.loads((folder / _STATE_FILE).read_text())
+    except (OSError, ValueError):
+        return {}
+    return state if isinstance(state, dict) else {}
 
 
 def _write_state(folder: Path, *, closed: bool) -> None:

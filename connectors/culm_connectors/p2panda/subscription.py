@@ -127,6 +127,8 @@ class Subscription:
 
     async def take_truth(self, batch: Batch, schema_ids: frozenset[str] | None = None) -> None:
         """Index records of `logs` and the offsets that cover them; live peers get what was new."""
+        if not batch.messages:
+            return  # an end was reached again: nothing new to keep
         keeps = self.interest.keeps if schema_ids is None else schema_ids.__contains__
         pairs = list(self._wanted_pairs(batch.messages, keeps))
         checked = await self.pool.submit(pairs, verify_signature=False) if pairs else []
@@ -182,6 +184,8 @@ class Subscription:
 
     async def take_entries(self, batch: Batch) -> None:
         """Index what extends held logs, and the offsets; live peers get it at once."""
+        if not batch.messages:
+            return
         records = [pair for message in batch.messages if (pair := self._foreign_entry(message)) is not None]
         pairs = [(record.entry, record.operation) for record, _ in records]
         checked = await self.pool.submit(pairs, verify_signature=self.verify_entries) if pairs else []

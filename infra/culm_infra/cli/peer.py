@@ -25,7 +25,8 @@ from culm_infra.cli.peer_home import (
 )
 
 if TYPE_CHECKING:
-    from culm_connectors.peer import ReferencePeer, SyncSummary
+    from culm_connectors.peer import ReferencePeer
+    from culm_connectors.synchronisation import SyncSummary
     from culm_models.p2panda.checks import CheckedEntry
 
 app = typer.Typer(no_args_is_help=True, help="The reference peer: its own logs, synchronised over QUIC.")

@@ -15,7 +15,8 @@ from culm_infra.cli.output import emit_json, out, say
 
 if TYPE_CHECKING:
     from culm_connectors.index import LmdbLogStore
-    from culm_connectors.peer import ReferencePeer, SyncSummary
+    from culm_connectors.peer import ReferencePeer
+    from culm_connectors.synchronisation import SyncSummary
     from culm_infra.settings import Settings
     from culm_models.p2panda.checks import CheckedEntry
 

@@ -1,0 +1,92 @@
+"""The allow-list: who may connect, and for what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from culm_connectors.access import ALLOW_EVERYBODY, AccessError, load_access_list
+from culm_connectors.limits import TokenBucket
+from culm_connectors.settings import parse_address
+
+A, B = bytes(range(32)), bytes(range(1, 33))
+
+
+def test_without_a_list_everybody_may_have_everything() -> None:
+    assert ALLOW_EVERYBODY.allows(A)
+    assert ALLOW_EVERYBODY.permitted(A, ["x", "y"]) == ("x", "y")
+
+
+def test_a_key_that_is_not_listed_is_a_stranger(tmp_path: Path) -> None:
+    path = tmp_path / "allowed.toml"
+    path.write_text(f'[peers]\n{A.hex()} = ["*"]\n')
+    access = load_access_list(path)
+    assert access.allows(A)
+    assert not access.allows(B)
+    assert access.authorise(A, ("127.0.0.1", 1)) is None
+    assert access.authorise(B, ("127.0.0.1", 1)) is not None
+
+
+def test_everybody_else_can_be_given_a_part(tmp_path: Path) -> None:
+    path = tmp_path / "allowed.json"
+    path.write_text(f'{{"peers": {{"{A.hex()}": ["x", "z"], "*": ["x"]}}}}')
+    access = load_access_list(path)
+    assert access.permitted(A, ["z", "y", "x"]) == ("z", "x")
+    assert access.permitted(B, ["z", "y", "x"]) == ("x",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "peers = 3",
+        "[peers]\nabc = ['*']",
+        f"[peers]\n{A.hex()} = '*'",
+        f"[peers]\n{A.hex()} = [3]",
+        "[peers]\n[other]",
+        "[peers",
+    ],
+)
+def test_what_is_no_rule_is_an_error_and_never_a_door(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "allowed.toml"
+    path.write_text(text)
+    with pytest.raises(AccessError):
+        load_access_list(path)
+    with pytest.raises(AccessError):
+        load_access_list(tmp_path / "missing.toml")
+
+
+def test_a_bucket_holds_its_burst_and_fills_with_its_rate() -> None:
+    bucket = TokenBucket(rate=10, burst=5, updated_s=100.0)
+    assert [bucket.take(1, 100.0) for _ in range(6)] == [True] * 5 + [False]
+    assert bucket.take(1, 100.125)
+    assert not bucket.take(1, 100.125)
+    assert bucket.take(5, 200.0)
+    assert not bucket.take(1, 200.0)
+
+
+def test_debt_is_paid_by_waiting() -> None:
+    bucket = TokenBucket(rate=100, burst=10, updated_s=1.0)
+    assert bucket.wait_s(10, 1.0) == 0.0
+    assert bucket.wait_s(50, 1.0) == pytest.approx(0.5)
+    assert bucket.wait_s(0, 2.0) == 0.0
+    assert TokenBucket(rate=0, burst=1).wait_s(1_000_000, 5.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:80", ("127.0.0.1", 80)),
+        ("[::1]:0", ("::1", 0)),
+        ("host.example:4455", ("host.example", 4455)),
+    ],
+)
+def test_addresses(text: str, address: tuple[str, int]) -> None:
+    assert parse_address(text) == address
+
+
+@pytest.mark.parametrize("text", ["", "127.0.0.1", ":80", "host:", "host:70000", "host:-1"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="no address"):
+        parse_address(text)

@@ -1,0 +1,44 @@
+"""Before a store that takes nothing, a driver stops reading; nothing grows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from culm_connectors.p2panda.sessions import Arrival
+from culm_connectors.p2panda.settings import DriverSettings
+from culm_connectors.peer import ReferencePeer
+from tests.support.edge import reference_peer, until, write_document
+from tests.support.logs import author
+
+
+async def test_a_sink_that_takes_nothing_stops_the_remote(tmp_path: Path) -> None:
+    settings = DriverSettings(max_staged=256, check_chunk=64, check_chunks_ahead=2, read_bytes=16_384)
+    gate = asyncio.Event()
+
+    class Slow(ReferencePeer):
+        async def store_arrivals(self, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
+            await gate.wait()
+            return await super().store_arrivals(arrivals)
+
+    slow = Slow(tmp_path / "slow", key_pair=author("slow"), durable=False, driver=settings, live_mode=False)
+    async with slow, reference_peer(tmp_path, "a") as a, a.serve() as listener:
+        for _ in range(10):
+            await write_document(a, 999)
+        syncing = asyncio.create_task(slow.sync(listener.address))
+        await until(lambda: slow.driver.metrics.staged >= 256)
+        link = a.driver.links
+        await until(lambda: slow.peer_id in link)
+        # Its windows are full: the writer waits, and what was taken has stopped growing.
+        await until(lambda: link[slow.peer_id].connection.statistics().unsent_bytes > 256 * 1024)
+        taken = -1
+        while taken != slow.driver.metrics.entries_in:
+            taken = slow.driver.metrics.entries_in
+            await asyncio.sleep(0.2)
+        assert taken < 5_000
+        assert slow.driver.metrics.staged <= 256 + 64
+        gate.set()
+        summary = await syncing
+        assert summary.entries_received == 10_000
+        assert slow.heights() == a.heights()
