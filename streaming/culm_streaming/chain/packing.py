@@ -6,7 +6,6 @@ loop runs for every record of the deployment: its cost is the job's throughput.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from blake3 import blake3
 from xxhash import xxh64_intdigest
@@ -26,7 +25,7 @@ from culm_streaming.chain.rows import (
     pack_source,
 )
 from culm_streaming.chain.settings import ChainSettings
-from culm_streaming.chain.splicing import log_value, schema_text, take_apart
+from culm_streaming.chain.splicing import log_value, take_apart
 from culm_topics.catalogue import MAX_MESSAGE_BYTES
 from culm_topics.errors import RecordError
 from culm_topics.records import LOG_KEY_SIZE, EntryRecord, LogRecord, RejectedRecord
@@ -41,6 +40,8 @@ _SEED = 42
 # A packed record, and with it a batch between Spark and Python, stays far below 2 GiB.
 _FLUSH_BYTES = 64 * 1024 * 1024
 _MAX_DETAIL = 1000
+_KNOWN_SCHEMAS = 4096
+_SCHEMA_SIZE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ def pack_records(
     shards, blocks = settings.shards, settings.blocks
     heads: list[list[bytes]] = [[] for _ in range(shards)]
     values: list[list[bytes]] = [[] for _ in range(shards)]
+    schemas: dict[str, tuple[bytes, bytes]] = {}
     size_bytes = 0
     for key, value, partition, offset in records:
         try:
@@ -83,7 +85,13 @@ def pack_records(
             if checked.action == "create" and seq_num > 1:
                 raise LogIdError(f"entry {seq_num} of log {entry.log_id} creates a second document")
             schema_id = checked.schema_id
-            if parts is not None and schema_text(parts.schema) == schema_id:
+            schema = schemas.get(schema_id)
+            if schema is None:
+                if len(schemas) >= _KNOWN_SCHEMAS:
+                    schemas.clear()
+                text = schema_id.encode()
+                schema = schemas[schema_id] = text, blake3(text).digest()[:_SCHEMA_SIZE]
+            if parts is not None and parts.schema == schema[0]:
                 packed = log_value(parts, seq_num, checked.hash)
             else:
                 EntryRecord.decode(value)  # its schema id need not be right, but must be text
@@ -109,7 +117,7 @@ def pack_records(
                 checked.hash[2:],
                 backlink,
                 skiplink,
-                schema_digest(schema_id),
+                schema[1],
                 brought_by,
                 digest // shards % blocks,
                 flags,
@@ -130,12 +138,6 @@ def _flushed(heads: list[list[bytes]], values: list[list[bytes]]) -> Iterator[Pa
             yield PackedRows(shard, *pack_rows(shard_heads, values[shard]))
             shard_heads.clear()
             values[shard].clear()
-
-
-@lru_cache(maxsize=4096)
-def schema_digest(schema_id: str) -> bytes:
-    """What the state keeps of a log's schema id: 16 bytes of its hash."""
-    return blake3(schema_id.encode()).digest()[:16]
 
 
 def _refuse(source: Record, error: CulmError, settings: ChainSettings) -> tuple[bytes, bytes, int]:

@@ -11,7 +11,7 @@ class ChainSettings:
     """
 
     shards: int = 16
-    blocks: int = 64
+    blocks: int = 32
     max_logs_per_block: int = 16_384
     max_early_per_log: int = 256
     max_early_bytes_per_log: int = 1024 * 1024

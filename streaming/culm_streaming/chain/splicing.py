@@ -5,8 +5,7 @@ Only the usual lengths are taken apart here. Whatever else a record may hold giv
 `culm_topics.records`, which decides what is a record and what is not.
 """
 
-from dataclasses import dataclass
-from functools import lru_cache
+from typing import NamedTuple
 
 import cbor2
 
@@ -17,8 +16,7 @@ _LOG_START = b"\x86\x01"
 _SEQ_HEADS = tuple(_LOG_START + cbor2.dumps(seq_num) for seq_num in range(1024))
 
 
-@dataclass(slots=True)
-class Parts:
+class Parts(NamedTuple):
     """The parts of `value`, and where its operation and its schema id end."""
 
     value: bytes
@@ -103,12 +101,3 @@ def log_value(parts: Parts, seq_num: int, entry_hash: bytes) -> bytes:
     value, end = parts.value, parts.operation_end
     head = _SEQ_HEADS[seq_num] if seq_num < 1024 else _LOG_START + cbor2.dumps(seq_num)
     return b"".join((head, value[2:end], _HASH_HEAD, entry_hash, value[end : parts.schema_end]))
-
-
-@lru_cache(maxsize=4096)
-def schema_text(schema: bytes) -> str | None:
-    """The schema id as text; None when it is not UTF-8."""
-    try:
-        return schema.decode()
-    except UnicodeDecodeError:
-        return None
