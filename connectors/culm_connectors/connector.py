@@ -233,6 +233,7 @@ class Connector:
         self.state = "building the index from logs" if fresh else "catching up with logs"
         if fresh:
             self.interest.cover(self.interest.missing)
+            self.subscription.built_from_logs = True
         await self.subscription.read_to_end(logs, self.state, progress=self._progress)
         await self.subscription.read_back(lambda: self._reader("logs", {}), logs, self._progress)
         held, entries = self.index.store.counts()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Message
 
+from culm_connectors.index import IndexDamaged
 from culm_connectors.index.environment import DATA_FILE
 from culm_connectors.kafka import TopicReader
 from culm_connectors.transport import ConnectError
@@ -303,3 +304,26 @@ async def test_what_is_no_record_on_entries_is_reported_and_passed_over(
         messages = await read_topic(kafka, "rejected", lambda found: len(found) >= 2)
         codes = [RejectedRecord.decode(message.value()).code for message in messages]
         assert codes == ["topics.record", "bamboo.signature"]
+
+
+async def test_logs_that_go_on_where_the_index_cannot_follow_rebuild_it(
+    tmp_path: Path, kafka: KafkaSettings
+) -> None:
+    log = make_log(author("writer"), 0, 9)
+    write_truth(kafka, log[:3])
+    async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))):
+        pass
+    edge = connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))
+    task = asyncio.create_task(edge.run())
+    await until(lambda: edge.state is None)
+    write_truth(kafka, log[5:6])
+    with pytest.raises(IndexDamaged):
+        async with asyncio.timeout(20):
+            await task
+    async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
+        # Built anew it ends before the gap, says so, and takes what closes it.
+        assert edge.index.store.height(*log[0].log) == 3
+        messages = await read_topic(kafka, "rejected", lambda found: bool(found))
+        assert RejectedRecord.decode(messages[0].value()).code == "index.gap"
+        write_truth(kafka, log[3:])
+        await until(lambda: edge.index.store.height(*log[0].log) == 9)

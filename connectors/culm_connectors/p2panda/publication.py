@@ -11,11 +11,12 @@ import asyncio
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Mapping, Sequence
 
-from culm_connectors.index import IndexWriter
+from culm_connectors.index import IndexGap, IndexWriter
 from culm_connectors.kafka import BatchProducer, Record
 from culm_connectors.p2panda.sessions import Arrival, LogKey
 from culm_models.bamboo import decode_entry
 from culm_models.errors import CulmError
+from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.events import Announced, Heights, LinkFailed, Rejected
 from culm_models.p2panda.operation import peek_schema_id
 from culm_topics.kafka import KafkaSettings
@@ -103,6 +104,10 @@ class Publication:
     ) -> None:
         """A record of Kafka's that is none of ours, or holds an entry that is none."""
         self._reject(error.code, str(error), value, None, brought_by=brought_by, source=source)
+
+    def gap(self, checked: CheckedEntry, detail: str) -> None:
+        """An entry of `logs` that stands above a gap."""
+        self._reject(IndexGap.code, detail, checked.entry_bytes, checked.operation_bytes, brought_by=None)
 
     def _reject(
         self,

@@ -62,6 +62,8 @@ class Subscription:
     pool: CheckPool
     connector_id: bytes
     verify_entries: bool = True
+    built_from_logs: bool = False
+    """Whether this process has read `logs` from its very start into an empty index."""
     counts: Counts = field(default_factory=Counts)
     backfill_wanted: asyncio.Event = field(default_factory=asyncio.Event)
     newest: OrderedDict[bytes, int] = field(default_factory=OrderedDict)
@@ -142,15 +144,21 @@ class Subscription:
             # What was staged on top of the other branch will not be stored.
             replacing = [one for one in commit.stored if one.log == (public_key, log_id)]
             self.driver.peer.discard(replacing[:1], clock_ms())
-        if commit.gaps:
-            entry = commit.gaps[0].entry
-            raise IndexDamaged(
-                f"logs goes on with number {entry.seq_num} of {entry.public_key.hex()}/{entry.log_id}, "
-                "which does not follow on what the index holds"
-            )
+        for one in commit.gaps[:1]:
+            self._judge_gap(one)
         self.counts.truth_taken += len(commit.stored)
         self.counts.truth_corrected += len(commit.truncated)
         self._tell_peers(commit.stored)
+
+    def _judge_gap(self, checked: CheckedEntry) -> None:
+        """`logs` goes on where the index cannot follow: one of the two is wrong."""
+        entry = checked.entry
+        text = f"logs goes on with number {entry.seq_num} of {entry.public_key.hex()}/{entry.log_id}"
+        if not self.built_from_logs:
+            raise IndexDamaged(f"{text}, which does not follow on what the index holds")
+        # The index was made of nothing but `logs`: the gap is there, and that log ends before it.
+        logger.error("%s, behind a gap", text)
+        self.publication.gap(checked, text)
 
     def _wanted_pairs(self, messages: Sequence[Message], keeps: Callable[[str], bool]) -> Iterator[Pair]:
         """Entries of logs that belong in the index; a log belongs where its first entry does."""
