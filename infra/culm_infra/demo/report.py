@@ -102,16 +102,12 @@ def tables(report: Report) -> list[Table]:
     for column in columns:
         peers.add_column(column, justify="left" if column in ("peer", "edge") else "right")
     for peer in report.peers:
-        figures = (peer.lost, peer.repeated, peer.differing, peer.vector_logs, peer.vector_behind)
+        counts = (peer.held, peer.lost, peer.repeated, peer.differing, peer.vector_logs, peer.vector_behind)
         latencies = (_ms(peer.live_p50_ms), _ms(peer.live_p99_ms))
-        peers.add_row(
-            peer.name, peer.edge, f"{peer.held:,}", *(f"{count:,}" for count in figures), *latencies
-        )
-    counts = (report.logs_lost, report.logs_repeated, report.logs_differing)
+        peers.add_row(peer.name, peer.edge, *(f"{count:,}" for count in counts), *latencies)
     peers.add_section()
-    peers.add_row(
-        "topic logs", "", f"{report.logs_held:,}", *(f"{count:,}" for count in counts), "", "", "", ""
-    )
+    in_logs = (report.logs_held, report.logs_lost, report.logs_repeated, report.logs_differing)
+    peers.add_row("topic logs", "", *(f"{count:,}" for count in in_logs), "", "", "", "")
 
     whole = Table(title="The whole run", title_justify="left", show_header=False)
     whole.add_row(

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from culm_connectors.keyfile import load_key
+from culm_connectors.keyfile import load_or_make_key
 from culm_infra.demo import cast
 from culm_infra.demo.cast import Actor, LiveClock
 from culm_infra.demo.history import make_fields
@@ -106,6 +106,8 @@ async def staged(settings: DemoSettings, tell: Tell) -> AsyncIterator[Scene]:
         for process in (jobs, *connectors):
             process.start()
         plan = await asyncio.to_thread(make_plan, settings.peer_count, settings.entry_count, settings.seed)
+        for connector in connectors:
+            await asyncio.to_thread(connector.wait_for_log, "serving peers", settings.timeout_s)
         yield Scene(settings, plan, kafka, jobs, connectors, ports)
 
 
@@ -161,7 +163,7 @@ async def _catch_up(scene: Scene, actors: list[Actor], wanted: dict[LogKey, tupl
     timeout_s = scene.settings.timeout_s
     for actor in actors:
         edge = actor.plan.edge
-        key = await asyncio.to_thread(load_key, scene.settings.directory / EDGES[edge])
+        key = await asyncio.to_thread(load_or_make_key, scene.settings.directory / EDGES[edge])
         actor.peer.dial(("127.0.0.1", scene.ports[edge]), key.public_key)
     await _guarded(scene, cast.wait_until_all_hold(actors, wanted, timeout_s))
 
