@@ -1,0 +1,67 @@
+"""Sequence numbers as Spark's signed integers and back: order kept, bytes as the record's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from culm_streaming import version_vectors
+from culm_topics.records import LogRecord, ReceiptRecord, VersionVectorRecord, version_vector_key
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NUMBERS = sorted(
+    {
+        *(1, 2, 22, 23, 24, 25, 254, 255, 256, 257, 65_535, 65_536, 2**32 - 1, 2**32, 2**53 + 1),
+        *(2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1),
+    }
+)
+
+
+@pytest.mark.spark
+def test_the_rank_of_a_record_of_logs_sorts_as_its_number_and_is_written_as_the_number(
+    spark: SparkSession,
+) -> None:
+    rows = [
+        (
+            number.to_bytes(40, "big"),
+            LogRecord(number, b"e", b"o", b"\x00\x20" + bytes(32), "s").encode()[:11],
+        )
+        for number in NUMBERS
+    ]
+    junk = [
+        (bytes(40), b"\x86\x02\x01"),
+        (bytes(39), rows[0][1]),
+        (bytes(40), b"\x86\x01\x41"),
+        (bytes(40), b""),
+    ]
+    frame = spark.createDataFrame([*rows, *junk], "key binary, start binary")
+    ranked = frame.where(version_vectors._is_log_record()).select(
+        "key", version_vectors._rank_of_record().alias("rank")
+    )
+    found = ranked.select("key", "rank", version_vectors._value_of_rank().alias("value")).collect()
+    by_number = {int.from_bytes(row["key"], "big"): row for row in found}
+    assert sorted(by_number) == NUMBERS
+    ranks = [by_number[number]["rank"] for number in NUMBERS]
+    assert ranks == [number - 2**63 for number in NUMBERS]
+    values = [bytes(by_number[number]["value"]) for number in NUMBERS]
+    assert values == [VersionVectorRecord(number).encode() for number in NUMBERS]
+
+
+def test_receipts_of_one_batch_are_summed_up_before_they_travel() -> None:
+    peer, author = bytes([5] * 32), bytes([6] * 32)
+    receipts = [ReceiptRecord(((author, 1, number), (author, 2, 1))).encode() for number in (4, 9, 2)]
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "key": pa.array([peer] * 3 + [b"bad"], pa.binary()),
+            "value": pa.array([*receipts, b"x"], pa.binary()),
+        }
+    )
+    (held,) = version_vectors.held_ranks(iter([batch]))
+    assert held.to_pydict() == {
+        "key": [version_vector_key(peer, author, 1), version_vector_key(peer, author, 2)],
+        "rank": [9 - 2**63, 1 - 2**63],
+    }
