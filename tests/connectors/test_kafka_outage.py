@@ -1,0 +1,43 @@
+"""A broker that dies and comes back: nothing is lost, nothing counts as stored before it is."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from culm_infra.stack import Stack
+from tests.support.edge import connector, reference_peer, running, topics, until, write_document
+from tests.support.logs import SCHEMA
+
+pytestmark = pytest.mark.kafka
+
+
+async def test_entries_wait_for_a_broker_that_is_away(tmp_path: Path, topic_prefix: str) -> None:
+    stack = Stack(tmp_path / "stack")
+    try:
+        kafka = topics(await asyncio.to_thread(stack.up), topic_prefix)
+        async with (
+            running(connector(tmp_path / "edge-1", kafka, schemas=(SCHEMA,))) as first,
+            running(connector(tmp_path / "edge-2", kafka, schemas=(SCHEMA,))) as second,
+            reference_peer(tmp_path, "a") as a,
+            reference_peer(tmp_path, "b") as b,
+        ):
+            assert first.address is not None
+            assert second.address is not None
+            a.dial(first.address)
+            b.dial(second.address)
+            before = await write_document(a, 5)
+            await b.wait_until_holding({before[0].log: 6}, 30)
+            await asyncio.to_thread(stack.kill)
+            meanwhile = await write_document(a, 30)
+            await until(lambda: first.driver.metrics.staged > 0)
+            assert first.index.store.height(*meanwhile[0].log) == 0
+            assert first.state is None
+            await asyncio.to_thread(stack.up)
+            await b.wait_until_holding({meanwhile[0].log: 31}, 60)
+            after = await write_document(b, 5)
+            await a.wait_until_holding({after[0].log: 6}, 60)
+    finally:
+        await asyncio.to_thread(stack.down)
