@@ -175,7 +175,8 @@ class Subscription:
             elif log not in begun:
                 info = self.index.store.log_info(*log)
                 begun[log] = info is not None and keeps(info.schema_id)
-            if begun[log]:
+            # Most of what comes is held already: it went live before the truth knew of it.
+            if begun[log] and self.index.store.entry_hash(*log, record.seq_num) != record.entry_hash:
                 yield record.entry, record.operation
 
     def _tell_peers(self, stored: Sequence[CheckedEntry]) -> None:
@@ -214,14 +215,17 @@ class Subscription:
 
     def _foreign_entry(self, message: Message) -> tuple[EntryRecord, Message] | None:
         """A record worth looking at: of another connector, of interest, and not held yet."""
+        value = message.value()
+        if value is not None and value.endswith(self.connector_id):
+            return None  # our own: the connector's id is the last item, random for every run
         try:
-            record = EntryRecord.decode(message.value())
-            if record.connector == self.connector_id or not self.interest.keeps(record.schema_id):
+            record = EntryRecord.decode(value)
+            if not self.interest.keeps(record.schema_id):
                 return None
             entry = decode_entry(record.entry)
         except CulmError as error:
             self.counts.live_refused += 1
-            self.publication.refused_record(error, _source(message), message.value(), None)
+            self.publication.refused_record(error, _source(message), value, None)
             return None
         if entry.seq_num <= self.index.store.height(entry.public_key, entry.log_id):
             self.counts.live_skipped += 1
