@@ -1,13 +1,18 @@
 """The logs as chains: state and rules of the job `logs`, without Spark.
 
-- `rows`: the packed form in which checked entries cross the shuffle; `packing` puts them there by shard.
-- `admission`: one record of `entries` becomes a packed entry or a ready-made record of `rejected`.
-- `skiplinks`: which hashes a log must remember because a future skiplink will name them.
-- `blocks`: the state of many logs packed into one blob; `book`: the columns of all logs that a step touches.
-- `early`: entries that arrived before their predecessors, and the bounds on them.
-- `history`: which entry was accepted at which sequence number, to tell a repeat from a fork.
-- `verdicts`: the rules for the one log that is not simply continued, entry by entry.
-- `step`: one shard, one micro-batch: rows and state in, rows and state out.
+Before the shuffle, stateless:
+- `packing`: records of `entries` are checked and become packed rows, sorted out by shard;
+- `splicing`: the record for `logs` cut out of the record of `entries`; `rows`: the packed form.
+
+Behind it, one shard at a time:
+- `step`: one micro-batch: rows and state in, rows and state out;
+- `continuation`: which logs are simply continued, decided for all at once;
+- `verdicts`: the rules for the others, entry by entry;
 - `refusals`: what is refused, as records of `rejected`.
-- `store`: what `step` needs from whoever keeps the state, and a store in memory.
+
+The state:
+- `blocks`: many logs in one blob; `book`: the columns of all logs that a step touches;
+- `skiplinks`: which hashes future skiplinks will name; `history`: what tells a repeat from a fork;
+- `early`, `holding`: entries that came before their predecessors, and the bounds on them;
+- `store`: what a step needs from whoever keeps the state; `settings`: its layout and bounds.
 """
