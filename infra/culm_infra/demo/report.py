@@ -86,15 +86,18 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 
 def tables(report: Report) -> list[Table]:
     """The report as tables for a terminal."""
-    peers = Table(title="Every peer in the end", title_justify="left")
+    peers = Table(
+        title="In the end: entries held; logs and lag from version-vectors; live latency",
+        title_justify="left",
+    )
     columns = (
         "peer",
         "edge",
         "entries",
         "lost",
         "twice",
-        "other bytes",
-        "vector: logs",
+        "differ",
+        "logs",
         "behind",
         "p50",
         "p99",
@@ -111,7 +114,7 @@ def tables(report: Report) -> list[Table]:
 
     whole = Table(title="The whole run", title_justify="left", show_header=False)
     whole.add_row(
-        "live latency, peer to peer over both edges",
+        "live latency, peer to peer",
         f"{_ms(report.live_p50_ms)} p50, {_ms(report.live_p99_ms)} p99",
     )
     whole.add_row("published live", f"{report.live_published:,} entries")
@@ -119,8 +122,8 @@ def tables(report: Report) -> list[Table]:
     refused = ", ".join(f"{code} {count}" for code, count in sorted(report.rejected_by_code.items()))
     whole.add_row("on the topic rejected", refused or "nothing")
     whole.add_row("caught up after", f"{report.catch_up_s:.1f} s")
-    whole.add_row("whole again after kill -9 of a connector", f"{report.recovery_s:.1f} s")
-    whole.add_row("identical bytes at all peers and in logs", "yes" if report.converged else "NO")
+    whole.add_row("whole again after kill -9", f"{report.recovery_s:.1f} s")
+    whole.add_row("identical bytes everywhere", "yes" if report.converged else "NO")
     for problem in report.problems:
         whole.add_row("problem", problem)
     return [peers, whole]
