@@ -1,0 +1,13 @@
+"""The protocols themselves: messages, codecs, rules and state machines, without any I/O.
+
+Bytes go in, bytes and events come out; time and randomness are arguments. Nothing here knows a socket, a
+clock, a thread, Kafka or Spark.
+
+- `bamboo`: append-only logs: entries, links, signatures.
+- `p2panda`: operations, schema ids, replication messages and sessions, and the whole `Peer`.
+- `conform`: all of it behind one JSON object a line.
+- `testing`: for whoever writes a driver or a peer: memory links with faults, the seeded simulator, the checker.
+
+What the protocols share: `varu64`, `yasmf` (hashes), `keys` (Ed25519), `cbor` (the one strict door),
+`errors` (stable codes), `frozen` (records at the price of plain ones).
+"""
