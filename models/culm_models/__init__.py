@@ -6,7 +6,7 @@ clock, a thread, Kafka or Spark.
 - `bamboo`: append-only logs: entries, links, signatures.
 - `p2panda`: operations, schema ids, replication messages and sessions, and the whole `Peer`.
 - `conform`: all of it behind one JSON object a line.
-- `testing`: for whoever writes a driver or a peer: memory links with faults, the seeded simulator, the checker.
+- `testing`: for whoever writes a driver or a peer: memory links with faults, a seeded simulator, a checker.
 
 What the protocols share: `varu64`, `yasmf` (hashes), `keys` (Ed25519), `cbor` (the one strict door),
 `errors` (stable codes), `frozen` (records at the price of plain ones).

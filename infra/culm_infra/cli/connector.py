@@ -68,7 +68,7 @@ def run(
 
     Example: `culm connector run --listen 0.0.0.0:4455 --metrics-port 9100`
     """
-    from culm_connectors.log_lines import configure
+    from culm_infra.cli.log_lines import set_up
     from culm_infra.settings import load, parse_kafka_options, resolve_kafka
 
     settings = load(
@@ -87,7 +87,7 @@ def run(
             "metrics_port": metrics_port,
         },
     )
-    configure(settings.log_format)
+    set_up(settings.log_format)
     kafka = resolve_kafka(settings)
     connector = _settings(settings, metrics_host=metrics_host, serve_at_once=serve_at_once)
     asyncio.run(_run(connector, kafka, json=json))
