@@ -8,14 +8,20 @@ served (announced) only after its logs have been read back, so that a peer's ses
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable
 
 from culm_connectors.access import EVERYTHING
 from culm_connectors.index import LmdbLogStore
 from culm_models.p2panda.schema_id import normalise
 
+logger = logging.getLogger(__name__)
+
 _COVERED = "covered schemas"
-MAX_SCHEMAS = 10_000
+# An announcement with more is passed over by its readers.
+MAX_SCHEMAS = 1_024
+# A peer chooses these texts; real ones name one or a few operations, of 69 characters each.
+MAX_SCHEMA_ID_LENGTH = 4_096
 
 
 class Interest:
@@ -52,8 +58,15 @@ class Interest:
         """A peer of ours announces these; True when some of them are new to us."""
         if not self.takes_all:
             return False
+        new = {
+            schema_id
+            for schema_id in schema_ids
+            if schema_id not in self._wanted and len(schema_id) <= MAX_SCHEMA_ID_LENGTH
+        }
         room = MAX_SCHEMAS - len(self._wanted)
-        new = [schema_id for schema_id in schema_ids if schema_id not in self._wanted][: max(0, room)]
+        if len(new) > room:
+            logger.warning("%d schemas are not served: %d are the most", len(new) - room, MAX_SCHEMAS)
+            new = set(sorted(new)[:room])
         self._wanted.update(new)
         return bool(new)
 
