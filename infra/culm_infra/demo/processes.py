@@ -50,6 +50,11 @@ class CulmProcess:
             )
 
     @property
+    def is_running(self) -> bool:
+        """Whether it was started, and neither stopped nor killed since."""
+        return self._process is not None
+
+    @property
     def pid(self) -> int:
         """Its process id."""
         assert self._process is not None, f"{self.name} does not run"
