@@ -5,7 +5,7 @@
 - `dial`: `connect`, the calling side
 - `identity`: one Ed25519 key a side; `codes`: the close codes on the wire; `settings`; `errors`
 - `connection`, `streams`: the interface on top of the library; `pump`: its datagrams and timer;
-  `endpoint`: the UDP socket
+  `endpoint`: the UDP socket; `liveness`: whether the remote is still there
 - `quic`: the one module that knows the inside of the library
 - `probe`: how fast a bare stream is on this machine
 """

@@ -26,8 +26,11 @@ from aioquic.quic.packet_builder import QuicPacketBuilder
 from aioquic.quic.retry import QuicRetryTokenHandler
 
 from culm_connectors.transport.interface import Address
-from culm_connectors.transport.quic import CONNECTION_ID_BYTES, SUPPORTED_VERSIONS
+from culm_connectors.transport.quic import CONNECTION_ID_BYTES, MIN_RESET_BYTES, SUPPORTED_VERSIONS
 from culm_connectors.transport.settings import MIN_DATAGRAM_BYTES, TransportSettings
+
+_MAX_RESET_BYTES = 42
+_MAX_RESETS_PER_S = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +45,17 @@ class FirstDatagram:
 class Admission:
     """Decides which first datagrams begin a connection; `counts` tells how many did not, by reason."""
 
-    def __init__(self, settings: TransportSettings, send: Callable[[bytes, Address], None]) -> None:
+    def __init__(
+        self,
+        settings: TransportSettings,
+        send: Callable[[bytes, Address], None],
+        reset_token: Callable[[bytes], bytes],
+    ) -> None:
         self._settings = settings
         self._send = send
+        self._reset_token = reset_token
+        self._resets_second = 0
+        self._resets_sent = 0
         self._tokens = QuicRetryTokenHandler()
         self._loop = asyncio.get_running_loop()
         self.counts: Counter[str] = Counter()
@@ -76,6 +87,26 @@ class Admission:
             self._send(refuse_initial(header), source)
             return None
         return first
+
+    def reset(self, header: QuicHeader, size: int, source: Address) -> None:
+        """Tell the sender of a packet of `size` bytes that its connection is not known here (any more).
+
+        The answer is shorter than what it answers, so two servers cannot keep each other busy with it, and
+        only so many go out a second (RFC 9000 section 10.3.3).
+        """
+        answer_bytes = min(size - 1, _MAX_RESET_BYTES)
+        if answer_bytes < MIN_RESET_BYTES:
+            return
+        second = int(self._loop.time())
+        if second != self._resets_second:
+            self._resets_second, self._resets_sent = second, 0
+        if self._resets_sent >= _MAX_RESETS_PER_S:
+            return
+        self._resets_sent += 1
+        self.counts["unknown_connection"] += 1
+        token = self._reset_token(header.destination_cid)
+        noise = os.urandom(answer_bytes - len(token))
+        self._send(bytes([0x40 | noise[0] & 0x3F]) + noise[1:] + token, source)
 
     def _check_token(self, header: QuicHeader, source: Address, *, required: bool) -> FirstDatagram | None:
         destination = header.destination_cid

@@ -23,6 +23,7 @@ from culm_connectors.transport.interface import (
     ConnectionStatistics,
     Refusal,
 )
+from culm_connectors.transport.liveness import Liveness
 from culm_connectors.transport.pump import DatagramPump
 from culm_connectors.transport.quic import CreditedQuicConnection
 from culm_connectors.transport.settings import TransportSettings
@@ -84,7 +85,8 @@ class QuicTransportConnection:
         self._accepting: asyncio.Future[None] | None = None
         self._close_reason: CloseReason | None = None
         self._ended = asyncio.Event()
-        self._keep_alive: asyncio.TimerHandle | None = None
+        self._lost_text = "unreachable"
+        self._liveness = Liveness(quic, self._pump, settings, self.terminate)
         self._deadline: asyncio.TimerHandle | None = self._loop.call_later(
             settings.handshake_timeout_s, self._handshake_is_late
         )
@@ -173,7 +175,11 @@ class QuicTransportConnection:
 
     def receive(self, data: bytes, address: Address) -> None:
         """Take one datagram; `settle` acts on what it brought."""
-        self._pump.receive(data, address)
+        if self.quic.is_reset(data):
+            self._lost_text = "reset by a remote that no longer knows this connection"
+            self.terminate()
+        else:
+            self._pump.receive(data, address)
 
     def settle(self) -> None:
         """Act on what a batch of datagrams, or a timer, brought: events, receipts, transmission."""
@@ -183,6 +189,10 @@ class QuicTransportConnection:
             if stream.is_settled:
                 del self._send_streams[stream_id]
         self._pump.transmit()
+
+    def probe(self) -> None:
+        """The network says that the remote is not there: ask it, and believe only silence."""
+        self._liveness.probe()
 
     def terminate(self) -> None:
         """Forget everything at once, without a word to the remote."""
@@ -249,7 +259,7 @@ class QuicTransportConnection:
         self.is_established = True
         if not self.dialled:
             self.cancel_deadline()
-        self._ping_when_silent()
+        self._liveness.start()
         self.on_established()
 
     def _judge(self, alpn: str | None) -> Refusal | None:
@@ -301,17 +311,6 @@ class QuicTransportConnection:
         else:
             self.quic.release(stream_id)
 
-    def _ping_when_silent(self) -> None:
-        if self.is_ended:
-            return
-        interval = self.settings.ping_interval_s
-        silent = self._loop.time() - self._pump.heard_at
-        if silent >= interval:
-            self.quic.send_ping(0)
-            self._pump.transmit_soon()
-            silent = 0.0
-        self._keep_alive = self._loop.call_later(interval - silent, self._ping_when_silent)
-
     # --- the end
 
     async def _deliver_what_was_written(self) -> None:
@@ -335,8 +334,7 @@ class QuicTransportConnection:
             return
         self._close_reason = self._reason()
         self.cancel_deadline()
-        if self._keep_alive is not None:
-            self._keep_alive.cancel()
+        self._liveness.stop()
         for send_stream in self._send_streams.values():
             send_stream.connection_ended()
         for receive_stream in self._receive_streams.values():
@@ -349,7 +347,7 @@ class QuicTransportConnection:
     def _reason(self) -> CloseReason:
         ending = self.quic.ending
         if ending is None:
-            return CloseReason(0, "unreachable", CloseOrigin.LOST, application=False)
+            return CloseReason(0, self._lost_text, CloseOrigin.LOST, application=False)
         # The text is the remote's choice; it must not be able to forge log lines.
         text = ending.reason_phrase[:_MAX_SHOWN_REASON].encode("unicode_escape").decode("ascii")
         return CloseReason(

@@ -44,8 +44,10 @@ async def connect(
         connection.settle()
 
     def on_unreachable() -> None:
-        # Once established the connection outlives such a message, which anyone on the path may forge.
-        if not connection.is_established:
+        # Anyone on the path may forge such a message: to an established connection it is only a hint.
+        if connection.is_established:
+            connection.probe()
+        else:
             connection.terminate()
 
     endpoint = UdpEndpoint(

@@ -8,6 +8,7 @@ key over the handshake (RFC 8446 section 4.4.3), which the QUIC library has chec
 from __future__ import annotations
 
 import datetime
+import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from culm_connectors.transport.errors import IdentityError
 
 PRIVATE_KEY_BYTES = 32
+RESET_TOKEN_BYTES = 16
+_RESET_PURPOSE = b"culm stateless reset 1"
 _NOT_BEFORE = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 _NOT_AFTER = datetime.datetime(4096, 1, 1, tzinfo=datetime.UTC)
 
@@ -37,6 +40,15 @@ class Identity:
             raise IdentityError(f"a private key has {PRIVATE_KEY_BYTES} bytes, not {len(private_key)}")
         key = Ed25519PrivateKey.from_private_bytes(private_key)
         return cls(key.public_key().public_bytes_raw(), key, certify(key.public_key(), key))
+
+    def reset_token(self, connection_id: bytes) -> bytes:
+        """The stateless reset token of a connection id that a server of this identity gave out (16 bytes).
+
+        It needs no memory, so a server that was restarted knows it too (RFC 9000 section 10.3.2). Two servers
+        of one identity that run at once would hand out each other's tokens.
+        """
+        static_key = hmac.digest(self.private_key.private_bytes_raw(), _RESET_PURPOSE, "sha256")
+        return hmac.digest(static_key, connection_id, "sha256")[:RESET_TOKEN_BYTES]
 
 
 def certify(public_key: Ed25519PublicKey, signer: Ed25519PrivateKey) -> x509.Certificate:

@@ -25,7 +25,7 @@ class CloseOrigin(StrEnum):
     LOCAL = "local"
     REMOTE = "remote"
     LOST = "lost"
-    """Nobody said so: nothing came within the idle time."""
+    """No close was exchanged: the remote answers no more, or says that it has forgotten the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class CloseReason:
 
     def __str__(self) -> str:
         text = f": {self.text}" if self.text else ""
+        if self.origin == CloseOrigin.LOST:
+            return f"{self.origin.value}{text}"
         return f"{self.origin.value}, {describe(self.code, application=self.application)}{text}"
 
 

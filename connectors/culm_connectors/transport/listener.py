@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from aioquic._buffer import Buffer
-from aioquic.quic.packet import pull_quic_header
+from aioquic.quic.packet import QuicPacketType, pull_quic_header
 
 from culm_connectors.transport.admission import Admission, FirstDatagram
 from culm_connectors.transport.codes import CloseCode
@@ -55,7 +55,7 @@ class Listener:
         self._alpn = alpn
         self._authorise = authorise
         self._endpoint: UdpEndpoint | None = None
-        self._admission = Admission(settings, self._send)
+        self._admission = Admission(settings, self._send, identity.reset_token)
         self._loop = asyncio.get_running_loop()
         self._accepting = True
         self._by_connection_id: dict[bytes, QuicTransportConnection] = {}
@@ -147,6 +147,9 @@ class Listener:
         known = self._by_connection_id.get(header.destination_cid)
         if known is not None:
             return known
+        if header.packet_type == QuicPacketType.ONE_RTT:
+            self._admission.reset(header, len(data), source)
+            return None
         if len(data) < MIN_DATAGRAM_BYTES or not self._accepting:
             return None
         first = self._admission.admit(
@@ -172,6 +175,7 @@ class Listener:
             ),
             original_destination_connection_id=first.original_connection_id,
             retry_source_connection_id=first.retry_connection_id,
+            reset_token=self._identity.reset_token,
         )
         connection = QuicTransportConnection(
             quic,

@@ -50,6 +50,8 @@ class DatagramPump:
         self.sent_bytes = 0
         self.heard_at = self._loop.time()
         """When the last datagram came, on the loop's clock."""
+        self.unanswered_since: float | None = None
+        """Since when an answer is due and nothing at all has come; `None` while none is due."""
 
     def dial(self, address: Address) -> None:
         """Begin the handshake with a server."""
@@ -58,8 +60,11 @@ class DatagramPump:
 
     def receive(self, data: bytes, address: Address) -> None:
         """Hand one datagram to the library."""
+        if self.terminated.is_set():
+            return
         self.received_bytes += len(data)
         self.heard_at = self._loop.time()
+        self.unanswered_since = None
         if self._quic.is_ending:
             self._repeat_last_words()
             return
@@ -98,6 +103,8 @@ class DatagramPump:
         for data, address in datagrams:
             self.sent_bytes += len(data)
             self._send_datagram(data, address)
+        if self.unanswered_since is None and self._quic.awaits_answer:
+            self.unanswered_since = self._loop.time()
         self._on_events()
         self._arm()
 

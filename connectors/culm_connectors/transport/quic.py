@@ -1,17 +1,21 @@
 """The one module that knows the inside of the QUIC library (aioquic, pinned exactly).
 
-It changes three things of a plain aioquic connection:
+It changes four things of a plain aioquic connection:
 
 - receive credit follows what the driver has taken. As shipped, the library raises a limit whenever half of
   it is used, whether or not anybody reads, so one remote could fill the memory;
 - both sides show an Ed25519 certificate and no certification authority is asked (`identity` judges the key);
-- session tickets and early data stay off: a resumed handshake would prove no key.
+- session tickets and early data stay off: a resumed handshake would prove no key;
+- a server's stateless reset tokens are derived, so that it can end a connection which it has forgotten, and a
+  client heeds such a reset (RFC 9000 section 10.3), which the library does not.
 """
 
 from __future__ import annotations
 
+import hmac
 import logging
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -40,6 +44,8 @@ from culm_connectors.transport.interface import Address, CloseOrigin
 from culm_connectors.transport.settings import TransportSettings
 
 CONNECTION_ID_BYTES = 8
+MIN_RESET_BYTES = 21
+"""The shortest stateless reset that still looks like a packet."""
 SUPPORTED_VERSIONS = [int(QuicProtocolVersion.VERSION_1)]
 
 # The library reports every malformed packet as a warning; a stranger must not be able to fill the log.
@@ -111,6 +117,7 @@ class CreditedQuicConnection(QuicConnection):
         configuration: QuicConfiguration,
         original_destination_connection_id: bytes | None = None,
         retry_source_connection_id: bytes | None = None,
+        reset_token: Callable[[bytes], bytes] | None = None,
     ) -> None:
         super().__init__(
             configuration=configuration,
@@ -128,6 +135,8 @@ class CreditedQuicConnection(QuicConnection):
         self._unidirectional = _Opened()
         for limit in (self._local_max_streams_bidi, self._local_max_streams_uni):
             limit.value = limit.sent = self._max_streams
+        self._reset_token = reset_token
+        self._derive_reset_tokens()
 
     # --- what the adapter needs to know
 
@@ -162,6 +171,11 @@ class CreditedQuicConnection(QuicConnection):
     def can_send(self) -> bool:
         """True where there is an address and a key to send with."""
         return bool(self._network_paths) and bool(self._cryptos)
+
+    @property
+    def awaits_answer(self) -> bool:
+        """True while something is on its way that the remote must acknowledge."""
+        return self._loss.bytes_in_flight > 0
 
     @property
     def remote_certificates(self) -> list[x509.Certificate]:
@@ -209,6 +223,22 @@ class CreditedQuicConnection(QuicConnection):
     def _close_begin(self, is_initiator: bool, now: float) -> None:
         self._closed_by_remote = not is_initiator
         super()._close_begin(is_initiator, now)
+
+    # --- stateless reset
+
+    def is_reset(self, data: bytes) -> bool:
+        """True for a datagram with which the remote says that it has forgotten this connection."""
+        token = self._peer_cid.stateless_reset_token
+        return bool(token) and len(data) >= MIN_RESET_BYTES and hmac.compare_digest(data[-16:], token)
+
+    def _replenish_connection_ids(self) -> None:
+        super()._replenish_connection_ids()
+        self._derive_reset_tokens()
+
+    def _derive_reset_tokens(self) -> None:
+        if self._reset_token is not None:
+            for connection_id in self._host_cids:
+                connection_id.stateless_reset_token = self._reset_token(connection_id.cid)
 
     # --- credit
 

@@ -29,7 +29,14 @@ class TransportSettings(BaseModel):
     addresses and 1200 elsewhere."""
 
     idle_timeout_s: float = Field(default=30.0, gt=0)
-    ping_interval_s: float = Field(default=10.0, gt=0)
+    ping_interval_s: float = Field(default=5.0, gt=0)
+    """A remote that was silent for this long gets a PING."""
+    silence_timeout_s: float = Field(default=10.0, gt=0)
+    """The connection ends when nothing at all came for this long while an answer was due: to a PING, or to
+    bytes that were written. A remote that vanished is so noticed within this plus `ping_interval_s`."""
+    probe_timeout_s: float = Field(default=2.0, gt=0)
+    """The same, once the network has said that nothing listens at the remote's address; and the last part of
+    `silence_timeout_s`, in which the remote is asked again and again. It takes four round trips at least."""
     handshake_timeout_s: float = Field(default=5.0, gt=0)
     """From the first datagram to the proven peer; for a client, to the server's first stream bytes."""
     close_timeout_s: float = Field(default=5.0, gt=0)
@@ -66,6 +73,8 @@ class TransportSettings(BaseModel):
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
+        if self.probe_timeout_s >= self.silence_timeout_s:
+            raise ValueError("probe_timeout_s must be below silence_timeout_s")
         if self.send_resume_bytes >= self.send_bound_bytes:
             raise ValueError("send_resume_bytes must be below send_bound_bytes")
         if self.stream_receive_window_bytes > self.receive_window_bytes:
