@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from culm_models.conform.arguments import Arguments
+from culm_models.conform.arguments import ArgumentError, Arguments
 from culm_models.errors import CulmError, ModelError
 
 # One line may hold a whole peer's entries in hex; beyond this it is refused unread.
@@ -90,7 +90,7 @@ class Conformance:
         identifier: Any = None
         try:
             request = self._parse(line)
-            identifier = request.get("id")
+            identifier = _repeatable(request.get("id"))
             name = request.get("do")
             operation = self._operations.get(name) if isinstance(name, str) else None
             if operation is None:
@@ -100,6 +100,10 @@ class Conformance:
             return {"id": identifier, "ok": operation.run(self._machines, Arguments(request))}
         except CulmError as error:
             return {"id": identifier, "error": {"code": error.code, "message": str(error)}}
+        except UnicodeEncodeError:
+            # JSON can spell half of a surrogate pair; no format here can hold it.
+            refusal = ArgumentError("a text holds half a surrogate pair, which UTF-8 cannot spell")
+            return {"id": identifier, "error": {"code": refusal.code, "message": str(refusal)}}
         except Exception as error:
             return {"id": identifier, "error": {"code": "conform.defect", "message": repr(error)[:500]}}
 
@@ -114,6 +118,15 @@ class Conformance:
         if not isinstance(request, dict):
             raise RequestError("the line is not a JSON object")
         return request
+
+
+def _repeatable(identifier: Any) -> Any:
+    """The request's id, or None where JSON cannot repeat it: NaN, infinities, nesting without end."""
+    try:
+        json.dumps([[identifier]], allow_nan=False)
+    except (ValueError, RecursionError):
+        return None
+    return identifier
 
 
 def all_operations() -> list[Operation]:

@@ -26,16 +26,16 @@ from culm_models.p2panda.messages import (
 from culm_models.p2panda.stream import DEFAULT_MAX_MESSAGE_BYTES, MessageStream
 
 _STREAM = "p2panda.stream"
-_COMPAT: dict[str, Compat] = {"spec": "spec", "aquadoggo": "aquadoggo"}
+COMPAT: dict[str, Compat] = {"spec": "spec", "aquadoggo": "aquadoggo"}
 _LARGEST_LIMIT_BYTES = 1 << 30
 
 
 def _message_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
     compat = arguments.text("compat") if arguments.has("compat") else "spec"
-    if compat not in _COMPAT:
-        raise ArgumentError(f"compat is not one of {', '.join(_COMPAT)}")
+    if compat not in COMPAT:
+        raise ArgumentError(f"compat is not one of {', '.join(COMPAT)}")
     message = message_from_json(as_mapping(arguments.raw("message"), "message"))
-    return {"bytes": encode(message, compat=_COMPAT[compat]).hex()}
+    return {"bytes": encode(message, compat=COMPAT[compat]).hex()}
 
 
 def _stream_open(machines: Machines, arguments: Arguments) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from culm_models.conform.arguments import ArgumentError, Arguments, as_mapping
+from culm_models.conform.arguments import ArgumentError, Arguments, as_integer, as_mapping
 from culm_models.conform.dispatch import Machines, Operation
+from culm_models.conform.p2panda_messages import COMPAT
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.events import Event
 from culm_models.p2panda.peer import Peer
@@ -16,6 +17,8 @@ from culm_models.p2panda.store import MemoryLogStore
 _PEER = "p2panda.peer"
 _SETTING_NAMES = {field.name for field in fields(PeerSettings)}
 _U63_MAX = (1 << 63) - 1
+# Milliseconds, bytes or counts: far above what any of them can usefully be.
+_LARGEST_SETTING = (1 << 40) - 1
 
 
 def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -40,14 +43,19 @@ def _settings(arguments: Arguments) -> PeerSettings:
     unknown = set(chosen) - _SETTING_NAMES
     if unknown:
         raise ArgumentError(f"there is no setting {min(unknown)[:100]!r}")
+    if arguments.has("modes"):
+        chosen = {**chosen, "modes": arguments.raw("modes")}
     if "modes" in chosen:
-        chosen = {**chosen, "modes": tuple(chosen["modes"])}
+        modes = Arguments(chosen).items("modes")
+        chosen = {**chosen, "modes": tuple(as_integer(mode, "modes") for mode in modes)}
     defaults = PeerSettings()
     for name, value in chosen.items():
         if type(value) is not type(getattr(defaults, name)):
             raise ArgumentError(f"the setting {name} has the wrong type")
-    if arguments.has("modes"):
-        chosen = {**chosen, "modes": tuple(arguments.items("modes"))}
+        if type(value) is int:
+            as_integer(value, name, most=_LARGEST_SETTING)
+    if chosen.get("compat", "spec") not in COMPAT:
+        raise ArgumentError(f"compat is not one of {', '.join(COMPAT)}")
     if arguments.has("live_mode"):
         chosen = {**chosen, "live_mode": arguments.flag("live_mode", True)}
     try:
@@ -58,6 +66,8 @@ def _settings(arguments: Arguments) -> PeerSettings:
 
 def _connect(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     peer, remote = _peer(machines, arguments), arguments.octets("remote_peer_id")
+    if remote == peer.peer_id:
+        raise ArgumentError("remote_peer_id is this peer's own")
     peer.connect(remote, _now(arguments), dialled=arguments.flag("dialled", True))
     return _answer(peer, remote)
 
