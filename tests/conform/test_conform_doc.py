@@ -1,0 +1,52 @@
+"""docs/conform.md names every operation, event kind and error code of the code, and no other code."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from culm_models.conform import Conformance
+from culm_models.errors import CulmError
+from culm_models.p2panda.events import Event
+
+DOC = (Path(__file__).parents[2] / "docs" / "conform.md").read_text()
+PACKAGES = ("bamboo", "cbor", "conform", "p2panda")
+
+
+def subclasses(base: type[CulmError]) -> Iterator[type[CulmError]]:
+    """All classes below a class."""
+    for found in base.__subclasses__():
+        yield found
+        yield from subclasses(found)
+
+
+def rows(heading: str) -> set[str]:
+    """The first cells of the table under a heading."""
+    part = DOC.split(f"## {heading}\n")[1].split("\n## ")[0]
+    return set(re.findall(r"^\| `([^`]+)` \|", part, re.MULTILINE))
+
+
+def test_operations() -> None:
+    assert rows("Operations") == {operation.name for operation in Conformance().operations}
+
+
+def test_events() -> None:
+    assert rows("Events") == {kind.kind for kind in Event.__subclasses__()}
+
+
+def test_codes() -> None:
+    modules = set(PACKAGES)
+    for name in PACKAGES:
+        package = importlib.import_module(f"culm_models.{name}")
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(info.name)
+    modules |= {"varu64", "yasmf", "keys", "errors"}
+    codes = {
+        found.code
+        for found in subclasses(CulmError)
+        if found.__module__.startswith("culm_models.") and found.__module__.split(".")[1] in modules
+    }
+    assert rows("Error codes") == codes | {"conform.defect"}
