@@ -241,3 +241,11 @@ def test_ranges_read_together_are_whole_except_the_last(store: LmdbLogStore) -> 
         [],
         pairs(logs[0])[29:],
     ]
+
+
+def test_a_committed_log_of_a_new_schema_is_known_before_it_is_adopted(store: LmdbLogStore) -> None:
+    log = make_log(ALICE, 0, 3)
+    store.commit(log, {})
+    info = store.log_info(ALICE.public_key, 0)
+    assert info is not None
+    assert info.schema_id == SCHEMA

@@ -153,7 +153,7 @@ class LmdbLogStore:
         if row is None:
             return None
         return LogInfo(
-            schema_id=self._schema_ids[row.schema_number],
+            schema_id=self._schema_id(row.schema_number),
             document_id=row.document_id,
             end_of_log=row.height if row.end_of_log else None,
         )
@@ -312,6 +312,16 @@ class LmdbLogStore:
         """Flush and close; the object is of no use afterwards."""
         self._environment.sync()
         self._environment.close()
+
+    def _schema_id(self, number: int) -> str:
+        known = self._schema_ids.get(number)
+        if known is None:
+            # A row is visible as soon as it is committed, which is before `adopt` tells of a new schema.
+            with self._environment.read() as transaction:
+                value = transaction.get(layout.U32.pack(number), db=self._databases[b"schemas"])
+            assert value is not None, "a schema is written with the first row that names it"
+            known = self._schema_ids[number] = value.decode()
+        return known
 
     def _row(self, key: bytes) -> LogRow | None:
         if key in self._rows:

@@ -251,7 +251,7 @@ async def _apply(link: Link, around: Surroundings) -> None:
             results = await work.checking
             await around.hub.room()
             if around.hub.is_current(link):
-                around.hub.stage(list(_apply_entries(link, work.entries, results, around)))
+                _apply_entries(link, work.entries, results, around)
         elif work.other is not None and around.hub.is_current(link):
             message = around.permit(link.remote, work.other)
             if message is not None:
@@ -261,13 +261,18 @@ async def _apply(link: Link, around: Surroundings) -> None:
 
 def _apply_entries(
     link: Link, messages: Sequence[EntryMessage], results: Sequence[Checked], around: Surroundings
-) -> Iterator[Arrival]:
+) -> None:
     now = around.now_ms()
-    for message, checked in zip(messages, results, strict=True):
-        raw = (message.entry, message.operation)
-        if around.peer.apply_entry(link.remote, message.session_id, checked, raw, now):
-            assert not isinstance(checked, CulmError), "a refused entry is never staged"
-            yield Arrival(checked, link.remote, message.session_id)
+    arrivals: list[Arrival] = []
+    try:
+        for message, checked in zip(messages, results, strict=True):
+            raw = (message.entry, message.operation)
+            if around.peer.apply_entry(link.remote, message.session_id, checked, raw, now):
+                assert not isinstance(checked, CulmError), "a refused entry is never staged"
+                arrivals.append(Arrival(checked, link.remote, message.session_id))
+    finally:
+        # What the peer has staged must be stored, whatever happens to this connection: nobody sends it again.
+        around.hub.stage(arrivals)
 
 
 @_until_closed
