@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -49,6 +50,11 @@ class Ratio:
         if self.goal is None:
             return None
         return self.ratio >= self.goal if self.higher_is_better else self.ratio <= self.goal
+
+
+def say(text: str) -> None:
+    """Tell how far it is, on standard error."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def best_rate(action: Callable[[], int], *, repeats: int) -> float:
