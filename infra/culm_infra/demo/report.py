@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rich import box
 from rich.table import Table
 
 
@@ -86,36 +87,24 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 
 def tables(report: Report) -> list[Table]:
     """The report as tables for a terminal."""
-    peers = Table(
-        title="In the end: entries held; logs and lag from version-vectors; live latency",
-        title_justify="left",
-    )
-    columns = (
-        "peer",
-        "edge",
-        "entries",
-        "lost",
-        "twice",
-        "differ",
-        "logs",
-        "behind",
-        "p50",
-        "p99",
-    )
-    for column in columns:
-        peers.add_column(column, justify="left" if column in ("peer", "edge") else "right")
+    title = "In the end: entries held, version vectors, live latency in ms"
+    peers = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("peer", "edge", "entries", "lost", "twice", "differ", "logs", "behind", "p50", "p99"):
+        peers.add_column(column, justify="left" if column in ("peer", "edge") else "right", no_wrap=True)
     for peer in report.peers:
         counts = (peer.held, peer.lost, peer.repeated, peer.differing, peer.vector_logs, peer.vector_behind)
         latencies = (_ms(peer.live_p50_ms), _ms(peer.live_p99_ms))
         peers.add_row(peer.name, peer.edge, *(f"{count:,}" for count in counts), *latencies)
     peers.add_section()
     in_logs = (report.logs_held, report.logs_lost, report.logs_repeated, report.logs_differing)
-    peers.add_row("topic logs", "", *(f"{count:,}" for count in in_logs), "", "", "", "")
+    peers.add_row("logs", "(topic)", *(f"{count:,}" for count in in_logs), "", "", "", "")
 
-    whole = Table(title="The whole run", title_justify="left", show_header=False)
+    whole = Table(
+        title="The whole run", title_justify="left", show_header=False, box=box.SIMPLE, pad_edge=False
+    )
     whole.add_row(
         "live latency, peer to peer",
-        f"{_ms(report.live_p50_ms)} p50, {_ms(report.live_p99_ms)} p99",
+        f"{_ms(report.live_p50_ms)} ms p50, {_ms(report.live_p99_ms)} ms p99",
     )
     whole.add_row("published live", f"{report.live_published:,} entries")
     whole.add_row("forked logs found", f"{report.forks_found} of {report.forks_expected}")
@@ -130,4 +119,4 @@ def tables(report: Report) -> list[Table]:
 
 
 def _ms(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0f} ms"
+    return "–" if value is None else f"{value:.0f}"
