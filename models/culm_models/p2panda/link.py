@@ -1,7 +1,8 @@
 """One remote of a peer while a link to it is up: its announcement, its sessions, what goes out to it."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
+from typing import Final
 
 from culm_models.errors import CulmError
 from culm_models.p2panda import announcement, codec, events, have_codec, schema_id, session_errors
@@ -17,6 +18,8 @@ from culm_models.p2panda.session_table import SessionTable
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogStore
 from culm_models.p2panda.stream import MessageStream
+
+_MAX_HEAL_DOUBLINGS: Final = 8
 
 
 @dataclass(slots=True)
@@ -45,6 +48,8 @@ class Link:
         self.outbox = Outbox()
         self._peer = peer
         self._resync_at: int | None = None
+        self._heals = 0
+        self._heal_at = now
 
     # What goes out.
 
@@ -52,6 +57,15 @@ class Link:
         """Tell the remote our latest announcement."""
         if self._peer.announcement is not None and self.failed is None:
             self._send(self._peer.announcement)
+
+    def unannounce(self, dropped: Set[str], now: int) -> None:
+        """One side lost interest in these: no session about them goes on in live mode."""
+        for session in self.sessions:
+            if not session.schemas.isdisjoint(dropped):
+                if session.state is SessionState.LIVE:
+                    self.stop_live(session, now)
+                else:
+                    session.leaving = True
 
     def sync(self, mode: int, schema_ids: Sequence[str], now: int) -> int | None:
         """Ask for a session; returns its id, or None (and an `Ignored` event) where that cannot be."""
@@ -129,7 +143,7 @@ class Link:
         except AnnouncementError as error:
             self._peer.events.ignored(self.remote, error)
             return
-        self.announcement = message
+        former, self.announcement = self.announcement, message
         raw = message.raw if message.raw is not None else codec.encode(message)
         self._peer.events.add(events.Announced(self.remote, message.schema_ids, message.timestamp, raw))
         named = frozenset(message.schema_ids)
@@ -137,6 +151,8 @@ class Link:
             # The remote ignores this request, which it has not answered before it announced anew.
             if session.state is SessionState.PENDING and not session.schemas <= named:
                 self._fail(session, session_errors.NotAnnouncedError("the remote lost interest"), now)
+        if former is not None:
+            self.unannounce(frozenset(former.schema_ids) - named, now)
         self.sync_common(now)
 
     def on_sync_request(self, message: SyncRequest, now: int) -> None:
@@ -215,8 +231,21 @@ class Link:
             idle_ms = now - session.last_activity
             if session.state is not SessionState.LIVE and idle_ms >= settings.session_timeout_ms:
                 self._fail(session, session_errors.SessionTimeoutError(f"nothing for {idle_ms} ms"), now)
+        if settings.auto_sync:
+            self._heal(now)
         if self._resync_at is not None and now >= self._resync_at:
             self.sync_common(now)
+
+    def _heal(self, now: int) -> None:
+        """Leave a live session in which entries are missing, so that the next one begins with a new `Have`.
+
+        Where that does not help, because the remote goes on to skip entries, it is tried ever more rarely.
+        """
+        for session in self.sessions:
+            if session.has_gap and session.state is SessionState.LIVE and now >= self._heal_at:
+                self._heal_at = now + (self._peer.settings.sync_interval_ms << self._heals)
+                self._heals = min(self._heals + 1, _MAX_HEAL_DOUBLINGS)
+                self.stop_live(session, now)
 
     def close(self, error: CulmError) -> None:
         """The link is down or of no use any more: its sessions have failed."""
@@ -270,6 +299,10 @@ class Link:
         self._resync_at = now + self._peer.settings.sync_interval_ms
 
     def _after_done(self, session: Session, now: int) -> None:
+        if session.state is SessionState.LIVE and session.leaving:
+            self.stop_live(session, now)
+            self.sync_common(now)
+            return
         if session.state is SessionState.LIVE:
             self._peer.events.add(events.Live(self.remote, session.session_id, session.schema_ids))
             self.outbox.extend(session.take_unsent())

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
+from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.errors import ForkError
 from culm_models.errors import CulmError
 from culm_models.p2panda import announcement, codec, events, session_errors
@@ -99,8 +100,10 @@ class Peer:
         self._state.announcement = announcement.succeed(
             former, schema_ids, now, self.settings.timestamp_unit_ms
         )
+        dropped = frozenset(former.schema_ids if former is not None else ()).difference(schema_ids)
         for link in self._links.values():
             link.announce()
+            link.unannounce(dropped, now)
             link.sync_common(now)
 
     def connect(self, remote: bytes, now: int, *, dialled: bool) -> None:
@@ -243,11 +246,13 @@ class Peer:
             return False
         session.last_activity = now
         if isinstance(checked, CulmError):
+            self._note_unreadable(session, checked, raw[0])
             self._reject(remote, session_id, checked, raw, None)
             return False
         try:
             fresh = self._ingest.stage(checked, session.schemas)
         except CulmError as refusal:
+            session.note_refused(checked.log, refusal)
             self._reject(remote, session_id, refusal, raw, checked)
             return False
         entry = checked.entry
@@ -259,6 +264,14 @@ class Peer:
             return False
         self._events.add(events.EntryAccepted(remote, session_id, checked))
         return True
+
+    def _note_unreadable(self, session: Session, error: CulmError, entry_bytes: bytes) -> None:
+        """What comes behind this one in its log, as far as that can be read, will have no predecessor."""
+        try:
+            entry = decode_entry(entry_bytes)
+        except CulmError:
+            return
+        session.note_refused((entry.public_key, entry.log_id), error)
 
     def _reject(
         self,

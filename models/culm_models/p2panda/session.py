@@ -15,11 +15,16 @@ Entries that reach the store after the plan was made, and before live mode, are 
 """
 
 from enum import Enum
+from typing import Final
 
+from culm_models.bamboo.errors import BacklinkUnknownError, SkiplinkUnknownError
+from culm_models.errors import CulmError
 from culm_models.p2panda.messages import LogHeight, Message, SyncDone
 from culm_models.p2panda.ranges import EntryRange, highest, missing
 from culm_models.p2panda.session_errors import HaveRepeatedError
 from culm_models.p2panda.store import LogKey, LogStore
+
+_MAX_REFUSED_LOGS: Final = 1_024
 
 
 class SessionState(Enum):
@@ -36,8 +41,11 @@ class Session:
     """A session with one remote; `local` where we asked for it."""
 
     __slots__ = (
+        "_refused",
         "_unsent",
+        "has_gap",
         "last_activity",
+        "leaving",
         "local",
         "mode",
         "our_done",
@@ -64,6 +72,11 @@ class Session:
         self.our_done: bool | None = None
         self.remote_done: bool | None = None
         self.last_activity = now
+        self.leaving = False
+        """Whether one of its schemas was unannounced: it ends where live mode would begin."""
+        self.has_gap = False
+        """Whether the remote went on with a log that is not held so far: only a new `Have` can tell it."""
+        self._refused: set[LogKey] = set()
         # First and last sequence number, by log, of stored entries that were not sent.
         self._unsent: dict[LogKey, tuple[int, int]] = {}
 
@@ -123,6 +136,14 @@ class Session:
             del self._unsent[public_key, log_id]
         else:
             self._unsent[public_key, log_id] = (seq_num + 1, unsent[1])
+
+    def note_refused(self, log: LogKey, error: CulmError) -> None:
+        """An entry was refused. What follows on a refused one is missing its predecessor for good reason."""
+        if isinstance(error, BacklinkUnknownError | SkiplinkUnknownError):
+            if log not in self._refused and len(self._refused) < _MAX_REFUSED_LOGS:
+                self.has_gap = True
+        elif len(self._refused) < _MAX_REFUSED_LOGS:
+            self._refused.add(log)
 
     def take_unsent(self) -> list[EntryRange]:
         """The stored entries that wait to be sent, as ranges."""
