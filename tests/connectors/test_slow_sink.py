@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from culm_connectors.p2panda.sessions import Arrival
 from culm_connectors.p2panda.settings import DriverSettings
@@ -13,8 +16,11 @@ from tests.support.edge import reference_peer, until, write_document
 from tests.support.logs import author
 
 
-async def test_a_sink_that_takes_nothing_stops_the_remote(tmp_path: Path) -> None:
-    settings = DriverSettings(max_staged=256, check_chunk=64, check_chunks_ahead=2, read_bytes=16_384)
+@pytest.mark.parametrize(
+    "limits", [{"max_staged": 256}, {"max_staged_bytes": 64_000, "store_batch_bytes": 8_000}]
+)
+async def test_a_sink_that_takes_nothing_stops_the_remote(tmp_path: Path, limits: dict[str, Any]) -> None:
+    settings = DriverSettings(check_chunk=64, check_chunks_ahead=2, read_bytes=16_384, **limits)
     gate = asyncio.Event()
 
     class Slow(ReferencePeer):
@@ -27,7 +33,7 @@ async def test_a_sink_that_takes_nothing_stops_the_remote(tmp_path: Path) -> Non
         for _ in range(10):
             await write_document(a, 999)
         syncing = asyncio.create_task(slow.sync(listener.address))
-        await until(lambda: slow.driver.metrics.staged >= 256)
+        await until(lambda: slow.driver.metrics.staged >= 128)
         link = a.driver.links
         await until(lambda: slow.peer_id in link)
         # Its windows are full: the writer waits, and what was taken has stopped growing.

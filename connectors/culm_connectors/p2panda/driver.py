@@ -81,6 +81,7 @@ class Driver:
         )
         self._staged: deque[Arrival] = deque()
         self._storing = 0
+        self._waiting_bytes = 0
         self._arrived = asyncio.Event()
         self._room = asyncio.Event()
 
@@ -210,7 +211,10 @@ class Driver:
 
     async def room(self) -> None:
         """Wait while too many entries wait to be stored."""
-        while len(self._staged) + self._storing >= self.settings.max_staged:
+        while (
+            len(self._staged) + self._storing >= self.settings.max_staged
+            or self._waiting_bytes >= self.settings.max_staged_bytes
+        ):
             self._room.clear()
             await self._room.wait()
 
@@ -218,6 +222,7 @@ class Driver:
         """Have these stored, in this order, after all that were staged before."""
         if arrivals:
             self._staged.extend(arrivals)
+            self._waiting_bytes += sum(arrival.size_bytes for arrival in arrivals)
             self._arrived.set()
             self.metrics.staged = len(self._staged) + self._storing
 
@@ -226,14 +231,26 @@ class Driver:
             await self._arrived.wait()
             self._arrived.clear()
             while self._staged:
-                self._storing = min(len(self._staged), self.settings.store_batch)
-                batch = [self._staged.popleft() for _ in range(self._storing)]
+                batch, size_bytes = self._next_batch()
+                self._storing = len(batch)
                 refused = {id(arrival) for arrival in await self._sink.store(batch)}
                 self._storing = 0
+                self._waiting_bytes -= size_bytes
                 self._settle(batch, refused)
                 self.metrics.staged = len(self._staged)
                 self._room.set()
                 self.pump()
+
+    def _next_batch(self) -> tuple[list[Arrival], int]:
+        batch: list[Arrival] = []
+        size_bytes = 0
+        while self._staged and len(batch) < self.settings.store_batch:
+            size_bytes += self._staged[0].size_bytes
+            if batch and size_bytes > self.settings.store_batch_bytes:
+                size_bytes -= self._staged[0].size_bytes
+                break
+            batch.append(self._staged.popleft())
+        return batch, size_bytes
 
     def _settle(self, batch: Sequence[Arrival], refused: set[int]) -> None:
         now = self._now_ms()

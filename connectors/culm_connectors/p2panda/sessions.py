@@ -25,6 +25,11 @@ class Arrival:
     remote: bytes
     session_id: int
 
+    @property
+    def size_bytes(self) -> int:
+        """The size of what is to be stored."""
+        return len(self.checked.entry_bytes) + len(self.checked.operation_bytes)
+
 
 @dataclass(frozen=True, slots=True)
 class Work:

@@ -21,7 +21,11 @@ class DriverSettings(BaseModel):
     write_bytes: int = Field(default=64 * 1024, ge=1024, description="entries read and written at once")
 
     max_staged: int = Field(default=8_192, ge=1, description="entries of all remotes that wait to be stored")
+    max_staged_bytes: int = Field(default=32 * 1024**2, ge=1, description="their size; one may go beyond it")
     store_batch: int = Field(default=2_048, ge=1, description="entries stored at once")
+    store_batch_bytes: int = Field(
+        default=8 * 1024**2, ge=1, description="their size; at least one is stored"
+    )
     messages_per_second: float = Field(default=0.0, ge=0, description="of one remote; more are read later")
     message_burst: float = Field(default=20_000.0, gt=0)
     verifications_per_second: float = Field(default=0.0, ge=0, description="of one remote; more wait")
