@@ -123,6 +123,19 @@ async def test_an_edge_becomes_interested_in_what_its_peers_announce(
         assert edge.index.store.counts() == (1, 12)
 
 
+async def test_an_interest_after_another_does_not_wait_for_news(tmp_path: Path, kafka: KafkaSettings) -> None:
+    async with (
+        running(connector(tmp_path / "edge", kafka)) as edge,
+        reference_peer(tmp_path, "a", schemas=[SCHEMA]) as a,
+        reference_peer(tmp_path, "b", schemas=[OTHER_SCHEMA]) as b,
+    ):
+        assert edge.address is not None
+        a.dial(edge.address)
+        await until(lambda: set(edge.interest.served) == {SCHEMA})
+        b.dial(edge.address)
+        await until(lambda: set(edge.interest.served) == {SCHEMA, OTHER_SCHEMA})
+
+
 async def test_the_truth_fills_heals_and_corrects(tmp_path: Path, kafka: KafkaSettings) -> None:
     log = make_log(author("writer"), 0, 8)
     fork = make_log(author("writer"), 0, 3, text="other", after=log[:4])

@@ -75,19 +75,24 @@ class Subscription:
 
     async def follow_logs(self, reader: TopicReader, from_start: Callable[[], TopicReader]) -> None:
         """Follow `logs` for ever, stopping to read back schemas that become interesting."""
-        while True:
-            wanted = asyncio.ensure_future(self.backfill_wanted.wait())
-            batch = asyncio.ensure_future(reader.get())
-            try:
-                await asyncio.wait({wanted, batch}, return_when=asyncio.FIRST_COMPLETED)
+        batch = asyncio.ensure_future(reader.get())
+        try:
+            while True:
+                wanted = asyncio.ensure_future(self.backfill_wanted.wait())
+                try:
+                    await asyncio.wait({wanted, batch}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    wanted.cancel()
                 if self.backfill_wanted.is_set():
                     self.backfill_wanted.clear()
                     await self.read_back(from_start, reader)
                     self.driver.announce(self.interest.served)
-                await self.take_truth(await batch)
-            finally:
-                wanted.cancel()
-                batch.cancel()
+                # A further interest must not have to wait for the next record of `logs`.
+                if batch.done():
+                    await self.take_truth(batch.result())
+                    batch = asyncio.ensure_future(reader.get())
+        finally:
+            batch.cancel()
 
     async def read_back(
         self,
