@@ -1,4 +1,4 @@
-"""docs/conform.md names every operation, event kind and error code of the code, and no other code."""
+"""docs/conform.md names each operation, message type, event kind and error code of the code, and no other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from culm_models.conform import Conformance
+from culm_models.conform.p2panda_reconciliation import FROM_JSON
 from culm_models.errors import CulmError
+from culm_models.p2panda.codec import DECODERS
 from culm_models.p2panda.events import Event
 
 DOC = (Path(__file__).parents[2] / "docs" / "conform.md").read_text()
@@ -26,11 +28,19 @@ def subclasses(base: type[CulmError]) -> Iterator[type[CulmError]]:
 def rows(heading: str) -> set[str]:
     """The first cells of the table under a heading."""
     part = DOC.split(f"## {heading}\n")[1].split("\n## ")[0]
-    return set(re.findall(r"^\| `([^`]+)` \|", part, re.MULTILINE))
+    found = re.findall(r"^\| `([^`]+)` \|", part, re.MULTILINE)
+    assert len(found) == len(set(found)), "a row is there once"
+    return set(found)
 
 
 def test_operations() -> None:
     assert rows("Operations") == {operation.name for operation in Conformance().operations}
+
+
+def test_messages() -> None:
+    found = rows("Messages")
+    assert found == {"announce", "sync_request", "entry", "sync_done", "have", *FROM_JSON}
+    assert len(found) == len(DECODERS)
 
 
 def test_events() -> None:

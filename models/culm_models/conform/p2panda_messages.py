@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from culm_models.conform.arguments import (
-    ArgumentError,
-    Arguments,
-    as_integer,
-    as_mapping,
-    as_octets,
-)
+from culm_models.conform import p2panda_reconciliation
+from culm_models.conform.arguments import ArgumentError, Arguments, as_mapping
 from culm_models.conform.dispatch import Machines, Operation
-from culm_models.keys import PUBLIC_KEY_SIZE
 from culm_models.p2panda.codec import Compat, encode
 from culm_models.p2panda.messages import (
     Announce,
@@ -82,25 +76,12 @@ def message_to_json(message: Message) -> dict[str, Any]:
     if isinstance(message, SyncDone):
         return {"type": "sync_done", "session_id": message.session_id, "live_mode": message.live_mode}
     if isinstance(message, ReconciliationMessage):
-        return {
-            "type": "reconciliation",
-            "message_type": message.message_type,
-            "session_id": message.session_id,
-            "arguments": _plain(message.arguments),
-        }
+        return p2panda_reconciliation.to_json(message)
     return {
         "type": "have",
         "session_id": message.session_id,
         "log_heights": [[key.hex(), log_id, seq_num] for key, log_id, seq_num in message.log_heights],
     }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value
 
 
 def message_from_json(value: dict[str, Any]) -> Message:
@@ -120,19 +101,14 @@ def message_from_json(value: dict[str, Any]) -> Message:
         fields.raw("live_mode")
         return SyncDone(session_id, fields.flag("live_mode", False))
     if kind == "have":
-        return Have(session_id, tuple(_height(item) for item in fields.items("log_heights")))
+        return Have(session_id, tuple(map(_height, fields.items("log_heights"))))
+    if kind in p2panda_reconciliation.FROM_JSON:
+        return p2panda_reconciliation.FROM_JSON[kind](session_id, fields)
     raise ArgumentError(f"there is no message type {kind[:100]!r} here")
 
 
 def _height(item: Any) -> tuple[bytes, int, int]:
-    if not isinstance(item, list) or len(item) != 3:
-        raise ArgumentError("a log height is [public_key, log_id, seq_num]")
-    public_key, log_id, seq_num = item
-    return (
-        as_octets(public_key, "public_key", size=PUBLIC_KEY_SIZE),
-        as_integer(log_id, "log_id"),
-        as_integer(seq_num, "seq_num", least=1),
-    )
+    return p2panda_reconciliation.as_triple(item, "a log height", least_seq_num=1)
 
 
 OPERATIONS = [

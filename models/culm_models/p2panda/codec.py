@@ -2,7 +2,8 @@
 
 `DECODERS` and `ENCODERS` are tables by message type and message class: a message joins the protocol by a
 row in each. Schema ids are written as a sorted set and accepted in any order. `Have` is written as the flat
-run of the specification or grouped by public key as the aquadoggo node does, and read in either form.
+run of the specification or grouped by public key as the aquadoggo node does, and read in either form. The
+rows of set reconciliation are in `reconciliation_codec`.
 """
 
 from collections.abc import Callable
@@ -10,28 +11,18 @@ from typing import Any, Final, Literal
 
 from culm_models import cbor
 from culm_models.cbor.errors import TooLargeError
-from culm_models.p2panda import have_codec, messages, schema_id
+from culm_models.p2panda import have_codec, messages, reconciliation_codec, schema_id
 from culm_models.p2panda.message_errors import (
-    ItemCountError,
     ItemKindError,
-    ItemRangeError,
     MalformedMessageError,
     MessageError,
     MessageTooLargeError,
     UnknownTypeError,
 )
-from culm_models.p2panda.messages import (
-    Announce,
-    EntryMessage,
-    Have,
-    Message,
-    ReconciliationMessage,
-    SyncDone,
-    SyncRequest,
-)
+from culm_models.p2panda.message_items import count, flag, octets, u64
+from culm_models.p2panda.messages import Announce, EntryMessage, Have, Message, SyncDone, SyncRequest
 
 Compat = Literal["spec", "aquadoggo"]
-MAX_U64: Final = 2**64 - 1
 
 # Heads of CBOR (RFC 8949, section 3), for the one message that is worth a short cut.
 _ARRAY_OF_4: Final = 0x84
@@ -56,7 +47,10 @@ def decode(data: bytes) -> Message:
 
 
 def encode(message: Message, compat: Compat = "spec") -> bytes:
-    """The bytes of a message; `compat` chooses how `Have` is written. Raises `SchemaIdError`."""
+    """The bytes of a message; `compat` chooses how `Have` is written.
+
+    Raises `SchemaIdError` and `FingerprintSizeError`.
+    """
     return ENCODERS[type(message)](message, compat)
 
 
@@ -124,28 +118,6 @@ def _load(data: bytes) -> list[Any]:
     return items
 
 
-def count(items: list[Any], expected: int, name: str) -> None:
-    """Raise `ItemCountError` unless a message has as many items as its type asks for."""
-    if len(items) != expected:
-        raise ItemCountError(f"{name} has {expected} items, not {len(items)}")
-
-
-def u64(value: Any, name: str) -> int:
-    """`value` as an unsigned 64-bit number. Raises `ItemKindError` and `ItemRangeError`."""
-    # `type` and not `isinstance`: a true is no 1 here.
-    if type(value) is not int:
-        raise ItemKindError(f"{name} is a number, not {type(value).__name__}")
-    if not 0 <= value <= MAX_U64:
-        raise ItemRangeError(f"{name} is from 0 to 2**64-1, not {value}")
-    return value
-
-
-def _bytes(value: Any, name: str) -> bytes:
-    if type(value) is not bytes:
-        raise ItemKindError(f"{name} is a byte string, not {type(value).__name__}")
-    return value
-
-
 def _schema_ids(value: Any) -> tuple[str, ...]:
     if type(value) is not list:
         raise ItemKindError(f"schema ids are an array, not {type(value).__name__}")
@@ -178,7 +150,7 @@ def _encode_sync_request(message: SyncRequest, _: Compat) -> bytes:
 def _decode_entry(items: list[Any]) -> EntryMessage:
     count(items, 4, "an entry message")
     return EntryMessage(
-        u64(items[1], "the session id"), _bytes(items[2], "the entry"), _bytes(items[3], "the operation")
+        u64(items[1], "the session id"), octets(items[2], "the entry"), octets(items[3], "the operation")
     )
 
 
@@ -188,9 +160,7 @@ def _encode_entry(message: EntryMessage, _: Compat) -> bytes:
 
 def _decode_sync_done(items: list[Any]) -> SyncDone:
     count(items, 3, "a sync done message")
-    if type(items[2]) is not bool:
-        raise ItemKindError(f"the live mode flag is true or false, not {type(items[2]).__name__}")
-    return SyncDone(u64(items[1], "the session id"), items[2])
+    return SyncDone(u64(items[1], "the session id"), flag(items[2], "the live mode flag"))
 
 
 def _encode_sync_done(message: SyncDone, _: Compat) -> bytes:
@@ -207,23 +177,13 @@ def _encode_have(message: Have, compat: Compat) -> bytes:
     return cbor.dumps((messages.TYPE_HAVE, message.session_id, log_heights))
 
 
-def _decode_reconciliation(items: list[Any]) -> ReconciliationMessage:
-    if len(items) < 2:
-        raise ItemCountError("a message of set reconciliation has a session id")
-    return ReconciliationMessage(items[0], u64(items[1], "the session id"), tuple(items[2:]))
-
-
-def _encode_reconciliation(message: ReconciliationMessage, _: Compat) -> bytes:
-    return cbor.dumps((message.message_type, message.session_id, *message.arguments))
-
-
 DECODERS: Final[dict[int, Callable[[list[Any]], Message]]] = {
     messages.TYPE_ANNOUNCE: _decode_announce,
     messages.TYPE_SYNC_REQUEST: _decode_sync_request,
     messages.TYPE_ENTRY: _decode_entry,
     messages.TYPE_SYNC_DONE: _decode_sync_done,
     messages.TYPE_HAVE: _decode_have,
-    **dict.fromkeys(messages.RECONCILIATION_TYPES, _decode_reconciliation),
+    **reconciliation_codec.DECODERS,
 }
 ENCODERS: Final[dict[type, Callable[[Any, Compat], bytes]]] = {
     Announce: _encode_announce,
@@ -231,7 +191,7 @@ ENCODERS: Final[dict[type, Callable[[Any, Compat], bytes]]] = {
     EntryMessage: _encode_entry,
     SyncDone: _encode_sync_done,
     Have: _encode_have,
-    ReconciliationMessage: _encode_reconciliation,
+    **reconciliation_codec.ENCODERS,
 }
 
 __all__ = ["DECODERS", "ENCODERS", "Compat", "MessageError", "decode", "encode", "encode_entry_message"]

@@ -12,23 +12,16 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
-from culm_models.keys import PUBLIC_KEY_SIZE
-from culm_models.p2panda.message_errors import (
-    ItemCountError,
-    ItemKindError,
-    ItemRangeError,
-    PublicKeyError,
-)
+from culm_models.p2panda.message_errors import ItemCountError, ItemKindError
+from culm_models.p2panda.message_items import HEX_KEY_SIZE, array, key_from_bytes, key_from_hex, u64
 from culm_models.p2panda.messages import LogHeight
 
-_MAX_U64: Final = 2**64 - 1
 _MAX_DIGITS: Final = 20
-_HEX_SIZE: Final = 2 * PUBLIC_KEY_SIZE
 _ITEMS_PER_LOG: Final = 3
 
 # Type, session id and the arrays around the log heights; a hex key with its head; the largest log height.
 _HAVE_HEAD_BYTES: Final = 32
-_HEX_KEY_BYTES: Final = 2 + _HEX_SIZE
+_HEX_KEY_BYTES: Final = 2 + HEX_KEY_SIZE
 _MAX_LOG_HEIGHT_BYTES: Final = _HEX_KEY_BYTES + 9 + 9
 
 
@@ -79,7 +72,7 @@ def decode_log_heights(items: Any) -> tuple[LogHeight, ...]:
         return _decode_flat(items)
     if type(first) is list and first:
         if type(first[0]) is str:
-            return tuple(_decode_one(_array(item, _ITEMS_PER_LOG, "a log height")) for item in items)
+            return tuple(_decode_one(array(item, _ITEMS_PER_LOG, "a log height")) for item in items)
         if type(first[0]) is bytes:
             return _decode_grouped(items)
     raise ItemKindError("log heights start with a public key or with an array that starts with one")
@@ -93,61 +86,29 @@ def _decode_flat(items: list[Any]) -> tuple[LogHeight, ...]:
 
 def _decode_one(items: Any) -> LogHeight:
     public_key, log_id, seq_num = items
-    return _hex_key(public_key), _number(log_id, 0, "a log id"), _number(seq_num, 1, "a sequence number")
+    return key_from_hex(public_key), u64(log_id, "a log id"), u64(seq_num, "a sequence number", 1)
 
 
 def _decode_grouped(items: list[Any]) -> tuple[LogHeight, ...]:
     found: list[LogHeight] = []
     for item in items:
-        public_key, logs = _array(item, 2, "a public key with its logs")
-        if type(public_key) is not bytes:
-            raise ItemKindError(f"a public key is a byte string here, not {type(public_key).__name__}")
-        if len(public_key) != PUBLIC_KEY_SIZE:
-            raise PublicKeyError(f"a public key has {PUBLIC_KEY_SIZE} bytes, not {len(public_key)}")
+        public_key, logs = array(item, 2, "a public key with its logs")
+        key_from_bytes(public_key)
         if type(logs) is not list:
             raise ItemKindError(f"the logs of a public key are an array, not {type(logs).__name__}")
         for log in logs:
-            log_id, seq_num = _array(log, 2, "a log id with its height")
+            log_id, seq_num = array(log, 2, "a log id with its height")
             found.append(
                 (
                     public_key,
-                    _number(_from_text(log_id), 0, "a log id"),
-                    _number(_from_text(seq_num), 1, "a sequence number"),
+                    u64(_from_text(log_id), "a log id"),
+                    u64(_from_text(seq_num), "a sequence number", 1),
                 )
             )
     return tuple(found)
 
 
-def _array(item: Any, size: int, name: str) -> list[Any]:
-    if type(item) is not list:
-        raise ItemKindError(f"{name} is an array, not {type(item).__name__}")
-    if len(item) != size:
-        raise ItemCountError(f"{name} has {size} items, not {len(item)}")
-    return item
-
-
-def _hex_key(text: Any) -> bytes:
-    if type(text) is not str:
-        raise ItemKindError(f"a public key is text here, not {type(text).__name__}")
-    try:
-        # `fromhex` alone would also skip white space.
-        public_key = bytes.fromhex(text) if len(text) == _HEX_SIZE else b""
-    except ValueError:
-        public_key = b""
-    if len(public_key) != PUBLIC_KEY_SIZE:
-        raise PublicKeyError(f"a public key is {_HEX_SIZE} hex digits")
-    return public_key
-
-
 def _from_text(value: Any) -> Any:
     if type(value) is str and len(value) <= _MAX_DIGITS and value.isascii() and value.isdecimal():
         return int(value)
-    return value
-
-
-def _number(value: Any, lowest: int, name: str) -> int:
-    if type(value) is not int:
-        raise ItemKindError(f"{name} is a number, not {type(value).__name__}")
-    if not lowest <= value <= _MAX_U64:
-        raise ItemRangeError(f"{name} is from {lowest} to 2**64-1, not {value}")
     return value

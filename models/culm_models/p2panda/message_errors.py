@@ -48,6 +48,12 @@ class ItemRangeError(MessageError):
 
 
 class PublicKeyError(MessageError):
-    """A public key that is not 32 bytes."""
+    """A public key that is not 32 bytes, or spelled otherwise than here."""
 
     code: ClassVar[str] = "p2panda.message.public_key"
+
+
+class FingerprintSizeError(MessageError):
+    """A fingerprint of more bytes than any lift gives."""
+
+    code: ClassVar[str] = "p2panda.message.fingerprint_size"

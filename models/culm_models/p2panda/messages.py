@@ -1,11 +1,11 @@
 """The messages of p2panda replication (specification "replication", all message sections).
 
-Values are checked where bytes come in (`codec`); here they are plain facts. Message types 20 to 26, those
-of set reconciliation, arrive as `ReconciliationMessage` wherever no richer reading is registered.
+Values are checked where bytes come in (`codec`); here they are plain facts. Those of set reconciliation are
+in `reconciliation_messages`.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 PROTOCOL_VERSION: Final = 1
 
@@ -17,7 +17,6 @@ TYPE_SYNC_REQUEST: Final = 1
 TYPE_ENTRY: Final = 2
 TYPE_SYNC_DONE: Final = 3
 TYPE_HAVE: Final = 10
-RECONCILIATION_TYPES: Final = range(20, 27)
 
 LogHeight: TypeAlias = tuple[bytes, int, int]
 """Public key (32 bytes), log id, and the highest sequence number below which nothing is missing."""
@@ -72,11 +71,9 @@ class Have:
 
 @dataclass(frozen=True, slots=True)
 class ReconciliationMessage:
-    """A well-formed message of set reconciliation; `arguments` is what follows the session id."""
+    """The base of the messages of set reconciliation; on the wire there are only those below it."""
 
-    message_type: int
     session_id: int
-    arguments: tuple[Any, ...]
 
 
 Message: TypeAlias = Announce | SyncRequest | EntryMessage | SyncDone | Have | ReconciliationMessage

@@ -5,13 +5,15 @@ from collections.abc import Sequence
 
 from culm_models.p2panda import codec
 from culm_models.p2panda.checks import CheckedEntry
-from culm_models.p2panda.messages import (
-    Announce,
-    Have,
-    Message,
-    ReconciliationMessage,
-    SyncDone,
-    SyncRequest,
+from culm_models.p2panda.messages import Announce, Have, Message, SyncDone, SyncRequest
+from culm_models.p2panda.reconciliation_messages import (
+    Done,
+    EmptyPayload,
+    EmptySet,
+    Fingerprint,
+    LowerBound,
+    Payload,
+    Terminal,
 )
 
 _SESSION_IDS = (0, 0, 0, 0, 0, 0, 1, 1, 2, 3, 4, 7, 2**64 - 1)
@@ -71,7 +73,28 @@ class Liar:
             case 4:
                 return SyncDone(self._session_id(), rng.random() < 0.7)
             case _:
-                return ReconciliationMessage(rng.randrange(20, 27), self._session_id(), (True,))
+                return self._reconciliation()
+
+    def _reconciliation(self) -> Message:
+        rng = self._rng
+        session_id = self._session_id()
+        match rng.randrange(7):
+            case 0:
+                return EmptySet(session_id, rng.random() < 0.5)
+            case 1:
+                return LowerBound(session_id, self._height())
+            case 2:
+                return Payload(
+                    session_id, self._height(), *rng.choice(((), (True,), (False, self._height())))
+                )
+            case 3:
+                return EmptyPayload(session_id, self._height())
+            case 4:
+                return Done(session_id, self._height())
+            case 5:
+                return Fingerprint(session_id, rng.randbytes(rng.randrange(65)), self._height())
+            case _:
+                return Terminal(session_id)
 
     def _height(self) -> tuple[bytes, int, int]:
         if self._entries and self._rng.random() < 0.7:

@@ -13,6 +13,15 @@ from culm_models.p2panda.events import Heights
 from culm_models.p2panda.messages import EntryMessage, Have, ReconciliationMessage, SyncDone, SyncRequest
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.ranges import EntryRange
+from culm_models.p2panda.reconciliation_messages import (
+    Done,
+    EmptyPayload,
+    EmptySet,
+    Fingerprint,
+    LowerBound,
+    Payload,
+    Terminal,
+)
 from culm_models.testing.logs import LogWriter
 from tests.support import p2panda_vectors
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
@@ -187,10 +196,21 @@ def test_messages_for_no_session_are_ignored_and_counted() -> None:
     assert peer.counts["p2panda.session.unknown"] == 3
 
 
-@pytest.mark.parametrize("message_type", range(20, 27))
-def test_messages_of_set_reconciliation_do_no_harm(message_type: int) -> None:
+@pytest.mark.parametrize(
+    "message",
+    [
+        EmptySet(0, True),
+        LowerBound(0, (ANNA.public_key, 0, 0)),
+        Payload(0, (ANNA.public_key, 0, 1), True, (ANNA.public_key, 0, 0)),
+        EmptyPayload(0, (ANNA.public_key, 0, 0)),
+        Done(0, (ANNA.public_key, 0, 0)),
+        Fingerprint(0, bytes(24), (ANNA.public_key, 0, 0)),
+        Terminal(0),
+    ],
+)
+def test_messages_of_set_reconciliation_do_no_harm(message: ReconciliationMessage) -> None:
     peer = responding()
-    peer.receive(HIGH, codec.encode(ReconciliationMessage(message_type, 0, (True,))), NOW)
+    peer.receive(HIGH, codec.encode(message), NOW)
     assert codes(peer.take_events()) == ["p2panda.session.unexpected_message"]
     bring(peer, Have(0, ()))
     assert said(peer, HIGH) == [SyncDone(0, True)]

@@ -16,7 +16,6 @@ from culm_models.p2panda.messages import (
     EntryMessage,
     Have,
     Message,
-    ReconciliationMessage,
     SyncDone,
     SyncRequest,
 )
@@ -103,12 +102,6 @@ def test_have_round_trip(
     assert codec.decode(codec.encode(message, compat)) == message
 
 
-@given(st.integers(20, 26), U64)
-def test_reconciliation_messages_pass_through(message_type: int, session_id: int) -> None:
-    message = ReconciliationMessage(message_type, session_id, (True, ["a", 1, 2]))
-    assert codec.decode(codec.encode(message)) == message
-
-
 def test_schema_ids_are_written_as_a_set_and_read_in_any_order() -> None:
     unsorted = [SCHEMA, "blob_v1", OTHER_SCHEMA, SYSTEM, SCHEMA]
     expected = (SYSTEM, "blob_v1", OTHER_SCHEMA, SCHEMA)
@@ -172,8 +165,6 @@ HEX = PK.hex()
         ([10, 0, [[PK, [[0]]]]], "item_count"),
         ([10, 0, [[PK, [[0, 0]]]]], "item_range"),
         ([10, 0, [[PK, [["x", 1]]]]], "item_kind"),
-        ([20], "item_count"),
-        ([26, "0"], "item_kind"),
     ],
 )
 def test_what_is_no_message_is_refused_with_its_code(items: Any, code: str) -> None:

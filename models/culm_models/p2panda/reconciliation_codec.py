@@ -1,0 +1,174 @@
+"""The items of the messages of set reconciliation (specification "replication", 2.1: types 20 to 26).
+
+    20  EmptySet      [20, session id, can respond]
+    21  LowerBound    [21, session id, bound]
+    22  Payload       [22, session id, item], [… , can respond], [… , can respond, bound]
+    23  EmptyPayload  [23, session id, bound]
+    24  Done          [24, session id, bound]
+    25  Fingerprint   [25, session id, fingerprint, bound]
+    26  Terminal      [26, session id]
+
+Items and bounds are `[public key, log id, sequence number]`. Keys are written as 64 lower-case hex digits,
+and read as 32 bytes too. What is optional is left out, never null. The tables join those of `codec`.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from culm_models import cbor
+from culm_models.p2panda import reconciliation_messages as types
+from culm_models.p2panda.message_errors import FingerprintSizeError, ItemCountError, PublicKeyError
+from culm_models.p2panda.message_items import array, count, flag, key_from_bytes, key_from_hex, octets, u64
+from culm_models.p2panda.messages import ReconciliationMessage
+from culm_models.p2panda.reconciliation_messages import (
+    Bound,
+    Done,
+    EmptyPayload,
+    EmptySet,
+    Fingerprint,
+    Item,
+    LowerBound,
+    Payload,
+    Terminal,
+)
+
+_TRIPLE_SIZE: Final = 3
+
+
+def _session_id(items: list[Any]) -> int:
+    return u64(items[1], "the session id")
+
+
+def _key(value: Any) -> bytes:
+    if type(value) is bytes:
+        return key_from_bytes(value)
+    public_key = key_from_hex(value)
+    if public_key.hex() != value:
+        raise PublicKeyError("a public key is in lower-case hex digits here")
+    return public_key
+
+
+def _triple(value: Any, name: str, lowest_seq_num: int) -> tuple[bytes, int, int]:
+    public_key, log_id, seq_num = array(value, _TRIPLE_SIZE, name)
+    return (
+        _key(public_key),
+        u64(log_id, f"the log id of {name}"),
+        u64(seq_num, f"the sequence number of {name}", lowest_seq_num),
+    )
+
+
+def _item(value: Any) -> Item:
+    return _triple(value, "the value", 1)
+
+
+def _bound(value: Any, name: str = "the upper bound") -> Bound:
+    return _triple(value, name, 0)
+
+
+def _spelled(triple: tuple[bytes, int, int]) -> tuple[str, int, int]:
+    public_key, log_id, seq_num = triple
+    return public_key.hex(), log_id, seq_num
+
+
+def _fingerprint(data: bytes) -> bytes:
+    if len(data) > types.MAX_FINGERPRINT_BYTES:
+        raise FingerprintSizeError(
+            f"a fingerprint has at most {types.MAX_FINGERPRINT_BYTES} bytes, not {len(data)}"
+        )
+    return data
+
+
+def _decode_empty_set(items: list[Any]) -> EmptySet:
+    count(items, 3, "an empty set message")
+    return EmptySet(_session_id(items), flag(items[2], "can_respond"))
+
+
+def _encode_empty_set(message: EmptySet, _: object) -> bytes:
+    return cbor.dumps((types.TYPE_EMPTY_SET, message.session_id, message.can_respond))
+
+
+def _decode_lower_bound(items: list[Any]) -> LowerBound:
+    count(items, 3, "a lower bound message")
+    return LowerBound(_session_id(items), _bound(items[2], "the lower bound"))
+
+
+def _encode_lower_bound(message: LowerBound, _: object) -> bytes:
+    return cbor.dumps((types.TYPE_LOWER_BOUND, message.session_id, _spelled(message.value)))
+
+
+def _decode_payload(items: list[Any]) -> Payload:
+    if not 3 <= len(items) <= 5:
+        raise ItemCountError(f"a payload message has 3, 4 or 5 items, not {len(items)}")
+    return Payload(
+        _session_id(items),
+        _item(items[2]),
+        flag(items[3], "can_respond") if len(items) > 3 else None,
+        _bound(items[4]) if len(items) > 4 else None,
+    )
+
+
+def _encode_payload(message: Payload, _: object) -> bytes:
+    items: list[Any] = [types.TYPE_PAYLOAD, message.session_id, _spelled(message.value)]
+    if message.can_respond is not None:
+        items.append(message.can_respond)
+    if message.upper_bound is not None:
+        items.append(_spelled(message.upper_bound))
+    return cbor.dumps(items)
+
+
+def _decode_empty_payload(items: list[Any]) -> EmptyPayload:
+    count(items, 3, "an empty payload message")
+    return EmptyPayload(_session_id(items), _bound(items[2]))
+
+
+def _encode_empty_payload(message: EmptyPayload, _: object) -> bytes:
+    return cbor.dumps((types.TYPE_EMPTY_PAYLOAD, message.session_id, _spelled(message.upper_bound)))
+
+
+def _decode_done(items: list[Any]) -> Done:
+    count(items, 3, "a done message")
+    return Done(_session_id(items), _bound(items[2]))
+
+
+def _encode_done(message: Done, _: object) -> bytes:
+    return cbor.dumps((types.TYPE_DONE, message.session_id, _spelled(message.upper_bound)))
+
+
+def _decode_fingerprint(items: list[Any]) -> Fingerprint:
+    count(items, 4, "a fingerprint message")
+    data = octets(items[2], "the fingerprint")
+    return Fingerprint(_session_id(items), _fingerprint(data), _bound(items[3]))
+
+
+def _encode_fingerprint(message: Fingerprint, _: object) -> bytes:
+    data = _fingerprint(message.fingerprint)
+    return cbor.dumps((types.TYPE_FINGERPRINT, message.session_id, data, _spelled(message.upper_bound)))
+
+
+def _decode_terminal(items: list[Any]) -> Terminal:
+    count(items, 2, "a terminal message")
+    return Terminal(_session_id(items))
+
+
+def _encode_terminal(message: Terminal, _: object) -> bytes:
+    return cbor.dumps((types.TYPE_TERMINAL, message.session_id))
+
+
+DECODERS: Final[dict[int, Callable[[list[Any]], ReconciliationMessage]]] = {
+    types.TYPE_EMPTY_SET: _decode_empty_set,
+    types.TYPE_LOWER_BOUND: _decode_lower_bound,
+    types.TYPE_PAYLOAD: _decode_payload,
+    types.TYPE_EMPTY_PAYLOAD: _decode_empty_payload,
+    types.TYPE_DONE: _decode_done,
+    types.TYPE_FINGERPRINT: _decode_fingerprint,
+    types.TYPE_TERMINAL: _decode_terminal,
+}
+ENCODERS: Final[dict[type, Callable[[Any, object], bytes]]] = {
+    EmptySet: _encode_empty_set,
+    LowerBound: _encode_lower_bound,
+    Payload: _encode_payload,
+    EmptyPayload: _encode_empty_payload,
+    Done: _encode_done,
+    Fingerprint: _encode_fingerprint,
+    Terminal: _encode_terminal,
+}
