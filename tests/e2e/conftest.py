@@ -1,0 +1,40 @@
+"""One deployment for the end-to-end tests: every test has its own schema in it, and leaves it whole."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator, Iterator
+
+import pytest
+
+from tests.support.world import WORLDS, World, running_world
+
+
+@pytest.fixture(scope="session")
+def _deployment(kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with running_world(tmp_path_factory.mktemp("world"), kafka_bootstrap, "e2e.") as world:
+        yield world
+
+
+@pytest.fixture
+def world(_deployment: World) -> World:
+    """The deployment, whole: a process that the test before killed, and did not start again, is started."""
+    if not _deployment.jobs.is_running:
+        _deployment.jobs.start()
+    for edge in _deployment.edges:
+        if not edge.process.is_running:
+            edge.start()
+    asyncio.run(_deployment.until_serving())
+    return _deployment
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failure shows what the processes said."""
+    report = yield
+    if report.failed:
+        for world in WORLDS:
+            report.sections += list(world.last_words().items())
+    return report

@@ -1,0 +1,184 @@
+"""A deployment for end-to-end tests: topics, `culm job run all` and two connectors, as processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from culm_connectors.keyfile import load_or_make_key
+from culm_connectors.transport import Address
+from culm_infra.demo.processes import CulmProcess, environment, free_udp_ports
+from culm_topics import admin
+from culm_topics.kafka import KafkaSettings
+
+DEADLINE_S = 150.0
+_POLL_S = 0.02
+_CHECKED_EVERY = 25
+_SERVING = "serving peers"
+_SHOWN_LINES = 40
+
+WORLDS: list[World] = []
+"""Those that run now: what their processes printed belongs into the report of a failed test."""
+
+
+@dataclass
+class Edge:
+    """One connector process at its network edge."""
+
+    process: CulmProcess
+    folder: Path
+    port: int
+    starts: int = 0
+
+    @property
+    def address(self) -> Address:
+        return "127.0.0.1", self.port
+
+    @property
+    def peer_id(self) -> bytes:
+        return load_or_make_key(self.folder).public_key
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether this start of it, not an earlier one, has said that it serves."""
+        self.process.check()
+        return self.process.log.read_text(errors="replace").count(_SERVING) >= self.starts
+
+    def start(self) -> None:
+        self.starts += 1
+        self.process.start()
+
+    def kill(self) -> None:
+        # A start that is killed before it served still counts as one that spoke.
+        if not self.is_serving:
+            self.starts -= 1
+        self.process.kill()
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """SIGSTOP while the context lasts."""
+        with frozen(self.process.pid):
+            yield
+
+    def anonymous_bytes(self) -> int:
+        """Memory that it has taken for itself; the mapped file of the index is not in it."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        (line,) = (line for line in status.splitlines() if line.startswith("RssAnon:"))
+        return int(line.split()[1]) * 1024
+
+
+@dataclass
+class World:
+    """Kafka's topics, the streaming jobs and two edges; every wait ends early when a process has ended."""
+
+    folder: Path
+    kafka: KafkaSettings
+    jobs: CulmProcess
+    west: Edge
+    east: Edge
+
+    @property
+    def edges(self) -> tuple[Edge, Edge]:
+        return self.west, self.east
+
+    @property
+    def processes(self) -> tuple[CulmProcess, ...]:
+        return self.jobs, self.west.process, self.east.process
+
+    def check(self) -> None:
+        for process in self.processes:
+            process.check()
+
+    async def until(self, condition: Callable[[], Any], what: Callable[[], object] | str = "") -> None:
+        """Wait until a condition holds; `what` says what is missing when it does not in time."""
+        deadline_s = time.monotonic() + DEADLINE_S
+        rounds = 0
+        while not condition():
+            rounds += 1
+            if rounds % _CHECKED_EVERY == 0:
+                self.check()
+            if time.monotonic() > deadline_s:
+                raise AssertionError(f"not in time: {what() if callable(what) else what}")
+            await asyncio.sleep(_POLL_S)
+
+    async def until_serving(self) -> None:
+        await self.until(lambda: all(edge.is_serving for edge in self.edges), "connectors that serve")
+
+    def kill_jobs(self) -> None:
+        """SIGKILL to the driver's whole process tree: Python, the Java machine and the workers."""
+        tree = _descendants(self.jobs.pid)
+        self.jobs.kill()
+        for pid in tree:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def last_words(self) -> dict[str, str]:
+        """The last lines of every process."""
+        return {
+            process.name: "\n".join(process.log.read_text(errors="replace").splitlines()[-_SHOWN_LINES:])
+            for process in self.processes
+            if process.log.exists()
+        }
+
+
+@contextlib.contextmanager
+def running_world(folder: Path, bootstrap: str, prefix: str, *job_options: str) -> Iterator[World]:
+    """Create the topics, start everything, wait until both edges serve; stop everything at the end."""
+    kafka = KafkaSettings(bootstrap=bootstrap, prefix=prefix, partitions=2)
+    admin.create(kafka)
+    variables = environment(kafka) | {"CULM_STACK__DIRECTORY": str(folder / "stack")}
+    folder.mkdir(parents=True, exist_ok=True)
+    arguments = ("job", "run", "all", "--checkpoints", str(folder / "checkpoints"), *job_options)
+    jobs = CulmProcess("the streaming jobs", arguments, variables, folder / "jobs.log")
+    edges = []
+    for name, port in zip(("west", "east"), free_udp_ports(2), strict=True):
+        command = ("connector", "run", "--listen", f"127.0.0.1:{port}", "--dir", str(folder / name))
+        process = CulmProcess(f"the connector {name}", command, variables, folder / f"{name}.log")
+        edges.append(Edge(process, folder / name, port))
+    world = World(folder, kafka, jobs, *edges)
+    WORLDS.append(world)
+    try:
+        jobs.start()
+        for edge in edges:
+            edge.start()
+        asyncio.run(world.until_serving())
+        yield world
+    finally:
+        WORLDS.remove(world)
+        for process in reversed(world.processes):
+            with contextlib.suppress(AssertionError, ProcessLookupError):
+                os.kill(process.pid, signal.SIGCONT)
+            process.stop()
+
+
+@contextlib.contextmanager
+def frozen(pid: int) -> Iterator[None]:
+    """SIGSTOP a process, and SIGCONT at the end whatever happens."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def _descendants(pid: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            # The name in parentheses may hold anything; the parent is the second field behind it.
+            fields = stat.read_text().rpartition(")")[2].split()
+            children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        for child in children.get(waiting.pop(), []):
+            found.append(child)
+            waiting.append(child)
+    return found
