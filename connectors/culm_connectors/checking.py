@@ -20,6 +20,9 @@ Checked = CheckedEntry | CulmError
 # signature takes, and the other way round.
 SWITCH_INTERVAL_S = 0.0005
 
+# One live entry is checked sooner than a thread is woken for it and back again.
+INLINE_PAIRS = 2
+
 
 class CheckPool:
     """Threads that check entries: form, signature, payload, operation."""
@@ -33,7 +36,14 @@ class CheckPool:
     def submit(
         self, pairs: Sequence[Pair], *, verify_signature: bool = True
     ) -> asyncio.Future[list[Checked]]:
-        """Check pairs of entry and operation bytes; one result each, in order."""
+        """Check pairs of entry and operation bytes; one result each, in order.
+
+        Very few pairs, while the threads have nothing to do, are checked here and now.
+        """
+        if len(pairs) <= INLINE_PAIRS and not self.waiting:
+            done: asyncio.Future[list[Checked]] = asyncio.get_running_loop().create_future()
+            done.set_result(check_many(pairs, verify_signature=verify_signature))
+            return done
         self.waiting += len(pairs)
         work = asyncio.get_running_loop().run_in_executor(
             self._threads, lambda: check_many(pairs, verify_signature=verify_signature)

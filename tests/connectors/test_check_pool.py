@@ -1,0 +1,51 @@
+"""The pool that checks entries: the same results, in order, whoever does the work."""
+
+from __future__ import annotations
+
+import pytest
+
+from culm_connectors.checking import INLINE_PAIRS, CheckPool
+from culm_models.errors import CulmError
+from culm_models.p2panda.checks import CheckedEntry
+from tests.support.logs import author, make_log
+
+
+@pytest.mark.parametrize("count", [0, 1, INLINE_PAIRS, INLINE_PAIRS + 1, 20])
+async def test_results_are_in_order_whether_checked_at_once_or_in_a_thread(count: int) -> None:
+    log = make_log(author("alice"), 0, count) if count else []
+    pool = CheckPool(1)
+    try:
+        checked = await pool.submit([(one.entry_bytes, one.operation_bytes) for one in log])
+    finally:
+        pool.close()
+    assert checked == log
+    assert pool.waiting == 0
+
+
+async def test_few_entries_wait_their_turn_behind_many() -> None:
+    log = make_log(author("bob"), 0, 20)
+    pairs = [(one.entry_bytes, one.operation_bytes) for one in log]
+    pool = CheckPool(1)
+    try:
+        many = pool.submit(pairs)
+        one = pool.submit(pairs[:1])
+        assert not one.done(), "it went to the threads, behind what waits there"
+        assert len(await many) == 20
+        assert await one == log[:1]
+    finally:
+        pool.close()
+
+
+async def test_a_forged_entry_is_an_error_in_its_place_at_once_too() -> None:
+    (good,) = make_log(author("carol"), 0, 1)
+    forged = good.entry_bytes[:-1] + bytes([good.entry_bytes[-1] ^ 1])
+    pool = CheckPool(1)
+    try:
+        first, second = await pool.submit(
+            [(forged, good.operation_bytes), (good.entry_bytes, good.operation_bytes)]
+        )
+    finally:
+        pool.close()
+    assert isinstance(first, CulmError)
+    assert first.code == "bamboo.signature"
+    assert isinstance(second, CheckedEntry)
