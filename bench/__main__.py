@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -43,10 +44,14 @@ def main() -> int:
     for case in arguments.cases or CASES:
         module = importlib.import_module(CASES[case])
         talk.print(f"[bold]({case})[/] {(module.__doc__ or '').splitlines()[0]}")
+        load_before = os.getloadavg()[0]
         for ratio in module.run(settings):
+            # What else the machine did is part of a figure.
+            ratio.details["load_average_before_and_after"] = [load_before, os.getloadavg()[0]]
             ratios.append(ratio)
             talk.print(f"    {ratio.name}: {ratio.ours:,.0f} against {ratio.limit:,.0f} {ratio.unit}")
-    folder = save(ratios, settings)
+        # After every case: a later one that fails must not cost the figures of this one.
+        folder = save(ratios, settings)
     if arguments.json:
         sys.stdout.write(
             json.dumps([{**asdict(ratio), "ratio": ratio.ratio, "met": ratio.met} for ratio in ratios]) + "\n"

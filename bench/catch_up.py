@@ -9,7 +9,7 @@ import statistics
 import subprocess
 from collections.abc import Sequence
 
-from bench.harness import Ratio, Settings, say
+from bench.harness import Ratio, Settings, middle_pair, say
 from bench.material import entries
 from bench.rig import Rig, cpu_used
 from culm_connectors.index import LmdbLogStore
@@ -70,12 +70,16 @@ def _measured(rig: Rig, count: int, total_bytes: int, datagram_bytes: int, round
     }
     name = f"catch-up, datagrams of {datagram_bytes}"
     return [
-        Ratio("e", name, rate / 1e3, statistics.median(limit) / 1e3, "kB/s", what, goal, details=details)
+        Ratio("e", name, *_in_kb(middle_pair(ours, limit)), "kB/s", what, goal, details=details)
         for limit, what, goal in (
             (one_process, "bare stream, one process for both ends", _GOAL),
             (two_processes, "bare stream, a process for each end", None),
         )
     ]
+
+
+def _in_kb(pair: tuple[float, float]) -> tuple[float, float]:
+    return pair[0] / 1e3, pair[1] / 1e3
 
 
 def _fill(rig: Rig, pairs: Sequence[EntryPair]) -> None:

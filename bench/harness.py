@@ -76,6 +76,12 @@ def interleaved_rates(actions: Sequence[Callable[[], int]], *, repeats: int) -> 
     return [statistics.median(series) for series in rates]
 
 
+def middle_pair(ours: Sequence[float], limits: Sequence[float]) -> tuple[float, float]:
+    """The round whose ratio is the median: both of its figures were taken in the same moment."""
+    pairs = sorted(zip(ours, limits, strict=True), key=lambda pair: pair[0] / pair[1])
+    return pairs[len(pairs) // 2]
+
+
 def machine() -> dict[str, Any]:
     """What the figures were taken on."""
     return {
