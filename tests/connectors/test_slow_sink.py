@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from culm_connectors.p2panda.sessions import Arrival
+from culm_connectors.authoring import Draft
+from culm_connectors.p2panda.sessions import Arrival, LogKey
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.peer import ReferencePeer
 from tests.support.edge import reference_peer, until, write_document
-from tests.support.logs import author
+from tests.support.logs import SCHEMA, author
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,36 @@ async def test_a_sink_that_takes_nothing_stops_the_remote(tmp_path: Path, limits
         summary = await syncing
         assert summary.entries_received == 10_000
         assert slow.heights() == a.heights()
+
+
+async def test_deliveries_of_live_entries_wait_for_a_remote_that_is_slow(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    delivered: dict[LogKey, int] = {}
+
+    class Slow(ReferencePeer):
+        async def store_arrivals(self, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
+            await gate.wait()
+            return await super().store_arrivals(arrivals)
+
+    class Sender(ReferencePeer):
+        wants_deliveries = True
+
+        def on_delivered(self, remote: bytes, heights: Mapping[LogKey, int]) -> None:
+            delivered.update(heights)
+
+    few = DriverSettings(max_staged=4, check_chunk=2, check_chunks_ahead=1, read_bytes=16_384)
+    slow = Slow(tmp_path / "slow", key_pair=author("slow"), durable=False, driver=few, schemas=[SCHEMA])
+    sender = Sender(tmp_path / "sender", key_pair=author("sender"), durable=False, schemas=[SCHEMA])
+    async with slow, sender, sender.serve() as listener:
+        slow.dial(listener.address)
+        await until(lambda: sender.driver.metrics.sessions_live)
+        (created,) = await sender.publish([Draft("create", SCHEMA, {"name": "created"})])
+        for number in range(400):
+            fields = {"name": f"{number} " * 4_000}
+            await sender.publish([Draft("update", SCHEMA, fields, document_id=created.hash)])
+        link = sender.driver.links[slow.peer_id]
+        await until(lambda: link.connection.statistics().unsent_bytes > 256 * 1024)
+        gate.set()
+        await slow.wait_until_holding({created.log: 401}, 30)
+        await until(lambda: delivered.get(created.log) == 401)
+        assert sender.driver.links[slow.peer_id] is link

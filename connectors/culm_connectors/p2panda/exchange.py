@@ -278,6 +278,15 @@ def _apply_entries(
 @_until_closed
 async def _write(link: Link, stream: SendStream, around: Surroundings) -> None:
     buffer = bytearray()
+    entries: dict[LogKey, int] = {}
+
+    async def flush() -> None:
+        await _flush(stream, buffer, around)
+        # Not sooner: a delivery is waited for at an offset that has been written.
+        for log, seq_num in entries.items():
+            link.deliveries.note(log, seq_num, stream.written)
+        entries.clear()
+
     while True:
         link.quiet.set()
         await link.wake.wait()
@@ -291,26 +300,26 @@ async def _write(link: Link, stream: SendStream, around: Surroundings) -> None:
                     following = outgoing.popleft()
                     assert isinstance(following, EntryRange), "just looked at"
                     ranges.append(following)
-                await _flush(stream, buffer, around)
+                await flush()
                 await _write_ranges(link, stream, ranges, around)
                 continue
             buffer += item
             if item.startswith(_ENTRY_MESSAGE):
-                _note_entry(link, item, stream.written + len(buffer), around)
+                _note_entry(link, item, entries, around)
             if len(buffer) >= around.settings.write_bytes:
-                await _flush(stream, buffer, around)
-        await _flush(stream, buffer, around)
+                await flush()
+        await flush()
 
 
-def _note_entry(link: Link, message: bytes, offset: int, around: Surroundings) -> None:
-    """A live entry goes out: it counts, and its delivery is waited for."""
+def _note_entry(link: Link, message: bytes, entries: dict[LogKey, int], around: Surroundings) -> None:
+    """A live entry goes out: it counts, and its delivery will be waited for."""
     link.entries_out += 1
     around.metrics.entries_out += 1
     if around.observer.wants_deliveries:
         said = decode(message)
         assert isinstance(said, EntryMessage), "the first two bytes say so"
         entry = decode_entry(said.entry)
-        link.deliveries.note((entry.public_key, entry.log_id), entry.seq_num, offset)
+        entries[entry.public_key, entry.log_id] = entry.seq_num
 
 
 async def _flush(stream: SendStream, buffer: bytearray, around: Surroundings) -> None:
