@@ -1,0 +1,40 @@
+"""`culm demo` as a user runs it: a stack of its own, and the verdict for programs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_LIMIT_S = 280
+
+
+def culm(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "culm_infra", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+
+
+def test_the_demo_says_what_it_does() -> None:
+    done = culm("demo", "--help")
+    assert done.returncode == 0
+    for option in ("--peers", "--entries", "--live", "--seed", "--json", "--keep"):
+        assert option in done.stdout
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_the_demo_converges(tmp_path: Path) -> None:
+    done = culm(
+        *("demo", "--peers", 2, "--entries", 200, "--live", 40, "--seed", 11),
+        *("--dir", tmp_path / "demo", "--json"),
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["converged"] is True
+    assert report["problems"] == []
+    assert (report["forks_found"], report["live_published"]) == (1, 40)
+    assert [peer["edge"] for peer in report["peers"]] == ["west", "east"]
+    assert all(peer["lost"] == peer["repeated"] == peer["differing"] == 0 for peer in report["peers"])
