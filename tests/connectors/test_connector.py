@@ -287,6 +287,8 @@ async def test_metrics_and_health_are_served(tmp_path: Path, kafka: KafkaSetting
         assert edge.address is not None
         await write_document(a, 2)
         await a.sync(edge.address)
+        # The peer knows that its entries have arrived, not that Kafka has acknowledged them.
+        await until(lambda: edge.index.store.counts()[1] == 3)
         assert await asyncio.to_thread(get, "/ready") == (200, "ready\n")
         assert (await asyncio.to_thread(get, "/live"))[0] == 200
         assert (await asyncio.to_thread(get, "/etc/passwd"))[0] == 404
