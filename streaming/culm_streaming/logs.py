@@ -62,7 +62,7 @@ def _packer(chain: ChainSettings, *, verify_signature: bool) -> Any:
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in ("key", "value", "partition", "offset"))
-            records = zip(*columns, strict=True)
+            records = list(zip(*columns, strict=True))
             for rows in pack_records(records, chain, verify_signature=verify_signature):
                 row = {"shard": rows.shard, "heads": rows.heads, "sizes": rows.sizes, "values": rows.values}
                 yield pa.RecordBatch.from_pylist([row], _ARROW)

@@ -1,10 +1,10 @@
 """Records of `entries` become packed rows, sorted out by shard: the stateless half of the job `logs`.
 
 Everything that an entry shows by itself is checked here, before the shuffle, in every core at once. The
-loop runs for every record of the deployment: its cost is the job's throughput.
+loops run for every record of the deployment: their cost is the job's throughput.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from blake3 import blake3
@@ -12,7 +12,7 @@ from xxhash import xxh64_intdigest
 
 from culm_models.bamboo.errors import LogIdError
 from culm_models.errors import CulmError
-from culm_models.p2panda.checks import check_entry
+from culm_models.p2panda.checks import check_many
 from culm_streaming.chain.rows import (
     END_OF_LOG,
     HAS_SKIPLINK,
@@ -25,7 +25,7 @@ from culm_streaming.chain.rows import (
     pack_source,
 )
 from culm_streaming.chain.settings import ChainSettings
-from culm_streaming.chain.splicing import log_value, take_apart
+from culm_streaming.chain.splicing import Parts, log_value, take_apart
 from culm_topics.catalogue import MAX_MESSAGE_BYTES
 from culm_topics.errors import RecordError
 from culm_topics.records import LOG_KEY_SIZE, EntryRecord, LogRecord, RejectedRecord
@@ -61,23 +61,26 @@ def place_of_log(log_key: bytes, settings: ChainSettings) -> tuple[int, int]:
 
 
 def pack_records(
-    records: Iterable[Record], settings: ChainSettings, *, verify_signature: bool
+    records: Sequence[Record], settings: ChainSettings, *, verify_signature: bool
 ) -> Iterator[PackedRows]:
     """Check every record and pack it for its shard, as an entry or as a ready-made record of `rejected`."""
-    shards, blocks = settings.shards, settings.blocks
+    shards = settings.shards
     heads: list[list[bytes]] = [[] for _ in range(shards)]
     values: list[list[bytes]] = [[] for _ in range(shards)]
+    places: dict[bytes, tuple[int, int]] = {}
     schemas: dict[str, tuple[bytes, bytes]] = {}
     size_bytes = 0
-    for key, value, partition, offset in records:
+    opened = list(map(_open, records))
+    pairs = [(parts.entry, parts.operation) for parts in opened if not isinstance(parts, CulmError)]
+    results = iter(check_many(pairs, verify_signature=verify_signature))
+    for source, parts in zip(records, opened, strict=True):
+        key, value, partition, offset = source
         try:
-            parts = None if value is None else take_apart(value)
-            if parts is None:
-                record = EntryRecord.decode(value)
-                entry_bytes, operation_bytes, brought_by = record.entry, record.operation, record.brought_by
-            else:
-                entry_bytes, operation_bytes, brought_by = parts.entry, parts.operation, parts.brought_by
-            checked = check_entry(entry_bytes, operation_bytes, verify_signature=verify_signature)
+            if isinstance(parts, CulmError):
+                raise parts
+            checked = next(results)
+            if isinstance(checked, CulmError):
+                raise checked
             entry = checked.entry
             seq_num = entry.seq_num
             if key != entry.public_key + entry.log_id.to_bytes(8, "big"):
@@ -91,15 +94,17 @@ def pack_records(
                     schemas.clear()
                 text = schema_id.encode()
                 schema = schemas[schema_id] = text, blake3(text).digest()[:_SCHEMA_SIZE]
-            if parts is not None and parts.schema == schema[0]:
+            if type(parts) is Parts and parts.schema == schema[0]:
                 packed = log_value(parts, seq_num, checked.hash)
             else:
                 EntryRecord.decode(value)  # its schema id need not be right, but must be text
-                packed = LogRecord(seq_num, entry_bytes, operation_bytes, checked.hash, schema_id).encode()
+                packed = LogRecord(
+                    seq_num, checked.entry_bytes, checked.operation_bytes, checked.hash, schema_id
+                ).encode()
             if len(packed) > MAX_VALUE_BYTES:
                 raise RecordError(f"entries: {len(packed)} bytes are too many for a record of logs")
         except CulmError as error:
-            head, packed, shard = _refuse((key, value, partition, offset), error, settings)
+            head, packed, shard = _refuse(source, error, settings)
         else:
             skiplink, backlink, flags = NO_HASH, NO_HASH, 0
             if entry.backlink is not None:
@@ -108,8 +113,10 @@ def pack_records(
                     skiplink, flags = entry.skiplink[2:], HAS_SKIPLINK
             if entry.end_of_log:
                 flags |= END_OF_LOG
-            digest = xxh64_intdigest(key, _SEED)
-            shard = digest % shards
+            place = places.get(key)
+            if place is None:
+                place = places[key] = place_of_log(key, settings)
+            shard, block = place
             head = PACK_HEAD(
                 key,
                 seq_num,
@@ -118,8 +125,8 @@ def pack_records(
                 backlink,
                 skiplink,
                 schema[1],
-                brought_by,
-                digest // shards % blocks,
+                parts.brought_by,
+                block,
                 flags,
             )
         heads[shard].append(head)
@@ -129,6 +136,18 @@ def pack_records(
             yield from _flushed(heads, values)
             size_bytes = 0
     yield from _flushed(heads, values)
+
+
+def _open(record: Record) -> Parts | EntryRecord | CulmError:
+    """The parts of a record, or the error that refuses it."""
+    value = record[1]
+    parts = None if value is None else take_apart(value)
+    if parts is not None:
+        return parts
+    try:
+        return EntryRecord.decode(value)
+    except RecordError as error:
+        return error.with_traceback(None)
 
 
 def _flushed(heads: list[list[bytes]], values: list[list[bytes]]) -> Iterator[PackedRows]:
