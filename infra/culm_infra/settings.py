@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 DIRECTORIES = PlatformDirs("culm", appauthor=False)
 LogFormat = Literal["text", "json"]
 
-# A property whose name holds one of these is a secret: refused as a flag, redacted when shown.
-_SECRET_WORDS = ("password", "secret", "key.pem", "jaas", "token")
-
 
 class Section(BaseModel):
     """A table of the settings file; unknown names in it are errors."""
@@ -64,9 +61,13 @@ class JobSection(Section):
         "full", description="full: everything; chain: all but the signature, for trusted connectors"
     )
     shards: int = Field(16, ge=1, le=1024, description="state shards; fixed for the life of a checkpoint")
+    state_partitions: int = Field(
+        4, ge=1, le=1024, description="Spark's state partitions; fixed for the life of a checkpoint"
+    )
     max_offsets_per_trigger: int = Field(250_000, ge=1, description="the most records a micro-batch takes")
     driver_memory_mb: int = Field(1536, ge=512, description="the Spark driver's heap, in MiB")
     metrics_port: int | None = Field(None, ge=0, le=65_535, description="Prometheus port; 0 takes a free one")
+    metrics_host: str = Field("127.0.0.1", description="the address that serves the metrics")
 
 
 class ConnectorSection(Section):
@@ -112,6 +113,12 @@ class Settings(BaseSettings):
     partitions: int | None = Field(
         None, ge=1, le=10_000, description="partitions of the log topics; by default the catalogue's"
     )
+    min_insync_replicas: int | None = Field(
+        None, ge=1, le=16, description="copies that must have a record before it counts; else the broker's"
+    )
+    topic_config: dict[str, dict[str, str]] = Field(
+        default_factory=dict, description="Kafka's properties of a topic, by its name in the catalogue"
+    )
     kafka: dict[str, str] = Field(default_factory=dict, description="any librdkafka property, secrets too")
     log_format: LogFormat = Field("text", description="how log lines are written to standard error")
     stack: StackSection = StackSection()
@@ -154,10 +161,20 @@ def load(**flags: Any) -> Settings:
     try:
         return Settings(**_given(flags))
     except ValidationError as error:
-        lines = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()]
-        raise SettingsError("; ".join(lines), hint="`culm settings show` lists every setting") from error
+        raise wrong_values(error) from error
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{config_file()} is not TOML: {error}") from error
+
+
+def wrong_values(error: ValidationError, within: str = "") -> SettingsError:
+    """One line that names every wrong value; `within` is where they stand. The values are not repeated."""
+    names = (
+        ".".join(str(part) for part in (*filter(None, [within]), *item["loc"])) for item in error.errors()
+    )
+    lines = [f"{name}: {item['msg']}" for name, item in zip(names, error.errors(), strict=True)]
+    return SettingsError(
+        "; ".join(lines), hint="flags win over CULM_* variables, which win over culm.toml: look in all three"
+    )
 
 
 def _given(flags: dict[str, Any]) -> dict[str, Any]:
@@ -172,13 +189,10 @@ def _given(flags: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def is_secret(property_name: str) -> bool:
-    """Whether a Kafka property of this name may hold a secret."""
-    return any(word in property_name.lower() for word in _SECRET_WORDS)
-
-
 def parse_kafka_options(pairs: list[str]) -> dict[str, str]:
     """``name=value`` pairs from ``--kafka-option``; a secret among them is refused."""
+    from culm_topics.kafka import is_secret
+
     options: dict[str, str] = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")
@@ -197,10 +211,10 @@ def parse_kafka_options(pairs: list[str]) -> dict[str, str]:
 
 def redacted(settings: Settings) -> dict[str, Any]:
     """The settings as plain data, secrets replaced by asterisks."""
+    from culm_topics.kafka import REDACTED, is_secret
+
     shown = settings.model_dump(mode="json")
-    shown["kafka"] = {
-        name: "********" if is_secret(name) else value for name, value in settings.kafka.items()
-    }
+    shown["kafka"] = {name: REDACTED if is_secret(name) else value for name, value in settings.kafka.items()}
     return shown
 
 
@@ -229,10 +243,16 @@ def resolve_kafka(settings: Settings) -> KafkaSettings:
                 hint="start one with `culm stack up`, or give --bootstrap HOST:PORT or CULM_BOOTSTRAP",
             )
         bootstrap = stack.bootstrap
-    return KafkaSettings(
-        bootstrap=bootstrap,
-        prefix=settings.prefix,
-        options=dict(settings.kafka),
-        replication_factor=settings.replication_factor,
-        partitions=settings.partitions,
-    )
+    try:
+        return KafkaSettings(
+            bootstrap=bootstrap,
+            prefix=settings.prefix,
+            # What librdkafka says by itself of a broker that is away, twenty lines a second, helps nobody.
+            options={"log_level": "2"} | settings.kafka,
+            replication_factor=settings.replication_factor,
+            min_insync_replicas=settings.min_insync_replicas,
+            partitions=settings.partitions,
+            topic_config=settings.topic_config,
+        )
+    except ValidationError as error:
+        raise wrong_values(error, "kafka") from error

@@ -49,3 +49,25 @@ def test_help_opens_without_the_heavy_libraries() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["topics", "list", "--kafka-option", "acks=1"], "acks cannot be set"),
+        (["topics", "list", "--kafka-option", "no.such=1"], "no.such"),
+        (["connector", "run", "--datagram-size", "7"], "datagram"),
+        (["connector", "id", "--dir", "/dev/null/here"], "/dev/null"),
+    ],
+)
+def test_a_wrong_value_is_one_line_and_no_traceback(
+    arguments: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CULM_BOOTSTRAP", "127.0.0.1:1")
+    assert run(arguments) == 1
+    talk = capsys.readouterr().err
+    assert talk.startswith("error: ")
+    assert said in talk

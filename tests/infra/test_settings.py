@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from culm_infra.errors import SettingsError
-from culm_infra.settings import load, parse_kafka_options, redacted
+from culm_infra.settings import load, parse_kafka_options, redacted, resolve_kafka
+from culm_topics.catalogue import spec
 
 
 @pytest.fixture(autouse=True)
@@ -68,3 +69,18 @@ def test_kafka_options_are_parsed_and_secrets_are_refused() -> None:
         parse_kafka_options(["sasl.password=x"])
     with pytest.raises(SettingsError, match="NAME=VALUE"):
         parse_kafka_options(["security.protocol"])
+
+
+def test_what_a_topic_is_made_with_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CULM_BOOTSTRAP", "kafka.example:9092")
+    monkeypatch.setenv("CULM_MIN_INSYNC_REPLICAS", "2")
+    monkeypatch.setenv("CULM_TOPIC_CONFIG", '{"logs": {"remote.storage.enable": "true"}}')
+    logs = resolve_kafka(load()).config_of(spec("logs"))
+    assert (logs["min.insync.replicas"], logs["remote.storage.enable"]) == ("2", "true")
+
+
+def test_a_topic_of_the_settings_must_be_in_the_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CULM_BOOTSTRAP", "kafka.example:9092")
+    monkeypatch.setenv("CULM_TOPIC_CONFIG", '{"nowhere": {}}')
+    with pytest.raises(SettingsError, match="nowhere"):
+        resolve_kafka(load())

@@ -21,11 +21,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from culm_topics import kafka
 from culm_topics.catalogue import CATALOGUE, TopicSpec
-from culm_topics.errors import KafkaFailure
+from culm_topics.errors import UNREACHABLE_HINT, KafkaFailure
 from culm_topics.kafka import KafkaSettings
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
 _POLL_SECONDS = 0.05
+_AWAY = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ def describe(client: AdminClient, full_names: Iterable[str], timeout_seconds: fl
             found[name] = future.result(timeout_seconds)
         except (KafkaException, TimeoutError) as error:
             if _code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise KafkaFailure(f"describing topic {name}: {_reason(error)}") from error
+                raise _failure(f"describing topic {name}", error) from error
             found[name] = None
     return found
 
@@ -184,7 +185,7 @@ def _config_differences(
         try:
             entries = futures[resources[name]].result(timeout_seconds)
         except (KafkaException, TimeoutError) as error:
-            raise KafkaFailure(f"reading the properties of topic {name}: {_reason(error)}") from error
+            raise _failure(f"reading the properties of topic {name}", error) from error
         for key, expected in settings.config_of(topic).items():
             found = entries[key].value if key in entries else None
             if found != expected:
@@ -196,7 +197,7 @@ def _existing(client: AdminClient, timeout_seconds: float) -> set[str]:
     try:
         return set(client.list_topics(timeout=timeout_seconds).topics)
     except KafkaException as error:
-        raise KafkaFailure(f"listing topics: {_reason(error)}") from error
+        raise _failure("listing topics", error) from error
 
 
 def _created(name: str, future: "Future[None]", timeout_seconds: float) -> bool:
@@ -205,7 +206,7 @@ def _created(name: str, future: "Future[None]", timeout_seconds: float) -> bool:
     except (KafkaException, TimeoutError) as error:
         if _code(error) == KafkaError.TOPIC_ALREADY_EXISTS:
             return False
-        raise KafkaFailure(f"creating topic {name}: {_reason(error)}") from error
+        raise _failure(f"creating topic {name}", error) from error
     return True
 
 
@@ -223,6 +224,11 @@ def _await_leaders(client: AdminClient, names: Sequence[str], deadline: float) -
         if time.monotonic() > deadline:
             raise KafkaFailure(f"topics without a leader in time: {', '.join(waiting)}")
         time.sleep(_POLL_SECONDS)
+
+
+def _failure(what: str, error: BaseException) -> KafkaFailure:
+    away = isinstance(error, TimeoutError) or _code(error) in _AWAY
+    return KafkaFailure(f"{what}: {_reason(error)}", hint=UNREACHABLE_HINT if away else None)
 
 
 def _code(error: BaseException) -> int | None:

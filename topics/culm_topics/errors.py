@@ -4,6 +4,11 @@ from typing import ClassVar
 
 from culm_models.errors import CulmError
 
+UNREACHABLE_HINT = (
+    "is Kafka up, is its address right, and do `security.protocol` and the like fit? "
+    "The property log_level=4 lets its client say more"
+)
+
 
 class TopicsError(CulmError):
     """Anything that goes wrong between Culm and its topics."""
@@ -24,9 +29,13 @@ class KafkaSettingsError(TopicsError):
 
 
 class KafkaFailure(TopicsError):
-    """The broker refused a request or could not be reached in time."""
+    """The broker refused a request or could not be reached in time; `hint` says what to look at."""
 
     code: ClassVar[str] = "topics.kafka"
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class TopicMissing(TopicsError):

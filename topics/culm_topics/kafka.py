@@ -7,15 +7,17 @@ needs is the same properties in the Java client's words: `spark_options`.
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from culm_topics.catalogue import DEFAULT_PREFIX, MAX_MESSAGE_BYTES, TopicSpec, spec, topic_name
 from culm_topics.errors import KafkaSettingsError
 from culm_topics.java_properties import JAVA_PREFIX, to_java
+
+_Client = TypeVar("_Client", Producer, Consumer, AdminClient)
 
 REDACTED = "********"
 _SECRET = re.compile(r"password|secret|key\.pem|key\.passphrase|jaas|token|oauthbearer\.config|keystore\.key")
@@ -150,18 +152,28 @@ class KafkaSettings(BaseModel):
 
 def is_secret(name: str) -> bool:
     """Whether a property's value must never be shown."""
-    return _SECRET.search(name) is not None
+    return _SECRET.search(name.lower()) is not None
 
 
 def producer(
-    settings: KafkaSettings, *, bulk: bool = False, on_error: Callable[[Any], None] | None = None
+    settings: KafkaSettings,
+    *,
+    bulk: bool = False,
+    on_error: Callable[[Any], None] | None = None,
+    defaults: Mapping[str, str] | None = None,
 ) -> Producer:
-    """An idempotent producer with acks=all; `bulk` trades latency (50 ms) for throughput."""
-    return Producer(
+    """An idempotent producer with acks=all; `bulk` trades latency (50 ms) for throughput.
+
+    `defaults` are the caller's own, which `settings.options` may override. Every factory here raises
+    `KafkaSettingsError` for a property that librdkafka does not know or take.
+    """
+    return _made(
+        Producer,
         _client(settings, on_error)
         | _PRODUCER
         | (_BULK if bulk else _LOW_LATENCY)
-        | _native_options(settings)
+        | dict(defaults or {})
+        | _native_options(settings),
     )
 
 
@@ -179,18 +191,19 @@ def consumer(
     a group without a committed offset) an error message from `poll` instead of a silent jump. `defaults` are
     the caller's own, which `settings.options` may override.
     """
-    return Consumer(
+    return _made(
+        Consumer,
         _client(settings, on_error)
         | _CONSUMER
         | {"group.id": group_id, "auto.offset.reset": start}
         | dict(defaults or {})
-        | _native_options(settings)
+        | _native_options(settings),
     )
 
 
 def admin(settings: KafkaSettings) -> AdminClient:
     """An admin client."""
-    return AdminClient(_client(settings, None) | _native_options(settings))
+    return _made(AdminClient, _client(settings, None) | _native_options(settings))
 
 
 def spark_options(settings: KafkaSettings) -> dict[str, str]:
@@ -204,6 +217,14 @@ def spark_options(settings: KafkaSettings) -> dict[str, str]:
         **_SPARK,
         **{f"kafka.{name}": text for name, text in to_java(settings.options).items()},
     }
+
+
+def _made(kind: type[_Client], properties: dict[str, Any]) -> _Client:
+    try:
+        return kind(properties)
+    except KafkaException as error:
+        # Its text names the property, and the value only where it is one of a list.
+        raise KafkaSettingsError(f"Kafka's client refuses its properties: {error.args[0].str()}") from error
 
 
 def _client(settings: KafkaSettings, on_error: Callable[[Any], None] | None) -> dict[str, Any]:

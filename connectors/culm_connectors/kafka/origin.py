@@ -29,10 +29,16 @@ def ask_origin(admin: AdminClient, topics: Iterable[str]) -> Origin:
         topic_ids = {name: str(described[name].result(_TIMEOUT_S).topic_id) for name in names}
     except (KafkaException, TimeoutError) as error:
         raise ConsumeFailed(
-            f"Kafka does not describe {', '.join(names)}: {error}",
+            f"Kafka does not describe {', '.join(names)}: {_reason(error)}",
             hint="is Kafka up, and were the topics created with `culm topics create`?",
         ) from error
     return Origin(str(cluster.cluster_id), topic_ids)
+
+
+def _reason(error: KafkaException | TimeoutError) -> str:
+    if isinstance(error, KafkaException):
+        return str(error.args[0].str())
+    return f"no answer within {_TIMEOUT_S:g} s"
 
 
 async def watch_origin(admin: AdminClient, known: Origin, *, interval_s: float = 30.0) -> None:

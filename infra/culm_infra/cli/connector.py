@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
 from culm_infra.cli import options
 from culm_infra.cli.output import emit_json, err, out, progress, safe, say
@@ -115,7 +116,7 @@ def _directory(settings: Settings) -> Path:
 def _settings(settings: Settings, *, metrics_host: str, serve_at_once: bool) -> ConnectorSettings:
     from culm_connectors.settings import ConnectorSettings
     from culm_connectors.transport import TransportSettings
-    from culm_infra.errors import SettingsError
+    from culm_infra.settings import wrong_values
 
     section = settings.connector
     try:
@@ -131,8 +132,8 @@ def _settings(settings: Settings, *, metrics_host: str, serve_at_once: bool) -> 
             metrics_host=metrics_host,
             metrics_port=section.metrics_port,
         )
-    except ValueError as error:
-        raise SettingsError(str(error)) from error
+    except ValidationError as error:
+        raise wrong_values(error, "connector") from error
 
 
 def address(text: str) -> Address:

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 import typer
+from pydantic import ValidationError
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
@@ -92,6 +93,11 @@ def run(arguments: list[str]) -> int:
     except CulmError as error:
         print_error(error)
         return 1
+    except ValidationError as error:
+        from culm_infra.settings import wrong_values
+
+        print_error(wrong_values(error))
+        return 1
     except ModuleNotFoundError as error:
         print_error(error, hint=_extra_hint(error.name or ""))
         return 1
@@ -101,6 +107,9 @@ def run(arguments: list[str]) -> int:
         # The reader of our output left (`culm logs tail | head`): that is no failure.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
+    except OSError as error:
+        print_error(error)
+        return 1
     return 0
 
 

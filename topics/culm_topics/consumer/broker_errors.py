@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
-from culm_topics.errors import KafkaFailure
+from culm_topics.errors import UNREACHABLE_HINT, KafkaFailure
 
 _Answer = TypeVar("_Answer")
 _RETRY_SECONDS = 0.1
@@ -38,15 +38,17 @@ def ask(what: str, timeout_seconds: float, call: Callable[[float], _Answer | Non
     """`call(seconds left)` again and again until it answers; `KafkaFailure` when it does not in time."""
     deadline_s = time.monotonic() + timeout_seconds
     last = "no answer in time"
+    hint: str | None = UNREACHABLE_HINT
     while (left_s := deadline_s - time.monotonic()) > 0:
         try:
             answer = call(left_s)
         except KafkaException as error:
             last = error.args[0].str()
             if error.args[0].code() not in PASSING:
+                hint = None
                 break
             time.sleep(_RETRY_SECONDS)
             continue
         if answer is not None:
             return answer
-    raise KafkaFailure(f"{what}: {last}")
+    raise KafkaFailure(f"{what}: {last}", hint=hint)
