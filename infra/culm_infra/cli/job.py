@@ -52,6 +52,10 @@ def run(
     shards: Annotated[
         int | None, typer.Option(min=1, max=1024, help="State shards; fixed for the life of a checkpoint.")
     ] = None,
+    state_partitions: Annotated[
+        int | None,
+        typer.Option(min=1, max=1024, help="Spark's state partitions; fixed for the life of a checkpoint."),
+    ] = None,
     max_offsets: Annotated[
         int | None, typer.Option("--max-offsets", min=1, help="The most records of a micro-batch.")
     ] = None,
@@ -63,6 +67,9 @@ def run(
         list[str] | None, typer.Option("--spark-option", metavar="NAME=VALUE", help="Any Spark property.")
     ] = None,
     metrics_port: options.MetricsPort = None,
+    metrics_host: Annotated[
+        str | None, typer.Option(help="The address that serves the metrics (127.0.0.1 by default).")
+    ] = None,
     log_format: options.LogFormat = None,
 ) -> None:
     """Run one job or all of them, resuming from their checkpoints, until stopped or until one fails.
@@ -81,8 +88,10 @@ def run(
             "checkpoints": checkpoints,
             "verify": verify,
             "shards": shards,
+            "state_partitions": state_partitions,
             "max_offsets_per_trigger": max_offsets,
             "metrics_port": metrics_port,
+            "metrics_host": metrics_host,
         },
     }
     settings = load(**flags)
@@ -132,13 +141,15 @@ def _run(settings: Settings, run_settings: RunSettings, spark_option: list[str] 
             master=settings.job.master,
             java_home=java.home,
             driver_memory_mb=settings.job.driver_memory_mb,
+            state_partitions=settings.job.state_partitions,
             log_file=log_file,
             options=_pairs(spark_option or []),
         )
     )
     metrics = JobMetrics()
     if settings.job.metrics_port is not None:
-        say(f"metrics on http://127.0.0.1:{metrics.serve(settings.job.metrics_port)}/metrics")
+        host = settings.job.metrics_host
+        say(f"metrics on http://{host}:{metrics.serve(settings.job.metrics_port, host)}/metrics")
     stop, received = Event(), []
 
     def on_signal(number: int, _frame: object) -> None:

@@ -104,7 +104,8 @@ def pack_records(
             if len(packed) > MAX_VALUE_BYTES:
                 raise RecordError(f"entries: {len(packed)} bytes are too many for a record of logs")
         except CulmError as error:
-            head, packed, shard = _refuse(source, error, settings)
+            # A traceback would keep this frame, and with it the bytes of all records, in a cycle.
+            head, packed, shard = _refuse(source, error.with_traceback(None), settings)
         else:
             skiplink, backlink, flags = NO_HASH, NO_HASH, 0
             if entry.backlink is not None:
