@@ -16,7 +16,6 @@ from culm_topics.consumer import LogConsumer
 from culm_topics.kafka import KafkaSettings
 from culm_topics.reading import read_to_end
 from culm_topics.records import (
-    HEIGHTS_PEER_ID,
     RejectedRecord,
     VersionVectorRecord,
     split_log_key,
@@ -103,10 +102,6 @@ class Vectors:
     def logs_of(self, peer_id: bytes) -> int:
         """How many logs the peer is known to hold something of."""
         return len(self.by_peer.get(peer_id, {}))
-
-    def behind(self, peer_id: bytes, logs: Iterable[LogKey]) -> int:
-        """How many entries of these logs the peer is not known to hold."""
-        return sum(max(0, self.height(HEIGHTS_PEER_ID, log) - self.height(peer_id, log)) for log in logs)
 
 
 def read_vectors(kafka: KafkaSettings) -> Vectors:

@@ -37,8 +37,11 @@ class Evidence:
         return [log for log, (schema, _height) in self.wanted.items() if schema in actor.plan.schema_ids]
 
     def behind(self, actor: Actor) -> int:
-        """How far the topic says that the actor is behind."""
-        return self.vectors.behind(actor.peer.peer_id, self.logs_of(actor))
+        """How many entries the topic does not know the actor to hold, of all that were published."""
+        return sum(
+            max(0, self.wanted[log][1] - self.vectors.height(actor.peer.peer_id, log))
+            for log in self.logs_of(actor)
+        )
 
     def settled(self, plan: Plan, actors: Sequence[Actor]) -> bool:
         """Whether nothing is still on its way."""
