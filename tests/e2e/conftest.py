@@ -18,12 +18,8 @@ def _deployment(kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture
 def world(_deployment: World) -> World:
-    """The deployment, whole: a process that the test before killed, and did not start again, is started."""
-    if not _deployment.jobs.is_running:
-        _deployment.jobs.start()
-    for edge in _deployment.edges:
-        if not edge.process.is_running:
-            edge.start()
+    """The deployment, whole: what the test before killed, or what failed in it, is started again."""
+    _deployment.repair()
     asyncio.run(_deployment.until_serving())
     return _deployment
 

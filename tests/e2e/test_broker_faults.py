@@ -33,6 +33,7 @@ from tests.support.world import World, frozen, running_world
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 _MIB = 1024**2
+# The long form pushes 30,000.
 _PUSHED = int(os.environ.get("CULM_E2E_PUSHED", "12000"))
 _PAYLOAD_BYTES = 8_000
 _QUIET_S = 3.0
@@ -89,6 +90,7 @@ async def test_a_killed_broker_under_publishing_peers(world: World, _stack: Stac
         await audit(world, schema, own, peers)
 
 
+@pytest.mark.slow
 async def test_a_broker_that_stands_still_does_not_fill_the_connector(
     world: World, _stack: Stack, tmp_path: Path
 ) -> None:
@@ -122,6 +124,7 @@ async def test_a_broker_that_stands_still_does_not_fill_the_connector(
         await audit(world, schema, history + own, peers)
 
 
+@pytest.mark.slow
 async def test_a_peer_that_does_not_read_does_not_fill_the_connector(world: World, tmp_path: Path) -> None:
     schema = new_schema("slow_reader")
     history = await asyncio.to_thread(large_logs, schema, _PUSHED // 2)

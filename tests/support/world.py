@@ -14,7 +14,7 @@ from typing import Any
 
 from culm_connectors.keyfile import load_or_make_key
 from culm_connectors.transport import Address
-from culm_infra.demo.processes import CulmProcess, environment, free_udp_ports
+from culm_infra.demo.processes import CulmProcess, DemoError, environment, free_udp_ports
 from culm_topics import admin
 from culm_topics.kafka import KafkaSettings
 
@@ -35,7 +35,7 @@ class Edge:
     process: CulmProcess
     folder: Path
     port: int
-    starts: int = 0
+    _said_before: int = 0
 
     @property
     def address(self) -> Address:
@@ -49,16 +49,17 @@ class Edge:
     def is_serving(self) -> bool:
         """Whether this start of it, not an earlier one, has said that it serves."""
         self.process.check()
-        return self.process.log.read_text(errors="replace").count(_SERVING) >= self.starts
+        return self._said() > self._said_before
+
+    def _said(self) -> int:
+        log = self.process.log
+        return log.read_text(errors="replace").count(_SERVING) if log.exists() else 0
 
     def start(self) -> None:
-        self.starts += 1
+        self._said_before = self._said()
         self.process.start()
 
     def kill(self) -> None:
-        # A start that is killed before it served still counts as one that spoke.
-        if not self.is_serving:
-            self.starts -= 1
         self.process.kill()
 
     @contextlib.contextmanager
@@ -110,6 +111,19 @@ class World:
 
     async def until_serving(self) -> None:
         await self.until(lambda: all(edge.is_serving for edge in self.edges), "connectors that serve")
+
+    def repair(self) -> None:
+        """Start again what does not run, or has ended by itself."""
+        for process in self.processes:
+            with contextlib.suppress(DemoError):
+                process.check()
+                continue
+            process.stop()
+        if not self.jobs.is_running:
+            self.jobs.start()
+        for edge in self.edges:
+            if not edge.process.is_running:
+                edge.start()
 
     def kill_jobs(self) -> None:
         """SIGKILL to the driver's whole process tree: Python, the Java machine and the workers."""
