@@ -10,7 +10,7 @@
 | peer | the reference peer: its own logs, synchronised with any peer or connector |
 | synchronisation | one catching up of the reference peer: progress and end |
 | authoring, interchange | writing operations to logs; logs as text |
-| settings, keyfile | what a process is told, and its key |
+| settings, transport_settings, keyfile | what a process is told, and its key |
 | checking | signatures, in threads |
 | access | which peers may connect, and for which schemas |
 | limits | token buckets |

@@ -32,7 +32,7 @@ from culm_connectors.p2panda.interest import Interest
 from culm_connectors.p2panda.publication import Publication
 from culm_connectors.p2panda.sessions import LogKey
 from culm_connectors.p2panda.subscription import Progress, Subscription
-from culm_connectors.settings import ALPN, MAX_SESSIONS_PER_PEER, ConnectorSettings
+from culm_connectors.settings import ALPN, ConnectorSettings
 from culm_connectors.status_server import serve_status
 from culm_connectors.transport import Address, CloseCode, Identity, Listener, serve
 from culm_connectors.watch import watch_access_list
@@ -169,7 +169,8 @@ class Connector:
                 live_mode=settings.live_mode,
                 compat=settings.compat,
                 auto_sync=True,
-                max_sessions_per_peer=MAX_SESSIONS_PER_PEER,
+                max_message_bytes=settings.driver.max_message_bytes,
+                max_sessions_per_peer=settings.driver.max_sessions_per_peer,
             ),
             random_seed=secrets.randbits(64),
         )

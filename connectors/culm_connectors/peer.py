@@ -27,7 +27,7 @@ from culm_connectors.p2panda.dialling import keep_connected
 from culm_connectors.p2panda.driver import Driver, clock_ms
 from culm_connectors.p2panda.sessions import Arrival, LogKey
 from culm_connectors.p2panda.settings import DriverSettings
-from culm_connectors.settings import ALPN, MAX_SESSIONS_PER_PEER
+from culm_connectors.settings import ALPN
 from culm_connectors.synchronisation import SyncFailed, SyncSummary, SyncWatch
 from culm_connectors.transport import (
     Address,
@@ -85,7 +85,11 @@ class ReferencePeer:
         self._transport = transport or TransportSettings(datagram_bytes="auto")
         self._driver_settings = driver or DriverSettings()
         self._peer_settings = PeerSettings(
-            live_mode=live_mode, compat=compat, auto_sync=True, max_sessions_per_peer=MAX_SESSIONS_PER_PEER
+            live_mode=live_mode,
+            compat=compat,
+            auto_sync=True,
+            max_message_bytes=self._driver_settings.max_message_bytes,
+            max_sessions_per_peer=self._driver_settings.max_sessions_per_peer,
         )
         self._durable = durable
         configured = set(schemas)

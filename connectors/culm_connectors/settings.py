@@ -13,8 +13,6 @@ from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport import Address, TransportSettings
 
 ALPN = "culm/p2panda/1"
-# Interests grow one by one while peers are connected, and each growth is a session that stays live.
-MAX_SESSIONS_PER_PEER = 64
 
 
 class ConnectorSettings(BaseModel):

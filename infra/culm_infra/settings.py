@@ -22,6 +22,8 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from culm_connectors.p2panda.settings import DriverSettings
+from culm_connectors.transport_settings import TransportSettings
 from culm_infra.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -78,9 +80,14 @@ class ConnectorSection(Section):
     directory: Path | None = Field(None, description="key and index; by default below the stack's directory")
     schemas: list[str] = Field(default_factory=lambda: ["*"], description="schemas it serves, `*` for all")
     allow_list: Path | None = Field(None, description="a TOML or JSON file of peers and their schemas")
-    datagram_size: int | Literal["auto"] = Field("auto", description="1200, 1452, 8900 bytes, or auto")
     verify_entries_topic: bool = Field(True, description="check signatures of what other connectors produced")
+    serve_before_caught_up: bool = Field(False, description="serve peers while `logs` is still being read")
+    metrics_host: str = Field("127.0.0.1", description="where metrics and health are served")
     metrics_port: int | None = Field(None, ge=0, le=65_535, description="Prometheus port; 0 takes a free one")
+    transport: TransportSettings = Field(
+        TransportSettings(datagram_bytes="auto"), description="datagrams, timeouts, limits on connections"
+    )
+    driver: DriverSettings = Field(DriverSettings(), description="limits on what one peer may send and keep")
 
 
 class PeerSection(Section):

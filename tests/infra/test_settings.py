@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,38 @@ def test_a_topic_of_the_settings_must_be_in_the_catalogue(monkeypatch: pytest.Mo
     monkeypatch.setenv("CULM_TOPIC_CONFIG", '{"nowhere": {}}')
     with pytest.raises(SettingsError, match="nowhere"):
         resolve_kafka(load())
+
+
+def test_the_limits_of_a_connector_can_be_set_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "culm.toml").write_text(
+        "[connector.transport]\nmax_connections = 7\n[connector.driver]\nmax_staged = 9\n"
+    )
+    monkeypatch.setenv("CULM_CONNECTOR__TRANSPORT__IDLE_TIMEOUT_S", "12.5")
+    section = load(connector={"transport": {"datagram_bytes": "1452"}}).connector
+    transport = section.transport
+    assert (transport.max_connections, transport.idle_timeout_s, transport.datagram_bytes) == (7, 12.5, 1452)
+    assert (section.driver.max_staged, section.driver.max_sessions_per_peer) == (9, 64)
+    assert load().connector.transport.datagram_bytes == "auto"
+
+
+def test_a_wrong_limit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CULM_CONNECTOR__DRIVER__MAX_STAGED", "0")
+    with pytest.raises(SettingsError, match=r"connector\.driver\.max_staged"):
+        load()
+
+
+def test_every_limit_of_a_connector_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = {**load().connector.driver.model_dump(), **load().connector.transport.model_dump()}
+    off = [name for name, value in limits.items() if value == 0]
+    assert off == []
+
+
+def test_the_operating_guide_tells_the_defaults_in_force() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
+    rows = re.findall(r"^\| `(transport|driver)\.(\w+)` \| (\S+) \|", guide, re.MULTILINE)
+    assert len(rows) > 15
+    connector = load().connector
+    for section, name, told in rows:
+        assert getattr(getattr(connector, section), name) == float(told), name

@@ -6,9 +6,19 @@ import os
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from culm_models.p2panda.stream import DEFAULT_MAX_MESSAGE_BYTES
+
+# An entry of this size and its record's other items still fit in a record of Kafka's.
+LARGEST_MAX_MESSAGE_BYTES = 3 * 1024 * 1024
+
 
 class DriverSettings(BaseModel):
-    """Limits and sizes; rates are averages over seconds, a rate of 0 is no limit."""
+    """Limits and sizes; rates are averages over seconds, a rate of 0 is no limit.
+
+    The default rates are several times what one connection can carry through one process, so they never slow
+    an honest remote. What shares the processor among remotes is `check_chunks_ahead`: whatever a remote
+    sends, no more of its chunks wait for the checking threads, which take chunks in the order of arrival.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -26,9 +36,17 @@ class DriverSettings(BaseModel):
     store_batch_bytes: int = Field(
         default=8 * 1024**2, ge=1, description="their size; at least one is stored"
     )
-    messages_per_second: float = Field(default=0.0, ge=0, description="of one remote; more are read later")
-    message_burst: float = Field(default=20_000.0, gt=0)
-    verifications_per_second: float = Field(default=0.0, ge=0, description="of one remote; more wait")
-    verification_burst: float = Field(default=20_000.0, gt=0)
+    max_message_bytes: int = Field(
+        default=DEFAULT_MAX_MESSAGE_BYTES,
+        ge=64 * 1024,
+        le=LARGEST_MAX_MESSAGE_BYTES,
+        description="the largest message that is taken; a larger one ends the connection",
+    )
+    # Interests grow one by one while peers are connected, and each growth is a session that stays live.
+    max_sessions_per_peer: int = Field(default=64, ge=1, le=4_096, description="sessions with one remote")
+    messages_per_second: float = Field(default=50_000, ge=0, description="of one remote; more are read later")
+    message_burst: float = Field(default=100_000, gt=0)
+    verifications_per_second: float = Field(default=50_000, ge=0, description="of one remote; more wait")
+    verification_burst: float = Field(default=100_000, gt=0)
     rejects_per_minute: float = Field(default=60.0, ge=0, description="above it the remote is disconnected")
     tick_interval_s: float = Field(default=1.0, gt=0)

@@ -3,7 +3,7 @@
 - `interface`: what a driver sees: `Connection`, `SendStream`, `ReceiveStream`, `CloseReason`, `Refusal`
 - `listener`: `serve`, the accepting side, and its authorisation; `admission`: whom it hears out at all
 - `dial`: `connect`, the calling side
-- `identity`: one Ed25519 key a side; `codes`: the close codes on the wire; `settings`; `errors`
+- `identity`: one Ed25519 key a side; `codes`: the close codes on the wire; `errors`
 - `connection`, `streams`: the interface on top of the library; `pump`: its datagrams and timer;
   `endpoint`: the UDP socket; `liveness`: whether the remote is still there
 - `quic`: the one module that knows the inside of the library
@@ -35,7 +35,7 @@ from culm_connectors.transport.interface import (
     SendStream,
 )
 from culm_connectors.transport.listener import Listener, allow_everybody, serve
-from culm_connectors.transport.settings import TransportSettings
+from culm_connectors.transport_settings import TransportSettings
 
 __all__ = [
     "Address",

@@ -27,7 +27,7 @@ from aioquic.quic.retry import QuicRetryTokenHandler
 
 from culm_connectors.transport.interface import Address
 from culm_connectors.transport.quic import CONNECTION_ID_BYTES, MIN_RESET_BYTES, SUPPORTED_VERSIONS
-from culm_connectors.transport.settings import MIN_DATAGRAM_BYTES, TransportSettings
+from culm_connectors.transport_settings import MIN_DATAGRAM_BYTES, TransportSettings
 
 _MAX_RESET_BYTES = 42
 _MAX_RESETS_PER_S = 100

@@ -26,8 +26,8 @@ from culm_connectors.transport.interface import (
 from culm_connectors.transport.liveness import Liveness
 from culm_connectors.transport.pump import DatagramPump
 from culm_connectors.transport.quic import CreditedQuicConnection
-from culm_connectors.transport.settings import TransportSettings
 from culm_connectors.transport.streams import QuicReceiveStream, QuicSendStream
+from culm_connectors.transport_settings import TransportSettings
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from culm_connectors.transport.errors import ConnectError
 from culm_connectors.transport.identity import Identity
 from culm_connectors.transport.interface import Address, CloseOrigin, CloseReason, Connection, Refusal
 from culm_connectors.transport.quic import CreditedQuicConnection, configuration
-from culm_connectors.transport.settings import TransportSettings
+from culm_connectors.transport_settings import TransportSettings
 
 
 async def connect(

@@ -27,7 +27,7 @@ from culm_connectors.transport.quic import (
     CreditedQuicConnection,
     configuration,
 )
-from culm_connectors.transport.settings import MIN_DATAGRAM_BYTES, TransportSettings
+from culm_connectors.transport_settings import MIN_DATAGRAM_BYTES, TransportSettings
 
 _LOGGER = logging.getLogger(__name__)
 

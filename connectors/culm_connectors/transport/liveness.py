@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from culm_connectors.transport.pump import DatagramPump
 from culm_connectors.transport.quic import CreditedQuicConnection
-from culm_connectors.transport.settings import TransportSettings
+from culm_connectors.transport_settings import TransportSettings
 
 _PROBE_PINGS = 8
 _PROBE_ROUND_TRIPS = 4

@@ -11,7 +11,7 @@ from culm_connectors.transport.dial import connect
 from culm_connectors.transport.identity import Identity
 from culm_connectors.transport.interface import Connection
 from culm_connectors.transport.listener import serve
-from culm_connectors.transport.settings import TransportSettings
+from culm_connectors.transport_settings import TransportSettings
 
 _ALPN = "culm/probe/1"
 _BATCH_BYTES = 64 * 1_024

@@ -41,7 +41,7 @@ from cryptography import x509
 
 from culm_connectors.transport.identity import Identity
 from culm_connectors.transport.interface import Address, CloseOrigin
-from culm_connectors.transport.settings import TransportSettings
+from culm_connectors.transport_settings import TransportSettings
 
 CONNECTION_ID_BYTES = 8
 MIN_RESET_BYTES = 21

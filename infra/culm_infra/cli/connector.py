@@ -57,8 +57,8 @@ def run(
     ] = False,
     metrics_port: options.MetricsPort = None,
     metrics_host: Annotated[
-        str, typer.Option("--metrics-host", help="Where to serve metrics and health.")
-    ] = "127.0.0.1",
+        str | None, typer.Option("--metrics-host", help="Where to serve metrics and health.")
+    ] = None,
     bootstrap: options.Bootstrap = None,
     prefix: options.Prefix = None,
     kafka_option: options.KafkaOption = None,
@@ -83,14 +83,16 @@ def run(
             "directory": directory,
             "schemas": schema,
             "allow_list": allow_list,
-            "datagram_size": datagram_size,
+            "transport": {"datagram_bytes": datagram_size},
             "verify_entries_topic": False if trust_connectors else None,
+            "serve_before_caught_up": serve_at_once or None,
+            "metrics_host": metrics_host,
             "metrics_port": metrics_port,
         },
     )
     set_up(settings.log_format)
     kafka = resolve_kafka(settings)
-    connector = _settings(settings, metrics_host=metrics_host, serve_at_once=serve_at_once)
+    connector = _settings(settings)
     asyncio.run(_run(connector, kafka, json=json))
 
 
@@ -113,9 +115,8 @@ def _directory(settings: Settings) -> Path:
     return settings.connector.directory or stack_directory(settings) / "connector"
 
 
-def _settings(settings: Settings, *, metrics_host: str, serve_at_once: bool) -> ConnectorSettings:
+def _settings(settings: Settings) -> ConnectorSettings:
     from culm_connectors.settings import ConnectorSettings
-    from culm_connectors.transport import TransportSettings
     from culm_infra.settings import wrong_values
 
     section = settings.connector
@@ -126,10 +127,11 @@ def _settings(settings: Settings, *, metrics_host: str, serve_at_once: bool) -> 
             dial=tuple(address(text) for text in section.dial),
             schemas=tuple(section.schemas),
             allow_list=section.allow_list,
-            transport=TransportSettings(datagram_bytes=section.datagram_size),
+            transport=section.transport,
+            driver=section.driver,
             verify_entries_topic=section.verify_entries_topic,
-            serve_before_caught_up=serve_at_once,
-            metrics_host=metrics_host,
+            serve_before_caught_up=section.serve_before_caught_up,
+            metrics_host=section.metrics_host,
             metrics_port=section.metrics_port,
         )
     except ValidationError as error:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 import typer
 
 from culm_infra.cli import options
@@ -24,10 +27,12 @@ def show(json: options.Json = False) -> None:
         return
     path = config_file()
     say(f"file: {path}{'' if path.is_file() else ' (not there)'}")
-    rows: list[tuple[str, object]] = []
-    for name, value in shown.items():
-        if isinstance(value, dict):
-            rows.extend((f"{name}.{inner}", inner_value) for inner, inner_value in value.items())
+    print_table(None, ("setting", "value"), _rows(shown))
+
+
+def _rows(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in tree.items():
+        if isinstance(value, dict) and value:
+            yield from _rows(value, f"{prefix}{name}.")
         else:
-            rows.append((name, value))
-    print_table(None, ("setting", "value"), rows)
+            yield prefix + name, value

@@ -1,4 +1,7 @@
-"""Settings of the transport, with the limits that keep one remote from using up the process."""
+"""Settings of the transport, with the limits that keep one remote from using up the process.
+
+They stand outside of `transport`, so that whoever shows or checks settings needs no QUIC library.
+"""
 
 from __future__ import annotations
 
