@@ -153,9 +153,14 @@ class Peer:
     # Incoming.
 
     def receive(self, remote: bytes, data: bytes, now: int) -> None:
-        """Take bytes of a remote: decode, check, apply, and append entries to the store."""
+        """Take bytes of a remote: decode, check, apply, and append entries to the store.
+
+        Without a link, or on one that has failed, they are passed over with an `Ignored` event.
+        """
         link = self._links.get(remote)
         if link is None or link.failed is not None:
+            reason = "there is no link to the remote" if link is None else "the link to the remote has failed"
+            self._events.ignored(remote, session_errors.NotConnectedError(reason))
             return
         try:
             messages = self.decode(remote, data)

@@ -191,9 +191,11 @@ def test_an_unreadable_stream_fails_the_link_until_it_is_made_anew() -> None:
     peer = make_peer(LOW)
     session_with(peer, HIGH)
     sound = codec.encode(SyncRequest(1, 0, (SCHEMA,)))
-    for data in (sound + b"\xff", sound, b"\x00"):
-        peer.receive(HIGH, data, NOW)
+    peer.receive(HIGH, sound + b"\xff", NOW)
     assert codes(peer.take_events()) == ["p2panda.message.malformed"] * 3
+    for data in (sound, b"\x00"):
+        peer.receive(HIGH, data, NOW)
+        assert codes(peer.take_events()) == ["p2panda.session.not_connected"]
     assert peer.sessions(HIGH) == () and said(peer, HIGH) == []
     assert peer.sync(HIGH, 0, [SCHEMA], NOW) is None
     peer.tick(NOW + 10**6)
