@@ -75,7 +75,7 @@ class SessionTable:
 
     def check_shape(self, mode: int, schema_ids: tuple[str, ...]) -> None:
         """Raise for a session that cannot be, whoever asks for it."""
-        if mode not in self._settings.modes:
+        if not self._settings.speaks(mode):
             raise UnsupportedModeError(f"mode {mode} is not spoken here")
         if not schema_ids:
             raise EmptySetError("a session is about at least one schema")

@@ -8,6 +8,7 @@ from culm_models.p2panda.messages import MODE_LOG_HEIGHT
 from culm_models.p2panda.stream import DEFAULT_MAX_MESSAGE_BYTES
 
 MS_PER_S: Final = 1000
+IMPLEMENTED_MODES: Final = frozenset((MODE_LOG_HEIGHT,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class PeerSettings:
 
     live_mode: bool = True
     modes: tuple[int, ...] = (MODE_LOG_HEIGHT,)
+    """The modes of sessions that are wanted; those that are not implemented are refused all the same."""
     compat: Compat = "spec"
     announce_seconds: bool = False
     auto_sync: bool = False
@@ -43,6 +45,10 @@ class PeerSettings:
         assert self.modes, "a peer speaks at least one mode"
         assert self.max_message_bytes > 0 and self.max_outgoing > 0 and self.max_events > 0
         assert self.max_sessions_per_peer > 0 and self.max_schema_ids > 0
+
+    def speaks(self, mode: int) -> bool:
+        """Whether sessions of this mode are held."""
+        return mode in self.modes and mode in IMPLEMENTED_MODES
 
     @property
     def offers_live_mode(self) -> bool:
