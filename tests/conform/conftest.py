@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from culm_models.conform import Conformance
+from culm_models.p2panda.checks import CheckedEntry
 
 
 class Talk:
@@ -50,6 +52,11 @@ class Talk:
         found: dict[str, Any] = json.loads(answer, parse_constant=_refuse)
         assert found.get("error", {}).get("code") != "conform.defect", (line[:300], found)
         return found
+
+    @staticmethod
+    def held(log: Iterable[CheckedEntry]) -> list[dict[str, str]]:
+        """Entries as `p2panda.peer.open` takes them."""
+        return [{"entry": e.entry_bytes.hex(), "operation": e.operation_bytes.hex()} for e in log]
 
 
 def _refuse(word: str) -> Any:

@@ -190,15 +190,41 @@ def test_three_spellings_of_have(talk: Any) -> None:
     }
 
 
-@pytest.mark.parametrize("data", ["80", "8118ff", "8400", "83031833", "a0", "00", "c0", "ff", "9f"])
-def test_bytes_that_are_no_message(talk: Any, data: str) -> None:
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        ("80", "malformed"),
+        ("a0", "malformed"),
+        ("00", "malformed"),
+        ("c0", "malformed"),
+        ("ff", "malformed"),
+        ("9f", "malformed"),
+        ("8118ff", "unknown_type"),
+        ("8400010500", "item_kind"),
+        ("820318", None),
+        ("83031833", None),
+    ],
+)
+def test_bytes_that_are_no_message(talk: Any, data: str, code: str | None) -> None:
     talk.ok("p2panda.stream.open", name="s", max_message_bytes=64)
-    answer = talk.answer("p2panda.stream.feed", {"name": "s", "bytes": data})
-    if data not in ("8400", "83031833"):
-        assert answer["error"]["code"].startswith("p2panda.message."), answer
+    if code is None:
+        assert talk.ok("p2panda.stream.feed", name="s", bytes=data) == {"messages": []}, "unfinished"
+        return
+    for _ in range(2):
+        assert talk.code("p2panda.stream.feed", name="s", bytes=data) == f"p2panda.message.{code}"
+        data = MESSAGES[0][1]
 
 
-def test_a_message_beyond_the_limit(talk: Any) -> None:
+def test_a_message_beyond_the_limit_is_refused_with_what_it_declares(talk: Any) -> None:
     talk.ok("p2panda.stream.open", name="s", max_message_bytes=64)
     code = talk.code("p2panda.stream.feed", name="s", bytes="8402005a7fffffff")
     assert code == "p2panda.message.too_large"
+
+
+def test_a_message_exactly_at_the_limit_is_taken(talk: Any) -> None:
+    message, data = MESSAGES[-1]
+    size = len(data) // 2
+    for limit, name in ((size, "fits"), (size - 1, "does not")):
+        talk.ok("p2panda.stream.open", name=name, max_message_bytes=limit)
+    assert talk.ok("p2panda.stream.feed", name="fits", bytes=data) == {"messages": [message]}
+    assert talk.code("p2panda.stream.feed", name="does not", bytes=data) == "p2panda.message.too_large"

@@ -1,4 +1,4 @@
-"""Two peers back to back, each behind lines; and one peer opposite a remote that the test plays."""
+"""Two peers back to back, each behind lines."""
 
 from __future__ import annotations
 
@@ -6,18 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.logs import SCHEMA, author, make_log
 
 IDS = {"a": "01" * 32, "b": "09" * 32}
 NOW = 1_700_000_000_000
 LOG_A = make_log(author("conform a"), 0, 5)
 LOG_B = make_log(author("conform b"), 2, 9, schema_id=SCHEMA)
-FOREIGN = make_log(author("conform c"), 0, 1, schema_id=OTHER_SCHEMA)
-
-
-def held(log: Any) -> list[dict[str, str]]:
-    """Entries as `p2panda.peer.open` takes them."""
-    return [{"entry": e.entry_bytes.hex(), "operation": e.operation_bytes.hex()} for e in log]
 
 
 class Pair:
@@ -28,7 +22,7 @@ class Pair:
         self.wire = {"a": "", "b": ""}
         self.events: dict[str, list[dict[str, Any]]] = {"a": [], "b": []}
         for name, log in (("a", LOG_A), ("b", LOG_B)):
-            opened = {"schema_ids": [SCHEMA], "entries": held(log), "now": NOW, **settings}
+            opened = {"schema_ids": [SCHEMA], "entries": talk.held(log), "now": NOW, **settings}
             assert talk.ok("p2panda.peer.open", name=name, peer_id=IDS[name], **opened) == {}
 
     def do(self, name: str, do: str, **arguments: Any) -> None:
@@ -145,78 +139,3 @@ def test_a_session_resumes_after_the_link_went_down(talk: Any) -> None:
     pair.settle()
     pair.assert_equal()
     assert pair.kinds("b").count("entry_accepted") == 5
-
-
-def played(talk: Any, log: Any = ()) -> Any:
-    """A peer with a link up, and a function that says messages to it."""
-    talk.ok("p2panda.peer.open", name="p", peer_id="09", schema_ids=[SCHEMA], entries=held(log), now=NOW)
-    talk.ok("p2panda.peer.connect", name="p", remote_peer_id="01", now=NOW)
-
-    def say(**message: Any) -> tuple[list[Any], list[Any]]:
-        data = talk.ok("p2panda.message.encode", message=message)["bytes"]
-        answer = talk.ok("p2panda.peer.receive", name="p", remote_peer_id="01", bytes=data, now=NOW)
-        name = f"read {talk._next_id}"
-        talk.ok("p2panda.stream.open", name=name)
-        return talk.ok("p2panda.stream.feed", name=name, bytes=answer["send"])["messages"], answer["events"]
-
-    return say
-
-
-def ask(say: Any, session_id: int = 0, schema_ids: tuple[str, ...] = (SCHEMA,), mode: int = 0) -> Any:
-    """A request for a session."""
-    return say(type="sync_request", session_id=session_id, mode=mode, schema_ids=list(schema_ids))
-
-
-def test_requests_that_are_ignored_harm_nothing(talk: Any) -> None:
-    say = played(talk, LOG_A)
-    assert ask(say)[0][0]["type"] == "have"
-    wrong = [
-        ask(say),
-        ask(say, 5),
-        ask(say, 6, ()),
-        ask(say, 7, mode=1),
-        ask(say, 8, (OTHER_SCHEMA,)),
-        ask(say, 9, (SCHEMA, OTHER_SCHEMA)),
-    ]
-    for messages, events in wrong:
-        assert messages == [] and [event["kind"] for event in events] == ["ignored"]
-    messages, _ = say(type="have", session_id=0, log_heights=[])
-    assert [message["type"] for message in messages] == ["entry"] * 5 + ["sync_done"]
-
-
-def test_late_announcements_are_ignored(talk: Any) -> None:
-    say = played(talk)
-    for timestamp, kind in ((5, "announced"), (5, "ignored"), (4, "ignored"), (6, "announced")):
-        _, events = say(type="announce", version=1, timestamp=timestamp, schema_ids=[SCHEMA])
-        assert [event["kind"] for event in events] == [kind]
-
-
-@pytest.mark.parametrize("live", [True, False])
-def test_an_entry_after_the_end_is_dropped(talk: Any, live: bool) -> None:
-    say = played(talk)
-    ask(say)
-    say(type="have", session_id=0, log_heights=[])
-    _, events = say(type="sync_done", session_id=0, live_mode=live)
-    assert events[-1]["kind"] == ("live" if live else "session_done")
-    if live:
-        say(type="sync_done", session_id=0, live_mode=True)
-        _, events = say(type="sync_done", session_id=0, live_mode=False)
-        assert events[-1]["kind"] == "session_done"
-    _, events = say(type="entry", session_id=0, **held(LOG_A)[0])
-    assert [event["kind"] for event in events] == ["ignored"]
-
-
-@pytest.mark.parametrize(
-    ("before", "entry", "code"),
-    [
-        ([], FOREIGN[0], "p2panda.session.schema"),
-        ([], LOG_A[1], "bamboo.backlink_unknown"),
-        (LOG_A[:1], make_log(author("conform a"), 0, 1, text="fork")[0], "bamboo.fork"),
-        (LOG_A[:1], make_log(author("conform a"), 0, 2, text="fork")[1], "bamboo.backlink_mismatch"),
-    ],
-)
-def test_entries_that_are_refused(talk: Any, before: Any, entry: Any, code: str) -> None:
-    say = played(talk, before)
-    ask(say)
-    _, events = say(type="entry", session_id=0, **held([entry])[0])
-    assert [(event["kind"], event["code"]) for event in events] == [("rejected", code)]

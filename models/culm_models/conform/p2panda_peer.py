@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
+from culm_models.bamboo import decode_entry
 from culm_models.conform.arguments import ArgumentError, Arguments, as_integer, as_mapping
 from culm_models.conform.dispatch import Machines, Operation
 from culm_models.conform.p2panda_messages import COMPAT
@@ -12,7 +13,7 @@ from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.events import Event
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.settings import PeerSettings
-from culm_models.p2panda.store import MemoryLogStore
+from culm_models.p2panda.store import LogKey, MemoryLogStore
 
 _PEER = "p2panda.peer"
 _SETTING_NAMES = {field.name for field in fields(PeerSettings)}
@@ -30,12 +31,25 @@ def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
         _settings(arguments),
         random_seed=arguments.integer("random_seed", most=_U63_MAX, default=0),
     )
-    for item in arguments.items("entries", default=[]):
-        pair = Arguments(as_mapping(item, "entries"))
-        peer.publish(pair.octets("entry"), pair.octets("operation"), now)
+    given = [Arguments(as_mapping(item, "entries")) for item in arguments.items("entries", default=[])]
+    for entry, operation in _in_log_order([(one.octets("entry"), one.octets("operation")) for one in given]):
+        peer.publish(entry, operation, now)
     peer.announce(arguments.texts("schema_ids"), now)
     machines.put(_PEER, arguments.text("name"), peer)
     return {}
+
+
+def _in_log_order(pairs: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The entries of each log in sequence, in the places of the list that the log has."""
+    entries = [decode_entry(entry_bytes) for entry_bytes, _ in pairs]
+    places_by_log: dict[LogKey, list[int]] = {}
+    for place, entry in enumerate(entries):
+        places_by_log.setdefault((entry.public_key, entry.log_id), []).append(place)
+    ordered = list(pairs)
+    for places in places_by_log.values():
+        for place, source in zip(places, sorted(places, key=lambda at: entries[at].seq_num), strict=True):
+            ordered[place] = pairs[source]
+    return ordered
 
 
 def _settings(arguments: Arguments) -> PeerSettings:
