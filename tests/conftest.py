@@ -6,8 +6,13 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.support.kafka import Broker, NoBrokerError, running_broker
+
+# A machine under load is slow, and no property is about time.
+settings.register_profile("culm", deadline=None)
+settings.load_profile("culm")
 
 _BROKER = pytest.StashKey[Broker]()
 
