@@ -125,6 +125,15 @@ def test_an_entry_that_is_held_is_a_duplicate(talk: Any) -> None:
         assert [event["kind"] for event in events] == ["duplicate", "heights"]
 
 
+def test_what_a_remote_brought_before_its_have_is_not_sent_back(talk: Any) -> None:
+    say = played(talk, LOG_B)
+    ask(say)
+    for entry in talk.held(LOG_A):
+        assert say(type="entry", session_id=0, **entry)[1][0]["kind"] == "entry_accepted"
+    messages, _ = say(type="have", session_id=0, log_heights=[])
+    assert [message.get("entry") for message in messages] == [e["entry"] for e in talk.held(LOG_B)] + [None]
+
+
 def test_entries_are_held_in_whatever_order_they_are_given(talk: Any) -> None:
     say = played(talk, [*reversed(LOG_A), *LOG_B[4:], *LOG_B[:5]])
     ask(say)

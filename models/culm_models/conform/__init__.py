@@ -5,6 +5,7 @@
 - ``bamboo``: varu64, YASMF, lipmaa, entries.
 - ``p2panda_data``: operations and schema ids.
 - ``p2panda_messages``: messages and the incremental decoder.
+- ``p2panda_reconciliation``: those of them that belong to set reconciliation, as JSON.
 - ``p2panda_peer``: the peer machine.
 
 No logic of its own: every answer is what the models say. See docs/conform.md.

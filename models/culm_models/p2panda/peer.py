@@ -261,7 +261,7 @@ class Peer:
             self._reject(remote, session_id, refusal, raw, checked)
             return False
         entry = checked.entry
-        if session.has_unsent:
+        if session.has_unsent or not session.planned:
             session.note_brought(entry.public_key, entry.log_id, entry.seq_num)
         self._events.shown(remote, entry.public_key, entry.log_id, entry.seq_num)
         if not fresh:

@@ -41,6 +41,7 @@ class Session:
     """A session with one remote; `local` where we asked for it."""
 
     __slots__ = (
+        "_brought",
         "_refused",
         "_unsent",
         "has_gap",
@@ -77,6 +78,8 @@ class Session:
         self.has_gap = False
         """Whether the remote went on with a log that is not held so far: only a new `Have` can tell it."""
         self._refused: set[LogKey] = set()
+        # Highest sequence number, by log, of entries that we hold and the remote brought before its `Have`.
+        self._brought: dict[LogKey, int] = {}
         # First and last sequence number, by log, of stored entries that were not sent.
         self._unsent: dict[LogKey, tuple[int, int]] = {}
 
@@ -92,7 +95,10 @@ class Session:
         self.planned = True
         self.our_done = live_mode
         held = store.log_heights(self.schema_ids)
-        plan: list[Message | EntryRange] = list(missing(store, self.session_id, held, highest(log_heights)))
+        brought = [(*key, seq_num) for key, seq_num in self._brought.items()]
+        self._brought.clear()
+        remote_heights = highest([*log_heights, *brought])
+        plan: list[Message | EntryRange] = list(missing(store, self.session_id, held, remote_heights))
         plan.append(SyncDone(self.session_id, live_mode))
         self._advance()
         return plan
@@ -128,14 +134,18 @@ class Session:
         self._unsent[key] = (first, seq_num)
 
     def note_brought(self, public_key: bytes, log_id: int, seq_num: int) -> None:
-        """The remote brought an entry: it holds it and all before it."""
-        unsent = self._unsent.get((public_key, log_id))
+        """The remote brought an entry that we hold now: it holds it and all before it."""
+        key = (public_key, log_id)
+        if not self.planned:
+            self._brought[key] = max(seq_num, self._brought.get(key, 0))
+            return
+        unsent = self._unsent.get(key)
         if unsent is None or seq_num < unsent[0]:
             return
         if seq_num >= unsent[1]:
-            del self._unsent[public_key, log_id]
+            del self._unsent[key]
         else:
-            self._unsent[public_key, log_id] = (seq_num + 1, unsent[1])
+            self._unsent[key] = (seq_num + 1, unsent[1])
 
     def note_refused(self, log: LogKey, error: CulmError) -> None:
         """An entry was refused. What follows on a refused one is missing its predecessor for good reason."""
