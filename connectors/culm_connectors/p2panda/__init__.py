@@ -4,6 +4,10 @@
 |---|---|
 | driver | reads, checks, applies and writes for every connection of one peer |
 | sessions | what is known of each connection: its limits, queues and what was delivered |
+| exchange | the four tasks of one connection |
+| publication, backlog | what goes to Kafka, and what waits for that, bounded |
+| subscription, announcements, interest | what comes from Kafka; which schemas are served |
+| dialling | keeps a connection to an address |
 | settings | the numbers of the driver |
 | metrics | what the driver counts |
 """

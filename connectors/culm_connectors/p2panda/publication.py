@@ -8,11 +8,12 @@ bounded, and receipts merge while they wait.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, OrderedDict, deque
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from culm_connectors.index import IndexGap, IndexWriter
 from culm_connectors.kafka import BatchProducer, Record
+from culm_connectors.p2panda.backlog import Backlog
 from culm_connectors.p2panda.sessions import Arrival, LogKey
 from culm_models.bamboo import decode_entry
 from culm_models.errors import CulmError
@@ -25,8 +26,10 @@ from culm_topics.records import EntryRecord, ReceiptRecord, RejectedRecord, log_
 FORK = "bamboo.fork"
 _RECEIPT_ROWS = 1_000
 _MAX_RECEIPTS = 500_000
-_MAX_REJECTED_BYTES = 8 * 1024 * 1024
-_MAX_REJECTED = 10_000
+_MAX_WAITING = 10_000
+_MAX_WAITING_BYTES = 8 * 1024 * 1024
+# The whole record of a refusal stays below the largest that Kafka takes.
+_MAX_REFUSED_BYTES = 3 * 1024 * 1024
 _DETAIL_LENGTH = 200
 
 
@@ -45,10 +48,9 @@ class Publication:
         self._topics = {
             name: kafka.topic(name) for name in ("entries", "announcements", "rejected", "receipts")
         }
-        self._announcements: OrderedDict[bytes, bytes] = OrderedDict()
-        self._rejected: deque[Record] = deque()
-        self._rejected_bytes = 0
-        self._forks: deque[Record] = deque()
+        self._announcements = Backlog(_MAX_WAITING, _MAX_WAITING_BYTES)
+        self._rejected = Backlog(_MAX_WAITING, 2 * _MAX_WAITING_BYTES)
+        self._forks = Backlog(_MAX_WAITING, _MAX_WAITING_BYTES)
         self._receipts: dict[bytes, dict[LogKey, int]] = {}
         self._receipt_count = 0
         self.told: Counter[str] = Counter()
@@ -87,7 +89,7 @@ class Publication:
 
     def announce_again(self, remote: bytes, raw: bytes) -> None:
         """Produce an announcement; only the newest of a peer waits."""
-        self._announcements[remote] = raw
+        self._add("announcements", self._announcements, Record(remote, raw), remote)
 
     def rejected(self, event: Rejected) -> None:
         """An entry that was refused, with the reason; a fork is also given to the truth path to judge."""
@@ -120,21 +122,14 @@ class Publication:
         source: tuple[str, int, int] | None = None,
     ) -> None:
         size = len(entry or b"") + len(operation or b"")
-        if len(self._rejected) >= _MAX_REJECTED:
-            self.dropped["rejected"] += 1
-            return
-        if self._rejected_bytes + size > _MAX_REJECTED_BYTES:
-            entry = operation = None
-            size = 0
         key, seq_num = _place(entry)
+        # Where too many wait, the reasons are kept and the bytes are not: half of the room is for reasons.
+        if size > _MAX_REFUSED_BYTES or self._rejected.size_bytes + size > _MAX_WAITING_BYTES:
+            entry = operation = None
         record = RejectedRecord(code, detail[:_DETAIL_LENGTH], entry, operation, brought_by, source, seq_num)
-        self._rejected.append(Record(key, record.encode()))
-        self._rejected_bytes += size
+        self._add("rejected", self._rejected, Record(key, record.encode()))
 
     def _fork(self, event: Rejected, entry: bytes, operation: bytes) -> None:
-        if len(self._forks) >= _MAX_REJECTED:
-            self.dropped["forks"] += 1
-            return
         value = EntryRecord(
             entry,
             operation,
@@ -143,7 +138,11 @@ class Publication:
             event.session_id or 0,
             self._connector_id,
         )
-        self._forks.append(Record(_place(entry)[0], value.encode()))
+        self._add("forks", self._forks, Record(_place(entry)[0], value.encode()))
+
+    def _add(self, name: str, backlog: Backlog, record: Record, key: bytes | None = None) -> None:
+        if not backlog.add(record, key):
+            self.dropped[name] += 1
 
     def heights(self, event: Heights) -> None:
         """Log heights that a peer has shown to hold."""
@@ -174,29 +173,26 @@ class Publication:
             await asyncio.sleep(interval_s)
 
     async def tell(self) -> None:
-        """Produce what waits."""
-        announcements = [Record(remote, raw) for remote, raw in self._announcements.items()]
-        rejected = list(self._rejected)
-        forks = list(self._forks)
-        receipts = [
+        """Produce what waits; what is not its turn yet when this is cancelled goes on waiting."""
+        for name, take in (
+            ("announcements", self._announcements.take),
+            ("entries", self._forks.take),
+            ("rejected", self._rejected.take),
+            ("receipts", self._take_receipts),
+        ):
+            records = take()
+            await self._producer.send(self._topics[name], records)
+            self.told[name] += len(records)
+
+    def _take_receipts(self) -> list[Record]:
+        records = [
             Record(remote, ReceiptRecord(rows).encode())
             for remote, held in self._receipts.items()
             for rows in _cut([(*log, seq_num) for log, seq_num in held.items()])
         ]
-        self._announcements.clear()
-        self._rejected.clear()
-        self._rejected_bytes = 0
-        self._forks.clear()
         self._receipts.clear()
         self._receipt_count = 0
-        for name, records in (
-            ("announcements", announcements),
-            ("entries", forks),
-            ("rejected", rejected),
-            ("receipts", receipts),
-        ):
-            await self._producer.send(self._topics[name], records)
-            self.told[name] += len(records)
+        return records
 
 
 def _place(entry: bytes | None) -> tuple[bytes, int | None]:

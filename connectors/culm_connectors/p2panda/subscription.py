@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +19,7 @@ from culm_connectors.index import IndexDamaged, IndexWriter
 from culm_connectors.index.store import Pair
 from culm_connectors.kafka import Batch, TopicReader
 from culm_connectors.kafka.consumer import Partition
+from culm_connectors.p2panda.announcements import Announcements
 from culm_connectors.p2panda.driver import Driver, clock_ms
 from culm_connectors.p2panda.interest import Interest
 from culm_connectors.p2panda.publication import Publication
@@ -31,8 +31,6 @@ from culm_models.p2panda.messages import Announce
 from culm_topics.records import EntryRecord, LogRecord, split_log_key
 
 logger = logging.getLogger(__name__)
-
-_MAX_PEERS = 200_000
 
 Progress = Callable[[str, int, int], None]
 """(what, records read, records there were at the start): told now and then while reading back."""
@@ -66,10 +64,10 @@ class Subscription:
     """Whether this process has read `logs` from its very start into an empty index."""
     counts: Counts = field(default_factory=Counts)
     backfill_wanted: asyncio.Event = field(default_factory=asyncio.Event)
-    newest: OrderedDict[bytes, int] = field(default_factory=OrderedDict)
-    """The timestamp of every peer's newest announcement, wherever it came from."""
-    own: dict[bytes, tuple[int, bytes]] = field(default_factory=dict)
-    """Timestamp and bytes of the announcements that came to this connector."""
+    announcements: Announcements = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.announcements = Announcements(self.driver.links.keys())
 
     # The truth.
 
@@ -282,30 +280,14 @@ class Subscription:
             if not isinstance(announce, Announce):
                 continue
             self.counts.announcements += 1
-            own = self.own.get(remote)
-            if own is not None and announce.timestamp < own[0]:
+            newer = self.announcements.read(remote, announce.timestamp)
+            if newer is not None:
                 self.counts.reasserted += 1
-                self.publication.announce_again(remote, own[1])
-            self._note(remote, announce.timestamp)
+                self.publication.announce_again(remote, newer)
 
     def announced_here(self, remote: bytes, timestamp: int, raw: bytes) -> bool:
         """A peer of ours announced itself; True when that is news to all edges, and then to be told."""
-        if timestamp < self.newest.get(remote, 0):
-            return False
-        news = timestamp > self.newest.get(remote, -1)
-        self.own[remote] = (timestamp, raw)
-        self._note(remote, timestamp)
-        return news
-
-    def forget(self, remote: bytes) -> None:
-        """A peer of ours has gone; another edge may hold its newer announcements."""
-        self.own.pop(remote, None)
-
-    def _note(self, remote: bytes, timestamp: int) -> None:
-        self.newest[remote] = max(timestamp, self.newest.get(remote, 0))
-        self.newest.move_to_end(remote)
-        if len(self.newest) > _MAX_PEERS:
-            self.newest.popitem(last=False)
+        return self.announcements.came(remote, timestamp, raw)
 
 
 def _within(messages: Sequence[Message], ends: Mapping[Partition, int]) -> list[Message]:

@@ -1,0 +1,97 @@
+"""What waits for a slow Kafka, and what is kept of peers' announcements, is bounded in number and bytes."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from culm_connectors.index import IndexWriter
+from culm_connectors.kafka import BatchProducer, Record
+from culm_connectors.p2panda import announcements
+from culm_connectors.p2panda.announcements import Announcements
+from culm_connectors.p2panda.backlog import Backlog
+from culm_connectors.p2panda.publication import Publication
+from culm_topics.catalogue import MAX_MESSAGE_BYTES
+from culm_topics.errors import RecordError
+from culm_topics.kafka import KafkaSettings
+from culm_topics.records import RejectedRecord
+
+
+def test_a_backlog_is_bounded_in_number_and_bytes() -> None:
+    backlog = Backlog(3, 100)
+    assert [backlog.add(Record(b"k", bytes(9))) for _ in range(4)] == [True, True, True, False]
+    assert (len(backlog.take()), len(backlog), backlog.size_bytes) == (3, 0, 0)
+    assert backlog.add(Record(b"k", bytes(99)))
+    assert not backlog.add(Record(b"k", b""))
+
+
+def test_a_newer_record_of_the_same_key_takes_the_place_of_the_older() -> None:
+    backlog = Backlog(10, 100)
+    for size in (80, 90, 10):
+        assert backlog.add(Record(b"a", bytes(size)), b"a")
+    assert backlog.size_bytes == 11
+    assert [len(record.value) for record in backlog.take()] == [10]
+
+
+def test_announcements_of_peers_that_left_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(announcements, "MAX_OWN", 3)
+    kept = Announcements({b"stays"})
+    assert kept.came(b"stays", 5, b"stays at 5")
+    for number in range(20):
+        assert kept.came(b"stranger %d" % number, 1, b"raw")
+    assert kept.kept[0] == 3
+    assert kept.read(b"stays", 4) == b"stays at 5"
+    assert kept.read(b"stranger 0", 0) is None
+    assert kept.read(b"stranger 19", 0) == b"raw"
+
+
+def test_announcements_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(announcements, "MAX_OWN_BYTES", 1_000)
+    kept = Announcements(set())
+    for number in range(100):
+        kept.came(b"%d" % number, 1, bytes(300))
+    assert kept.kept == (3, 900)
+
+
+def test_an_older_or_repeated_announcement_is_no_news() -> None:
+    kept = Announcements(set())
+    assert kept.read(b"p", 7) is None
+    assert not kept.came(b"p", 6, b"older")
+    assert not kept.came(b"p", 7, b"the same")
+    assert kept.came(b"p", 8, b"newer")
+
+
+class Told:
+    """Takes what a publication produces."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, list[Record]] = {}
+
+    async def send(self, topic: str, records: list[Record]) -> None:
+        self.records.setdefault(topic, []).extend(records)
+
+
+async def test_a_refused_record_of_the_largest_size_is_told_without_its_bytes() -> None:
+    told = Told()
+    kafka = KafkaSettings(bootstrap="nowhere:1")
+    publication = Publication(cast(BatchProducer, told), cast(IndexWriter, None), kafka, bytes(32))
+    error = RecordError("no record")
+    for value in (bytes(MAX_MESSAGE_BYTES - 100), b"small"):
+        publication.refused_record(error, ("t", 0, 0), value, None)
+    await publication.tell()
+    records = [RejectedRecord.decode(record.value) for record in told.records["culm.rejected"]]
+    assert [record.entry for record in records] == [None, b"small"]
+    assert {record.code for record in records} == {"topics.record"}
+
+
+async def test_bytes_of_refusals_are_let_go_before_their_reasons() -> None:
+    told = Told()
+    kafka = KafkaSettings(bootstrap="nowhere:1")
+    publication = Publication(cast(BatchProducer, told), cast(IndexWriter, None), kafka, bytes(32))
+    for _ in range(100):
+        publication.refused_record(RecordError("no record"), ("t", 0, 0), bytes(1024 * 1024), None)
+    await publication.tell()
+    records = [RejectedRecord.decode(record.value) for record in told.records["culm.rejected"]]
+    assert len(records) == 100
+    assert 0 < sum(record.entry is not None for record in records) < 10
