@@ -13,7 +13,7 @@ import contextlib
 import dataclasses
 import logging
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from confluent_kafka import Consumer, KafkaError
@@ -34,7 +34,7 @@ from culm_connectors.p2panda.sessions import LogKey
 from culm_connectors.p2panda.subscription import Progress, Subscription
 from culm_connectors.settings import ALPN, ConnectorSettings
 from culm_connectors.status_server import serve_status
-from culm_connectors.transport import Address, CloseCode, Identity, Listener, serve
+from culm_connectors.transport import Address, CloseCode, Identity, Listener, Refusal, serve
 from culm_connectors.watch import watch_access_list
 from culm_models.p2panda.events import Announced, Event, Heights, LinkFailed, Rejected
 from culm_models.p2panda.messages import Announce, Message, SyncRequest
@@ -46,6 +46,10 @@ logger = logging.getLogger(__name__)
 
 INDEX_FOLDER = "index"
 READ_TOPICS = ("announcements", "entries", "logs")
+# Each of the two steps of an orderly stop that need Kafka.
+STOP_TIMEOUT_S = 10.0
+# While the broker is away entries wait, staged and bounded; they are not given up after some minutes.
+_FOR_EVER = {"message.timeout.ms": "0"}
 _CONNECTOR_ID_RANDOM = 8
 
 
@@ -128,7 +132,7 @@ class Connector:
             self.pool = CheckPool(self.settings.driver.check_threads)
             stack.callback(self.pool.close)
             self.producer = await stack.enter_async_context(
-                BatchProducer(producer(self.kafka, on_error=log_kafka_error))
+                BatchProducer(producer(self.kafka, on_error=log_kafka_error, defaults=_FOR_EVER))
             )
             self._build()
             try:
@@ -139,6 +143,7 @@ class Connector:
                     group.create_task(watch_origin(administration, origin))
                     group.create_task(self._work())
                     await self._stop.wait()
+                    await self._drain()
                     raise _Stopped
             except BaseExceptionGroup as group_error:
                 error = _first(group_error)
@@ -146,7 +151,23 @@ class Connector:
                     condemn(folder)
                 if not isinstance(error, _Stopped):
                     raise error from group_error
-                await self.publication.tell()
+                await _within(
+                    STOP_TIMEOUT_S, self.publication.tell(), "what was to be told of peers is not told"
+                )
+
+    async def _drain(self) -> None:
+        """Take nothing more from peers; what was taken is produced and indexed.
+
+        Nothing is lost where that takes too long: no peer has been told that we hold it.
+        """
+        self.state = "stopping"
+        if self._listener is not None:
+            self._listener.set_authorise(lambda *_: Refusal("this connector stops", CloseCode.SHUTTING_DOWN))
+        await _within(
+            STOP_TIMEOUT_S,
+            self.driver.finish("this connector stops"),
+            "entries that peers brought are not stored; they will bring them again",
+        )
 
     def _serve_status(self, stack: contextlib.AsyncExitStack) -> None:
         if self.settings.metrics_port is not None:
@@ -322,6 +343,15 @@ class Connector:
 def _quiet(kafka: KafkaSettings) -> KafkaSettings:
     """Errors come to us as events; librdkafka's own lines about them, twenty a second, help nobody."""
     return kafka.model_copy(update={"options": {"log_level": "2"} | kafka.options})
+
+
+async def _within(timeout_s: float, work: Awaitable[None], otherwise: str) -> None:
+    """Work that must not hold up the end of a process; `otherwise` is what is logged when it takes longer."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            await work
+    except TimeoutError:
+        logger.warning("stopping without waiting longer for Kafka: %s", otherwise)
 
 
 def _first(error: BaseException) -> BaseException:

@@ -84,6 +84,7 @@ class Driver:
         self._waiting_bytes = 0
         self._arrived = asyncio.Event()
         self._room = asyncio.Event()
+        self._left = asyncio.Event()
 
     async def run(self) -> None:
         """Store what arrives and let the protocol's time pass, until cancelled."""
@@ -108,6 +109,15 @@ class Driver:
         link = self.links.get(remote)
         if link is not None and not link.letting_go:
             self._let_go(link, code, reason)
+
+    async def finish(self, reason: str) -> None:
+        """Close every connection, and wait until all that was taken from them is stored."""
+        while self.links:
+            for remote in tuple(self.links):
+                self.disconnect(remote, CloseCode.SHUTTING_DOWN, reason)
+            self._left.clear()
+            await self._left.wait()
+        await self.drained()
 
     async def drained(self) -> None:
         """Wait until everything that was taken so far is stored."""
@@ -189,6 +199,7 @@ class Driver:
         if self.is_current(link):
             del self.links[link.remote]
             self.metrics.connections -= 1
+            self._left.set()
             self.peer.disconnect(link.remote, self._now_ms())
             self.pump()
 
