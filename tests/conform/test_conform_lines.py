@@ -127,8 +127,19 @@ def test_an_id_that_cannot_be_repeated_still_gets_an_answer(talk: Any, identifie
 def test_a_name_is_taken_until_it_is_closed(talk: Any) -> None:
     talk.ok("p2panda.stream.open", name="s")
     assert talk.code("p2panda.stream.open", name="s") == "conform.machine"
-    talk.ok("p2panda.stream.close", name="s")
+    for close in ("p2panda.stream.close", "close"):
+        assert talk.ok(close, name="s") == {}
+        assert talk.code(close, name="s") == "conform.machine"
+        talk.ok("p2panda.stream.open", name="s")
+
+
+def test_closing_a_name_closes_machines_of_every_kind(talk: Any) -> None:
     talk.ok("p2panda.stream.open", name="s")
+    talk.ok("p2panda.peer.open", name="s", peer_id="01", schema_ids=[SCHEMA], now=1)
+    talk.ok("p2panda.stream.open", name="other")
+    talk.ok("close", name="s")
+    assert talk.code("p2panda.peer.state", name="s") == "conform.machine"
+    talk.ok("p2panda.stream.feed", name="other", bytes="")
 
 
 @pytest.mark.parametrize(

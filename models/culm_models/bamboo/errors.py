@@ -135,9 +135,3 @@ class LogIdError(BambooError):
     """The log id is not the one that this entry must have."""
 
     code: ClassVar[str] = "bamboo.log_id"
-
-
-class PublicKeyError(BambooError):
-    """The author is not the one that this entry must have."""
-
-    code: ClassVar[str] = "bamboo.public_key"

@@ -12,7 +12,7 @@ from culm_models.errors import CulmError, ModelError
 
 # One line may hold a whole peer's entries in hex; beyond this it is refused unread.
 LINE_BYTES_MAX = 64 * 1024 * 1024
-_MACHINES_MAX = 10_000
+_MACHINES_MAX = 100_000
 
 
 class RequestError(ModelError):
@@ -59,6 +59,14 @@ class Machines:
         self.get(kind, name)
         del self._open[kind, name]
 
+    def close_all(self, name: str) -> None:
+        """Forget the machines of a name, of whatever kind; at least one."""
+        kinds = [kind for kind, taken in self._open if taken == name]
+        if not kinds:
+            raise MachineError(f"nothing is open under the name {name!r}")
+        for kind in kinds:
+            self.close(kind, name)
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
@@ -68,6 +76,11 @@ class Operation:
     arguments: str
     answer: str
     run: Callable[[Machines, Arguments], dict[str, Any]]
+
+
+def _close(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    machines.close_all(arguments.text("name"))
+    return {}
 
 
 class Conformance:
@@ -138,4 +151,5 @@ def all_operations() -> list[Operation]:
         *p2panda_data.OPERATIONS,
         *p2panda_messages.OPERATIONS,
         *p2panda_peer.OPERATIONS,
+        Operation("close", "name (of machines of any kind)", "", _close),
     ]
