@@ -97,10 +97,9 @@ class Peer:
     def announce(self, schema_ids: Sequence[str], now: int) -> None:
         """Replace our announcement and tell every remote. Raises `SchemaIdError`."""
         former = self._state.announcement
-        self._state.announcement = announcement.succeed(
-            former, schema_ids, now, self.settings.timestamp_unit_ms
-        )
-        dropped = frozenset(former.schema_ids if former is not None else ()).difference(schema_ids)
+        latest = announcement.succeed(former, schema_ids, now, self.settings.timestamp_unit_ms)
+        self._state.announcement = latest
+        dropped = frozenset(former.schema_ids if former is not None else ()).difference(latest.schema_ids)
         for link in self._links.values():
             link.announce()
             link.unannounce(dropped, now)

@@ -58,6 +58,15 @@ def test_an_unannounced_schema_is_no_longer_delivered() -> None:
         assert sorted(heights(reader)) == sorted(heights(writer))
 
 
+def test_another_spelling_of_a_schema_takes_no_interest_back() -> None:
+    dialler, listener = (make_peer(one, schema_ids=["blob_v1"], auto_sync=True) for one in (LOW, HIGH))
+    connect(dialler, listener)
+    dialler.announce(["blob_v01"], NOW + 1)
+    settle(dialler, listener)
+    assert live_schemas(listener, LOW) == {"blob_v1"}
+    assert [session.session_id for session in dialler.sessions(HIGH)] == [0], "the session goes on"
+
+
 def test_a_schema_that_is_unannounced_during_a_catch_up_ends_where_live_mode_would_begin() -> None:
     dialler, listener = make_peer(LOW, auto_sync=True), make_peer(HIGH, auto_sync=True)
     dialler.connect(HIGH, NOW, dialled=True)
