@@ -141,6 +141,22 @@ def test_every_kind_of_field_survives_a_round_trip(talk: Any) -> None:
     assert talk.ok("p2panda.operation.encode", **decoded) == {"operation": operation}
 
 
+def test_what_has_an_order_is_put_in_it(talk: Any) -> None:
+    low, high = ("0020" + digits * 32 for digits in ("11", "22"))
+
+    def encoded(ids: list[str], names: str) -> str:
+        fields: dict[str, Any] = {
+            name: {"type": "pinned_relation_list", "value": [ids, [low]]} for name in names
+        }
+        answer = talk.ok(
+            "p2panda.operation.encode", action="update", schema_id=SCHEMA, previous=ids, fields=fields
+        )
+        return str(answer["operation"])
+
+    assert encoded([high, low, high], "za") == encoded([low, high], "az")
+    assert talk.ok("p2panda.operation.decode", operation=encoded([high, low], "a"))["previous"] == [low, high]
+
+
 def test_damaged_entries(talk: Any) -> None:
     for mutation in CHAINS["entry_mutations"]:
         talk.code("bamboo.entry.decode", entry=mutation["entry"])

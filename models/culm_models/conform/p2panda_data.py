@@ -35,7 +35,7 @@ def _operation_encode(_machines: Machines, arguments: Arguments) -> dict[str, An
     arguments.integer("version", least=1, most=1, default=1)
     previous = fields = None
     if arguments.has("previous"):
-        previous = tuple(as_octets(item, "previous") for item in arguments.items("previous"))
+        previous = tuple(sorted({as_octets(item, "previous") for item in arguments.items("previous")}))
     if arguments.has("fields"):
         fields = {name: field_from_json(name, item) for name, item in arguments.mapping("fields").items()}
     operation = encode_operation(action, arguments.text("schema_id"), previous=previous, fields=fields)
