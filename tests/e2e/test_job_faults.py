@@ -15,6 +15,7 @@ from culm_topics.records import EntryRecord, RejectedRecord, log_key
 from tests.support.logs import author, make_log
 from tests.support.members import (
     audit,
+    heights,
     members,
     new_schema,
     publish_slowly,
@@ -33,18 +34,20 @@ async def test_a_driver_killed_in_mid_batch_under_live_peers(world: World, tmp_p
     history = write_logs(1, schema, [60] * 50)
     own = write_logs(2, schema, [1, 1])
     async with members(tmp_path, schema, 2) as peers:
-        for writer in history:
-            await peers[0].add(writer.entries)
         for peer, writer, edge in zip(peers, own, world.edges, strict=True):
             await peer.add(writer.entries)
             peer.dial(edge)
         await until_live(world, schema, *peers)
+        await audit(world, schema, own, peers)
         async with asyncio.TaskGroup() as group:
             for peer, writer in zip(peers, own, strict=True):
                 group.create_task(publish_slowly(peer, writer, 100))
-            # The edges go on without the jobs; the jobs are somewhere in these batches.
-            await world.until(lambda: len(own[0].entries) >= 30, "entries to publish")
+            for writer in history:
+                await peers[0].add(writer.entries)
+            # A batch begins with the first records that come: the jobs are in the middle of one.
+            await world.until(lambda: peers[1].lacks(heights(history)) < 2_500, "a part of the history")
             world.kill_jobs()
+            # Both edges serve this schema already: they go on without the jobs.
             await until_all_hold(world, history, *peers)
             world.jobs.start()
         await audit(world, schema, history + own, peers)
