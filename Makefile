@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.culm-installed
 PACKAGES := models topics streaming connectors infra
 
-.PHONY: help install demo test test-slow lint format bench soak clean
+.PHONY: help install demo test test-slow lint format bench clean
 
 help:            ## Say what can be made.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -23,8 +23,8 @@ demo: $(STAMP)   ## Show the main job: peers at two edges converge through QUIC,
 test: $(STAMP)   ## Run every test, on a real Kafka broker, real Spark and real QUIC.
 	$(BIN)/python -m pytest
 
-test-slow: $(STAMP)  ## The long soak and fault runs.
-	CULM_SIM_RUNS=20000 $(BIN)/python -m pytest -m slow -o addopts="-q --import-mode=importlib"
+test-slow: $(STAMP)  ## All tests, with the long soak, simulation and fault runs.
+	CULM_SIM_RUNS=20000 CULM_E2E_RUNS=20 CULM_E2E_PUSHED=30000 $(BIN)/python -m pytest -m "slow or not slow" --timeout 1800
 
 lint: $(STAMP)   ## ruff, ruff format, mypy --strict, and the floors of the house.
 	$(BIN)/ruff check .

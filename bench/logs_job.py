@@ -27,7 +27,7 @@ _VERIFIED = 10_000
 
 def run(settings: Settings) -> list[Ratio]:
     """Available-now queries of three micro-batches, of which the first warms up and is not counted."""
-    chain_batch, full_batch, rounds = (10_000, 5_000, 1) if settings.quick else (125_000, 40_000, 2)
+    chain_batch, full_batch, rounds = (10_000, 5_000, 1) if settings.quick else (125_000, 100_000, 3)
     cores = os.cpu_count() or 1
     with Rig() as rig:
         chain = rig.topics("chain.")
