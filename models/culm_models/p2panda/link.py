@@ -116,13 +116,19 @@ class Link:
         if live is None:
             if session.planned:
                 session.note_stored(entry.public_key, entry.log_id, entry.seq_num)
-        elif session.has_unsent or len(self.outbox) >= self._peer.settings.max_outgoing:
+        elif session.has_unsent or self._is_full:
             # A remote that takes slowly: ranges of logs wait in place of the entries themselves.
             session.note_stored(entry.public_key, entry.log_id, entry.seq_num)
         else:
             self.outbox.append(
                 codec.encode_entry_message(session.session_id, checked.entry_bytes, checked.operation_bytes)
             )
+
+    @property
+    def _is_full(self) -> bool:
+        settings = self._peer.settings
+        waits = self.outbox
+        return len(waits) >= settings.max_outgoing or waits.waiting_bytes >= settings.max_outgoing_bytes
 
     def refill(self) -> None:
         """Put what waited for the queue to empty into it."""

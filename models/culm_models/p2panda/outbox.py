@@ -1,6 +1,7 @@
 """What waits to be sent to one remote, in order: whole messages, and ranges that the driver reads."""
 
 from collections import deque
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from culm_models.p2panda.ranges import EntryRange
@@ -9,19 +10,41 @@ Outgoing: TypeAlias = bytes | EntryRange
 
 
 class Outbox(deque[Outgoing]):
-    """A queue that counts what was taken off its front, so that it is known when a message has left."""
+    """A queue that counts what was taken off its front, so that it is known when a message has left.
+
+    `waiting_bytes` is what the messages in it hold; a range takes next to nothing.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.sent_count = 0
+        self.waiting_bytes = 0
 
     @property
     def queued_count(self) -> int:
         """How many items were ever put in."""
         return self.sent_count + len(self)
 
+    def append(self, item: Outgoing) -> None:
+        """Put an item at the end."""
+        super().append(item)
+        if isinstance(item, bytes):
+            self.waiting_bytes += len(item)
+
+    def extend(self, items: Iterable[Outgoing]) -> None:
+        """Put items at the end."""
+        for item in items:
+            self.append(item)
+
     def popleft(self) -> Outgoing:
         """Take the next item."""
         item = super().popleft()
         self.sent_count += 1
+        if isinstance(item, bytes):
+            self.waiting_bytes -= len(item)
         return item
+
+    def clear(self) -> None:
+        """Drop everything that waits."""
+        super().clear()
+        self.waiting_bytes = 0

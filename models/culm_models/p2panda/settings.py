@@ -38,12 +38,15 @@ class PeerSettings:
     """In one announcement or request."""
     max_outgoing: int = 4_096
     """Messages that wait for a remote; live entries beyond them are merged into ranges of their log."""
+    max_outgoing_bytes: int = 4 * 1024 * 1024
+    """The same bound in bytes: entries may be large."""
     max_events: int = 100_000
     """Events that wait to be taken; the oldest are dropped, and counted, beyond it."""
 
     def __post_init__(self) -> None:
         assert self.modes, "a peer speaks at least one mode"
-        assert self.max_message_bytes > 0 and self.max_outgoing > 0 and self.max_events > 0
+        assert self.max_message_bytes > 0 and self.max_events > 0
+        assert self.max_outgoing > 0 and self.max_outgoing_bytes > 0
         assert self.max_sessions_per_peer > 0 and self.max_schema_ids > 0
 
     def speaks(self, mode: int) -> bool:

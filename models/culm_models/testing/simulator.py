@@ -64,6 +64,7 @@ class Simulation:
                 auto_sync=True,
                 compat="spec" if live_everywhere else rng.choice(("spec", "aquadoggo")),
                 max_outgoing=rng.choice((1, 3, 4_096)),
+                max_outgoing_bytes=rng.choice((1, 2_000, 1 << 22)),
                 session_timeout_ms=20_000,
                 max_sessions_per_peer=rng.choice((2, 4)),
             )

@@ -191,18 +191,19 @@ def test_what_the_remote_brings_itself_is_not_sent_to_it_later() -> None:
     assert hear(peer, brought, SyncDone(0, True)) == [EntryMessage(0, *pairs(log)[3])]
 
 
-def test_entries_for_a_remote_that_takes_slowly_wait_as_ranges() -> None:
-    peer = live_peer(max_outgoing=2)
+@pytest.mark.parametrize(("bound", "count"), [({"max_outgoing": 2}, 2), ({"max_outgoing_bytes": 1}, 1)])
+def test_entries_for_a_remote_that_takes_slowly_wait_as_ranges(bound: dict[str, int], count: int) -> None:
+    peer = live_peer(**bound)
     writer = LogWriter(ANNA, 0, SCHEMA)
     for _ in range(50):
         writer.append()
     for raw in pairs(writer.entries):
         peer.publish(*raw, NOW)
     outbox = peer.outgoing(HIGH)
-    assert len(outbox) == 2
-    outbox.popleft()
-    outbox.popleft()
-    assert list(peer.outgoing(HIGH)) == [EntryRange(0, ANNA.public_key, 0, 3, 50)]
+    assert len(outbox) == count
+    for _ in range(count):
+        outbox.popleft()
+    assert list(peer.outgoing(HIGH)) == [EntryRange(0, ANNA.public_key, 0, count + 1, 50)]
     peer.outgoing(HIGH).clear()
     raw = pairs([writer.append()])[0]
     peer.publish(*raw, NOW)
