@@ -263,3 +263,11 @@ def resolve_kafka(settings: Settings) -> KafkaSettings:
         )
     except ValidationError as error:
         raise wrong_values(error, "kafka") from error
+
+
+def kafka_from_flags(*, kafka_option: list[str] | None, **flags: Any) -> KafkaSettings:
+    """The Kafka that a command's flags, the environment and the file name together.
+
+    Raises SettingsError, as `parse_kafka_options`, `load` and `resolve_kafka` do.
+    """
+    return resolve_kafka(load(kafka=parse_kafka_options(kafka_option or []), **flags))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from culm_connectors.peer import ReferencePeer
-from culm_infra.demo.audit import Bytes, EntryKey, Vectors, compare, read_vectors
+from culm_infra.demo.audit import Bytes, EntryKey, compare
 from culm_infra.demo.history import EntryPair, LogWriter, make_fields, make_writer, schema_id
 from culm_infra.demo.plan import Fork
 from culm_models.keys import KeyPair
@@ -27,6 +27,7 @@ from culm_models.p2panda.store import LogKey
 from culm_topics.consumer import LogConsumer
 from culm_topics.kafka import KafkaSettings
 from culm_topics.records import HEIGHTS_PEER_ID
+from culm_topics.vectors import Vectors, read_vectors
 from tests.support.world import DEADLINE_S, Edge, World
 
 NO_FORK = Fork(bytes(32), 0, 0)

@@ -6,7 +6,7 @@
   properties in the Java client's words, for Spark.
 - `admin`: creates, lists and checks topics against the catalogue; `acls`: the rights each program needs.
 - `consumer`: `LogConsumer`, the reader for programs that consume the replicated logs.
-- `reading`: a topic as it stands, for operators and tools.
+- `reading`: a topic as it stands, for operators and tools; `vectors`: who holds what, read that way.
 - `docs`: renders docs/topics.md from all of the above.
 - `errors`: the errors of this package and their stable codes.
 

@@ -178,14 +178,12 @@ def _consumer(
     log: list[str] | None,
     **arguments: Any,
 ) -> LogConsumer:
-    from culm_infra.settings import load, parse_kafka_options, resolve_kafka
+    from culm_infra.settings import kafka_from_flags
     from culm_topics.consumer import LogConsumer
 
     authors = [_public_key(text, "--author") for text in author] if author else None
     logs = [_log(text) for text in log] if log else None
-    kafka = resolve_kafka(
-        load(bootstrap=bootstrap, prefix=prefix, kafka=parse_kafka_options(kafka_option or []))
-    )
+    kafka = kafka_from_flags(bootstrap=bootstrap, prefix=prefix, kafka_option=kafka_option)
     return LogConsumer(kafka, schema_ids=schema or None, public_keys=authors, logs=logs, **arguments)
 
 

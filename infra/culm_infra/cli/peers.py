@@ -13,8 +13,6 @@ from culm_infra.errors import InfraError
 if TYPE_CHECKING:
     from culm_topics.kafka import KafkaSettings
 
-Log = tuple[bytes, int]
-"""(public key, log id)."""
 _SHOWN_SCHEMAS = 3
 
 
@@ -31,12 +29,17 @@ def peers(
 
     Example: `culm peers`
     """
-    kafka = _kafka(bootstrap=bootstrap, prefix=prefix, kafka_option=kafka_option)
-    vectors, heights = _version_vectors(kafka)
+    from culm_infra.settings import kafka_from_flags
+    from culm_topics.records import HEIGHTS_PEER_ID
+    from culm_topics.vectors import read_vectors
+
+    kafka = kafka_from_flags(bootstrap=bootstrap, prefix=prefix, kafka_option=kafka_option)
+    vectors = read_vectors(kafka)
+    heights = vectors.heights
     announced = _announcements(kafka)
     rows: list[dict[str, Any]] = []
-    for peer_id in sorted(vectors.keys() | announced.keys()):
-        held = vectors.get(peer_id, {})
+    for peer_id in sorted((vectors.by_peer.keys() | announced.keys()) - {HEIGHTS_PEER_ID}):
+        held = vectors.by_peer.get(peer_id, {})
         behind = [max(heights.get(log, 0) - seq_num, 0) for log, seq_num in held.items()]
         rows.append(
             {
@@ -80,8 +83,13 @@ def vv(
 
     Example: `culm vv 2f8e50c2`
     """
-    vectors, heights = _version_vectors(_kafka(bootstrap=bootstrap, prefix=prefix, kafka_option=kafka_option))
-    peer_id = _find(peer.lower(), sorted(vectors))
+    from culm_infra.settings import kafka_from_flags
+    from culm_topics.records import HEIGHTS_PEER_ID
+    from culm_topics.vectors import read_vectors
+
+    vectors = read_vectors(kafka_from_flags(bootstrap=bootstrap, prefix=prefix, kafka_option=kafka_option))
+    heights = vectors.heights
+    peer_id = _find(peer.lower(), sorted(vectors.by_peer.keys() - {HEIGHTS_PEER_ID}))
     rows: list[dict[str, Any]] = [
         {
             "public_key": public_key,
@@ -90,7 +98,7 @@ def vv(
             "height": heights.get((public_key, log_id), 0),
             "behind": max(heights.get((public_key, log_id), 0) - seq_num, 0),
         }
-        for (public_key, log_id), seq_num in sorted(vectors[peer_id].items())
+        for (public_key, log_id), seq_num in sorted(vectors.by_peer[peer_id].items())
     ]
     if json:
         for row in rows:
@@ -114,23 +122,6 @@ def _find(start: str, peer_ids: list[bytes]) -> bytes:
     if not found:
         raise InfraError(f"no peer's id starts with {start!r}", hint="`culm peers` lists those heard of")
     raise InfraError(f"{len(found)} peers' ids start with {start!r}", hint="give more of the id")
-
-
-def _version_vectors(kafka: KafkaSettings) -> tuple[dict[bytes, dict[Log, int]], dict[Log, int]]:
-    """(what each peer holds, the log heights)."""
-    from culm_topics.reading import read_to_end
-    from culm_topics.records import HEIGHTS_PEER_ID, VersionVectorRecord, split_version_vector_key
-
-    vectors: dict[bytes, dict[Log, int]] = {}
-    for message in read_to_end(kafka, "version-vectors"):
-        peer_id, public_key, log_id = split_version_vector_key(message.key)
-        held = vectors.setdefault(peer_id, {})
-        if message.value:
-            held[public_key, log_id] = VersionVectorRecord.decode(message.value).seq_num
-        else:
-            held.pop((public_key, log_id), None)
-    heights = vectors.pop(HEIGHTS_PEER_ID, {})
-    return vectors, heights
 
 
 def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[str, ...]]:
@@ -163,14 +154,3 @@ def _short_schemas(schema_ids: tuple[str, ...] | None) -> str:
     shown = ", ".join(name if len(name) <= 24 else f"{name[:23]}…" for name in schema_ids[:_SHOWN_SCHEMAS])
     more = len(schema_ids) - _SHOWN_SCHEMAS
     return f"{shown} and {more} more" if more > 0 else shown
-
-
-def _kafka(*, bootstrap: str | None, prefix: str | None, kafka_option: list[str] | None) -> KafkaSettings:
-    from culm_infra.settings import load, parse_kafka_options, resolve_kafka
-
-    flags: dict[str, Any] = {
-        "bootstrap": bootstrap,
-        "prefix": prefix,
-        "kafka": parse_kafka_options(kafka_option or []),
-    }
-    return resolve_kafka(load(**flags))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -10,7 +10,7 @@ from culm_infra.cli import options
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, say
 
 if TYPE_CHECKING:
-    from culm_topics.kafka import KafkaSettings
+    pass
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and check the Kafka topics; print access rights.")
 
@@ -34,10 +34,13 @@ def list_(
 
     Example: `culm topics list`
     """
+    from culm_infra.settings import kafka_from_flags
     from culm_topics import admin
     from culm_topics.catalogue import spec
 
-    states = admin.list_topics(_kafka(bootstrap=bootstrap, prefix=prefix, kafka_option=kafka_option))
+    states = admin.list_topics(
+        kafka_from_flags(bootstrap=bootstrap, prefix=prefix, kafka_option=kafka_option)
+    )
     if json:
         for state in states:
             topic = spec(state.name)
@@ -85,9 +88,10 @@ def create(
 
     Example: `culm topics create --partitions 16 --replication-factor 3`
     """
+    from culm_infra.settings import kafka_from_flags
     from culm_topics import admin
 
-    kafka = _kafka(
+    kafka = kafka_from_flags(
         bootstrap=bootstrap,
         prefix=prefix,
         kafka_option=kafka_option,
@@ -119,10 +123,11 @@ def check(
     """
     from dataclasses import asdict
 
+    from culm_infra.settings import kafka_from_flags
     from culm_topics import admin
 
     differences = admin.check(
-        _kafka(
+        kafka_from_flags(
             bootstrap=bootstrap,
             prefix=prefix,
             kafka_option=kafka_option,
@@ -183,23 +188,3 @@ def acls(
             ("program", "resource", "name", "pattern", "operation"),
             ((right.program, right.resource, right.name, right.pattern, right.operation) for right in rights),
         )
-
-
-def _kafka(
-    *,
-    bootstrap: str | None,
-    prefix: str | None,
-    kafka_option: list[str] | None,
-    partitions: int | None = None,
-    replication_factor: int | None = None,
-) -> KafkaSettings:
-    from culm_infra.settings import load, parse_kafka_options, resolve_kafka
-
-    flags: dict[str, Any] = {
-        "bootstrap": bootstrap,
-        "prefix": prefix,
-        "kafka": parse_kafka_options(kafka_option or []),
-        "partitions": partitions,
-        "replication_factor": replication_factor,
-    }
-    return resolve_kafka(load(**flags))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from culm_infra.demo.plan import Fork
 from culm_models.p2panda.store import LogKey
@@ -17,9 +17,7 @@ from culm_topics.kafka import KafkaSettings
 from culm_topics.reading import read_to_end
 from culm_topics.records import (
     RejectedRecord,
-    VersionVectorRecord,
     split_log_key,
-    split_version_vector_key,
 )
 
 FORK_CODE = "bamboo.fork"
@@ -87,28 +85,3 @@ def read_refusals(kafka: KafkaSettings) -> Refusals:
         if record.code == FORK_CODE and record.entry and record.first and message.key:
             forked.add(split_log_key(message.key))
     return Refusals(dict(by_code), forked)
-
-
-@dataclass(slots=True)
-class Vectors:
-    """The topic ``version-vectors``: the height of every log by peer id."""
-
-    by_peer: dict[bytes, dict[LogKey, int]] = field(default_factory=dict)
-
-    def height(self, peer_id: bytes, log: LogKey) -> int:
-        """The highest sequence number that the peer is known to hold."""
-        return self.by_peer.get(peer_id, {}).get(log, 0)
-
-    def logs_of(self, peer_id: bytes) -> int:
-        """How many logs the peer is known to hold something of."""
-        return len(self.by_peer.get(peer_id, {}))
-
-
-def read_vectors(kafka: KafkaSettings) -> Vectors:
-    """Read the topic ``version-vectors`` to its end; the last record of a key counts."""
-    vectors = Vectors()
-    for message in read_to_end(kafka, "version-vectors"):
-        peer_id, public_key, log_id = split_version_vector_key(message.key)
-        seq_num = VersionVectorRecord.decode(message.value).seq_num
-        vectors.by_peer.setdefault(peer_id, {})[public_key, log_id] = seq_num
-    return vectors

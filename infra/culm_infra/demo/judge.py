@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from culm_infra.demo import audit
-from culm_infra.demo.audit import Bytes, EntryKey, Refusals, Vectors
+from culm_infra.demo.audit import Bytes, EntryKey, Refusals
 from culm_infra.demo.cast import Actor
 from culm_infra.demo.plan import Plan
 from culm_infra.demo.report import PeerFigures, Report, percentile
 from culm_models.p2panda.store import LogKey
 from culm_topics.kafka import KafkaSettings
+from culm_topics.vectors import Vectors, read_vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Evidence:
 
 def gather(kafka: KafkaSettings, wanted: Mapping[LogKey, tuple[str, int]]) -> Evidence:
     """Read the topics as they are now."""
-    return Evidence(wanted, audit.read_logs(kafka), audit.read_vectors(kafka), audit.read_refusals(kafka))
+    return Evidence(wanted, audit.read_logs(kafka), read_vectors(kafka), audit.read_refusals(kafka))
 
 
 def signed_entries(plan: Plan) -> dict[EntryKey, Bytes]:
