@@ -34,7 +34,9 @@ def flags(kafka_bootstrap: str, topic_prefix: str) -> list[str]:
         ],
     )
     announcement = encode(Announce(1, 1000, ("schema_definition_v1",)))
-    produce(kafka, "announcements", [(PEER, b"old"), (PEER, announcement), (SILENT, announcement)])
+    late = encode(Announce(1, 999, ("blob_v1",)))
+    values = [(PEER, b"old"), (PEER, announcement), (PEER, late), (SILENT, announcement)]
+    produce(kafka, "announcements", values)
     return ["--bootstrap", kafka_bootstrap, "--prefix", topic_prefix]
 
 

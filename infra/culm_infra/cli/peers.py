@@ -131,16 +131,19 @@ def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[str, ...]]:
     from culm_models.p2panda.messages import Announce
     from culm_topics.reading import read_to_end
 
-    announced: dict[bytes, tuple[str, ...]] = {}
+    latest: dict[bytes, Announce] = {}
     for message in read_to_end(kafka, "announcements"):
-        announced.pop(message.key, None)
         try:
             announcement = decode(message.value)
         except CulmError:
             continue
-        if isinstance(announcement, Announce):
-            announced[message.key] = announcement.schema_ids
-    return announced
+        if not isinstance(announcement, Announce):
+            continue
+        former = latest.get(message.key)
+        # A late one may stand behind a newer one in the topic: the timestamp decides.
+        if former is None or former.timestamp < announcement.timestamp:
+            latest[message.key] = announcement
+    return {peer_id: announcement.schema_ids for peer_id, announcement in latest.items()}
 
 
 def _short_id(identifier: bytes) -> str:
