@@ -21,6 +21,7 @@ MESSAGES: list[tuple[dict[str, Any], str]] = [
     ({"type": "empty_set", "session_id": 51, "can_respond": False}, "83141833f4"),
     ({"type": "lower_bound", "session_id": 51, "value": BOUND}, "83151833" + BOUND_CBOR),
     ({"type": "payload", "session_id": 51, "value": ITEM}, "83161833" + ITEM_CBOR),
+    ({"type": "payload", "session_id": 51, "value": BOUND}, "83161833" + BOUND_CBOR),
     ({"type": "payload", "session_id": 51, "value": ITEM, "can_respond": False}, f"84161833{ITEM_CBOR}f4"),
     (
         {"type": "payload", "session_id": 51, "value": ITEM, "can_respond": True, "upper_bound": BOUND},
@@ -63,7 +64,6 @@ def test_every_member_is_asked_for(talk: Any, message: dict[str, Any], data: str
     ("message", "code"),
     [
         ({"type": "payload", "value": ITEM, "upper_bound": BOUND}, "conform.argument"),
-        ({"type": "payload", "value": BOUND}, "conform.argument"),
         ({"type": "payload", "value": ITEM, "can_respond": 1}, "conform.argument"),
         ({"type": "empty_set", "can_respond": "true"}, "conform.argument"),
         ({"type": "done", "upper_bound": [KEY, 0]}, "conform.argument"),
@@ -88,7 +88,7 @@ def test_what_cannot_be_encoded(talk: Any, message: dict[str, Any], code: str) -
         ("8114", "item_count"),
         ("831400f6", "item_kind"),
         ("841600" + ITEM_CBOR + BOUND_CBOR, "item_kind"),
-        ("831600" + BOUND_CBOR, "item_range"),
+        ("831600" + BOUND_CBOR[:-2] + "20", "item_range"),
         ("831500" + BOUND_CBOR.replace("6162", "4142"), "public_key"),
         ("841819005841" + "00" * 65 + BOUND_CBOR, "fingerprint_size"),
     ],

@@ -78,7 +78,7 @@ def _flag(fields: Arguments, name: str) -> bool:
 
 
 def _payload(session_id: int, fields: Arguments) -> Payload:
-    value = as_triple(fields.raw("value"), "value", least_seq_num=1)
+    value = as_triple(fields.raw("value"), "value", least_seq_num=0)
     can_respond = _flag(fields, "can_respond") if fields.has("can_respond") else None
     upper_bound = _bound(fields, "upper_bound") if fields.has("upper_bound") else None
     if upper_bound is not None and can_respond is None:

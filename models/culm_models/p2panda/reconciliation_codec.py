@@ -8,8 +8,9 @@
     25  Fingerprint   [25, session id, fingerprint, bound]
     26  Terminal      [26, session id]
 
-Items and bounds are `[public key, log id, sequence number]`. Keys are written as 64 lower-case hex digits,
-and read as 32 bytes too. What is optional is left out, never null. The tables join those of `codec`.
+Items and bounds are `[public key, log id, sequence number]`; an item with sequence number 0 says that the
+sender holds nothing of that log. Keys are written as 64 lower-case hex digits, and read as 32 bytes too. What
+is optional is left out, never null. The tables join those of `codec`.
 """
 
 from collections.abc import Callable
@@ -48,21 +49,21 @@ def _key(value: Any) -> bytes:
     return public_key
 
 
-def _triple(value: Any, name: str, lowest_seq_num: int) -> tuple[bytes, int, int]:
+def _triple(value: Any, name: str) -> tuple[bytes, int, int]:
     public_key, log_id, seq_num = array(value, _TRIPLE_SIZE, name)
     return (
         _key(public_key),
         u64(log_id, f"the log id of {name}"),
-        u64(seq_num, f"the sequence number of {name}", lowest_seq_num),
+        u64(seq_num, f"the sequence number of {name}"),
     )
 
 
 def _item(value: Any) -> Item:
-    return _triple(value, "the value", 1)
+    return _triple(value, "the value")
 
 
 def _bound(value: Any, name: str = "the upper bound") -> Bound:
-    return _triple(value, name, 0)
+    return _triple(value, name)
 
 
 def _spelled(triple: tuple[bytes, int, int]) -> tuple[str, int, int]:

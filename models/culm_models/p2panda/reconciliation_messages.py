@@ -20,7 +20,8 @@ TYPE_TERMINAL: Final = 26
 MAX_FINGERPRINT_BYTES: Final = 64
 
 Item: TypeAlias = tuple[bytes, int, int]
-"""A member of the sync range: public key (32 bytes), log id, sequence number from 1."""
+"""A member of the sync range: public key (32 bytes), log id, sequence number from 1. In a `Payload` the
+sequence number may be 0: the sender holds nothing of that log."""
 
 Bound: TypeAlias = tuple[bytes, int, int]
 """An end of a range: as an item, but the sequence number may be 0, which is before all items of that log."""
