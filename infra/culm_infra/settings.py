@@ -196,23 +196,30 @@ def _given(flags: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
+def named_values(flag: str, pairs: list[str], *, example: str) -> dict[str, str]:
+    """The ``NAME=VALUE`` pairs of a repeatable flag; the last of a name wins.
+
+    Raises SettingsError that names the flag and the pair.
+    """
+    values: dict[str, str] = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign or not name:
+            raise SettingsError(f"{flag} {pair!r} is not NAME=VALUE", hint=f"for example {example}")
+        values[name] = value
+    return values
+
+
 def parse_kafka_options(pairs: list[str]) -> dict[str, str]:
     """``name=value`` pairs from ``--kafka-option``; a secret among them is refused."""
     from culm_topics.kafka import is_secret
 
-    options: dict[str, str] = {}
-    for pair in pairs:
-        name, sign, value = pair.partition("=")
-        if not sign or not name:
-            raise SettingsError(
-                f"--kafka-option {pair!r} is not NAME=VALUE", hint="for example security.protocol=SASL_SSL"
-            )
-        if is_secret(name):
-            raise SettingsError(
-                f"{name} is a secret and is not taken from the command line",
-                hint=f'put it in culm.toml under [kafka], or in CULM_KAFKA as JSON: {{"{name}": "..."}}',
-            )
-        options[name] = value
+    options = named_values("--kafka-option", pairs, example="security.protocol=SASL_SSL")
+    for name in filter(is_secret, options):
+        raise SettingsError(
+            f"{name} is a secret and is not taken from the command line",
+            hint=f'put it in culm.toml under [kafka], or in CULM_KAFKA as JSON: {{"{name}": "..."}}',
+        )
     return options
 
 

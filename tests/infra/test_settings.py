@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from culm_infra.errors import SettingsError
-from culm_infra.settings import load, parse_kafka_options, redacted, resolve_kafka
+from culm_infra.settings import load, named_values, parse_kafka_options, redacted, resolve_kafka
 from culm_topics.catalogue import spec
 
 
@@ -68,8 +68,15 @@ def test_kafka_options_are_parsed_and_secrets_are_refused() -> None:
     assert parse_kafka_options(["security.protocol=SSL", "a=b=c"]) == {"security.protocol": "SSL", "a": "b=c"}
     with pytest.raises(SettingsError, match=r"sasl\.password is a secret"):
         parse_kafka_options(["sasl.password=x"])
-    with pytest.raises(SettingsError, match="NAME=VALUE"):
-        parse_kafka_options(["security.protocol"])
+
+
+@pytest.mark.parametrize("pair", ["security.protocol", "=SSL", ""])
+def test_a_pair_without_a_name_or_a_value_is_an_error_that_names_the_flag(pair: str) -> None:
+    with pytest.raises(SettingsError, match=r"--kafka-option .* is not NAME=VALUE"):
+        parse_kafka_options([pair])
+    with pytest.raises(SettingsError, match=r"--spark-option .* is not NAME=VALUE") as refusal:
+        named_values("--spark-option", ["a=b", pair], example="spark.ui.enabled=true")
+    assert refusal.value.hint == "for example spark.ui.enabled=true"
 
 
 def test_what_a_topic_is_made_with_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:

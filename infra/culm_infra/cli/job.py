@@ -127,7 +127,7 @@ def _run_settings(
 
 
 def _run(settings: Settings, run_settings: RunSettings, spark_option: list[str] | None) -> None:
-    from culm_infra.settings import stack_directory
+    from culm_infra.settings import named_values, stack_directory
     from culm_infra.stack import find_java, jars
     from culm_streaming.metrics import JobMetrics
     from culm_streaming.run import run_jobs
@@ -143,7 +143,7 @@ def _run(settings: Settings, run_settings: RunSettings, spark_option: list[str] 
             driver_memory_mb=settings.job.driver_memory_mb,
             state_partitions=settings.job.state_partitions,
             log_file=log_file,
-            options=_pairs(spark_option or []),
+            options=named_values("--spark-option", spark_option or [], example="spark.ui.enabled=true"),
         )
     )
     metrics = JobMetrics()
@@ -188,15 +188,3 @@ def _default_checkpoints(settings: Settings) -> Path:
     from culm_infra.settings import stack_directory
 
     return stack_directory(settings) / "checkpoints" / (settings.prefix.strip(".") or "no-prefix")
-
-
-def _pairs(given: list[str]) -> dict[str, str]:
-    pairs: dict[str, str] = {}
-    for text in given:
-        name, sign, value = text.partition("=")
-        if not sign or not name:
-            raise InfraError(
-                f"--spark-option {text!r} is not NAME=VALUE", hint="for example spark.ui.enabled=true"
-            )
-        pairs[name] = value
-    return pairs

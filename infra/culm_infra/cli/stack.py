@@ -45,8 +45,9 @@ def up(
     Example: `culm stack up --name scratch --heap-mb 1024`
     """
     from culm_infra.cli.jars import fetch_with_progress
+    from culm_infra.settings import named_values
 
-    properties = _properties(broker_property or [])
+    properties = named_values("--property", broker_property or [], example="log.retention.hours=48")
     settings = _settings(directory, name, heap_mb)
     stack = _stack(settings, directory, name)
     fetch_with_progress("broker")
@@ -135,16 +136,6 @@ def _stack(settings: Settings, directory: Path | None, name: str | None) -> Stac
     if name is not None and directory is None:
         return Stack(name=name)  # a flag wins over a directory that the settings file names
     return Stack(stack_directory(settings))
-
-
-def _properties(pairs: list[str]) -> dict[str, str]:
-    properties: dict[str, str] = {}
-    for pair in pairs:
-        name, sign, value = pair.partition("=")
-        if not sign or not name:
-            raise typer.BadParameter(f"{pair!r} is not NAME=VALUE", param_hint="--property")
-        properties[name] = value
-    return properties
 
 
 def _row(state: StackStatus) -> dict[str, Any]:
