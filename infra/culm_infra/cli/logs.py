@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from culm_infra.cli import options
+from culm_infra.cli.option_groups import KafkaFlags, spread
 from culm_infra.cli.output import emit_json, out, print_table, progress, safe, say
 
 if TYPE_CHECKING:
@@ -15,29 +17,42 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Follow, list and export the replicated logs.")
 
-Schema = Annotated[
-    list[str] | None, typer.Option("--schema", metavar="SCHEMA_ID", help="Only this schema; repeatable.")
-]
-Author = Annotated[
-    list[str] | None,
-    typer.Option("--author", metavar="PUBLIC_KEY", help="Only this author (hex); repeatable."),
-]
-Log = Annotated[
-    list[str] | None,
-    typer.Option("--log", metavar="PUBLIC_KEY:LOG_ID", help="Only this log; repeatable."),
-]
 _PROGRESS_EVERY = 500
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which logs a command is about."""
+
+    schema: Annotated[
+        list[str] | None, typer.Option("--schema", metavar="SCHEMA_ID", help="Only this schema; repeatable.")
+    ] = None
+    author: Annotated[
+        list[str] | None,
+        typer.Option("--author", metavar="PUBLIC_KEY", help="Only this author (hex); repeatable."),
+    ] = None
+    log: Annotated[
+        list[str] | None,
+        typer.Option("--log", metavar="PUBLIC_KEY:LOG_ID", help="Only this log; repeatable."),
+    ] = None
+
+    def consumer(self, kafka: KafkaFlags, **arguments: Any) -> LogConsumer:
+        """A consumer of these logs."""
+        from culm_topics.consumer import LogConsumer
+
+        authors = [_public_key(text, "--author") for text in self.author] if self.author else None
+        logs = [_log(text) for text in self.log] if self.log else None
+        return LogConsumer(
+            kafka.settings(), schema_ids=self.schema or None, public_keys=authors, logs=logs, **arguments
+        )
+
+
 @app.command()
+@spread
 def tail(
     *,
-    bootstrap: options.Bootstrap = None,
-    prefix: options.Prefix = None,
-    kafka_option: options.KafkaOption = None,
-    schema: Schema = None,
-    author: Author = None,
-    log: Log = None,
+    kafka: KafkaFlags,
+    selection: Selection,
     since: Annotated[
         Literal["beginning", "end"],
         typer.Option("--from", help="Where to begin: at the first entry, or with what comes now."),
@@ -52,15 +67,7 @@ def tail(
     from culm_infra.cli.log_output import as_json, as_text
 
     left = count
-    consumer = _consumer(
-        bootstrap=bootstrap,
-        prefix=prefix,
-        kafka_option=kafka_option,
-        schema=schema,
-        author=author,
-        log=log,
-        start=since,
-    )
+    consumer = selection.consumer(kafka, start=since)
     with consumer:
         for entry in consumer:
             if json:
@@ -74,6 +81,7 @@ def tail(
 
 
 @app.command()
+@spread
 def export(
     *,
     output: Annotated[
@@ -82,12 +90,8 @@ def export(
             "--output", "-o", help="File to write: .jsonl, .ndjson or .parquet; - prints JSON Lines."
         ),
     ],
-    bootstrap: options.Bootstrap = None,
-    prefix: options.Prefix = None,
-    kafka_option: options.KafkaOption = None,
-    schema: Schema = None,
-    author: Author = None,
-    log: Log = None,
+    kafka: KafkaFlags,
+    selection: Selection,
 ) -> None:
     """Write every entry there is now to a file, each log in sequence order.
 
@@ -96,15 +100,7 @@ def export(
     from culm_infra.cli.log_output import as_json, writer
 
     def consumer() -> LogConsumer:
-        return _consumer(
-            bootstrap=bootstrap,
-            prefix=prefix,
-            kafka_option=kafka_option,
-            schema=schema,
-            author=author,
-            log=log,
-            stop_at_end=True,
-        )
+        return selection.consumer(kafka, stop_at_end=True)
 
     if str(output) == "-":
         with consumer() as entries:
@@ -125,14 +121,11 @@ def export(
 
 
 @app.command("list")
+@spread
 def list_(
     *,
-    bootstrap: options.Bootstrap = None,
-    prefix: options.Prefix = None,
-    kafka_option: options.KafkaOption = None,
-    schema: Schema = None,
-    author: Author = None,
-    log: Log = None,
+    kafka: KafkaFlags,
+    selection: Selection,
     json: options.Json = False,
 ) -> None:
     """Every log with its height and its schema, read from the topic itself.
@@ -140,15 +133,7 @@ def list_(
     Example: `culm logs list --author 2f8e...`
     """
     heights: dict[tuple[bytes, int], tuple[int, str]] = {}
-    consumer = _consumer(
-        bootstrap=bootstrap,
-        prefix=prefix,
-        kafka_option=kafka_option,
-        schema=schema,
-        author=author,
-        log=log,
-        stop_at_end=True,
-    )
+    consumer = selection.consumer(kafka, stop_at_end=True)
     with consumer, progress() as display:
         total = consumer.remaining_records()
         task = display.add_task("records read", total=total)
@@ -166,25 +151,6 @@ def list_(
             emit_json(dict(zip(names, row, strict=True)))
         return
     print_table(None, names, rows)
-
-
-def _consumer(
-    *,
-    bootstrap: str | None,
-    prefix: str | None,
-    kafka_option: list[str] | None,
-    schema: list[str] | None,
-    author: list[str] | None,
-    log: list[str] | None,
-    **arguments: Any,
-) -> LogConsumer:
-    from culm_infra.settings import kafka_from_flags
-    from culm_topics.consumer import LogConsumer
-
-    authors = [_public_key(text, "--author") for text in author] if author else None
-    logs = [_log(text) for text in log] if log else None
-    kafka = kafka_from_flags(bootstrap=bootstrap, prefix=prefix, kafka_option=kafka_option)
-    return LogConsumer(kafka, schema_ids=schema or None, public_keys=authors, logs=logs, **arguments)
 
 
 def _public_key(text: str, option: str) -> bytes:

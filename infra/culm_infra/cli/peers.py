@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from culm_infra.cli import options
+from culm_infra.cli.option_groups import KafkaFlags, spread
 from culm_infra.cli.output import emit_json, print_table, say
 from culm_infra.errors import InfraError
 
@@ -16,11 +17,10 @@ if TYPE_CHECKING:
 _SHOWN_SCHEMAS = 3
 
 
+@spread
 def peers(
     *,
-    bootstrap: options.Bootstrap = None,
-    prefix: options.Prefix = None,
-    kafka_option: options.KafkaOption = None,
+    kafka: KafkaFlags,
     json: options.Json = False,
 ) -> None:
     """Every peer that was heard of: its schemas, the logs it holds, and how many entries it lacks of them.
@@ -29,14 +29,13 @@ def peers(
 
     Example: `culm peers`
     """
-    from culm_infra.settings import kafka_from_flags
     from culm_topics.records import HEIGHTS_PEER_ID
     from culm_topics.vectors import read_vectors
 
-    kafka = kafka_from_flags(bootstrap=bootstrap, prefix=prefix, kafka_option=kafka_option)
-    vectors = read_vectors(kafka)
+    reached = kafka.settings()
+    vectors = read_vectors(reached)
     heights = vectors.heights
-    announced = _announcements(kafka)
+    announced = _announcements(reached)
     rows: list[dict[str, Any]] = []
     for peer_id in sorted((vectors.by_peer.keys() | announced.keys()) - {HEIGHTS_PEER_ID}):
         held = vectors.by_peer.get(peer_id, {})
@@ -71,23 +70,21 @@ def peers(
     )
 
 
+@spread
 def vv(
     peer: Annotated[str, typer.Argument(metavar="PEER", help="The peer's id in hex, or how it starts.")],
     *,
-    bootstrap: options.Bootstrap = None,
-    prefix: options.Prefix = None,
-    kafka_option: options.KafkaOption = None,
+    kafka: KafkaFlags,
     json: options.Json = False,
 ) -> None:
     """One peer's version vector: per log what it holds, the log's height, and how far it is behind.
 
     Example: `culm vv 2f8e50c2`
     """
-    from culm_infra.settings import kafka_from_flags
     from culm_topics.records import HEIGHTS_PEER_ID
     from culm_topics.vectors import read_vectors
 
-    vectors = read_vectors(kafka_from_flags(bootstrap=bootstrap, prefix=prefix, kafka_option=kafka_option))
+    vectors = read_vectors(kafka.settings())
     heights = vectors.heights
     peer_id = _find(peer.lower(), sorted(vectors.by_peer.keys() - {HEIGHTS_PEER_ID}))
     rows: list[dict[str, Any]] = [

@@ -2,45 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from dataclasses import asdict, dataclass
+from typing import Annotated, Literal
 
 import typer
 
 from culm_infra.cli import options
+from culm_infra.cli.option_groups import KafkaFlags, spread
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, say
-
-if TYPE_CHECKING:
-    pass
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and check the Kafka topics; print access rights.")
 
-Partitions = Annotated[
-    int | None, typer.Option("--partitions", min=1, help="Partitions of the log topics (8 by default).")
-]
-ReplicationFactor = Annotated[
-    int | None, typer.Option("--replication-factor", min=1, help="Copies of each partition (1 by default).")
-]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How topics are to be laid out."""
+
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", min=1, help="Partitions of the log topics (8 by default).")
+    ] = None
+    replication_factor: Annotated[
+        int | None,
+        typer.Option("--replication-factor", min=1, help="Copies of each partition (1 by default)."),
+    ] = None
 
 
 @app.command("list")
+@spread
 def list_(
     *,
-    bootstrap: options.Bootstrap = None,
-    prefix: options.Prefix = None,
-    kafka_option: options.KafkaOption = None,
+    kafka: KafkaFlags,
     json: options.Json = False,
 ) -> None:
     """Every topic of the catalogue, and whether it is there.
 
     Example: `culm topics list`
     """
-    from culm_infra.settings import kafka_from_flags
     from culm_topics import admin
     from culm_topics.catalogue import spec
 
-    states = admin.list_topics(
-        kafka_from_flags(bootstrap=bootstrap, prefix=prefix, kafka_option=kafka_option)
-    )
+    states = admin.list_topics(kafka.settings())
     if json:
         for state in states:
             topic = spec(state.name)
@@ -75,30 +76,20 @@ def list_(
 
 
 @app.command()
+@spread
 def create(
     *,
-    bootstrap: options.Bootstrap = None,
-    prefix: options.Prefix = None,
-    kafka_option: options.KafkaOption = None,
-    partitions: Partitions = None,
-    replication_factor: ReplicationFactor = None,
+    kafka: KafkaFlags,
+    layout: Layout,
     json: options.Json = False,
 ) -> None:
     """Create the topics that are missing; never alters one that exists.
 
     Example: `culm topics create --partitions 16 --replication-factor 3`
     """
-    from culm_infra.settings import kafka_from_flags
     from culm_topics import admin
 
-    kafka = kafka_from_flags(
-        bootstrap=bootstrap,
-        prefix=prefix,
-        kafka_option=kafka_option,
-        partitions=partitions,
-        replication_factor=replication_factor,
-    )
-    created = admin.create(kafka)
+    created = admin.create(kafka.settings(**asdict(layout)))
     if json:
         emit_json({"created": created})
         return
@@ -108,33 +99,20 @@ def create(
 
 
 @app.command()
+@spread
 def check(
     *,
-    bootstrap: options.Bootstrap = None,
-    prefix: options.Prefix = None,
-    kafka_option: options.KafkaOption = None,
-    partitions: Partitions = None,
-    replication_factor: ReplicationFactor = None,
+    kafka: KafkaFlags,
+    layout: Layout,
     json: options.Json = False,
 ) -> None:
     """Say exactly what differs from the catalogue; exit status 3 when anything does.
 
     Example: `culm topics check --json`
     """
-    from dataclasses import asdict
-
-    from culm_infra.settings import kafka_from_flags
     from culm_topics import admin
 
-    differences = admin.check(
-        kafka_from_flags(
-            bootstrap=bootstrap,
-            prefix=prefix,
-            kafka_option=kafka_option,
-            partitions=partitions,
-            replication_factor=replication_factor,
-        )
-    )
+    differences = admin.check(kafka.settings(**asdict(layout)))
     for difference in differences:
         if json:
             emit_json(asdict(difference))
@@ -165,8 +143,6 @@ def acls(
 
     Example: `culm topics acls --program connector --principal User:edge`
     """
-    from dataclasses import asdict
-
     from culm_infra.settings import load
     from culm_topics.acls import acls as every_right
     from culm_topics.acls import command
