@@ -1,0 +1,62 @@
+"""Bounds for the compact form: on the right side of every item, as short as they can be, many at once."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from culm_models.p2panda.compact import LOWEST_BOUND, padded, prefix, separating_bound
+from culm_models.p2panda.compact_vectors import separating_bounds
+
+# Few different bytes, zero among them, so that keys share prefixes of every length.
+KEYS = st.binary(max_size=4).map(lambda start: start.ljust(30, b"\x01") + b"\x00\x00") | st.binary(
+    min_size=32, max_size=32
+)
+NEAR_KEYS = st.tuples(st.integers(0, 31), st.sampled_from((0, 1, 255))).map(
+    lambda pair: bytes(pair[0]) + bytes((pair[1],)) + bytes(31 - pair[0])
+)
+LOGS = st.lists(
+    st.tuples(KEYS | NEAR_KEYS, st.integers(0, 2**64 - 1)), unique=True, min_size=1, max_size=30
+).map(sorted)
+
+
+@given(LOGS)
+def test_a_bound_parts_its_two_neighbours_whatever_their_heights(logs: list[tuple[bytes, int]]) -> None:
+    for before, log in pairwise(logs):
+        bound = separating_bound((*before, 7), (*log, 9))
+        assert (*before, 2**64 - 1) < bound <= (*log, 0)
+
+
+@given(LOGS)
+def test_no_shorter_prefix_parts_two_authors(logs: list[tuple[bytes, int]]) -> None:
+    for before, log in pairwise(logs):
+        if before[0] == log[0]:
+            assert separating_bound((*before, 1), (*log, 1)) == (*log, 0)
+            continue
+        key, log_id, seq_num = separating_bound((*before, 1), (*log, 1))
+        assert (log_id, seq_num) == (0, 0)
+        shorter = prefix(key)[:-1]
+        # The greatest key of that many bytes which is not after the second author is a prefix of it.
+        assert padded(log[0][: len(shorter)]) <= before[0]
+
+
+def test_in_front_of_everything_is_the_lowest_bound() -> None:
+    assert separating_bound(None, (b"\x07" * 32, 3, 1)) == LOWEST_BOUND
+    assert prefix(LOWEST_BOUND[0]) == b""
+
+
+@given(st.binary(min_size=32, max_size=32) | NEAR_KEYS)
+def test_the_spelling_of_a_key_as_a_prefix_is_exact(key: bytes) -> None:
+    assert padded(prefix(key)) == key
+
+
+@given(LOGS, st.data())
+def test_many_bounds_are_those_of_one_at_a_time(logs: list[tuple[bytes, int]], data: st.DataObject) -> None:
+    ranks = data.draw(st.lists(st.integers(0, len(logs) - 1), max_size=40))
+    keys = np.frombuffer(b"".join(key for key, _ in logs), np.uint8).reshape(-1, 32)
+    log_ids = np.array([log_id for _, log_id in logs], np.uint64)
+    expected = [separating_bound((*logs[rank - 1], 0) if rank else None, (*logs[rank], 0)) for rank in ranks]
+    assert separating_bounds(keys, log_ids, np.array(ranks, np.int64)) == expected
