@@ -5,6 +5,7 @@ clock, a thread, Kafka or Spark.
 
 - `bamboo`: append-only logs: entries, links, signatures.
 - `p2panda`: operations, schema ids, replication messages and sessions, and the whole `Peer`.
+- `lifts`: items of a sync range as fingerprints that can be combined.
 - `conform`: all of it behind one JSON object a line.
 - `testing`: for whoever writes a driver or a peer: memory links with faults, a seeded simulator, a checker.
 

@@ -1,0 +1,51 @@
+"""How the items of a sync range become fingerprints that can be combined (specification "replication", 2.2).
+
+The specification leaves `lift_type` open; this is the registry of ours. An item is (public key, log id,
+sequence number) at a log's height; its lift is one or two 64-bit lanes, and the fingerprint of a set is the
+combination of all its items' lanes, lane by lane.
+
+| module | what it holds |
+|---|---|
+| item | an item as the bytes that are hashed |
+| lift | `Lift`: lanes of an item, combining, the bytes on the wire |
+| registry | the four lifts, by name and by wire code |
+| wire | a fingerprint taken apart |
+| errors | what is refused |
+| vectors | the same for a million items at once, with numpy: imported by those that have it |
+"""
+
+from culm_models.lifts.errors import FingerprintLengthError, LiftError, UnknownLiftError
+from culm_models.lifts.item import ITEM_SIZE, Item, pack
+from culm_models.lifts.lift import Lanes, Lift
+from culm_models.lifts.registry import (
+    ADD64,
+    ADD128,
+    DEFAULT,
+    LIFTS,
+    SIPHASH128,
+    XOR64,
+    by_code,
+    by_name,
+)
+from culm_models.lifts.wire import WireFingerprint, read_fingerprint
+
+__all__ = [
+    "ADD64",
+    "ADD128",
+    "DEFAULT",
+    "ITEM_SIZE",
+    "LIFTS",
+    "SIPHASH128",
+    "XOR64",
+    "FingerprintLengthError",
+    "Item",
+    "Lanes",
+    "Lift",
+    "LiftError",
+    "UnknownLiftError",
+    "WireFingerprint",
+    "by_code",
+    "by_name",
+    "pack",
+    "read_fingerprint",
+]
