@@ -20,7 +20,7 @@ U64s: TypeAlias = NDArray[np.uint64]
 Bytes2d: TypeAlias = NDArray[np.uint8]
 
 _KEY_SIZE = 32
-_PIECE = 8_192
+_PIECE = 16_384
 _WORDS = ITEM_SIZE // 8
 _MASK = 2**64 - 1
 
@@ -102,16 +102,16 @@ def xxh64(words: NDArray[np.uint64], seed: int) -> U64s:
     return hashed
 
 
-_PRIMES = tuple(
+_PRIMES: tuple[np.uint64, ...] = tuple(
     np.uint64(prime)
     for prime in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63)
 )
 
 
 def _round(accumulator: U64s) -> U64s:
-    accumulator = _rotated(accumulator, 31)
-    accumulator *= _PRIMES[0]
-    return accumulator
+    turned = _rotated(accumulator, 31)
+    turned *= _PRIMES[0]
+    return turned
 
 
 def _rotated(values: U64s, turn: int) -> U64s:

@@ -59,7 +59,7 @@ def test_pieces_join_without_a_seam() -> None:
     rows = rng.integers(0, 256, (20_000, 48), np.uint8)
     (lift,) = [one for one in LIFTS if one.name == "add128"]
     lanes = lift_many(lift, *split_items(rows))
-    for index in (0, 8_191, 8_192, 16_383, 16_384, 19_999):
+    for index in (0, 16_383, 16_384, 19_999):
         row = rows[index].tobytes()
         item = (row[:32], *struct.unpack(">QQ", row[32:]))
         assert tuple(lanes[index].tolist()) == lift.lanes(item)
