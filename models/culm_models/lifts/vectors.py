@@ -81,7 +81,7 @@ def xxh64(words: NDArray[np.uint64], seed: int) -> U64s:
         _round(np.uint64((seed + start) & _MASK) + words[index] * prime_2)
         for index, start in enumerate((int(prime_1) + int(prime_2), int(prime_2), 0, -int(prime_1)))
     ]
-    hashed = np.zeros_like(words[0])
+    hashed: U64s = np.zeros_like(words[0])
     for accumulator, turn in zip(accumulators, (1, 7, 12, 18), strict=True):
         hashed += _rotated(accumulator, turn)
     for accumulator in accumulators:
