@@ -21,9 +21,18 @@ from culm_connectors.p2panda.exchange import EntryReader, Filter, LinkEnded, Obs
 from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_connectors.p2panda.sessions import Arrival, Link
 from culm_connectors.p2panda.settings import DriverSettings
+from culm_connectors.p2panda.turns import Turns
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.interface import Connection
-from culm_models.p2panda.events import LinkFailed, Rejected
+from culm_models.p2panda.events import (
+    Event,
+    LinkFailed,
+    Live,
+    Rejected,
+    SessionDone,
+    SessionFailed,
+    SessionStarted,
+)
 from culm_models.p2panda.messages import Message
 from culm_models.p2panda.peer import Peer
 
@@ -79,6 +88,7 @@ class Driver:
         self._around = Surroundings(
             peer, self, reader, observer, pool, self.settings, self.metrics, permit, now_ms
         )
+        self._turns = Turns(self.settings.max_catching_up, self.settings.catch_up_turn_s)
         self._staged: deque[Arrival] = deque()
         self._storing = 0
         self._waiting_bytes = 0
@@ -159,15 +169,19 @@ class Driver:
 
     async def serve(self, connection: Connection) -> None:
         """Speak p2panda on a connection until it ends; never raises for what the remote does."""
+        await self.speak(connection)
+
+    async def speak(self, connection: Connection) -> bool:
+        """The same; True where a session came to its end or to live mode."""
         link = Link(connection, self.settings, time.monotonic())
         if link.remote == self.peer.peer_id:
             connection.abort(CloseCode.WRONG_PEER, "this is the very peer that calls")
-            return
+            return False
         held = self.links.get(link.remote)
         if held is not None:
             if self._is_kept(held.connection, connection):
                 connection.abort(CloseCode.SUPERSEDED, "there is another connection between us")
-                return
+                return False
             self._drop(held)
             held.connection.abort(CloseCode.SUPERSEDED, "there is a newer connection between us")
         self.links[link.remote] = link
@@ -187,6 +201,7 @@ class Driver:
             self.metrics.closed[ended.close_code.name.lower()] += 1
             logger.warning("closing the connection of %s: %s", link.name, ended)
         await connection.close(ended.close_code, str(ended))
+        return link.went_well
 
     def _is_kept(self, held: Connection, new: Connection) -> bool:
         """Both sides must choose alike: of two dialled by both, the one that the lower peer id dialled."""
@@ -200,6 +215,7 @@ class Driver:
             del self.links[link.remote]
             self.metrics.connections -= 1
             self._left.set()
+            self._turns.give_back(link.remote, time.monotonic())
             self.peer.disconnect(link.remote, self._now_ms())
             self.pump()
 
@@ -213,12 +229,44 @@ class Driver:
         """Tell the observer what happened and wake the writers that have something to write."""
         for event in self.peer.take_events():
             self.metrics.count(event)
+            self._note(event)
             self._observer.on_event(event)
             if isinstance(event, Rejected | LinkFailed):
                 self._blame(event)
         for link in self.links.values():
             if self.peer.outgoing(link.remote):
                 link.wake.set()
+
+    def _note(self, event: Event) -> None:
+        """Keep up which sessions of a connection catch up; the last of them gives the turn back."""
+        link = self.links.get(event.remote)
+        if link is None:
+            return
+        if isinstance(event, SessionStarted):
+            link.catching_up.add(event.session_id)
+        elif isinstance(event, SessionDone | Live | SessionFailed):
+            link.went_well |= not isinstance(event, SessionFailed)
+            link.catching_up.discard(event.session_id)
+            self.turn_used(link)
+
+    async def turn(self, link: Link) -> None:
+        """Wait until a remote may begin a session, or its connection has ended."""
+        if self._turns.has(link.remote):
+            return
+        turn = asyncio.ensure_future(self._turns.take(link.remote, time.monotonic()))
+        closed = asyncio.ensure_future(link.connection.wait_closed())
+        self.metrics.waiting_for_turn = self._turns.waiting
+        try:
+            await asyncio.wait({turn, closed}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            turn.cancel()
+            closed.cancel()
+
+    def turn_used(self, link: Link) -> None:
+        """A remote in whose sessions nothing is left to catch up with needs its turn no longer."""
+        if not link.catching_up and self.is_current(link):
+            self._turns.give_back(link.remote, time.monotonic())
+            self.metrics.waiting_for_turn = self._turns.waiting
 
     async def room(self) -> None:
         """Wait while too many entries wait to be stored."""
@@ -278,4 +326,5 @@ class Driver:
         while True:
             await asyncio.sleep(self.settings.tick_interval_s)
             self.peer.tick(self._now_ms())
+            self._turns.pass_time(time.monotonic())
             self.pump()

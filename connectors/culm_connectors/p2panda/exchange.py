@@ -30,7 +30,7 @@ from culm_models.bamboo import decode_entry
 from culm_models.errors import CulmError
 from culm_models.p2panda.codec import decode, encode_entry_message
 from culm_models.p2panda.events import Event
-from culm_models.p2panda.messages import EntryMessage, Message
+from culm_models.p2panda.messages import EntryMessage, Message, SyncRequest
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.ranges import EntryRange
 
@@ -81,6 +81,14 @@ class Hub(Protocol):
 
     async def room(self) -> None:
         """Wait while too many entries wait to be stored."""
+        ...
+
+    async def turn(self, link: Link) -> None:
+        """Wait until a remote may begin a session, or its connection has ended."""
+        ...
+
+    def turn_used(self, link: Link) -> None:
+        """The turn is over where nothing is left to catch up with."""
         ...
 
     def stage(self, arrivals: Sequence[Arrival]) -> None:
@@ -252,11 +260,23 @@ async def _apply(link: Link, around: Surroundings) -> None:
             await around.hub.room()
             if around.hub.is_current(link):
                 _apply_entries(link, work.entries, results, around)
-        elif work.other is not None and around.hub.is_current(link):
-            message = around.permit(link.remote, work.other)
-            if message is not None:
-                around.peer.apply(link.remote, message, around.now_ms())
+        elif work.other is not None:
+            await _apply_other(link, work.other, around)
         around.hub.pump()
+
+
+async def _apply_other(link: Link, said: Message, around: Surroundings) -> None:
+    message = around.permit(link.remote, said)
+    if message is None:
+        return
+    is_request = isinstance(message, SyncRequest)
+    if is_request:
+        await around.hub.turn(link)
+    if around.hub.is_current(link):
+        around.peer.apply(link.remote, message, around.now_ms())
+    if is_request:
+        around.hub.pump()
+        around.hub.turn_used(link)
 
 
 def _apply_entries(

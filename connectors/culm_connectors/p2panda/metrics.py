@@ -45,6 +45,8 @@ class DriverMetrics:
     """Connections that this side ended, by reason."""
     staged: int = 0
     """Entries that are checked and wait to be stored."""
+    waiting_for_turn: int = 0
+    """Remotes that wait until others have caught up."""
 
     def count(self, event: Event) -> None:
         """Count what an event of the protocol says."""

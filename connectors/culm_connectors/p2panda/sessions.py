@@ -72,6 +72,10 @@ class Link:
         self.remote = connection.peer_id
         self.name = self.remote.hex()[:16]
         self.letting_go = False
+        self.catching_up: set[int] = set()
+        """Sessions that have begun and are neither live nor over."""
+        self.went_well = False
+        """Whether a session has come to its end or to live mode."""
         self.wake = asyncio.Event()
         """Set when something may be waiting to be written."""
         self.quiet = asyncio.Event()

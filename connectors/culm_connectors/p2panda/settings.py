@@ -44,6 +44,12 @@ class DriverSettings(BaseModel):
     )
     # Interests grow one by one while peers are connected, and each growth is a session that stays live.
     max_sessions_per_peer: int = Field(default=64, ge=1, le=4_096, description="sessions with one remote")
+    max_catching_up: int = Field(
+        default=64, ge=1, description="remotes that catch up at a time; others wait in order"
+    )
+    catch_up_turn_s: float = Field(
+        default=30.0, gt=0, description="after this long a remote that catches up makes room for another"
+    )
     messages_per_second: float = Field(default=50_000, ge=0, description="of one remote; more are read later")
     message_burst: float = Field(default=100_000, gt=0)
     verifications_per_second: float = Field(default=50_000, ge=0, description="of one remote; more wait")
