@@ -9,8 +9,10 @@ from culm_models.bamboo import decode_entry
 from culm_models.conform.arguments import ArgumentError, Arguments, as_integer, as_mapping
 from culm_models.conform.dispatch import Machines, Operation
 from culm_models.conform.p2panda_messages import COMPAT
+from culm_models.lifts import LIFTS
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.events import Event
+from culm_models.p2panda.offers import Offer
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogKey, MemoryLogStore
@@ -62,6 +64,8 @@ def _settings(arguments: Arguments) -> PeerSettings:
     if "modes" in chosen:
         modes = Arguments(chosen).items("modes")
         chosen = {**chosen, "modes": tuple(as_integer(mode, "modes") for mode in modes)}
+    if "lifts" in chosen:
+        chosen = {**chosen, "lifts": tuple(Arguments(chosen).texts("lifts"))}
     defaults = PeerSettings()
     for name, value in chosen.items():
         if type(value) is not type(getattr(defaults, name)):
@@ -208,6 +212,13 @@ def event_to_json(event: Event) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
+    if isinstance(value, Offer):
+        return {
+            "modes": sorted(value.modes),
+            "lifts": [lift.name for lift in LIFTS if lift.code in value.lifts],
+            "compact": value.compact,
+            "absence": value.absence,
+        }
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
-from culm_models.p2panda import schema_id
+from culm_models.p2panda import offers, schema_id
 from culm_models.p2panda.errors import P2pandaError
 from culm_models.p2panda.messages import PROTOCOL_VERSION, Announce
+from culm_models.p2panda.offers import Offer
 
 
 class AnnouncementError(P2pandaError):
@@ -42,6 +43,22 @@ def succeed(former: Announce | None, schema_ids: Iterable[str], now: int, unit_m
     if former is not None:
         timestamp = max(timestamp, former.timestamp + 1)
     return Announce(PROTOCOL_VERSION, timestamp, schema_id.normalise(schema_ids))
+
+
+def with_offer(ours: Announce, offer: Offer | None) -> Announce:
+    """What goes out: our announcement, telling an offer as one more schema id."""
+    if offer is None:
+        return ours
+    told = schema_id.normalise((*ours.schema_ids, offers.marker(offer)))
+    return Announce(ours.version, ours.timestamp, told)
+
+
+def without_offer(received: Announce) -> tuple[Announce, Offer | None]:
+    """What came in: a remote's announcement and the offer that it told."""
+    schema_ids, offer = offers.split(received.schema_ids)
+    if len(schema_ids) == len(received.schema_ids):
+        return received, None
+    return Announce(received.version, received.timestamp, schema_ids, received.raw), offer
 
 
 def check_replaces(former: Announce | None, received: Announce, max_schema_ids: int) -> None:

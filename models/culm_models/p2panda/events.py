@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.messages import LogHeight
+from culm_models.p2panda.offers import Offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +18,16 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Announced(Event):
-    """The remote's announcement has replaced its former one. `raw` holds the bytes as received."""
+    """The remote's announcement has replaced its former one. `raw` holds the bytes as received.
+
+    `offer` is what the remote offers beyond log height mode; `schema_ids` are without the id that tells it.
+    """
 
     kind: ClassVar[str] = "announced"
     schema_ids: tuple[str, ...]
     timestamp: int
     raw: bytes
+    offer: Offer | None = None
 
 
 @dataclass(frozen=True, slots=True)

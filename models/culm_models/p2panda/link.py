@@ -10,6 +10,7 @@ from culm_models.p2panda.announcement import AnnouncementError
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.event_queue import EventQueue
 from culm_models.p2panda.messages import Announce, Have, LogHeight, Message, SyncDone, SyncRequest
+from culm_models.p2panda.offers import Offer
 from culm_models.p2panda.outbox import Outbox
 from culm_models.p2panda.ranges import EntryRange
 from culm_models.p2panda.session import Session, SessionState
@@ -44,6 +45,7 @@ class Link:
         self.stream = MessageStream(peer.settings.max_message_bytes)
         self.failed: CulmError | None = None
         self.announcement: Announce | None = None
+        self.offer: Offer | None = None
         self.sessions = SessionTable(peer.peer_id, remote, peer.settings, now)
         self.outbox = Outbox()
         self._peer = peer
@@ -56,7 +58,7 @@ class Link:
     def announce(self) -> None:
         """Tell the remote our latest announcement."""
         if self._peer.announcement is not None and self.failed is None:
-            self._send(self._peer.announcement)
+            self._send(announcement.with_offer(self._peer.announcement, self._peer.settings.offer))
 
     def unannounce(self, dropped: Set[str], now: int) -> None:
         """One side lost interest in these: no session about them goes on in live mode."""
@@ -144,14 +146,17 @@ class Link:
 
     def on_announce(self, message: Announce, now: int) -> None:
         """The remote announces its interests."""
+        raw = message.raw if message.raw is not None else codec.encode(message)
+        message, offer = announcement.without_offer(message)
         try:
             announcement.check_replaces(self.announcement, message, self._peer.settings.max_schema_ids)
         except AnnouncementError as error:
             self._peer.events.ignored(self.remote, error)
             return
-        former, self.announcement = self.announcement, message
-        raw = message.raw if message.raw is not None else codec.encode(message)
-        self._peer.events.add(events.Announced(self.remote, message.schema_ids, message.timestamp, raw))
+        former, self.announcement, self.offer = self.announcement, message, offer
+        self._peer.events.add(
+            events.Announced(self.remote, message.schema_ids, message.timestamp, raw, offer)
+        )
         named = frozenset(message.schema_ids)
         for session in self.sessions:
             # The remote ignores this request, which it has not answered before it announced anew.

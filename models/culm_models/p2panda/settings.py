@@ -1,14 +1,19 @@
 """What one peer allows and does; every number is a bound on what remotes can make it keep or do."""
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Literal, Self
 
+from culm_models import lifts
 from culm_models.p2panda.codec import Compat
-from culm_models.p2panda.messages import MODE_LOG_HEIGHT
+from culm_models.p2panda.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION
+from culm_models.p2panda.offers import Offer
 from culm_models.p2panda.stream import DEFAULT_MAX_MESSAGE_BYTES
 
 MS_PER_S: Final = 1000
 IMPLEMENTED_MODES: Final = frozenset((MODE_LOG_HEIGHT,))
+
+Rule = Literal["even", "upstream"]
+RULES: Final[tuple[Rule, ...]] = ("even", "upstream")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,26 +25,53 @@ class PeerSettings:
     """
 
     live_mode: bool = True
-    modes: tuple[int, ...] = (MODE_LOG_HEIGHT,)
-    """The modes of sessions that are wanted; those that are not implemented are refused all the same."""
+    modes: tuple[int, ...] = (MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION)
+    """The modes of sessions that are wanted, the preferred one first; unknown ones are refused all the same.
+
+    A mode other than 0 is only asked for by `auto_sync` where the remote offers it.
+    """
     compat: Compat = "spec"
     announce_seconds: bool = False
     auto_sync: bool = False
     """Start sessions by itself, on links that it dialled, for what both announcements name."""
+    announce_offers: bool = False
+    """Tell remotes the modes, lifts and forms that are spoken here by one more schema id (`offers`)."""
+    lift: str = lifts.DEFAULT.name
+    """How sessions of ours make fingerprints, unless the remote offers others only."""
+    lifts: tuple[str, ...] = tuple(lift.name for lift in lifts.LIFTS)
+    """The lifts that remotes may choose for sessions of theirs."""
+    rule: Rule = "even"
+    """How a range is split whose fingerprints differ (`culm_models.reconciliation`)."""
+    payload_threshold: int = 8
+    """Ranges of at most so many logs are named log by log."""
+    range_division: int = 4
+    """Other ranges are split into so many."""
+    compact_form: bool = True
+    """Write the messages of set reconciliation with binary keys to remotes that offer to read them."""
     sync_interval_ms: int = 5_000
-    """With `auto_sync`: how long after a session without live mode, or a failed one, the next one starts."""
+    """With `auto_sync`: how long after a session without live mode the next one starts.
+
+    After a failed one it is up to half of it more or less, and twice as long with each failure in a row.
+    """
+    max_backoff_ms: int = 300_000
     session_timeout_ms: int = 60_000
     """A session that is not live and in which nothing happens for this long has failed."""
+    stall_timeout_ms: int = 600_000
+    """The same where the remote takes nothing of what waits for it."""
     session_id_reset_ms: int = 60_000
     """Session ids start from 0 again when there was no session for this long."""
     max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
     max_sessions_per_peer: int = 4
+    max_sessions: int = 64
+    """Sessions of all remotes that work at a time; live ones, which do nothing by themselves, not counted."""
     max_schema_ids: int = 1_024
     """In one announcement or request."""
     max_outgoing: int = 4_096
     """Messages that wait for a remote; live entries beyond them are merged into ranges of their log."""
     max_outgoing_bytes: int = 4 * 1024 * 1024
     """The same bound in bytes: entries may be large."""
+    max_equal_heights: int = 10_000
+    """Logs that a session of mode 1 found to be equal are told as heights if there are no more than this."""
     max_events: int = 100_000
     """Events that wait to be taken; the oldest are dropped, and counted, beyond it."""
 
@@ -47,11 +79,31 @@ class PeerSettings:
         assert self.modes, "a peer speaks at least one mode"
         assert self.max_message_bytes > 0 and self.max_events > 0
         assert self.max_outgoing > 0 and self.max_outgoing_bytes > 0
-        assert self.max_sessions_per_peer > 0 and self.max_schema_ids > 0
+        assert self.max_sessions_per_peer > 0 and self.max_sessions > 0 and self.max_schema_ids > 0
+        assert self.rule in RULES, f"there is no rule {self.rule!r}"
+        assert self.payload_threshold > 0, "a range of one log cannot be split"
+        assert self.range_division > 1, "a range is split into two at least"
+        assert self.lift in self.lifts, "a lift that is not accepted cannot be asked for"
+        assert {lift.name for lift in lifts.LIFTS}.issuperset(self.lifts), "an unknown lift"
+
+    def for_latency(self) -> Self:
+        """The same with ranges cut finer: fewer rounds of set reconciliation for more bytes."""
+        return replace(self, payload_threshold=16, range_division=16)
 
     def speaks(self, mode: int) -> bool:
         """Whether sessions of this mode are held."""
         return mode in self.modes and mode in IMPLEMENTED_MODES
+
+    @property
+    def offer(self) -> Offer | None:
+        """What our announcements tell besides the schemas; None where that is nothing."""
+        if not self.announce_offers or self.compat != "spec":
+            return None
+        return Offer(
+            IMPLEMENTED_MODES.intersection(self.modes),
+            frozenset(lifts.by_name(name).code for name in self.lifts),
+            compact=self.compact_form,
+        )
 
     @property
     def offers_live_mode(self) -> bool:

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from culm_models.lifts import Lift
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.messages import LogHeight
+from culm_models.p2panda.sync_range import SyncRange
 
 LogKey = tuple[bytes, int]
 
@@ -35,6 +37,13 @@ class LogStore(Protocol):
 
     def log_heights(self, schema_ids: Iterable[str]) -> Iterable[LogHeight]:
         """The height of every log of these schemas, sorted by public key and log id."""
+        ...
+
+    def sync_range(self, schema_ids: Iterable[str], lift: Lift, salt: bytes = b"") -> SyncRange:
+        """The same heights as they are now, with the fingerprints of their ranges by this lift.
+
+        It does not change when the logs do. What it holds on to is let go of with it.
+        """
         ...
 
     def entries(
@@ -85,6 +94,8 @@ class MemoryLogStore:
         self._keys_by_schema: dict[str, set[LogKey]] = {}
         self._documents: dict[bytes, bytes] = {}
         self._log_ids: dict[tuple[bytes, bytes], int] = {}
+        self._revision = 0
+        self._range: tuple[tuple[int, frozenset[str], str, bytes], SyncRange] | None = None
 
     def height(self, public_key: bytes, log_id: int) -> int:
         """The highest sequence number held, 0 for an unknown log."""
@@ -103,6 +114,13 @@ class MemoryLogStore:
         keys = [key for schema in set(schema_ids) for key in self._keys_by_schema.get(schema, ())]
         keys.sort()
         return [(*key, len(self._logs[key].entries)) for key in keys]
+
+    def sync_range(self, schema_ids: Iterable[str], lift: Lift, salt: bytes = b"") -> SyncRange:
+        """The same heights as they are now, with the fingerprints of their ranges by this lift."""
+        asked = (self._revision, frozenset(schema_ids), lift.name, salt)
+        if self._range is None or self._range[0] != asked:
+            self._range = (asked, SyncRange(self.log_heights(asked[1]), lift, salt))
+        return self._range[1]
 
     def all_log_heights(self) -> list[LogHeight]:
         """The height of every log, sorted by public key and log id."""
@@ -150,6 +168,7 @@ class MemoryLogStore:
             assert log.entries[entry.seq_num - 1].hash == checked.hash, "an entry is never replaced"
             return
         assert entry.seq_num == len(log.entries) + 1, "entries of a log are kept in sequence"
+        self._revision += 1
         log.entries.append(checked)
         if log.info.document_id is not None:
             self._documents[checked.hash] = log.info.document_id
