@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from culm_connectors.errors import ConnectorError
 from culm_connectors.transport.interface import Address, Refusal
 from culm_models.keys import PUBLIC_KEY_SIZE
+from culm_models.p2panda.offers import is_marker
 
 EVERYTHING = "*"
 _MAX_FILE_BYTES = 16 * 1024 * 1024
@@ -48,9 +49,11 @@ class AccessList:
         return self.peers.get(peer_id, self.everybody_else)
 
     def permitted(self, peer_id: bytes, schema_ids: Iterable[str]) -> tuple[str, ...]:
-        """Those of the schemas that a peer may replicate, in their order."""
+        """Those of the schemas that a peer may replicate, in their order; an offer is no schema and stays."""
         allowed = self.schemas_of(peer_id)
-        return tuple(schema_ids) if allowed is None else tuple(name for name in schema_ids if name in allowed)
+        if allowed is None:
+            return tuple(schema_ids)
+        return tuple(name for name in schema_ids if name in allowed or is_marker(name))
 
     def authorise(self, peer_id: bytes, address: Address) -> Refusal | None:
         """The transport's question: may this proven key stay?"""

@@ -126,6 +126,7 @@ def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[str, ...]]:
     from culm_models.errors import CulmError
     from culm_models.p2panda.codec import decode
     from culm_models.p2panda.messages import Announce
+    from culm_models.p2panda.offers import split
     from culm_topics.reading import read_to_end
 
     latest: dict[bytes, Announce] = {}
@@ -140,7 +141,7 @@ def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[str, ...]]:
         # A late one may stand behind a newer one in the topic: the timestamp decides.
         if former is None or former.timestamp < announcement.timestamp:
             latest[message.key] = announcement
-    return {peer_id: announcement.schema_ids for peer_id, announcement in latest.items()}
+    return {peer_id: split(announcement.schema_ids)[0] for peer_id, announcement in latest.items()}
 
 
 def _short_id(identifier: bytes) -> str:
