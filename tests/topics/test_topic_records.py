@@ -13,13 +13,22 @@ from culm_topics.catalogue import CATALOGUE
 from culm_topics.errors import RecordError
 from culm_topics.records import (
     HEIGHTS_PEER_ID,
+    ROW_SIZE,
+    BlockHeights,
+    BlockKey,
+    BlockKind,
+    BlockProgress,
+    BlockSummary,
     EntryRecord,
     LogRecord,
+    ProgressKey,
     ReceiptRecord,
     RejectedRecord,
     VersionVectorRecord,
+    block_of,
     check_peer_key,
     log_key,
+    split_block_key,
     split_log_key,
     split_version_vector_key,
     version_vector_key,
@@ -29,6 +38,11 @@ uints = st.integers(0, 2**64 - 1) | st.sampled_from([0, 23, 24, 255, 256, 65535,
 public_keys = st.binary(min_size=32, max_size=32)
 blobs = st.binary(max_size=300) | st.integers(65530, 65540).map(bytes)
 texts = st.text(max_size=80)
+
+offsets = st.dictionaries(uints, uints, max_size=9).map(lambda known: tuple(sorted(known.items())))
+rows = st.integers(0, 5).flatmap(
+    lambda count: st.binary(min_size=count * ROW_SIZE, max_size=count * ROW_SIZE)
+)
 
 RECORDS: dict[str, st.SearchStrategy[Any]] = {
     "entries": st.builds(
@@ -57,6 +71,18 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
         ReceiptRecord, st.lists(st.tuples(public_keys, uints, uints), max_size=30).map(tuple)
     ),
     "version-vectors": st.builds(VersionVectorRecord, uints),
+    "blocks/block-summary": st.builds(
+        BlockSummary,
+        offsets,
+        uints,
+        uints,
+        st.dictionaries(texts, blobs, max_size=4).map(lambda known: tuple(sorted(known.items()))),
+        st.integers(0, 1),
+        st.lists(uints, max_size=30).map(tuple),
+        rows,
+    ),
+    "blocks/block-heights": st.builds(BlockHeights, rows),
+    "blocks/block-progress": st.builds(BlockProgress, st.integers(1, 65_535), offsets),
 }
 SAMPLES: dict[str, Any] = {
     "entries": EntryRecord(b"entry", b"operation", "schema_definition_v1", bytes(32), 7, b"connector"),
@@ -64,16 +90,23 @@ SAMPLES: dict[str, Any] = {
     "rejected": RejectedRecord("bamboo.fork", "", b"a", b"b", bytes(32), ("culm.entries", 0, 9), 3, b"c"),
     "receipts": ReceiptRecord(((bytes(32), 0, 5), (bytes(32), 1, 300))),
     "version-vectors": VersionVectorRecord(12),
+    "blocks/block-summary": BlockSummary(((0, 9),), 2, 7, (("add128", bytes(16)),), 1, (5,), bytes(48)),
+    "blocks/block-heights": BlockHeights(bytes(96)),
+    "blocks/block-progress": BlockProgress(8, ((0, 9), (3, 300))),
 }
 
 
 def schema(name: str) -> pycddl.Schema:
-    return pycddl.Schema(files("culm_topics").joinpath("cddl", f"{name}.cddl").read_text())
+    """The rules of one record: `file`, or `file/rule` where a topic holds several kinds."""
+    file, _, rule = name.partition("/")
+    text = files("culm_topics").joinpath("cddl", f"{file}.cddl").read_text()
+    return pycddl.Schema(f"record = {rule}\n{text}" if rule else text)
 
 
 def test_every_record_of_the_catalogue_is_tested_here() -> None:
-    described = {topic.name for topic in CATALOGUE if topic.cddl is not None}
-    assert described == set(RECORDS) == set(SAMPLES)
+    described = {topic.cddl for topic in CATALOGUE if topic.cddl is not None}
+    assert described == {f"{name.partition('/')[0]}.cddl" for name in RECORDS}
+    assert set(RECORDS) == set(SAMPLES)
 
 
 @pytest.mark.parametrize("name", RECORDS)
@@ -198,3 +231,56 @@ def test_keys_of_another_size_are_refused(key: bytes | None) -> None:
     for split in (split_log_key, split_version_vector_key, check_peer_key):
         with pytest.raises(RecordError):
             split(key)
+
+
+@given(st.integers(0, 16), public_keys, st.binary(max_size=80), st.integers(0, 1), st.integers(0, 65_535))
+def test_a_block_key_is_read_as_it_was_written(
+    block_bits: int, public_key: bytes, name: bytes, slot: int, chunk: int
+) -> None:
+    block = block_of(public_key, block_bits)
+    for key in (
+        BlockKey(BlockKind.SUMMARY, block_bits, block, name),
+        BlockKey(BlockKind.HEIGHTS, block_bits, block, name, slot, chunk),
+        ProgressKey(block_bits, chunk),
+    ):
+        assert split_block_key(key.encode()) == key
+
+
+@given(st.integers(0, 16), public_keys, public_keys)
+def test_blocks_are_ranges_of_the_sort_order(block_bits: int, one: bytes, other: bytes) -> None:
+    low, high = sorted((one, other))
+    assert block_of(low, block_bits) <= block_of(high, block_bits) < 1 << block_bits
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        None,
+        b"",
+        bytes((0, 8, 0)),
+        bytes((3, 8, 0, 0)),  # no such kind
+        bytes((0, 17, 0, 0)),  # more bits than there are
+        bytes((0, 8, 1, 0)),  # block 256 of 256
+        bytes((1, 8, 0, 0, 0, 0)),  # a chunk without its number
+        bytes((1, 8, 0, 0, 2, 0, 0)),  # a third slot
+        bytes((2, 8, 0, 0, 0)),  # something behind a shard
+    ],
+)
+def test_a_key_that_names_no_block_is_refused(key: bytes | None) -> None:
+    with pytest.raises(RecordError):
+        split_block_key(key)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [1, [[1, 5], [0, 5]], 0, 0, {}, 0, [], b""],
+        [1, [[1, 5], [1, 6]], 0, 0, {}, 0, [], b""],
+        [1, [], 0, 0, {"b": b"", "a": b""}, 0, [], b""],
+        [1, [], 0, 0, {}, 0, [], bytes(47)],
+        [1, [], 0, 0, {}, 0, [], bytes(16_385 * 48)],
+    ],
+)
+def test_a_summary_out_of_order_or_bounds_is_refused(items: list[Any]) -> None:
+    with pytest.raises(RecordError):
+        BlockSummary.decode(cbor2.dumps(items))

@@ -146,6 +146,32 @@ CATALOGUE: tuple[TopicSpec, ...] = (
         readers=("connector", "operator"),
         doc="Per peer and log the highest number it holds; under the all-zero peer id, the log heights.",
     ),
+    TopicSpec(
+        name="blocks",
+        key="kind, block bits, block, schema id (see below)",
+        value="`BlockSummary`, `BlockHeights`, `BlockProgress`",
+        cddl="blocks.cddl",
+        partitions=DEFAULT_PARTITIONS,
+        partitioned=True,
+        cleanup="compact",
+        config=_compact(),
+        writers=("job",),
+        readers=("connector", "operator"),
+        doc="Per schema and block of public keys the log heights, their fingerprints and how new they are.",
+    ),
+    TopicSpec(
+        name="block-vectors",
+        key="kind, block bits, block, peer id (see `blocks`)",
+        value="`BlockSummary`, `BlockHeights`, `BlockProgress`",
+        cddl=None,
+        partitions=DEFAULT_PARTITIONS,
+        partitioned=True,
+        cleanup="compact",
+        config=_compact(),
+        writers=("job",),
+        readers=("connector", "operator"),
+        doc="Per peer and block the version vector of what the peer holds: records as in `blocks`.",
+    ),
 )
 
 

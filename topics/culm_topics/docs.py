@@ -34,10 +34,29 @@ _KEYS = """\
 | log key (40) | the author's Ed25519 public key (32), then the log id as u64, big endian (8) |
 | peer id (32) | the peer's Ed25519 public key |
 | peer id, then log key (72) | of `version-vectors`; rows under the all-zero peer id are the log heights |
+| block key | of `blocks` and `block-vectors`: u8 kind, u8 block bits, u16 number, then what the kind wants |
 
 Every client must put a key into the same partition: the Java client's partitioner (murmur2), which
 librdkafka calls `murmur2_random`. The number of partitions of a topic keyed by log is fixed for the
 topic's life, because Kafka keeps a log's order only within a partition.
+"""
+
+_BLOCKS = """\
+## Blocks
+
+A block is the first `block_bits` bits (0 to 16) of the public key, within one schema (`blocks`) or of one
+peer (`block-vectors`); being a prefix of the sort order it is a range of p2panda's sync range as well.
+
+- The block's heights are the rows of the chunks that its summary names, with the rows of `recent` above
+  them. A chunk whose digest is not the one that the summary names belongs to another version: pass it over.
+- Shard n of the job writes partition n, in order: chunks of the free slot, the summary that names them, the
+  tombstones of the former ones, and after everything else of the micro-batch its `BlockProgress`. So
+  whatever prefix of a partition is read holds complete blocks, and the least `applied` of all shards is
+  where to go on in `logs` (or `receipts`) without missing anything. The number of partitions is therefore
+  the job's number of shards, fixed for the topic's life.
+- Every key carries its block bits. Records of other block bits are left over from a deployment that has
+  changed them: `culm_topics.blocks.read_blocks` takes those that have come furthest, unless told which.
+- What is written is a function of the input; a repeated micro-batch writes the same records again.
 """
 
 _READING = """\
@@ -88,6 +107,7 @@ def render() -> str:
             ),
             *(_section(topic) for topic in CATALOGUE),
             _KEYS,
+            _BLOCKS,
             _READING,
             _rights(),
             _properties(),
