@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from aioquic.quic import events
+from cryptography import x509
 
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.errors import ConnectionClosedError, IdentityError
@@ -52,6 +53,7 @@ class QuicTransportConnection:
         remote_address: Address,
         send_datagram: Callable[[bytes, Address], None],
         admit: Admit,
+        judge: Callable[[Sequence[x509.Certificate]], bytes] = peer_id_of,
     ) -> None:
         self.quic = quic
         self.settings = settings
@@ -70,6 +72,7 @@ class QuicTransportConnection:
 
         self._alpn = alpn
         self._admit = admit
+        self._peer_id_of = judge
         self._first_address = remote_address
         self._loop = asyncio.get_running_loop()
         self._pump = DatagramPump(
@@ -266,7 +269,7 @@ class QuicTransportConnection:
         if alpn != self._alpn:
             return Refusal("another application protocol was negotiated", CloseCode.PROTOCOL)
         try:
-            self.peer_id = peer_id_of(self.quic.remote_certificates)
+            self.peer_id = self._peer_id_of(self.quic.remote_certificates)
             return self._admit(self)
         except IdentityError as error:
             return Refusal(str(error))

@@ -6,7 +6,7 @@ from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.connection import QuicTransportConnection
 from culm_connectors.transport.endpoint import UdpEndpoint, resolve
 from culm_connectors.transport.errors import ConnectError
-from culm_connectors.transport.identity import Identity
+from culm_connectors.transport.identity import Credentials
 from culm_connectors.transport.interface import Address, CloseOrigin, CloseReason, Connection, Refusal
 from culm_connectors.transport.quic import CreditedQuicConnection, configuration
 from culm_connectors.transport_settings import TransportSettings
@@ -14,7 +14,7 @@ from culm_connectors.transport_settings import TransportSettings
 
 async def connect(
     address: Address,
-    identity: Identity,
+    identity: Credentials,
     expected_peer_id: bytes | None,
     settings: TransportSettings,
     *,
@@ -36,6 +36,7 @@ async def connect(
         configuration=configuration(
             identity, settings, alpn=alpn, is_client=True, remote_host=socket_address[0]
         ),
+        takes_ecdsa=identity.takes_ecdsa,
     )
 
     def on_batch(batch: list[tuple[bytes, Address]]) -> None:
@@ -65,6 +66,7 @@ async def connect(
         remote_address=remote,
         send_datagram=endpoint.send,
         admit=lambda candidate: _judge(candidate.peer_id, expected_peer_id),
+        judge=identity.judge,
     )
     connection.on_terminated = endpoint.close
     try:

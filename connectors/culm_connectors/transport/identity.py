@@ -11,9 +11,11 @@ import datetime
 import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from culm_connectors.transport.errors import IdentityError
@@ -25,9 +27,41 @@ _NOT_BEFORE = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 _NOT_AFTER = datetime.datetime(4096, 1, 1, tzinfo=datetime.UTC)
 
 
+class Credentials(Protocol):
+    """Who this side is, and how the other side's certificates prove who that is."""
+
+    takes_ecdsa: ClassVar[bool]
+    """Whether certificates with a P-256 key are taken beside those with an Ed25519 key."""
+
+    @property
+    def peer_id(self) -> bytes:
+        """This side's Ed25519 public key, 32 bytes."""
+        ...
+
+    @property
+    def private_key(self) -> Ed25519PrivateKey | EllipticCurvePrivateKey:
+        """The key of the certificate."""
+        ...
+
+    @property
+    def certificate(self) -> x509.Certificate:
+        """What is shown to the other side."""
+        ...
+
+    def reset_token(self, connection_id: bytes) -> bytes:
+        """The stateless reset token of a connection id (16 bytes)."""
+        ...
+
+    def judge(self, certificates: Sequence[x509.Certificate]) -> bytes:
+        """The peer id (32 bytes) that the remote's certificates prove. Error: `IdentityError`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """This side's key and the certificate made from it. The same key gives the same certificate bytes."""
+
+    takes_ecdsa: ClassVar[bool] = False
 
     peer_id: bytes
     private_key: Ed25519PrivateKey = field(repr=False)
@@ -47,8 +81,17 @@ class Identity:
         It needs no memory, so a server that was restarted knows it too (RFC 9000 section 10.3.2). Two servers
         of one identity that run at once would hand out each other's tokens.
         """
-        static_key = hmac.digest(self.private_key.private_bytes_raw(), _RESET_PURPOSE, "sha256")
-        return hmac.digest(static_key, connection_id, "sha256")[:RESET_TOKEN_BYTES]
+        return derive_reset_token(self.private_key.private_bytes_raw(), connection_id)
+
+    def judge(self, certificates: Sequence[x509.Certificate]) -> bytes:
+        """The peer id (32 bytes) that the remote's certificates carry. Error: `IdentityError`."""
+        return peer_id_of(certificates)
+
+
+def derive_reset_token(private_key: bytes, connection_id: bytes) -> bytes:
+    """The stateless reset token of a connection id under a private key (16 bytes)."""
+    static_key = hmac.digest(private_key, _RESET_PURPOSE, "sha256")
+    return hmac.digest(static_key, connection_id, "sha256")[:RESET_TOKEN_BYTES]
 
 
 def certify(public_key: Ed25519PublicKey, signer: Ed25519PrivateKey) -> x509.Certificate:

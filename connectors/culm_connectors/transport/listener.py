@@ -20,7 +20,7 @@ from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.connection import QuicTransportConnection
 from culm_connectors.transport.endpoint import UdpEndpoint, resolve
 from culm_connectors.transport.errors import ConnectionClosedError
-from culm_connectors.transport.identity import Identity
+from culm_connectors.transport.identity import Credentials
 from culm_connectors.transport.interface import Address, Authorise, Connection, ConnectionHandler, Refusal
 from culm_connectors.transport.quic import (
     CONNECTION_ID_BYTES,
@@ -42,7 +42,7 @@ class Listener:
 
     def __init__(
         self,
-        identity: Identity,
+        identity: Credentials,
         settings: TransportSettings,
         on_connection: ConnectionHandler,
         *,
@@ -176,6 +176,7 @@ class Listener:
             original_destination_connection_id=first.original_connection_id,
             retry_source_connection_id=first.retry_connection_id,
             reset_token=self._identity.reset_token,
+            takes_ecdsa=self._identity.takes_ecdsa,
         )
         connection = QuicTransportConnection(
             quic,
@@ -185,6 +186,7 @@ class Listener:
             remote_address=source,
             send_datagram=self._send,
             admit=self._judge,
+            judge=self._identity.judge,
         )
         connection_ids = {first.destination_connection_id, quic.host_cid}
         connection.on_connection_id = partial(self._connection_id, connection, connection_ids)
@@ -252,7 +254,7 @@ class Listener:
 @asynccontextmanager
 async def serve(
     address: Address,
-    identity: Identity,
+    identity: Credentials,
     settings: TransportSettings,
     on_connection: ConnectionHandler,
     *,

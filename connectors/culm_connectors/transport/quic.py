@@ -4,7 +4,7 @@ It changes four things of a plain aioquic connection:
 
 - receive credit follows what the driver has taken. As shipped, the library raises a limit whenever half of
   it is used, whether or not anybody reads, so one remote could fill the memory;
-- both sides show an Ed25519 certificate and no certification authority is asked (`identity` judges the key);
+- both sides show a certificate and no certification authority is asked (`identity` judges the key);
 - session tickets and early data stay off: a resumed handshake would prove no key;
 - a server's stateless reset tokens are derived, so that it can end a connection which it has forgotten, and a
   client heeds such a reset (RFC 9000 section 10.3), which the library does not.
@@ -39,7 +39,7 @@ from aioquic.quic.recovery import QuicPacketSpace
 from aioquic.quic.stream import QuicStream, QuicStreamSender
 from cryptography import x509
 
-from culm_connectors.transport.identity import Identity
+from culm_connectors.transport.identity import Credentials
 from culm_connectors.transport.interface import Address, CloseOrigin
 from culm_connectors.transport_settings import TransportSettings
 
@@ -55,7 +55,7 @@ if _LIBRARY_LOGGER.level == logging.NOTSET:
 
 
 def configuration(
-    identity: Identity, settings: TransportSettings, *, alpn: str, is_client: bool, remote_host: str
+    identity: Credentials, settings: TransportSettings, *, alpn: str, is_client: bool, remote_host: str
 ) -> QuicConfiguration:
     """The library's configuration of one connection towards `remote_host` (a numeric address)."""
     return QuicConfiguration(
@@ -118,7 +118,12 @@ class CreditedQuicConnection(QuicConnection):
         original_destination_connection_id: bytes | None = None,
         retry_source_connection_id: bytes | None = None,
         reset_token: Callable[[bytes], bytes] | None = None,
+        takes_ecdsa: bool = False,
     ) -> None:
+        # Another kind of key is refused as early as TLS can, and costs us no verification.
+        self._certificate_algorithms = [tls.SignatureAlgorithm.ED25519]
+        if takes_ecdsa:
+            self._certificate_algorithms.append(tls.SignatureAlgorithm.ECDSA_SECP256R1_SHA256)
         super().__init__(
             configuration=configuration,
             original_destination_connection_id=original_destination_connection_id,
@@ -316,8 +321,7 @@ class CreditedQuicConnection(QuicConnection):
 
     def _initialize(self, peer_cid: bytes) -> None:
         super()._initialize(peer_cid)
-        # Ed25519 alone: another kind of key is refused as early as TLS can, and costs us no verification.
-        self.tls._signature_algorithms = [tls.SignatureAlgorithm.ED25519]
+        self.tls._signature_algorithms = list(self._certificate_algorithms)
         self.tls._supported_groups = [tls.Group.X25519, tls.Group.SECP256R1]
         if not self._is_client:
             self.tls._request_client_certificate = True
