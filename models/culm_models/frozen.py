@@ -1,4 +1,4 @@
-"""Making frozen records at the price of plain ones, for the few that are made once an entry.
+"""Making frozen records at the price of plain ones, for the few that are made by the thousand.
 
 The constructor of a frozen dataclass sets each field through `object.__setattr__`, which for nine fields
 costs more than parsing them. `unfrozen` gives a twin with the same slots and a plain constructor; an
@@ -11,7 +11,13 @@ from typing import Any
 
 
 def unfrozen(record: type) -> Any:
-    """A class with the fields of the frozen, slotted dataclass `record`, by position; not frozen."""
+    """A class with the fields of the frozen, slotted dataclass `record`, by position; not frozen.
+
+    The bases of `record`, if any, have no slots of their own.
+    """
     return make_dataclass(
-        f"_Unfrozen{record.__name__}", [(field.name, Any) for field in fields(record)], slots=True
+        f"_Unfrozen{record.__name__}",
+        [(field.name, Any) for field in fields(record)],
+        bases=record.__bases__,
+        slots=True,
     )

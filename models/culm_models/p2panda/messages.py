@@ -7,6 +7,8 @@ in `reconciliation_messages`.
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from culm_models.reconciliation.messages import ReconciliationMessage as ReconciliationMessage
+
 PROTOCOL_VERSION: Final = 1
 
 MODE_LOG_HEIGHT: Final = 0
@@ -67,13 +69,6 @@ class Have:
 
     session_id: int
     log_heights: tuple[LogHeight, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ReconciliationMessage:
-    """The base of the messages of set reconciliation; on the wire there are only those below it."""
-
-    session_id: int
 
 
 Message: TypeAlias = Announce | SyncRequest | EntryMessage | SyncDone | Have | ReconciliationMessage

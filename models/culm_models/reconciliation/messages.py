@@ -1,0 +1,86 @@
+"""The messages of range-based set reconciliation; p2panda's types 20 to 26 are these (p2panda.md, 5.2).
+
+One side's batch walks the ring once: the lower bound of a message is the upper bound of the one before it,
+and that of the first is what `LowerBound` says. Items, bounds and fingerprints are those of the ordered set
+in use; the messages only carry them. `session_id` names the session where one link carries several.
+
+They are made by the thousand; `culm_models.frozen` makes them at the price of plain objects, for which their
+base has no slots.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+class ReconciliationMessage:
+    """The base of the messages of set reconciliation; on the wire there are only those below it."""
+
+    __slots__ = ()
+
+    session_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class EmptySet(ReconciliationMessage):
+    """The sender holds nothing at all; with `can_respond` it asks for what there is."""
+
+    session_id: int
+    can_respond: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LowerBound(ReconciliationMessage):
+    """Where the first range of the batch begins."""
+
+    session_id: int
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Payload(ReconciliationMessage):
+    """One item of a range; those of a range come one after the other and are called a run.
+
+    `can_respond` and `upper_bound` are the two halves of the range's end: the last item of a run has both,
+    the items before it have neither. p2panda's grammar lets `upper_bound` alone be left out too.
+    """
+
+    session_id: int
+    value: Any
+    can_respond: bool | None = None
+    upper_bound: Any = None
+
+    def __post_init__(self) -> None:
+        # By its place in p2panda's array, an upper bound has an answer to `can_respond` before it.
+        assert self.upper_bound is None or self.can_respond is not None, "an upper bound without can_respond"
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyPayload(ReconciliationMessage):
+    """The sender holds nothing of this range and asks for what there is."""
+
+    session_id: int
+    upper_bound: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Done(ReconciliationMessage):
+    """Nothing more is to be said about this range."""
+
+    session_id: int
+    upper_bound: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint(ReconciliationMessage):
+    """What the sender's items of this range come to."""
+
+    session_id: int
+    fingerprint: Any
+    upper_bound: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal(ReconciliationMessage):
+    """The batch is complete."""
+
+    session_id: int

@@ -1,0 +1,46 @@
+"""The ring of ranks: an ordered set as the reconciliation machine sees it.
+
+A range [x, y) begins at its lower bound and ends before its upper bound. With x < y it is plain; with
+x >= y it goes on from the last item to the first one, and x == y is everything. On ranks that is a span
+(start rank, size), start in 0..n, counted modulo n. Bounds need not be items.
+
+Every method takes many ranges at once: the machine collects a whole batch of messages and asks once.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias, TypeVar
+
+Item = TypeVar("Item")
+Fp_co = TypeVar("Fp_co", covariant=True)
+
+Span: TypeAlias = tuple[int, int]
+"""Start rank and size of a range on the ring."""
+
+
+class OrderedSet(Protocol[Item, Fp_co]):
+    """A sorted set that does not change while a session runs. Items are ordered by `<`."""
+
+    def __len__(self) -> int: ...
+
+    def ranks(self, bounds: Sequence[Item]) -> Sequence[int]:
+        """How many items sort before each bound."""
+
+    def fingerprints(self, spans: Sequence[Span]) -> Sequence[Fp_co]:
+        """The fingerprint of each span, as it goes into messages and compared by `==`.
+
+        A span that wraps is combined in sorted order: the part from rank 0 first, then the part from its
+        start. This is seen only where combining is not commutative.
+        """
+
+    def items(self, start: int, size: int) -> Sequence[Item]:
+        """The items of one span, from its start on."""
+
+    def bounds(self, ranks: Sequence[int]) -> Sequence[Item]:
+        """For each rank in 0..n-1 a bound that parts its item from all items before."""
+
+
+class GrowingSet(OrderedSet[Item, Fp_co], Protocol):
+    """A set that received items join, as in the published algorithm (`absorb`)."""
+
+    def add(self, item: Item) -> None:
+        """Put an item in its place; nothing when it is there."""
