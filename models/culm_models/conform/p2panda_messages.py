@@ -13,11 +13,11 @@ from culm_models.p2panda.messages import (
     EntryMessage,
     Have,
     Message,
-    ReconciliationMessage,
     SyncDone,
     SyncRequest,
 )
 from culm_models.p2panda.stream import DEFAULT_MAX_MESSAGE_BYTES, MessageStream
+from culm_models.reconciliation.messages import ReconciliationMessage
 
 _STREAM = "p2panda.stream"
 COMPAT: dict[str, Compat] = {"spec": "spec", "aquadoggo": "aquadoggo"}

@@ -7,7 +7,6 @@ from typing import Any
 
 from culm_models.conform.arguments import ArgumentError, Arguments, as_integer, as_octets
 from culm_models.keys import PUBLIC_KEY_SIZE
-from culm_models.p2panda.messages import ReconciliationMessage
 from culm_models.p2panda.reconciliation_messages import (
     Done,
     EmptyPayload,
@@ -17,6 +16,7 @@ from culm_models.p2panda.reconciliation_messages import (
     Payload,
     Terminal,
 )
+from culm_models.reconciliation.messages import ReconciliationMessage
 
 _TYPES: dict[type[ReconciliationMessage], str] = {
     EmptySet: "empty_set",

@@ -32,7 +32,6 @@ from culm_models.p2panda.messages import (
     EntryMessage,
     Have,
     Message,
-    ReconciliationMessage,
     SyncDone,
     SyncRequest,
 )
@@ -41,6 +40,7 @@ from culm_models.p2panda.ranges import EntryRange
 from culm_models.p2panda.session import Session, SessionState
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogStore
+from culm_models.reconciliation.messages import ReconciliationMessage
 
 _SHOWN_LENGTH: Final = 300
 

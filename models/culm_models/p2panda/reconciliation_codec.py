@@ -20,7 +20,6 @@ from culm_models import cbor
 from culm_models.p2panda import reconciliation_messages as types
 from culm_models.p2panda.message_errors import FingerprintSizeError, ItemCountError, PublicKeyError
 from culm_models.p2panda.message_items import array, count, flag, key_from_bytes, key_from_hex, octets, u64
-from culm_models.p2panda.messages import ReconciliationMessage
 from culm_models.p2panda.reconciliation_messages import (
     Bound,
     Done,
@@ -32,6 +31,7 @@ from culm_models.p2panda.reconciliation_messages import (
     Payload,
     Terminal,
 )
+from culm_models.reconciliation.messages import ReconciliationMessage
 
 _TRIPLE_SIZE: Final = 3
 

@@ -10,7 +10,7 @@ from culm_models.cbor import ItemScanner
 from culm_models.p2panda import codec
 from culm_models.p2panda.checks import check_entry
 from culm_models.p2panda.events import Heights
-from culm_models.p2panda.messages import EntryMessage, Have, ReconciliationMessage, SyncDone, SyncRequest
+from culm_models.p2panda.messages import EntryMessage, Have, SyncDone, SyncRequest
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.ranges import EntryRange
 from culm_models.p2panda.reconciliation_messages import (
@@ -22,6 +22,7 @@ from culm_models.p2panda.reconciliation_messages import (
     Payload,
     Terminal,
 )
+from culm_models.reconciliation.messages import ReconciliationMessage
 from culm_models.testing.logs import LogWriter
 from tests.support import p2panda_vectors
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
