@@ -75,42 +75,53 @@ class ItemScanner:
         if self.error is not None:
             raise self.error
         items: list[bytes] = []
+        at = 0
         try:
-            if self._buffer:
-                self._feed_buffered(data, items)
-            else:
-                self._cut(data, 0, items)
-        except CborError as error:
-            self.error = error
-            self._buffer = bytearray()
+            while at < len(data):
+                item, at = self.take(data, at)
+                if item is not None:
+                    items.append(item)
+        except CborError:
             if not items:
                 raise
         return items
 
-    def _feed_buffered(self, data: bytes, items: list[bytes]) -> None:
-        """Finish the item that is held with the front of `data`; what follows it is cut without a copy."""
+    def take(self, data: bytes, start: int) -> tuple[bytes | None, int]:
+        """Take the bytes of `data` from `start` on up to the end of one item; return it and where it ends.
+
+        The item is None if it is still unfinished when the bytes run out; they are held then. Raises the
+        `CborError` that ended the stream.
+        """
+        if self.error is not None:
+            raise self.error
+        try:
+            return self._finish(data, start) if self._buffer else self._cut(data, start)
+        except CborError as error:
+            self.error = error
+            self._buffer = bytearray()
+            raise
+
+    def _finish(self, data: bytes, start: int) -> tuple[bytes | None, int]:
+        """Go on with the item that is held."""
         held = len(self._buffer)
         # Only what the unfinished item may still take is copied behind it.
         room = self.max_bytes - held
-        self._buffer += data[:room]
+        self._buffer += data[start : start + room]
         end = self._scan(self._buffer, 0)
         if end is None:
-            assert len(data) <= room, "an item within its limit cannot need more bytes than the limit"
-            return
-        items.append(bytes(memoryview(self._buffer)[:end]))
+            assert len(data) - start <= room, "an item within its limit cannot need more bytes than the limit"
+            return None, len(data)
+        item = bytes(memoryview(self._buffer)[:end])
         self._buffer = bytearray()
-        self._cut(data, end - held, items)
+        return item, start + end - held
 
-    def _cut(self, data: bytes, start: int, items: list[bytes]) -> None:
-        """Cut whole items off `data` from `start` on and hold what is left."""
-        size = len(data)
-        while start < size:
-            end = self._scan(data, start)
-            if end is None:
-                self._buffer = bytearray(memoryview(data)[start:])
-                return
-            items.append(data[start:end])
-            start = end
+    def _cut(self, data: bytes, start: int) -> tuple[bytes | None, int]:
+        """Cut an item off `data`, or hold what there is of it."""
+        end = self._scan(data, start)
+        if end is None:
+            self._buffer = bytearray(memoryview(data)[start:])
+            return None, len(data)
+        return data[start:end], end
 
     def _scan(self, data: bytes | bytearray, start: int) -> int | None:
         """Go on reading heads of the item at `start`; return where it ends, or None if it is unfinished.
