@@ -7,9 +7,10 @@ from culm_models.cbor.errors import CborError, TooLargeError
 from culm_models.errors import CulmError
 from culm_models.p2panda.codec import decode
 from culm_models.p2panda.message_errors import MalformedMessageError, MessageTooLargeError
-from culm_models.p2panda.messages import Message
+from culm_models.p2panda.messages import Message, ReconciliationMessage
 
 DEFAULT_MAX_MESSAGE_BYTES: Final = 2 * 1024 * 1024
+_MAX_COUNTED: Final = 1_024
 
 
 class MessageStream:
@@ -20,11 +21,16 @@ class MessageStream:
     `error` shows it in either case.
     """
 
-    __slots__ = ("_scanner", "error")
+    __slots__ = ("_scanner", "error", "reconciliation_bytes")
 
     def __init__(self, max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES) -> None:
         self._scanner = ItemScanner(max_message_bytes)
         self.error: CulmError | None = None
+        self.reconciliation_bytes: dict[int, int] = {}
+        """What the messages of set reconciliation took up so far, by session id; whoever asks takes it out.
+
+        A remote chooses the ids: beyond `_MAX_COUNTED` of them no more are counted.
+        """
 
     @property
     def pending(self) -> int:
@@ -42,7 +48,10 @@ class MessageStream:
         try:
             items = self._scanner.feed(data)
             for item in items:
-                found.append(decode(item))  # noqa: PERF401 - what came before a fault is kept
+                message = decode(item)
+                found.append(message)
+                if isinstance(message, ReconciliationMessage):
+                    self._count(message.session_id, len(item))
         except CborError as error:
             self.error = _named(error)
         except CulmError as error:
@@ -55,6 +64,11 @@ class MessageStream:
             if not found:
                 raise self.error
         return found
+
+    def _count(self, session_id: int, size: int) -> None:
+        counted = self.reconciliation_bytes.get(session_id)
+        if counted is not None or len(self.reconciliation_bytes) < _MAX_COUNTED:
+            self.reconciliation_bytes[session_id] = (counted or 0) + size
 
 
 def _named(error: CborError) -> CulmError:
