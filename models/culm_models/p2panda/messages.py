@@ -7,7 +7,7 @@ in `reconciliation_messages`.
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from culm_models.reconciliation.messages import ReconciliationMessage as ReconciliationMessage
+from culm_models.reconciliation.messages import ReconciliationMessage
 
 PROTOCOL_VERSION: Final = 1
 

@@ -7,7 +7,8 @@ from culm_models.cbor.errors import CborError, TooLargeError
 from culm_models.errors import CulmError
 from culm_models.p2panda.codec import decode
 from culm_models.p2panda.message_errors import MalformedMessageError, MessageTooLargeError
-from culm_models.p2panda.messages import Message, ReconciliationMessage
+from culm_models.p2panda.messages import Message
+from culm_models.reconciliation.messages import ReconciliationMessage
 
 DEFAULT_MAX_MESSAGE_BYTES: Final = 2 * 1024 * 1024
 _MAX_COUNTED: Final = 1_024
