@@ -34,6 +34,7 @@ class ConnectorCollector(Collector):
         yield _gauge("culm_verify_queue_entries", "entries in or before their check", connector.pool.waiting)
         yield _gauge("culm_staged_entries", "checked entries that wait for Kafka", driver.staged)
         yield _gauge("culm_peers_waiting", "peers that wait to catch up", driver.waiting_for_turn)
+        yield _gauge("culm_ranges_held_back", "parts of logs on their way to peers", driver.ranges_held_back)
         yield _gauge("culm_schemas", "schemas that are served", len(connector.interest.served))
         records, size = connector.producer.in_flight
         yield _gauge("culm_produce_in_flight_records", "records that Kafka has not acknowledged", records)

@@ -5,6 +5,9 @@
 | driver | reads, checks, applies and writes for every connection of one peer |
 | sessions | what is known of each connection: its limits, queues and what was delivered |
 | exchange | the four tasks of one connection |
+| writing | the writer among them, and what it holds back |
+| surroundings | what an exchange works with, and what it asks of the program around it |
+| turns, backoff | who may catch up now, and when to try again |
 | publication, backlog | what goes to Kafka, and what waits for that, bounded |
 | subscription, announcements, interest | what comes from Kafka; which schemas are served |
 | dialling | keeps a connection to an address |

@@ -17,10 +17,19 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from culm_connectors.checking import CheckPool
-from culm_connectors.p2panda.exchange import EntryReader, Filter, LinkEnded, Observer, Surroundings, exchange
+from culm_connectors.p2panda.exchange import exchange
 from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_connectors.p2panda.sessions import Arrival, Link
 from culm_connectors.p2panda.settings import DriverSettings
+from culm_connectors.p2panda.surroundings import (
+    EntryReader,
+    Expectations,
+    Filter,
+    LinkEnded,
+    NothingExpected,
+    Observer,
+    Surroundings,
+)
 from culm_connectors.p2panda.turns import Turns
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.interface import Connection
@@ -76,6 +85,7 @@ class Driver:
         pool: CheckPool,
         settings: DriverSettings | None = None,
         permit: Filter = permit_everything,
+        expectations: Expectations | None = None,
         now_ms: Callable[[], int] = clock_ms,
     ) -> None:
         self.peer = peer
@@ -86,7 +96,16 @@ class Driver:
         self._observer = observer
         self._now_ms = now_ms
         self._around = Surroundings(
-            peer, self, reader, observer, pool, self.settings, self.metrics, permit, now_ms
+            peer,
+            self,
+            reader,
+            expectations or NothingExpected(),
+            observer,
+            pool,
+            self.settings,
+            self.metrics,
+            permit,
+            now_ms,
         )
         self._turns = Turns(self.settings.max_catching_up, self.settings.catch_up_turn_s)
         self._staged: deque[Arrival] = deque()

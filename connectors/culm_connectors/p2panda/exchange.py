@@ -1,130 +1,37 @@
 """The four tasks of one connection: they overlap, and end together.
 
 The reader takes bytes with credit, decodes them and hands entries to the checking threads; the applier takes
-the results in order; the writer drains what the protocol wants said; deliveries follow the transport's
-acknowledgements. A task that waits (for checks, for room, for Kafka) stops the one before it, and at last
-the remote.
+the results in order; the writer (`writing`) drains what the protocol wants said; deliveries follow the
+transport's acknowledgements. A task that waits (for checks, for room, for Kafka) stops the one before it,
+and at last the remote.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import logging
 import time
-from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ParamSpec, Protocol
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import ParamSpec
 
-from culm_connectors.checking import Checked, CheckPool
-from culm_connectors.index.store import Pair, Range
-from culm_connectors.p2panda.metrics import DriverMetrics
-from culm_connectors.p2panda.sessions import Arrival, Link, LogKey, Work
-from culm_connectors.p2panda.settings import DriverSettings
+from culm_connectors.checking import Checked
+from culm_connectors.p2panda.sessions import Arrival, Link, Work
+from culm_connectors.p2panda.surroundings import LinkEnded, Surroundings
+from culm_connectors.p2panda.writing import Writer
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ReceiveStream, SendStream
-from culm_models.bamboo import decode_entry
 from culm_models.errors import CulmError
-from culm_models.p2panda.codec import decode, encode_entry_message
-from culm_models.p2panda.events import Event
 from culm_models.p2panda.messages import EntryMessage, Message, SyncRequest
-from culm_models.p2panda.peer import Peer
-from culm_models.p2panda.ranges import EntryRange
+from culm_models.reconciliation.messages import ReconciliationMessage
 
 logger = logging.getLogger(__name__)
 
 Arguments = ParamSpec("Arguments")
 Task = Coroutine[None, None, None]
-
-_RANGES_AT_ONCE = 256
-# A CBOR array of four whose first item, the message's type, is 2.
-_ENTRY_MESSAGE = b"\x84\x02"
-
-
-class EntryReader(Protocol):
-    """Reads parts of logs without holding up the event loop."""
-
-    async def read_ranges(self, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
-        """At least the beginning of the first range, and as many others as fit in about `max_bytes`.
-
-        One list a range that was read, empty where nothing of it is held; the last may be a beginning.
-        """
-        ...
-
-
-class Observer(Protocol):
-    """Hears what happens, on the event loop; it must not block."""
-
-    @property
-    def wants_deliveries(self) -> bool:
-        """Whether `on_delivered` is of use."""
-        ...
-
-    def on_event(self, event: Event) -> None:
-        """The protocol has something to tell."""
-        ...
-
-    def on_delivered(self, remote: bytes, heights: Mapping[LogKey, int]) -> None:
-        """A remote's transport has acknowledged entries up to these sequence numbers."""
-        ...
-
-
-class Hub(Protocol):
-    """What the connections of a driver share."""
-
-    def is_current(self, link: Link) -> bool:
-        """False once another connection has taken this one's place, or it was given up."""
-        ...
-
-    async def room(self) -> None:
-        """Wait while too many entries wait to be stored."""
-        ...
-
-    async def turn(self, link: Link) -> None:
-        """Wait until a remote may begin a session, or its connection has ended."""
-        ...
-
-    def turn_used(self, link: Link) -> None:
-        """The turn is over where nothing is left to catch up with."""
-        ...
-
-    def stage(self, arrivals: Sequence[Arrival]) -> None:
-        """Have these stored, in this order, after all that were staged before."""
-        ...
-
-    def pump(self) -> None:
-        """The peer may have something to tell or to send."""
-        ...
-
-
-class LinkEnded(Exception):
-    """Ends the tasks of one connection: `close_code` and the text are what the remote is told."""
-
-    def __init__(self, code: CloseCode, reason: str = "") -> None:
-        super().__init__(reason)
-        self.close_code = code
-
-
-Filter = Callable[[bytes, Message], Message | None]
-"""What a remote may say: the message itself, a smaller one in its place, or nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What every exchange of a driver works with."""
-
-    peer: Peer
-    hub: Hub
-    reader: EntryReader
-    observer: Observer
-    pool: CheckPool
-    settings: DriverSettings
-    metrics: DriverMetrics
-    permit: Filter
-    now_ms: Callable[[], int]
 
 
 async def exchange(link: Link, around: Surroundings) -> LinkEnded:
@@ -202,9 +109,9 @@ async def _read_stream(link: Link, stream: ReceiveStream, around: Surroundings) 
             return
         messages = _decode(link, data, around)
         metrics.messages_in += len(messages)
-        for part in _cut(messages, settings.check_chunk):
-            await _pace(link, part)
-            await link.work.put(_start(link, part, around))
+        for work in _cut(messages, settings.check_chunk, settings.reconciliation_chunk):
+            await _pace(link, work)
+            await link.work.put(_start(link, work, around))
         if messages:
             # What broke the stream behind these messages is told by the next call only.
             _decode(link, b"", around)
@@ -218,51 +125,80 @@ def _decode(link: Link, data: bytes, around: Surroundings) -> list[Message]:
         raise LinkEnded(code, error.code) from error
 
 
-def _cut(messages: Sequence[Message], chunk: int) -> Iterator[tuple[EntryMessage, ...] | Message]:
-    """Runs of entries in chunks, other messages one by one, in order."""
-    run: list[EntryMessage] = []
+def _cut(messages: Sequence[Message], entries_at_once: int, ranges_at_once: int) -> Iterator[Work]:
+    """Runs of entries and of reconciliation messages in chunks, other messages one by one, in order."""
+    entries: list[EntryMessage] = []
+    ranges: list[ReconciliationMessage] = []
     for message in messages:
+        if ranges and not isinstance(message, ReconciliationMessage):
+            yield Work(ranges=tuple(ranges))
+            ranges.clear()
+        if entries and not isinstance(message, EntryMessage):
+            yield Work(entries=tuple(entries))
+            entries.clear()
         if isinstance(message, EntryMessage):
-            run.append(message)
-            if len(run) < chunk:
-                continue
-            yield tuple(run)
+            entries.append(message)
+            if len(entries) >= entries_at_once:
+                yield Work(entries=tuple(entries))
+                entries.clear()
+        elif isinstance(message, ReconciliationMessage):
+            ranges.append(message)
+            if len(ranges) >= ranges_at_once:
+                yield Work(ranges=tuple(ranges))
+                ranges.clear()
         else:
-            if run:
-                yield tuple(run)
-            yield message
-        run = []
-    if run:
-        yield tuple(run)
+            yield Work(other=message)
+    if entries or ranges:
+        yield Work(entries=tuple(entries), ranges=tuple(ranges))
 
 
-async def _pace(link: Link, part: tuple[EntryMessage, ...] | Message) -> None:
-    entries = len(part) if isinstance(part, tuple) else 0
+async def _pace(link: Link, work: Work) -> None:
     now_s = time.monotonic()
-    wait_s = max(link.messages.wait_s(entries or 1, now_s), link.verifications.wait_s(entries, now_s))
+    wait_s = max(
+        link.messages.wait_s(len(work.entries) or (0 if work.ranges else 1), now_s),
+        link.verifications.wait_s(len(work.entries), now_s),
+        # Cheap one by one, and as many as there are differences: they have a measure of their own.
+        link.ranges.wait_s(len(work.ranges), now_s),
+    )
     if wait_s > 0:
         await asyncio.sleep(wait_s)
 
 
-def _start(link: Link, part: tuple[EntryMessage, ...] | Message, around: Surroundings) -> Work:
-    if not isinstance(part, tuple):
-        return Work(other=part)
-    link.entries_in += len(part)
-    around.metrics.entries_in += len(part)
-    checking = around.pool.submit([(message.entry, message.operation) for message in part])
-    return Work(entries=part, checking=checking)
+def _start(link: Link, work: Work, around: Surroundings) -> Work:
+    if not work.entries:
+        return work
+    link.entries_in += len(work.entries)
+    around.metrics.entries_in += len(work.entries)
+    checking = around.pool.submit([(message.entry, message.operation) for message in work.entries])
+    return dataclasses.replace(work, checking=checking)
 
 
 async def _apply(link: Link, around: Surroundings) -> None:
     while (work := await link.work.get()) is not None:
         if work.checking is not None:
             results = await work.checking
+            await _until_held(link, results, around)
             await around.hub.room()
             if around.hub.is_current(link):
                 _apply_entries(link, work.entries, results, around)
         elif work.other is not None:
             await _apply_other(link, work.other, around)
+        elif around.hub.is_current(link):
+            now = around.now_ms()
+            for message in work.ranges:
+                around.peer.apply(link.remote, message, now)
         around.hub.pump()
+
+
+async def _until_held(link: Link, results: Sequence[Checked], around: Surroundings) -> None:
+    """Wait for what remotes take for held and what these entries follow on, while it is on its way."""
+    expectations = around.expectations
+    while around.hub.is_current(link) and any(
+        expectations.awaits_before(one.log, one.entry.seq_num)
+        for one in results
+        if not isinstance(one, CulmError)
+    ):
+        await expectations.arrival()
 
 
 async def _apply_other(link: Link, said: Message, around: Surroundings) -> None:
@@ -297,86 +233,7 @@ def _apply_entries(
 
 @_until_closed
 async def _write(link: Link, stream: SendStream, around: Surroundings) -> None:
-    buffer = bytearray()
-    entries: dict[LogKey, int] = {}
-
-    async def flush() -> None:
-        await _flush(stream, buffer, around)
-        # Not sooner: a delivery is waited for at an offset that has been written.
-        for log, seq_num in entries.items():
-            link.deliveries.note(log, seq_num, stream.written)
-        entries.clear()
-
-    while True:
-        link.quiet.set()
-        await link.wake.wait()
-        link.wake.clear()
-        link.quiet.clear()
-        while around.hub.is_current(link) and (outgoing := around.peer.outgoing(link.remote)):
-            item = outgoing.popleft()
-            if isinstance(item, EntryRange):
-                ranges = [item]
-                while outgoing and isinstance(outgoing[0], EntryRange) and len(ranges) < _RANGES_AT_ONCE:
-                    following = outgoing.popleft()
-                    assert isinstance(following, EntryRange), "just looked at"
-                    ranges.append(following)
-                await flush()
-                await _write_ranges(link, stream, ranges, around)
-                continue
-            buffer += item
-            if item.startswith(_ENTRY_MESSAGE):
-                _note_entry(link, item, entries, around)
-            if len(buffer) >= around.settings.write_bytes:
-                await flush()
-        await flush()
-
-
-def _note_entry(link: Link, message: bytes, entries: dict[LogKey, int], around: Surroundings) -> None:
-    """A live entry goes out: it counts, and its delivery will be waited for."""
-    link.entries_out += 1
-    around.metrics.entries_out += 1
-    if around.observer.wants_deliveries:
-        said = decode(message)
-        assert isinstance(said, EntryMessage), "the first two bytes say so"
-        entry = decode_entry(said.entry)
-        entries[entry.public_key, entry.log_id] = entry.seq_num
-
-
-async def _flush(stream: SendStream, buffer: bytearray, around: Surroundings) -> None:
-    if buffer:
-        data = bytes(buffer)
-        buffer.clear()
-        await stream.write(data)
-        around.metrics.bytes_out += len(data)
-
-
-async def _write_ranges(
-    link: Link, stream: SendStream, ranges: Sequence[EntryRange], around: Surroundings
-) -> None:
-    """Read and write parts of logs, chunk by chunk; a log that was cut back meanwhile ends early."""
-    waiting = deque((part, part.first_seq_num) for part in ranges)
-    while waiting:
-        found = await around.reader.read_ranges(
-            [(part.public_key, part.log_id, first, part.last_seq_num) for part, first in waiting],
-            around.settings.write_bytes,
-        )
-        data = bytearray()
-        sent: list[tuple[LogKey, int]] = []
-        for pairs in found:
-            part, first = waiting.popleft()
-            for entry, operation in pairs:
-                data += encode_entry_message(part.session_id, entry, operation)
-            last = first + len(pairs) - 1
-            if pairs:
-                sent.append(((part.public_key, part.log_id), last))
-                link.entries_out += len(pairs)
-                around.metrics.entries_out += len(pairs)
-                if last < part.last_seq_num:
-                    waiting.appendleft((part, last + 1))
-        await _flush(stream, data, around)
-        if around.observer.wants_deliveries:
-            for log, seq_num in sent:
-                link.deliveries.note(log, seq_num, stream.written)
+    await Writer(link, stream, around).run()
 
 
 @_until_closed

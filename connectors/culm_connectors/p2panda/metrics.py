@@ -45,6 +45,8 @@ class DriverMetrics:
     """Connections that this side ended, by reason."""
     staged: int = 0
     """Entries that are checked and wait to be stored."""
+    ranges_held_back: int = 0
+    """Parts of logs that remotes lack and that are on their way into the store."""
     waiting_for_turn: int = 0
     """Remotes that wait until others have caught up."""
 

@@ -12,6 +12,7 @@ from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport.interface import Connection, SendStream
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.messages import EntryMessage, Message
+from culm_models.reconciliation.messages import ReconciliationMessage
 
 LogKey = tuple[bytes, int]
 _MINUTE_S = 60.0
@@ -33,10 +34,11 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A part of what was read: entries with their checks under way, or one other message."""
+    """A part of what was read: entries with their checks under way, ranges, or one other message."""
 
     entries: tuple[EntryMessage, ...] = ()
     checking: asyncio.Future[list[Checked]] | None = None
+    ranges: tuple[ReconciliationMessage, ...] = ()
     other: Message | None = None
 
 
@@ -84,6 +86,7 @@ class Link:
         self.work: asyncio.Queue[Work | None] = asyncio.Queue(settings.check_chunks_ahead)
         self.deliveries = Deliveries()
         self.messages = TokenBucket(settings.messages_per_second, settings.message_burst, updated_s=now_s)
+        self.ranges = TokenBucket(settings.ranges_per_second, settings.range_burst, updated_s=now_s)
         self.verifications = TokenBucket(
             settings.verifications_per_second, settings.verification_burst, updated_s=now_s
         )

@@ -28,6 +28,9 @@ class DriverSettings(BaseModel):
     check_threads: int = Field(
         default_factory=lambda: max(1, (os.cpu_count() or 2) - 1), ge=1, description="threads that verify"
     )
+    reconciliation_chunk: int = Field(
+        default=4_096, ge=1, description="messages of set reconciliation applied at once"
+    )
     write_bytes: int = Field(default=64 * 1024, ge=1024, description="entries read and written at once")
 
     max_staged: int = Field(default=8_192, ge=1, description="entries of all remotes that wait to be stored")
@@ -52,6 +55,10 @@ class DriverSettings(BaseModel):
     )
     messages_per_second: float = Field(default=50_000, ge=0, description="of one remote; more are read later")
     message_burst: float = Field(default=100_000, gt=0)
+    ranges_per_second: float = Field(
+        default=100_000, ge=0, description="messages of set reconciliation of one remote; more are read later"
+    )
+    range_burst: float = Field(default=500_000, gt=0)
     verifications_per_second: float = Field(default=50_000, ge=0, description="of one remote; more wait")
     verification_burst: float = Field(default=100_000, gt=0)
     rejects_per_minute: float = Field(default=60.0, ge=0, description="above it the remote is disconnected")
