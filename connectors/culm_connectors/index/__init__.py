@@ -5,6 +5,7 @@
 | layout | keys and values of every database of the file |
 | environment | the lmdb file: opened with doubt, grown when full, owned by one process |
 | commit | one write transaction: entries, heights and the Kafka offsets that cover them |
+| forgetting, audit | logs taken out to be read anew; whether the records agree with each other |
 | store | `LmdbLogStore`: the `LogStore` that the protocol reads |
 | opening | trust, or drop and start anew |
 | writer | the one writing thread, for programs on an event loop |

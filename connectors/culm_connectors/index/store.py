@@ -14,9 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from culm_connectors.index import layout
+from culm_connectors.index.audit import contradictory_logs
 from culm_connectors.index.commit import Commit, Offsets, write_commit
 from culm_connectors.index.environment import Environment
 from culm_connectors.index.errors import IndexConflict, IndexDamaged, IndexGap
+from culm_connectors.index.forgetting import forget_logs
 from culm_connectors.index.layout import LogRow
 from culm_models.bamboo import entry_hash
 from culm_models.p2panda.checks import CheckedEntry
@@ -212,6 +214,21 @@ class LmdbLogStore:
         )
         self._written_schemas.update(done.schema_numbers)
         return done
+
+    def forget(self, keys: Iterable[bytes]) -> Commit:
+        """Take logs (40-byte keys) out of the index, to be read anew; in the one thread that writes."""
+        taken = tuple(keys)
+        return self._environment.write(lambda transaction: forget_logs(transaction, self._databases, taken))
+
+    def contradictions(self) -> dict[bytes, str | None]:
+        """40-byte keys, and the schema ids if they are told, of logs whose records contradict each other.
+
+        Reads the whole index.
+        """
+        with self._environment.read() as transaction:
+            found = list(contradictory_logs(transaction, self._databases))
+        named = {key: self._schema_ids.get(number) for key, number in found if number is not None}
+        return {key: named.get(key) for key, _ in found}
 
     def adopt(self, commit: Commit) -> None:
         """Make a commit visible to this object's readers, in the thread that reads."""

@@ -43,6 +43,16 @@ class IndexWriter:
         writing.add_done_callback(self._adopt)
         return await asyncio.shield(writing)
 
+    async def forget(self, keys: Iterable[bytes]) -> None:
+        """Take logs (40-byte keys) out of the index, to be read anew.
+
+        Raises IndexDamaged.
+        """
+        taken = tuple(keys)
+        writing = asyncio.get_running_loop().run_in_executor(self._writing, lambda: self.store.forget(taken))
+        writing.add_done_callback(self._adopt)
+        await asyncio.shield(writing)
+
     def _adopt(self, writing: asyncio.Future[Commit]) -> None:
         if not writing.cancelled() and writing.exception() is None:
             self.store.adopt(writing.result())
