@@ -9,6 +9,7 @@ import pytest
 from culm_infra.cli.root import run
 from culm_models.p2panda.codec import encode
 from culm_models.p2panda.messages import Announce
+from culm_models.p2panda.offers import Offer, marker
 from culm_topics import admin
 from culm_topics.kafka import KafkaSettings
 from culm_topics.records import HEIGHTS_PEER_ID, version_vector_key
@@ -17,6 +18,7 @@ from tests.support.topic_io import produce
 
 pytestmark = [pytest.mark.kafka]
 
+OFFER = Offer(frozenset((0, 1)), frozenset((3, 4, 9)), compact=True)
 PEER, SILENT, AUTHOR = bytes([1] * 32), bytes([2] * 32), bytes([9] * 32)
 
 
@@ -34,8 +36,9 @@ def flags(kafka_bootstrap: str, topic_prefix: str) -> list[str]:
         ],
     )
     announcement = encode(Announce(1, 1000, ("schema_definition_v1",)))
+    offering = encode(Announce(1, 1000, ("schema_definition_v1", marker(OFFER))))
     late = encode(Announce(1, 999, ("blob_v1",)))
-    values = [(PEER, b"old"), (PEER, announcement), (PEER, late), (SILENT, announcement)]
+    values = [(PEER, b"old"), (PEER, offering), (PEER, late), (SILENT, announcement)]
     produce(kafka, "announcements", values)
     return ["--bootstrap", kafka_bootstrap, "--prefix", topic_prefix]
 
@@ -52,6 +55,7 @@ def test_peers_shows_schemas_and_how_far_each_peer_is_behind(
         {
             "peer": PEER.hex(),
             "schemas": ["schema_definition_v1"],
+            "offers": {"modes": [0, 1], "lifts": ["add128", "siphash128", "9"], "compact": True},
             "logs": 2,
             "logs_behind": 1,
             "entries_behind": 3,
@@ -59,13 +63,16 @@ def test_peers_shows_schemas_and_how_far_each_peer_is_behind(
         {
             "peer": SILENT.hex(),
             "schemas": ["schema_definition_v1"],
+            "offers": None,
             "logs": 0,
             "logs_behind": 0,
             "entries_behind": 0,
         },
     ]
     assert run(["peers", *flags]) == 0
-    assert "announces" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "announces" in shown and "culm_offers" not in shown
+    assert "mode 0, 1" in shown
 
 
 def test_vv_shows_one_peer_by_the_start_of_its_id(

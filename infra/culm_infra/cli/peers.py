@@ -12,6 +12,7 @@ from culm_infra.cli.output import emit_json, print_table, say
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:
+    from culm_models.p2panda.offers import Offer
     from culm_topics.kafka import KafkaSettings
 
 _SHOWN_SCHEMAS = 3
@@ -25,7 +26,9 @@ def peers(
 ) -> None:
     """Every peer that was heard of: its schemas, the logs it holds, and how many entries it lacks of them.
 
-    Logs of which a peer holds nothing are not counted: whether it wants them is its own business.
+    A peer may offer modes (0 log heights, 1 set reconciliation) and lifts, which say how it makes
+    fingerprints. Logs of which a peer holds nothing are not counted: whether it wants them is its own
+    business.
 
     Example: `culm peers`
     """
@@ -40,10 +43,12 @@ def peers(
     for peer_id in sorted((vectors.by_peer.keys() | announced.keys()) - {HEIGHTS_PEER_ID}):
         held = vectors.by_peer.get(peer_id, {})
         behind = [max(heights.get(log, 0) - seq_num, 0) for log, seq_num in held.items()]
+        schemas, offer = announced.get(peer_id, (None, None))
         rows.append(
             {
                 "peer": peer_id,
-                "schemas": announced.get(peer_id),
+                "schemas": schemas,
+                "offers": _offered(offer),
                 "logs": len(held),
                 "logs_behind": sum(1 for entries in behind if entries),
                 "entries_behind": sum(behind),
@@ -56,11 +61,12 @@ def peers(
     say(f"{len(heights)} replicated logs, {sum(heights.values())} entries")
     print_table(
         None,
-        ("peer", "announces", "logs held", "logs behind", "entries behind"),
+        ("peer", "announces", "offers", "logs held", "logs behind", "entries behind"),
         (
             (
                 _short_id(row["peer"]),
                 _short_schemas(row["schemas"]),
+                _short_offer(row["offers"]),
                 row["logs"],
                 row["logs_behind"],
                 row["entries_behind"],
@@ -121,8 +127,8 @@ def _find(start: str, peer_ids: list[bytes]) -> bytes:
     raise InfraError(f"{len(found)} peers' ids start with {start!r}", hint="give more of the id")
 
 
-def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[str, ...]]:
-    """The schemas of each peer's latest announcement; one that cannot be read says nothing."""
+def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[tuple[str, ...], Offer | None]]:
+    """The schemas and the offer of each peer's latest announcement; one that cannot be read says nothing."""
     from culm_models.errors import CulmError
     from culm_models.p2panda.codec import decode
     from culm_models.p2panda.messages import Announce
@@ -141,7 +147,28 @@ def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[str, ...]]:
         # A late one may stand behind a newer one in the topic: the timestamp decides.
         if former is None or former.timestamp < announcement.timestamp:
             latest[message.key] = announcement
-    return {peer_id: split(announcement.schema_ids)[0] for peer_id, announcement in latest.items()}
+    return {peer_id: split(announcement.schema_ids) for peer_id, announcement in latest.items()}
+
+
+def _offered(offer: Offer | None) -> dict[str, Any] | None:
+    """The modes and lifts that a peer offers; None where it says nothing of that."""
+    from culm_models.lifts import LIFTS
+
+    if offer is None:
+        return None
+    names = {lift.code: lift.name for lift in LIFTS}
+    return {
+        "modes": sorted(offer.modes),
+        "lifts": [names.get(code, str(code)) for code in sorted(offer.lifts)],
+        "compact": offer.compact,
+    }
+
+
+def _short_offer(offer: dict[str, Any] | None) -> str:
+    if offer is None:
+        return "-"
+    modes, lifts = (", ".join(map(str, offer[name])) for name in ("modes", "lifts"))
+    return f"mode {modes}; {lifts}" if lifts else f"mode {modes}"
 
 
 def _short_id(identifier: bytes) -> str:
