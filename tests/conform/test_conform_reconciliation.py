@@ -61,6 +61,24 @@ def test_every_member_is_asked_for(talk: Any, message: dict[str, Any], data: str
 
 
 @pytest.mark.parametrize(
+    ("message", "data"),
+    [
+        (
+            {"type": "done", "session_id": 51, "upper_bound": ["ab12" + "00" * 30, 0, 0]},
+            "8318181833" + "42ab12",
+        ),
+        ({"type": "lower_bound", "session_id": 51, "value": ["00" * 32, 0, 0]}, "83151833" + "40"),
+        ({"type": "payload", "session_id": 51, "value": ITEM}, "83161833" + f"835820{KEY}0319012c"),
+    ],
+)
+def test_the_compact_form_both_ways(talk: Any, message: dict[str, Any], data: str) -> None:
+    assert talk.ok("p2panda.message.encode", message=message, form="compact") == {"bytes": data}
+    talk.ok("p2panda.stream.open", name="s")
+    assert talk.ok("p2panda.stream.feed", name="s", bytes=data) == {"messages": [message]}
+    assert talk.code("p2panda.message.encode", message=message, form="short") == "conform.argument"
+
+
+@pytest.mark.parametrize(
     ("message", "code"),
     [
         ({"type": "payload", "value": ITEM, "upper_bound": BOUND}, "conform.argument"),

@@ -7,7 +7,7 @@ from typing import Any
 from culm_models.conform import p2panda_reconciliation
 from culm_models.conform.arguments import ArgumentError, Arguments, as_mapping
 from culm_models.conform.dispatch import Machines, Operation
-from culm_models.p2panda.codec import Compat, encode
+from culm_models.p2panda.codec import Compat, Form, encode
 from culm_models.p2panda.messages import (
     Announce,
     EntryMessage,
@@ -21,6 +21,7 @@ from culm_models.reconciliation.messages import ReconciliationMessage
 
 _STREAM = "p2panda.stream"
 COMPAT: dict[str, Compat] = {"spec": "spec", "aquadoggo": "aquadoggo"}
+_FORMS: dict[str, Form] = {"hex": "hex", "compact": "compact"}
 _LARGEST_LIMIT_BYTES = 1 << 30
 
 
@@ -28,8 +29,11 @@ def _message_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]
     compat = arguments.text("compat") if arguments.has("compat") else "spec"
     if compat not in COMPAT:
         raise ArgumentError(f"compat is not one of {', '.join(COMPAT)}")
+    form = arguments.text("form") if arguments.has("form") else "hex"
+    if form not in _FORMS:
+        raise ArgumentError(f"form is not one of {', '.join(_FORMS)}")
     message = message_from_json(as_mapping(arguments.raw("message"), "message"))
-    return {"bytes": encode(message, compat=COMPAT[compat]).hex()}
+    return {"bytes": encode(message, COMPAT[compat], _FORMS[form]).hex()}
 
 
 def _stream_open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -112,7 +116,12 @@ def _height(item: Any) -> tuple[bytes, int, int]:
 
 
 OPERATIONS = [
-    Operation("p2panda.message.encode", "message, compat? (spec or aquadoggo)", "bytes", _message_encode),
+    Operation(
+        "p2panda.message.encode",
+        "message, compat? (spec or aquadoggo), form? (hex or compact)",
+        "bytes",
+        _message_encode,
+    ),
     Operation("p2panda.stream.open", "name, max_message_bytes?", "", _stream_open),
     Operation("p2panda.stream.feed", "name, bytes", "messages completed by these bytes", _stream_feed),
     Operation("p2panda.stream.close", "name", "", _stream_close),

@@ -2,8 +2,8 @@
 
 `DECODERS` and `ENCODERS` are tables by message type and message class: a message joins the protocol by a
 row in each. Schema ids are written as a sorted set and accepted in any order. `Have` is written as the flat
-run of the specification or grouped by public key as the aquadoggo node does, and read in either form. The
-rows of set reconciliation are in `reconciliation_codec`.
+run of the specification or grouped by public key as the aquadoggo node does, and read in either form. Types
+20 to 26 are read by `reconciliation_codec` and written by `reconciliation_writer`.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 from culm_models import cbor
 from culm_models.cbor.errors import TooLargeError
 from culm_models.p2panda import have_codec, messages, reconciliation_codec, schema_id
+from culm_models.p2panda.cbor_heads import NUMBER, OCTETS, head
 from culm_models.p2panda.message_errors import (
     ItemKindError,
     MalformedMessageError,
@@ -21,20 +22,14 @@ from culm_models.p2panda.message_errors import (
 )
 from culm_models.p2panda.message_items import count, flag, octets, u64
 from culm_models.p2panda.messages import Announce, EntryMessage, Have, Message, SyncDone, SyncRequest
+from culm_models.p2panda.reconciliation_writer import Form, encode_many
+from culm_models.reconciliation.messages import ReconciliationMessage
 
 Compat = Literal["spec", "aquadoggo"]
-
-# Heads of CBOR (RFC 8949, section 3), for the one message that is worth a short cut.
-_ARRAY_OF_4: Final = 0x84
-_BYTES_1: Final = 0x58
-_BYTES_2: Final = 0x59
 
 
 def decode(data: bytes) -> Message:
     """The message that `data` is. Raises `MessageError` and `SchemaIdError`."""
-    entry_message = _decode_usual_entry(data)
-    if entry_message is not None:
-        return entry_message
     items = _load(data)
     message_type = items[0]
     decoder = DECODERS.get(message_type)
@@ -46,11 +41,14 @@ def decode(data: bytes) -> Message:
     return message
 
 
-def encode(message: Message, compat: Compat = "spec") -> bytes:
-    """The bytes of a message; `compat` chooses how `Have` is written.
+def encode(message: Message, compat: Compat = "spec", form: Form = "hex") -> bytes:
+    """The bytes of a message; `compat` chooses how `Have` is written, `form` how set reconciliation is.
 
-    Raises `SchemaIdError` and `FingerprintSizeError`.
+    Raises `SchemaIdError` and `FingerprintSizeError`. Many messages of set reconciliation are written faster
+    by `reconciliation_writer.encode_many`.
     """
+    if isinstance(message, ReconciliationMessage):
+        return encode_many((message,), form)
     return ENCODERS[type(message)](message, compat)
 
 
@@ -59,49 +57,13 @@ def encode_entry_message(session_id: int, entry: bytes, operation: bytes) -> byt
     return b"".join(
         (
             b"\x84\x02",
-            _head(0, session_id),
-            _head(0x40, len(entry)),
+            head(NUMBER, session_id),
+            head(OCTETS, len(entry)),
             entry,
-            _head(0x40, len(operation)),
+            head(OCTETS, len(operation)),
             operation,
         )
     )
-
-
-def _head(major: int, value: int) -> bytes:
-    if value < 24:
-        return bytes((major | value,))
-    if value < 0x100:
-        return bytes((major | 24, value))
-    if value < 0x10000:
-        return bytes((major | 25, value >> 8, value & 0xFF))
-    if value < 0x100000000:
-        return bytes((major | 26,)) + value.to_bytes(4, "big")
-    return bytes((major | 27,)) + value.to_bytes(8, "big")
-
-
-def _decode_usual_entry(data: bytes) -> EntryMessage | None:
-    """Reads an entry with a small session id and heads of the usual sizes; None for anything else."""
-    size = len(data)
-    if size < 8 or data[0] != _ARRAY_OF_4 or data[1] != messages.TYPE_ENTRY:
-        return None
-    session_id = data[2]
-    if session_id >= 24 or data[3] != _BYTES_1:
-        return None
-    entry_end = 5 + data[4]
-    if size < entry_end + 3:
-        return None
-    if data[entry_end] == _BYTES_1:
-        operation_start = entry_end + 2
-        operation_size = data[entry_end + 1]
-    elif data[entry_end] == _BYTES_2:
-        operation_start = entry_end + 3
-        operation_size = data[entry_end + 1] << 8 | data[entry_end + 2]
-    else:
-        return None
-    if operation_start + operation_size != size:
-        return None
-    return EntryMessage(session_id, data[5:entry_end], data[operation_start:])
 
 
 def _load(data: bytes) -> list[Any]:
@@ -191,7 +153,16 @@ ENCODERS: Final[dict[type, Callable[[Any, Compat], bytes]]] = {
     EntryMessage: _encode_entry,
     SyncDone: _encode_sync_done,
     Have: _encode_have,
-    **reconciliation_codec.ENCODERS,
 }
 
-__all__ = ["DECODERS", "ENCODERS", "Compat", "MessageError", "decode", "encode", "encode_entry_message"]
+__all__ = [
+    "DECODERS",
+    "ENCODERS",
+    "Compat",
+    "Form",
+    "MessageError",
+    "decode",
+    "encode",
+    "encode_entry_message",
+    "encode_many",
+]

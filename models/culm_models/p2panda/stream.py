@@ -5,6 +5,7 @@ from typing import Final
 from culm_models.cbor import ItemScanner
 from culm_models.cbor.errors import CborError, TooLargeError
 from culm_models.errors import CulmError
+from culm_models.p2panda import usual_messages
 from culm_models.p2panda.codec import decode
 from culm_models.p2panda.message_errors import MalformedMessageError, MessageTooLargeError
 from culm_models.p2panda.messages import Message
@@ -47,24 +48,31 @@ class MessageStream:
             raise self.error
         found: list[Message] = []
         try:
-            items = self._scanner.feed(data)
-            for item in items:
-                message = decode(item)
-                found.append(message)
-                if isinstance(message, ReconciliationMessage):
-                    self._count(message.session_id, len(item))
+            self._cut(data, found)
         except CborError as error:
             self.error = _named(error)
         except CulmError as error:
             self.error = error.with_traceback(None)
-        else:
-            if self._scanner.error is not None:
-                self.error = _named(self._scanner.error)
         if self.error is not None:
             self._scanner = ItemScanner(1)
             if not found:
                 raise self.error
         return found
+
+    def _cut(self, data: bytes, found: list[Message]) -> None:
+        """Usual messages in one go, every other one and what is unfinished by the strict way."""
+        at = 0
+        while at < len(data):
+            if not self._scanner.pending:
+                at = usual_messages.read(data, at, self._scanner.max_bytes, found, self._count)
+                if at == len(data):
+                    return
+            item, at = self._scanner.take(data, at)
+            if item is not None:
+                message = decode(item)
+                found.append(message)
+                if isinstance(message, ReconciliationMessage):
+                    self._count(message.session_id, len(item))
 
     def _count(self, session_id: int, size: int) -> None:
         counted = self.reconciliation_bytes.get(session_id)
