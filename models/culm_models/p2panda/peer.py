@@ -302,6 +302,10 @@ class Peer:
                 if session.remote != source:
                     self._links[session.remote].deliver(session, checked)
 
+    def settled(self, entries: Sequence[CheckedEntry]) -> None:
+        """These are in the store now, and count as held since before: every plan has them, nothing is sent."""
+        self._ingest.settle(entries)
+
     def discard(self, entries: Sequence[CheckedEntry], now: int) -> None:
         """These will not be stored; what was staged on top of them is discarded with them."""
         self._ingest.discard(entries)
