@@ -5,18 +5,18 @@ whose log id and sequence number are 0 is its key's bytes without the zero bytes
 string. Both spellings are exact: whatever bound a message has, its other spelling reads back as the same.
 
 What saves bytes is the choice of bounds. Whoever cuts its items into ranges is free in where between two
-neighbours it cuts, so it cuts at the shortest prefix that keeps the neighbours apart (`separating_bound`).
-That bound is the one that both ends work with from then on; nothing is cut short on the way. Most such bounds
-are no keys (they end in zero bytes), so they are for remotes that offer the compact form: a plain peer might
-refuse them.
+neighbours it cuts, so a session in the compact form works on `ShortBounds`: it cuts at the shortest prefix
+that keeps the neighbours apart. That bound is the one that both ends work with from then on; nothing is cut
+short on the way. Most such bounds are no keys (they end in zero bytes), so they are for remotes that offer
+the compact form: a plain peer might refuse them.
 """
 
-from typing import Final, TypeAlias
+from collections.abc import Sequence
+from typing import Final
 
 from culm_models.keys import PUBLIC_KEY_SIZE
-
-Bound: TypeAlias = tuple[bytes, int, int]
-"""An end of a range: public key (32 bytes), log id, sequence number from 0."""
+from culm_models.p2panda.reconciliation_messages import Bound, Item
+from culm_models.reconciliation.ordered_set import OrderedSet, Span
 
 LOWEST_BOUND: Final[Bound] = (bytes(PUBLIC_KEY_SIZE), 0, 0)
 """No item sorts before it: where a set that is cut in the compact form begins."""
@@ -34,11 +34,10 @@ def separating_bound(before: Bound | None, item: Bound) -> Bound:
     other = before[0]
     if key == other:
         return key, log_id, 0
-    size = 1
     # The keys differ and are in order, so the first byte that differs is the greater one in `key`.
-    while key[:size] == other[:size]:
-        size += 1
-    return padded(key[:size]), 0, 0
+    differs = int.from_bytes(key, "big") ^ int.from_bytes(other, "big")
+    equal = PUBLIC_KEY_SIZE - (differs.bit_length() + 7) // 8
+    return padded(key[: equal + 1]), 0, 0
 
 
 def prefix(public_key: bytes) -> bytes:
@@ -49,3 +48,36 @@ def prefix(public_key: bytes) -> bytes:
 def padded(spelled: bytes) -> bytes:
     """The key of a bound that is spelled as a prefix of at most 32 bytes."""
     return spelled.ljust(PUBLIC_KEY_SIZE, b"\x00")
+
+
+class ShortBounds:
+    """A sync range that is cut at the shortest bounds; all else is as in the set `whole` behind it."""
+
+    __slots__ = ("_whole",)
+
+    def __init__(self, whole: OrderedSet[Item, bytes]) -> None:
+        self._whole = whole
+
+    def __len__(self) -> int:
+        return len(self._whole)
+
+    def ranks(self, bounds: Sequence[Item]) -> Sequence[int]:
+        """How many items sort before each bound."""
+        return self._whole.ranks(bounds)
+
+    def fingerprints(self, spans: Sequence[Span]) -> Sequence[bytes]:
+        """The fingerprint of each span."""
+        return self._whole.fingerprints(spans)
+
+    def items(self, start: int, size: int) -> Sequence[Item]:
+        """The items of one span."""
+        return self._whole.items(start, size)
+
+    def bounds(self, ranks: Sequence[int]) -> list[Item]:
+        """For each rank the shortest bound that parts its item from all items before."""
+        before = self._whole.bounds([max(rank - 1, 0) for rank in ranks])
+        own = self._whole.bounds(ranks)
+        return [
+            separating_bound(other if rank else None, item)
+            for rank, other, item in zip(ranks, before, own, strict=True)
+        ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.p2panda.compact import LOWEST_BOUND, padded, prefix, separating_bound
-from culm_models.p2panda.compact_vectors import separating_bounds
+from culm_models import lifts
+from culm_models.p2panda.compact import LOWEST_BOUND, ShortBounds, padded, prefix, separating_bound
+from culm_models.p2panda.sync_range import SyncRange
 
 # Few different bytes, zero among them, so that keys share prefixes of every length.
 KEYS = st.binary(max_size=4).map(lambda start: start.ljust(30, b"\x01") + b"\x00\x00") | st.binary(
@@ -54,9 +54,15 @@ def test_the_spelling_of_a_key_as_a_prefix_is_exact(key: bytes) -> None:
 
 
 @given(LOGS, st.data())
-def test_many_bounds_are_those_of_one_at_a_time(logs: list[tuple[bytes, int]], data: st.DataObject) -> None:
+def test_a_set_with_short_bounds_is_cut_in_the_same_places(
+    logs: list[tuple[bytes, int]], data: st.DataObject
+) -> None:
     ranks = data.draw(st.lists(st.integers(0, len(logs) - 1), max_size=40))
-    keys = np.frombuffer(b"".join(key for key, _ in logs), np.uint8).reshape(-1, 32)
-    log_ids = np.array([log_id for _, log_id in logs], np.uint64)
-    expected = [separating_bound((*logs[rank - 1], 0) if rank else None, (*logs[rank], 0)) for rank in ranks]
-    assert separating_bounds(keys, log_ids, np.array(ranks, np.int64)) == expected
+    heights = st.integers(1, 2**64 - 1)
+    whole = SyncRange([(*log, data.draw(heights)) for log in logs], lifts.DEFAULT)
+    short = ShortBounds(whole)
+    found = short.bounds(ranks)
+    assert len(short) == len(whole)
+    assert short.ranks(found) == whole.ranks(whole.bounds(ranks)) == ranks
+    assert short.items(0, len(logs)) == whole.items(0, len(logs))
+    assert short.fingerprints([(0, len(logs))]) == whole.fingerprints([(0, len(logs))])
