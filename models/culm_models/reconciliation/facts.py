@@ -15,7 +15,7 @@ class Facts:
     """What happened since the facts were last taken."""
 
     shown: list[Any] = field(default_factory=list)
-    """Items that the remote holds, by its own word, in order of arrival; also those of a run still open."""
+    """Items that the remote holds, by its own word, in order of arrival, once their run is complete."""
     equal: list[Span] = field(default_factory=list)
     """Both sides hold the same here: we compared, or the remote answered our fingerprint with `Done`."""
     complete: list[Span] = field(default_factory=list)

@@ -2,7 +2,7 @@
 
 A range [x, y) begins at its lower bound and ends before its upper bound. With x < y it is plain; with
 x >= y it goes on from the last item to the first one, and x == y is everything. On ranks that is a span
-(start rank, size), start in 0..n, counted modulo n. Bounds need not be items.
+(start rank, size), counted modulo n, with the start in 0..n-1, or 0 when n = 0. Bounds need not be items.
 
 Every method takes many ranges at once: the machine collects a whole batch of messages and asks once.
 """

@@ -1,21 +1,41 @@
-"""One side of a reconciliation: messages in, messages out (rbsr.md, 1.3 to 1.6 and 4.5)."""
+"""One side of a reconciliation: messages in, messages out (rbsr.md, 1.3 to 1.6 and 4.5).
+
+    incoming: messages become closed ranges  ->  answers: what to say about them  ->  outgoing: messages
+
+A side is done when it has said a batch that asks nothing, or when both have nothing. It is silent from then
+on; the remote, which may need our last batch to be done itself, echoes it once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, TypeAlias, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Final, Generic, TypeVar
 
+from culm_models.reconciliation.answers import Answers, Reply, Settings
+from culm_models.reconciliation.errors import (
+    AfterDoneError,
+    BatchCountError,
+    UnexpectedEmptySetError,
+)
 from culm_models.reconciliation.facts import Facts
+from culm_models.reconciliation.incoming import Closed, Incoming
 from culm_models.reconciliation.limits import Limits
-from culm_models.reconciliation.messages import ReconciliationMessage
-from culm_models.reconciliation.ordered_set import OrderedSet, Span
+from culm_models.reconciliation.messages import (
+    Done,
+    EmptySet,
+    LowerBound,
+    ReconciliationMessage,
+    Terminal,
+)
+from culm_models.reconciliation.ordered_set import OrderedSet
+from culm_models.reconciliation.outgoing import Outgoing
 from culm_models.reconciliation.rules import Rule
 
 Item = TypeVar("Item")
 Fp = TypeVar("Fp")
 
-Reply: TypeAlias = Callable[[Sequence[Any], Span], Sequence[Any]]
-"""What to show in answer to all the items that the remote has in a range of ours; see `Reconciler`."""
+# range-reconcile never falls silent by itself, so a second echo may be under way.
+_ECHOES_MAX: Final = 2
 
 
 class Reconciler(Generic[Item, Fp]):
@@ -48,33 +68,155 @@ class Reconciler(Generic[Item, Fp]):
         the span that the range has here; gives the items to show in answer. Left out, these are the own
         items of the range but those just received. Only without ``absorb``.
         """
-        raise NotImplementedError
+        assert reply is None or not absorb, "received items join the set, or an adapter answers: not both"
+        self._own = own
+        self._absorb = absorb
+        self._cuts = cuts
+        limits = limits or Limits()
+        settings = Settings(rule, threshold, division, absorb, reply)
+        self._facts = Facts()
+        self._incoming = Incoming(limits)
+        self._outgoing = Outgoing(session_id)
+        self._answers: Answers[Item, Fp] = Answers(own, settings, limits, self._outgoing)
+        self.max_batches: Final = 2 + 2 * _ceil_log(len(own), division) + limits.slack_batches
+        """Batches of both sides after which the remote is told off."""
+        self._batches = 0
+        self._said_empty = False
+        self._done = False
+        self._echoes = 0
 
     @property
     def done(self) -> bool:
         """Whether nothing is left to be said: from here on the machine is silent."""
-        raise NotImplementedError
+        return self._done
 
     @property
-    def expected_batches(self) -> int:
-        """Batches of both sides after which the remote is told off."""
-        raise NotImplementedError
+    def batches(self) -> int:
+        """Batches of both sides so far, ours behind a complete one of the remote counted."""
+        return self._batches
 
     def start(self) -> list[ReconciliationMessage]:
         """The opening batch of the side that begins: once, before anything is received."""
-        raise NotImplementedError
+        assert not self._batches and not self._incoming.has_begun, "the opening is the first batch"
+        self._batches = 1
+        if not len(self._own):
+            self._said_empty = True
+            self._outgoing.empty_set(can_respond=True)
+        else:
+            self._incoming.origin = (self._answers.open(self._cuts),)
+            self._incoming.finish(self._outgoing.terminal())
+        return self._outgoing.take()
 
     def receive(self, message: ReconciliationMessage) -> list[ReconciliationMessage]:
         """What to say in answer to one message: nothing while a run is open."""
-        raise NotImplementedError
+        return self.receive_batch((message,))
 
     def receive_batch(self, messages: Iterable[ReconciliationMessage]) -> list[ReconciliationMessage]:
         """The answers to many messages in one go; any part of a batch is taken, a whole one is fastest.
 
         The same as `receive` one by one, but without ``absorb`` the set is asked once for all of them.
         """
-        raise NotImplementedError
+        incoming, facts, absorb = self._incoming, self._facts, self._absorb
+        closed: list[Closed] = []
+        for message in messages:
+            if self._done:
+                self._receive_echo(message)
+                continue
+            incoming.count()
+            kind = type(message)
+            if kind is LowerBound:
+                assert isinstance(message, LowerBound)
+                incoming.begin(message)
+                self._outgoing.lower_bound(message.value)
+            elif kind is Terminal:
+                self._answer(closed)
+                closed = []
+                self._receive_terminal()
+            elif kind is EmptySet:
+                assert isinstance(message, EmptySet)
+                self._receive_empty_set(message)
+            else:
+                found = incoming.read(message, facts)
+                if found is not None:
+                    closed.append(found)
+                    if absorb:
+                        # Received items join the set, and take part in what comes behind them.
+                        self._answer(closed)
+                        closed = []
+        self._answer(closed)
+        return self._outgoing.take()
 
     def take_facts(self) -> Facts:
         """What was learnt since the last call."""
-        raise NotImplementedError
+        facts, self._facts = self._facts, Facts()
+        return facts
+
+    def _answer(self, closed: list[Closed]) -> None:
+        if closed:
+            assert self._incoming.origin is not None
+            self._answers.answer(closed, self._incoming.origin[0], self._facts)
+
+    def _receive_terminal(self) -> None:
+        if self._said_empty and not self._incoming.in_ranges:
+            # All that the remote has comes by other means.
+            self._done = True
+            return
+        asks = self._outgoing.asks
+        self._count_batch()
+        self._incoming.finish(self._outgoing.terminal())
+        self._done = not asks
+
+    def _count_batch(self) -> None:
+        """The remote's batch is complete, and so will be ours that answers it."""
+        self._batches += 2
+        if self._batches > self.max_batches:
+            raise BatchCountError(f"more than {self.max_batches} batches")
+
+    def _receive_empty_set(self, message: EmptySet) -> None:
+        if message.can_respond:
+            self._receive_asking_empty_set()
+        elif not self._said_empty:
+            raise UnexpectedEmptySetError("an empty set in answer to a set that is not empty")
+        else:
+            if self._absorb:
+                # range-reconcile is done only when this comes back to it.
+                self._outgoing.empty_set(can_respond=False)
+            self._done = True
+        self._batches += 2
+
+    def _receive_asking_empty_set(self) -> None:
+        """The remote begins, with nothing."""
+        if self._batches or self._incoming.origin is not None:
+            raise UnexpectedEmptySetError("an empty set in the middle of a session")
+        self._facts.remote_empty = True
+        if not len(self._own):
+            self._said_empty = True
+            self._outgoing.empty_set(can_respond=False)
+            self._done = not self._absorb
+            return
+        if self._absorb:
+            self._answers.show_all()
+        # Without `absorb` everything goes to the remote by other means: there is nothing to tell apart.
+        self._outgoing.terminal()
+        self._done = True
+
+    def _receive_echo(self, message: ReconciliationMessage) -> None:
+        """Only with the published algorithm anything may follow: range-reconcile never falls silent."""
+        if self._absorb:
+            return
+        self._incoming.count()
+        if isinstance(message, Terminal) or (isinstance(message, EmptySet) and not message.can_respond):
+            self._echoes += 1
+        elif not isinstance(message, LowerBound | Done):
+            raise AfterDoneError(f"a {type(message).__name__} behind the end of the reconciliation")
+        if self._echoes > _ECHOES_MAX:
+            raise AfterDoneError("more than an echo behind the end of the reconciliation")
+
+
+def _ceil_log(count: int, base: int) -> int:
+    """The logarithm of ``count`` to ``base``, rounded up; 0 for a count below 2."""
+    steps, reach = 0, 1
+    while reach < count:
+        reach *= base
+        steps += 1
+    return steps

@@ -1,0 +1,252 @@
+"""What one side says about the ranges that the other closed: the rules of rbsr.md, 1.2 and 1.3.
+
+The ranges of a batch are collected and the set is asked once: for all ranks, for all fingerprints, for all
+bounds where ranges are cut. Only the items of small ranges are taken one range at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+from culm_models.reconciliation.errors import ItemCountError
+from culm_models.reconciliation.facts import Facts
+from culm_models.reconciliation.incoming import Closed, Said
+from culm_models.reconciliation.limits import Limits
+from culm_models.reconciliation.ordered_set import GrowingSet, OrderedSet, Span
+from culm_models.reconciliation.outgoing import Outgoing
+from culm_models.reconciliation.ring import Position, position, start_of
+from culm_models.reconciliation.rules import RULES, Rule, cut, is_leaf
+
+Item = TypeVar("Item")
+Fp = TypeVar("Fp")
+
+Reply: TypeAlias = Callable[[Sequence[Any], Span], Sequence[Any]]
+"""From the items that the remote has in a range, and our span of it, to the items that we show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How one side answers; the other may have it differently."""
+
+    rule: Rule
+    threshold: int
+    """A range of so many own items is sent as items."""
+    division: int
+    """Into how many parts other ranges are cut."""
+    absorb: bool
+    reply: Reply | None
+
+    def __post_init__(self) -> None:
+        assert self.rule in RULES
+        assert self.threshold >= 1, "a single item can only be sent"
+        assert self.division >= 2, "a range in one part is the same range again"
+
+
+class Answers(Generic[Item, Fp]):
+    """Answers closed ranges, in order, into an `Outgoing`."""
+
+    __slots__ = ("_items_shown", "_outgoing", "_own", "_settings", "_slack_items")
+
+    def __init__(
+        self, own: OrderedSet[Item, Fp], settings: Settings, limits: Limits, outgoing: Outgoing
+    ) -> None:
+        self._own = own
+        self._settings = settings
+        self._outgoing = outgoing
+        self._slack_items = limits.slack_items
+        self._items_shown = 0
+
+    def open(self, cuts: Sequence[Item]) -> Item:
+        """Say the opening of a set that is not empty, up to its terminal; gives where it begins.
+
+        Cuts between which nothing is held are left out. `upstream` opens with the items of small parts.
+        """
+        count, rule, division = len(self._own), self._settings.rule, self._settings.division
+        if cuts:
+            starts, bounds = _apart(cuts, self._own.ranks(cuts), count)
+        else:
+            alone = rule == "even" and count <= self._settings.threshold
+            starts = [0] if alone else cut(rule, count, division)
+            bounds = list(self._own.bounds(starts))
+        origin = bounds[0]
+        ends = [*starts[1:], starts[0] + count]
+        spans = [(start, end - start) for start, end in zip(starts, ends, strict=True)]
+        fingerprints = self._own.fingerprints(spans)
+        outgoing = self._outgoing
+        outgoing.lower_bound(origin)
+        low = start_of(origin)
+        for span, upper, fingerprint in zip(spans, [*bounds[1:], origin], fingerprints, strict=True):
+            high = position(upper, origin)
+            if rule == "upstream" and not cuts and span[1] <= self._settings.threshold:
+                outgoing.question(self._items(span), upper, low, high, span)
+            else:
+                outgoing.fingerprint(fingerprint, upper, low, high, span)
+            low = high
+        return origin
+
+    def show_all(self) -> Item:
+        """Say everything of a set that is not empty, up to its terminal; gives where it begins."""
+        origin = self._own.bounds([0])[0]
+        self._outgoing.lower_bound(origin)
+        self._outgoing.reply(self._items((0, len(self._own))), origin)
+        return origin
+
+    def answer(self, closed: Sequence[Closed], origin: Any, facts: Facts) -> None:
+        """Say what there is to say about ranges of one batch that begins at ``origin``, in their order.
+
+        Where received items join the set, one range at a time: later ranges are about the set as it is then.
+        """
+        if not closed:
+            return
+        if self._settings.absorb:
+            self._take_in(closed)
+        spans = self._spans(closed)
+        differing = self._compare(closed, spans)
+        parts = self._parts([spans[index] for index in differing if not self._is_leaf(spans[index])])
+        outgoing, told = self._outgoing, not self._settings.absorb
+        for index, (said, _, upper, low, high, data) in enumerate(closed):
+            span = spans[index]
+            if said is Said.FINGERPRINT:
+                if index not in differing:
+                    outgoing.done(upper)
+                    if told and span[1]:
+                        facts.equal.append(span)
+                elif not span[1]:
+                    outgoing.empty_payload(upper, low, high)
+                elif self._is_leaf(span):
+                    outgoing.question(self._items(span), upper, low, high, span)
+                else:
+                    self._say_parts(next(parts), upper, low, high, origin)
+            elif said is Said.RUN or said is Said.EMPTY:
+                if told and span[1]:
+                    facts.complete.append(span)
+                self._reply(data, span, upper)
+            else:
+                outgoing.done(upper)
+
+    def _take_in(self, closed: Sequence[Closed]) -> None:
+        assert len(closed) == 1
+        said, *_, items = closed[0]
+        if said is Said.RUN or said is Said.REPLY:
+            own: GrowingSet[Item, Fp] = self._own  # type: ignore[assignment]
+            for item in items:
+                own.add(item)
+
+    def _spans(self, closed: Sequence[Closed]) -> list[Span]:
+        """Where each range lies among our items; nowhere for those that only end."""
+        bounds: list[Any] = []
+        for said, lower, upper, *_ in closed:
+            if said not in _ENDED:
+                bounds += (lower, upper)
+        if not bounds:
+            return [(0, 0)] * len(closed)
+        ranks = iter(self._own.ranks(bounds))
+        count = len(self._own)
+        spans: list[Span] = []
+        for said, lower, upper, *_ in closed:
+            if said in _ENDED:
+                spans.append((0, 0))
+                continue
+            start, end = next(ranks), next(ranks)
+            size = end - start if lower < upper else count - start + end
+            spans.append((start if start < count else 0, size))
+        return spans
+
+    def _compare(self, closed: Sequence[Closed], spans: list[Span]) -> dict[int, None]:
+        """The places of the fingerprints that are not ours, in order."""
+        places = [place for place, entry in enumerate(closed) if entry[0] is Said.FINGERPRINT]
+        if not places:
+            return {}
+        ours = self._own.fingerprints([spans[place] for place in places])
+        return {
+            place: None
+            for place, fingerprint in zip(places, ours, strict=True)
+            if fingerprint != closed[place][5]
+        }
+
+    def _is_leaf(self, span: Span) -> bool:
+        settings = self._settings
+        return is_leaf(settings.rule, span[1], settings.threshold, settings.division)
+
+    def _parts(self, spans: Sequence[Span]) -> Iterator[list[tuple[Span, Fp, Any]]]:
+        """The parts of each range: span, fingerprint and upper bound, the last without one."""
+        if not spans:
+            return
+        rule, division, count = self._settings.rule, self._settings.division, len(self._own)
+        parts: list[Span] = []
+        starts: list[int] = []
+        lengths: list[int] = []
+        for start, size in spans:
+            offsets = cut(rule, size, division)
+            lengths.append(len(offsets))
+            for offset, following in pairwise([*offsets, size]):
+                begin = start + offset
+                begin = begin if begin < count else begin - count
+                parts.append((begin, following - offset))
+                if offset:
+                    starts.append(begin)
+        bounds = iter(self._own.bounds(starts))
+        triples = zip(parts, self._own.fingerprints(parts), strict=True)
+        for length in lengths:
+            yield [(*next(triples), next(bounds) if place + 1 < length else None) for place in range(length)]
+
+    def _say_parts(
+        self, parts: list[tuple[Span, Fp, Any]], upper: Any, low: Position, high: Position, origin: Any
+    ) -> None:
+        say = self._outgoing.fingerprint
+        for span, fingerprint, bound in parts[:-1]:
+            middle = position(bound, origin)
+            say(fingerprint, bound, low, middle, span)
+            low = middle
+        span, fingerprint, _ = parts[-1]
+        say(fingerprint, upper, low, high, span)
+
+    def _reply(self, received: Sequence[Any], span: Span, upper: Any) -> None:
+        """Show what we have where the remote has shown everything, or end the range."""
+        settings = self._settings
+        if settings.reply is not None:
+            items = settings.reply(received, span)
+            self._count_items(len(items))
+        else:
+            items = self._items(span)
+            if received:
+                just_received = set(received)
+                items = [item for item in items if item not in just_received]
+        if items:
+            self._outgoing.reply(items, upper)
+        else:
+            # range-reconcile says nothing, and a range behind this one would be read as beginning here.
+            self._outgoing.done(upper, implied=settings.absorb and settings.rule == "upstream")
+
+    def _items(self, span: Span) -> Sequence[Item]:
+        """The items of a span in sorted order."""
+        start, size = span
+        self._count_items(size)
+        over = start + size - len(self._own)
+        if over <= 0:
+            return self._own.items(start, size)
+        return [*self._own.items(0, over), *self._own.items(start, size - over)]
+
+    def _count_items(self, size: int) -> None:
+        self._items_shown += size
+        if self._items_shown > 2 * len(self._own) + self._slack_items:
+            raise ItemCountError("the same items are asked for again and again")
+
+
+_ENDED: Final = frozenset((Said.REPLY, Said.DONE))
+
+
+def _apart(cuts: Sequence[Item], ranks: Sequence[int], count: int) -> tuple[list[int], list[Item]]:
+    """The cuts before which, back to the one before, something is held: their ranks, and themselves."""
+    starts, bounds = [ranks[0]], [cuts[0]]
+    for rank, bound in zip(ranks, cuts, strict=True):
+        if rank > starts[-1]:
+            starts.append(rank)
+            bounds.append(bound)
+    if len(starts) > 1 and starts[-1] - starts[0] == count:
+        # Nothing is held between the last one and the first one.
+        del starts[-1], bounds[-1]
+    return starts, bounds

@@ -1,0 +1,153 @@
+"""The batch that the remote is saying: messages become closed ranges in ring order (rbsr.md, 1.3 and 1.4).
+
+Whatever does not fit is an error here: what is behind this module deals with ranges that are in order, do
+not overlap, and lie where something was open.
+"""
+
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+from culm_models.reconciliation.errors import (
+    BoundOrderError,
+    LowerBoundMissingError,
+    MessageCountError,
+    RunSizeError,
+    RunUnfinishedError,
+)
+from culm_models.reconciliation.facts import Facts
+from culm_models.reconciliation.limits import Limits
+from culm_models.reconciliation.messages import (
+    Done,
+    EmptyPayload,
+    Fingerprint,
+    LowerBound,
+    Payload,
+    ReconciliationMessage,
+)
+from culm_models.reconciliation.questions import Questions
+from culm_models.reconciliation.ring import Position, position, start_of
+
+
+class Said(IntEnum):
+    """What the remote said about a range."""
+
+    FINGERPRINT = 0
+    """Its fingerprint."""
+    RUN = 1
+    """All its items; it wants ours."""
+    REPLY = 2
+    """Items, in answer to us."""
+    EMPTY = 3
+    """It has nothing there; it wants ours."""
+    DONE = 4
+
+
+Closed: TypeAlias = tuple[Said, Any, Any, Position, Position, Any]
+"""What was said, lower and upper bound, their positions, and the fingerprint or the items."""
+
+
+class Incoming:
+    """Reads the remote's messages about ranges, one batch after the other."""
+
+    __slots__ = ("_at", "_count", "_limits", "_lower", "_run", "origin", "questions")
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._count = 0
+        # Where every batch of the session begins, in a tuple: known or not, bounds may be falsy.
+        self.origin: tuple[Any] | None = None
+        self._lower: Any = None
+        self._at: Position | None = None
+        self._run: list[Any] | None = None
+        self.questions = Questions(None)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything of the batch has come."""
+        return self._count > 0
+
+    @property
+    def in_ranges(self) -> bool:
+        """Whether the batch has said where it begins."""
+        return self._at is not None
+
+    def count(self) -> None:
+        """One more message of this batch."""
+        self._count += 1
+        if self._count > self._limits.messages_per_batch:
+            raise MessageCountError(f"more than {self._limits.messages_per_batch} messages in one batch")
+
+    def begin(self, message: LowerBound) -> None:
+        """The batch begins here: at the bound that all batches of a session begin at."""
+        self._check_no_run()
+        if self._at is not None:
+            raise BoundOrderError("a second lower bound in one batch")
+        if self.origin is None:
+            self.origin = (message.value,)
+        elif self.origin[0] != message.value:
+            raise BoundOrderError("a batch begins elsewhere than the one that it answers")
+        self._lower = message.value
+        self._at = start_of(message.value)
+
+    def read(self, message: ReconciliationMessage, facts: Facts) -> Closed | None:
+        """The range that a message closes; None for an item with others to follow."""
+        low = self._at
+        if low is None or self.origin is None:
+            raise LowerBoundMissingError("a range whose lower bound was never said")
+        kind = type(message)
+        if kind is Payload:
+            return self._read_item(message, facts)  # type: ignore[arg-type]
+        self._check_no_run()
+        lower = self._lower
+        upper = message.upper_bound  # type: ignore[attr-defined]
+        high = self._advance(low, upper)
+        if kind is Done:
+            self.questions.close(low, high, facts, by_done=True)
+            return Said.DONE, lower, upper, low, high, None
+        self.questions.check(low, high)
+        if kind is Fingerprint:
+            return Said.FINGERPRINT, lower, upper, low, high, message.fingerprint  # type: ignore[attr-defined]
+        assert kind is EmptyPayload
+        return Said.EMPTY, lower, upper, low, high, ()
+
+    def finish(self, questions: Questions) -> None:
+        """The batch is complete, and the one that answers it asks these questions."""
+        self._check_no_run()
+        self.questions = questions
+        self._at = None
+        self._count = 0
+
+    def _read_item(self, message: Payload, facts: Facts) -> Closed | None:
+        run = self._run
+        if run is None:
+            run = self._run = []
+        run.append(message.value)
+        if len(run) > self._limits.items_per_run:
+            raise RunSizeError(f"more than {self._limits.items_per_run} items of one range")
+        if message.can_respond is None:
+            return None
+        if message.upper_bound is None:
+            raise RunUnfinishedError("a run's end without its upper bound")
+        self._run = None
+        low, lower, upper = self._at, self._lower, message.upper_bound
+        assert low is not None
+        high = self._advance(low, upper)
+        self.questions.check(low, high)
+        facts.shown.extend(run)
+        if message.can_respond:
+            return Said.RUN, lower, upper, low, high, run
+        self.questions.close(low, high, facts, by_done=False)
+        return Said.REPLY, lower, upper, low, high, run
+
+    def _advance(self, low: Position, upper: Any) -> Position:
+        assert self.origin is not None
+        high = position(upper, self.origin[0])
+        if not low < high:
+            raise BoundOrderError("a range that does not end behind the one before it")
+        self._lower = upper
+        self._at = high
+        return high
+
+    def _check_no_run(self) -> None:
+        if self._run is not None:
+            raise RunUnfinishedError("a run of items without its end")

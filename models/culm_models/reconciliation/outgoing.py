@@ -1,0 +1,111 @@
+"""The batch that one side is saying: messages in order, with adjacent `Done`s as one (rbsr.md, 1.4)."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from culm_models.frozen import unfrozen
+from culm_models.reconciliation.messages import (
+    Done,
+    EmptyPayload,
+    EmptySet,
+    Fingerprint,
+    LowerBound,
+    Payload,
+    ReconciliationMessage,
+    Terminal,
+)
+from culm_models.reconciliation.ordered_set import Span
+from culm_models.reconciliation.questions import Asked, Question, Questions
+from culm_models.reconciliation.ring import Position
+
+# Made by the thousand: see culm_models.frozen.
+_PLAIN_FINGERPRINT: Final = unfrozen(Fingerprint)
+_PLAIN_PAYLOAD: Final = unfrozen(Payload)
+
+
+class Outgoing:
+    """Says messages and keeps what they ask. A held `Done` is said just before the next other message."""
+
+    __slots__ = ("_asked", "_held", "_implied", "_messages", "session_id")
+
+    def __init__(self, session_id: int) -> None:
+        self.session_id = session_id
+        self._messages: list[ReconciliationMessage] = []
+        self._asked: list[Question] = []
+        # One-item tuples, for a bound may be falsy.
+        self._held: tuple[Any] | None = None
+        self._implied: tuple[Any] | None = None
+
+    @property
+    def asks(self) -> bool:
+        """Whether the batch so far wants an answer."""
+        return bool(self._asked)
+
+    def take(self) -> list[ReconciliationMessage]:
+        """What was said since the last call."""
+        messages, self._messages = self._messages, []
+        return messages
+
+    def lower_bound(self, value: Any) -> None:
+        """The batch begins here."""
+        self._messages.append(LowerBound(self.session_id, value))
+
+    def empty_set(self, *, can_respond: bool) -> None:
+        """There is nothing at all on this side."""
+        self._messages.append(EmptySet(self.session_id, can_respond))
+
+    def done(self, upper: Any, *, implied: bool = False) -> None:
+        """Nothing more up to ``upper``: held.
+
+        ``implied``: not worth a message at the end of the batch; said when another range follows, which
+        would be read with the wrong lower bound otherwise.
+        """
+        self._implied = (upper,)
+        if not implied:
+            self._held = self._implied
+
+    def empty_payload(self, upper: Any, low: Position, high: Position) -> None:
+        """Nothing here: what is there?"""
+        self._release()
+        self._messages.append(EmptyPayload(self.session_id, upper))
+        self._asked.append((low, high, Asked.EMPTY, (0, 0)))
+
+    def fingerprint(self, value: Any, upper: Any, low: Position, high: Position, span: Span) -> None:
+        """This is what our items come to."""
+        if self._implied:
+            self._release()
+        message = _PLAIN_FINGERPRINT(self.session_id, value, upper)
+        message.__class__ = Fingerprint
+        self._messages.append(message)
+        self._asked.append((low, high, Asked.FINGERPRINT, span))
+
+    def question(self, items: Sequence[Any], upper: Any, low: Position, high: Position, span: Span) -> None:
+        """These are all our items of the range, one or more: what else is there?"""
+        self._run(items, upper, can_respond=True)
+        self._asked.append((low, high, Asked.RUN, span))
+
+    def reply(self, items: Sequence[Any], upper: Any) -> None:
+        """These items, one or more, and nothing else of this range."""
+        self._run(items, upper, can_respond=False)
+
+    def terminal(self) -> Questions:
+        """The batch is complete: what it asks. The next one begins."""
+        self._implied = self._held
+        self._release()
+        self._messages.append(Terminal(self.session_id))
+        questions, self._asked = Questions(self._asked), []
+        return questions
+
+    def _run(self, items: Sequence[Any], upper: Any, *, can_respond: bool) -> None:
+        self._release()
+        session_id, append = self.session_id, self._messages.append
+        for item in items[:-1]:
+            message = _PLAIN_PAYLOAD(session_id, item, None, None)
+            message.__class__ = Payload
+            append(message)
+        append(Payload(session_id, items[-1], can_respond, upper))
+
+    def _release(self) -> None:
+        if self._implied:
+            self._messages.append(Done(self.session_id, self._implied[0]))
+            self._held = self._implied = None

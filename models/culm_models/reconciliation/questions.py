@@ -1,0 +1,79 @@
+"""What our last batch left open, and what the remote's answer says about it.
+
+A batch of ours asks about some ranges (fingerprints, runs and empty payloads that want an answer) and closes
+the others. The answer walks the ring in the same order, so one pointer finds what each message is about.
+"""
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import TypeAlias
+
+from culm_models.reconciliation.errors import RangeDoneError
+from culm_models.reconciliation.facts import Facts
+from culm_models.reconciliation.ordered_set import Span
+from culm_models.reconciliation.ring import Position
+
+
+class Asked(IntEnum):
+    """How a range was asked about."""
+
+    FINGERPRINT = 0
+    RUN = 1
+    EMPTY = 2
+
+
+Question: TypeAlias = tuple[Position, Position, Asked, Span]
+"""From where to where, how, and the span of our own items there."""
+
+
+class Questions:
+    """The open ranges of one batch, in its order; those of the whole ring when there was no batch yet."""
+
+    __slots__ = ("_at", "_open")
+
+    def __init__(self, asked: list[Question] | None) -> None:
+        self._open = asked
+        self._at = 0
+
+    def check(self, low: Position, high: Position) -> None:
+        """The remote says more about [low, high), all of which must be open. Raises `RangeDoneError`.
+
+        It may take ranges that touch together: range-reconcile does where it leaves an answer out.
+        """
+        asked = self._open
+        if asked is None:
+            return
+        self._pass(low)
+        reach, at = low, self._at
+        while reach < high:
+            if at == len(asked) or reach < asked[at][0]:
+                raise RangeDoneError("more is said about a range in which nothing was open")
+            reach = asked[at][1]
+            at += 1
+
+    def close(self, low: Position, high: Position, facts: Facts, *, by_done: bool) -> None:
+        """The remote's last word on [low, high): what it covers whole becomes facts."""
+        if self._open is None:
+            return
+        self._pass(low)
+        for begin, _, how, span in self._up_to(high):
+            if begin < low or not span[1]:
+                continue
+            if how is Asked.RUN:
+                facts.answered.append(span)
+            elif how is Asked.FINGERPRINT and by_done:
+                facts.equal.append(span)
+
+    def _pass(self, low: Position) -> None:
+        asked, at = self._open, self._at
+        assert asked is not None
+        while at < len(asked) and not low < asked[at][1]:
+            at += 1
+        self._at = at
+
+    def _up_to(self, high: Position) -> Iterator[Question]:
+        asked = self._open
+        assert asked is not None
+        while self._at < len(asked) and not high < asked[self._at][1]:
+            yield asked[self._at]
+            self._at += 1
