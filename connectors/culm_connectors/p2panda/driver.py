@@ -22,6 +22,7 @@ from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_connectors.p2panda.sessions import Arrival, Link
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.p2panda.surroundings import (
+    Arrange,
     EntryReader,
     Expectations,
     Filter,
@@ -87,6 +88,7 @@ class Driver:
         permit: Filter = permit_everything,
         expectations: Expectations | None = None,
         now_ms: Callable[[], int] = clock_ms,
+        arrange: Arrange | None = None,
     ) -> None:
         self.peer = peer
         self.settings = settings or DriverSettings()
@@ -106,6 +108,7 @@ class Driver:
             self.metrics,
             permit,
             now_ms,
+            arrange,
         )
         self._turns = Turns(self.settings.max_catching_up, self.settings.catch_up_turn_s)
         self._staged: deque[Arrival] = deque()

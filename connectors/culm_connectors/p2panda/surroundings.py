@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from culm_connectors.transport.codes import CloseCode
 from culm_models.p2panda.events import Event
 from culm_models.p2panda.messages import Message
 from culm_models.p2panda.peer import Peer
+from culm_models.p2panda.ranges import EntryRange
 
 
 class EntryReader(Protocol):
@@ -134,6 +135,9 @@ class LinkEnded(Exception):
 Filter = Callable[[bytes, Message], Message | None]
 """What a remote may say: the message itself, a smaller one in its place, or nothing."""
 
+Arrange = Callable[[Link, Sequence[EntryRange]], AsyncIterator[Sequence[EntryRange]]]
+"""Puts all that a session is to send into the order in which the remote can take it, in parts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -149,3 +153,4 @@ class Surroundings:
     metrics: DriverMetrics
     permit: Filter
     now_ms: Callable[[], int]
+    arrange: Arrange | None = None

@@ -72,12 +72,14 @@ class Writer:
                     if isinstance(item, EntryRange):
                         ranges = [item]
                         while (
-                            outgoing and isinstance(outgoing[0], EntryRange) and len(ranges) < _RANGES_AT_ONCE
+                            outgoing
+                            and isinstance(outgoing[0], EntryRange)
+                            and (len(ranges) < _RANGES_AT_ONCE or around.arrange is not None)
                         ):
                             following = outgoing.popleft()
                             assert isinstance(following, EntryRange), "just looked at"
                             ranges.append(following)
-                        await self._write_ranges(ranges)
+                        await self._write_in_order(ranges)
                     else:
                         await self._say(item)
                 await self._flush()
@@ -178,6 +180,15 @@ class Writer:
         for log, seq_num in self._entries.items():
             self._link.deliveries.note(log, seq_num, self._stream.written)
         self._entries.clear()
+
+    async def _write_in_order(self, ranges: Sequence[EntryRange]) -> None:
+        """Write ranges in their order, or in the one in which the remote can take them."""
+        if self._around.arrange is None:
+            await self._write_ranges(ranges)
+            return
+        async for arranged in self._around.arrange(self._link, ranges):
+            for start in range(0, len(arranged), _RANGES_AT_ONCE):
+                await self._write_ranges(arranged[start : start + _RANGES_AT_ONCE])
 
     async def _write_ranges(self, ranges: Sequence[EntryRange]) -> None:
         """Read and write parts of logs, chunk by chunk; a log that was cut back meanwhile ends early."""
