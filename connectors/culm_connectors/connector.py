@@ -1,9 +1,10 @@
 """The connector process: peers over QUIC on one side, Kafka's topics on the other, the index between them.
 
-Start: the key, the origin of Kafka's offsets, the index (dropped when in doubt), then `announcements` and
-`logs` are read to the end that they have at that moment; only then are peers served. From then on `entries`,
-`logs` and `announcements` are followed, and what peers bring is produced. A part that fails ends the process
-loudly: the next start is always correct, since everything it needs is in Kafka.
+Start: the key, the origin of Kafka's offsets, the index (dropped when in doubt), then `blocks`,
+`announcements` and `logs` are read to the end that they have at that moment. Peers are served as soon as
+`blocks` has told which logs there are, else when `logs` has been read. From then on `entries`, `logs` and
+`announcements` are followed, and what peers bring is produced. A part that fails ends the process loudly:
+the next start is always correct, since everything it needs is in Kafka.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from confluent_kafka import Consumer, KafkaError
 from prometheus_client import CollectorRegistry
 
 from culm_connectors.access import ALLOW_EVERYBODY, AccessList, load_access_list
+from culm_connectors.boot.boot import Boot
+from culm_connectors.boot.claiming_store import ClaimingStore
 from culm_connectors.checking import CheckPool
 from culm_connectors.index import IndexDamaged, IndexWriter, close_index, condemn, open_index
 from culm_connectors.kafka import BatchProducer, TopicReader, ask_origin, watch_origin
@@ -39,6 +42,7 @@ from culm_connectors.watch import watch_access_list
 from culm_models.p2panda.events import Announced, Event, Heights, LinkFailed, Rejected
 from culm_models.p2panda.messages import Announce, Message, SyncRequest
 from culm_models.p2panda.peer import Peer
+from culm_models.p2panda.schema_id import normalise
 from culm_models.p2panda.settings import PeerSettings
 from culm_topics.kafka import KafkaSettings, admin, consumer, producer
 
@@ -183,9 +187,10 @@ class Connector:
         settings = self.settings
         self.publication = Publication(self.producer, self.index, self.kafka, self.connector_id)
         self.interest = Interest(settings.schemas, self.index.store)
+        self.boot = Boot(self.kafka, self.index, self.pool, lambda: self._reader("logs", {}), self._progress)
         peer = Peer(
             self.key_pair.public_key,
-            self.index.store,
+            ClaimingStore(self.index.store, self.boot.claims),
             PeerSettings(
                 live_mode=settings.live_mode,
                 compat=settings.compat,
@@ -203,6 +208,7 @@ class Connector:
             pool=self.pool,
             settings=settings.driver,
             permit=self._permit,
+            expectations=self.boot.claims,
         )
         self.subscription = Subscription(
             driver=self.driver,
@@ -210,6 +216,7 @@ class Connector:
             interest=self.interest,
             publication=self.publication,
             pool=self.pool,
+            boot=self.boot,
             connector_id=self.connector_id,
             verify_entries=settings.verify_entries_topic,
         )
@@ -231,6 +238,9 @@ class Connector:
 
     async def _work(self) -> None:
         offsets = self.index.store.offsets()
+        self.state = "reading blocks"
+        # Before `logs`, so that reading `logs` to its end reaches all that is told.
+        self.interest.promise(await self.boot.promise(self.interest.wanted))
         async with (
             self._reader("announcements", {}) as announcements,
             self._reader("logs", offsets) as logs,
@@ -243,7 +253,15 @@ class Connector:
             async for batch in announcements.read_to_end():
                 self.subscription.take_announcements(batch)
             group.create_task(self.subscription.follow_announcements(announcements))
-            serving = group.create_task(self._serve(group)) if self.settings.serve_before_caught_up else None
+            self.boot.check(logs.ends)
+            serving = None
+            if self.settings.serve_before_caught_up:
+                serving = group.create_task(self._serve(group))
+            elif self.boot.claims.anything:
+                # Of these it is known what they will be; the others follow when `logs` has been read.
+                self.driver.announce(normalise(self.boot.claims.schema_ids))
+                self.state = None
+                serving = group.create_task(self._serve(group))
             await self._catch_up(logs, fresh=not offsets)
             self.driver.announce(self.interest.served)
             group.create_task(self.subscription.follow_logs(logs, lambda: self._reader("logs", {})))
@@ -252,12 +270,15 @@ class Connector:
             await (serving or group.create_task(self._serve(group)))
 
     async def _catch_up(self, logs: TopicReader, *, fresh: bool) -> None:
-        self.state = "building the index from logs" if fresh else "catching up with logs"
+        what = "building the index from logs" if fresh else "catching up with logs"
+        if not self.driver.announced:
+            self.state = what
         if fresh:
             self.interest.cover(self.interest.missing)
             self.subscription.built_from_logs = True
-        await self.subscription.read_to_end(logs, self.state, progress=self._progress)
+        await self.subscription.read_to_end(logs, what, progress=self._progress)
         await self.subscription.read_back(lambda: self._reader("logs", {}), logs, self._progress)
+        await self.boot.settle(logs.positions)
         held, entries = self.index.store.counts()
         logger.info("the index holds %d entries of %d logs", entries, held)
 

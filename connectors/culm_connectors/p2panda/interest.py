@@ -1,8 +1,9 @@
-"""Which schemas a connector serves, and which of them its index is complete for.
+"""Which schemas a connector serves, and which of them its index is complete for, or will soon be.
 
 Configured schemas are served from the start. With `*` a connector also serves what its own peers announce,
 within what the allow-list lets them, and what its index holds already. A schema that is new to the index is
-served (announced) only after its logs have been read back, so that a peer's session finds all of them.
+served (announced) only once its logs have been read back, or are known before that (`promise`), so that a
+peer's session finds all of them.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Interest:
         kept = store.meta(_COVERED)
         self._covered: set[str] = set(json.loads(kept)) if kept else set()
         self._wanted: set[str] = set(configured) - {EVERYTHING}
+        self._promised: set[str] = set()
         if self.takes_all:
             self._wanted |= self._covered
         elif not self._covered <= self._wanted:
@@ -42,8 +44,13 @@ class Interest:
 
     @property
     def served(self) -> tuple[str, ...]:
-        """What to announce: wanted, and complete in the index; in the order of a schema id set."""
-        return normalise(self._wanted & self._covered)
+        """What to announce: wanted, and complete in the index or promised; in the order of a set."""
+        return normalise(self._wanted & (self._covered | self._promised))
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """What is to be served, now or when it has been read back."""
+        return frozenset(self._wanted)
 
     @property
     def missing(self) -> frozenset[str]:
@@ -69,6 +76,10 @@ class Interest:
             new = set(sorted(new)[:room])
         self._wanted.update(new)
         return bool(new)
+
+    def promise(self, schema_ids: Iterable[str]) -> None:
+        """It is known what `logs` holds of these: they are served while they are being read back."""
+        self._promised |= set(schema_ids)
 
     def cover(self, schema_ids: Iterable[str]) -> None:
         """The index is complete for these from now on, up to the offsets that it holds."""

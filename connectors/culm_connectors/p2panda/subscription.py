@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Message
 
+from culm_connectors.boot.boot import Boot
 from culm_connectors.checking import CheckPool
 from culm_connectors.index import IndexDamaged, IndexWriter
 from culm_connectors.index.store import Pair
@@ -58,6 +59,7 @@ class Subscription:
     interest: Interest
     publication: Publication
     pool: CheckPool
+    boot: Boot
     connector_id: bytes
     verify_entries: bool = True
     built_from_logs: bool = False
@@ -83,14 +85,24 @@ class Subscription:
                     wanted.cancel()
                 if self.backfill_wanted.is_set():
                     self.backfill_wanted.clear()
+                    await self._promise()
                     await self.read_back(from_start, reader)
+                    await self.boot.settle(reader.positions)
                     self.driver.announce(self.interest.served)
                 # A further interest must not have to wait for the next record of `logs`.
                 if batch.done():
                     await self.take_truth(batch.result())
+                    await self.boot.settle(reader.positions)
                     batch = asyncio.ensure_future(reader.get())
         finally:
             batch.cancel()
+
+    async def _promise(self) -> None:
+        """Serve what becomes interesting before it is read back, where it is known what that is."""
+        promised = await self.boot.promise(self.interest.missing)
+        if promised:
+            self.interest.promise(promised)
+            self.driver.announce(self.interest.served)
 
     async def read_back(
         self,
@@ -104,6 +116,7 @@ class Subscription:
             return
         logger.info("reading back %d schemas from the logs topic", len(missing))
         async with from_start() as source:
+            self.boot.check(source.ends)
             source.ends = {
                 partition: min(end, reader.positions.get(partition, 0))
                 for partition, end in source.ends.items()
@@ -147,8 +160,11 @@ class Subscription:
             # What was staged on top of the other branch will not be stored.
             replacing = [one for one in commit.stored if one.log == (public_key, log_id)]
             self.driver.peer.discard(replacing[:1], clock_ms())
-        for one in commit.gaps[:1]:
-            self._judge_gap(one)
+        # A log that should hold more by now is read again when the index is compared with `blocks`.
+        claims = self.boot.claims
+        gaps = [one for one in commit.gaps if not claims.awaits_before(one.log, one.entry.seq_num)]
+        if gaps:
+            self._judge_gap(gaps[0])
         self.counts.truth_taken += len(commit.stored)
         self.counts.truth_corrected += len(commit.truncated)
         self._tell_peers(commit.stored)
@@ -183,8 +199,11 @@ class Subscription:
                 yield record.entry, record.operation
 
     def _tell_peers(self, stored: Sequence[CheckedEntry]) -> None:
-        if stored:
-            self.driver.peer.stored(stored, None, clock_ms())
+        news = self.boot.claims.arrived(stored)
+        if len(news) < len(stored):
+            self.driver.peer.settled(stored)
+        if news:
+            self.driver.peer.stored(news, None, clock_ms())
             self.driver.pump()
 
     # The fast way.

@@ -1,0 +1,134 @@
+"""The start of a connector from `blocks`: serve at once, fill the index behind it, check it, repair it.
+
+Heights are claimed as `blocks` tells them (`claims`) until the index has read all of the input that they
+were made of. Then every block is compared with the index; what the index should hold by now and does not is
+read from `logs` once more, log by log. So an index that lost a part of itself is mended, not built anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from culm_connectors.boot.claims import Claims, table_of
+from culm_connectors.boot.repair import Progress, repair
+from culm_connectors.boot.told import Positions, ToldSchema, read_told
+from culm_connectors.boot.verification import BlockDifference, Verification, verify
+from culm_connectors.checking import CheckPool
+from culm_connectors.index import IndexWriter
+from culm_connectors.kafka import TopicReader
+from culm_connectors.kafka.consumer import Partition
+from culm_topics.errors import KafkaFailure
+from culm_topics.kafka import KafkaSettings
+
+logger = logging.getLogger(__name__)
+
+_SHOWN_BLOCKS = 20
+
+
+class Boot:
+    """What a connector knows from `blocks`, and what became of it. `from_start` opens `logs` at its start."""
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        index: IndexWriter,
+        pool: CheckPool,
+        from_start: Callable[[], TopicReader],
+        progress: Progress | None = None,
+    ) -> None:
+        self.claims = Claims(index.store)
+        self.verified_blocks = 0
+        self.damaged_logs = 0
+        self.repaired_entries = 0
+        self._kafka = kafka
+        self._index = index
+        self._pool = pool
+        self._from_start = from_start
+        self._progress = progress
+
+    async def promise(self, schema_ids: Collection[str]) -> frozenset[str]:
+        """Read `blocks` and claim what it tells of these schemas; returns those that it tells of."""
+        wanted = frozenset(schema_ids) - self.claims.schema_ids
+        try:
+            told = await asyncio.to_thread(read_told, self._kafka, wanted)
+        except KafkaFailure as error:
+            logger.warning("`blocks` cannot be read, so all is read from `logs`: %s", error)
+            return frozenset()
+        self.claims.claim(told)
+        return frozenset(told)
+
+    def check(self, ends: Mapping[Partition, int]) -> None:
+        """Claim nothing that is beyond the ends of `logs`, asked for later: it is of another `logs`."""
+        strange = self.claims.beyond(positions_of(ends))
+        for schema in strange:
+            logger.error("`blocks` tells of more than `logs` holds; it is not used for %s", schema.schema_id)
+        self.claims.drop(schema.schema_id for schema in strange)
+
+    async def settle(self, positions: Mapping[Partition, int]) -> None:
+        """Verify and repair what has been read by now, and claim it no longer.
+
+        Raises OffsetLost, ConsumeFailed, IndexDamaged.
+        """
+        if not self.claims.anything:
+            return
+        reached = positions_of(positions)
+        told = self.claims.covered_by(reached)
+        if not told:
+            return
+        result = await self._verify(told, reached)
+        self.verified_blocks += result.blocks
+        if not result.is_sound:
+            await self._repair(told, result, reached)
+        self.claims.drop(schema.schema_id for schema in told)
+        logger.info("%d logs in %d blocks were compared with `blocks`", result.logs, result.blocks)
+
+    async def _verify(self, told: Sequence[ToldSchema], reached: Positions) -> Verification:
+        def compare() -> Verification:
+            held = {schema.schema_id: table_of(self._index.store, schema.schema_id) for schema in told}
+            return verify(told, held, reached)
+
+        return await asyncio.to_thread(compare)
+
+    async def _repair(self, told: Sequence[ToldSchema], result: Verification, reached: Positions) -> None:
+        self.damaged_logs += len(result.damaged)
+        log_differences(result)
+        stored = await repair(
+            result.damaged.log_keys(), self._index, self._pool, self._from_start(), self._progress
+        )
+        self.repaired_entries += stored
+        logger.warning("%d logs were read from `logs` again, %d entries", len(result.damaged), stored)
+        again = await self._verify(told, reached)
+        if not again.is_sound:
+            # Building all anew from the same `logs` would not change that.
+            logger.error(
+                "%d logs are higher on `blocks` than `logs` holds them: `blocks` is wrong there",
+                len(again.damaged),
+            )
+
+
+def positions_of(offsets: Mapping[Partition, int]) -> dict[int, int]:
+    """Offsets of the partitions of one topic."""
+    return {partition: offset for (_, partition), offset in offsets.items()}
+
+
+def log_differences(result: Verification) -> None:
+    """What is damaged, block by block, as log lines; the first of them if they are many."""
+    damaged = [one for one in result.differences if one.is_damage]
+    for one in damaged[:_SHOWN_BLOCKS]:
+        logger.warning("index: %s", describe(one))
+    if len(damaged) > _SHOWN_BLOCKS:
+        logger.warning("index: %d further blocks differ", len(damaged) - _SHOWN_BLOCKS)
+
+
+def describe(one: BlockDifference) -> str:
+    """A difference in words."""
+    counts = (
+        ("missing", one.missing),
+        ("behind", one.behind),
+        ("ahead", one.ahead),
+        ("contradictory", one.other),
+    )
+    said = ", ".join(f"{count} {name}" for name, count in counts if count)
+    return f"block {one.block} of {one.schema_id} ({one.block_bits} bits): {said} of {one.logs} logs"
