@@ -144,12 +144,13 @@ def _repeatable(identifier: Any) -> Any:
 
 def all_operations() -> list[Operation]:
     """The operations of every protocol, each protocol in a module of its own."""
-    from culm_models.conform import bamboo, p2panda_data, p2panda_messages, p2panda_peer
+    from culm_models.conform import bamboo, p2panda_data, p2panda_messages, p2panda_peer, rbsr
 
     return [
         *bamboo.OPERATIONS,
         *p2panda_data.OPERATIONS,
         *p2panda_messages.OPERATIONS,
         *p2panda_peer.OPERATIONS,
+        *rbsr.OPERATIONS,
         Operation("close", "name (of machines of any kind)", "", _close),
     ]
