@@ -8,10 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 
 from culm_connectors.p2panda.backoff import Backoff
 from culm_connectors.p2panda.driver import Driver
-from culm_connectors.transport import Address, CloseCode, Identity, TransportError, TransportSettings, connect
+from culm_connectors.transport import (
+    Address,
+    CloseCode,
+    Connection,
+    Identity,
+    TransportError,
+    TransportSettings,
+    connect,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +35,22 @@ async def keep_connected(
     expected_peer_id: bytes | None = None,
 ) -> None:
     """Hold a connection to a peer for as long as this task runs."""
+    await keep_calling(
+        driver,
+        lambda: connect(address, identity, expected_peer_id, settings, alpn=alpn),
+        name=f"{address[0]}:{address[1]}",
+        expected_peer_id=expected_peer_id,
+    )
+
+
+async def keep_calling(
+    driver: Driver,
+    call: Callable[[], Awaitable[Connection]],
+    *,
+    name: str,
+    expected_peer_id: bytes | None = None,
+) -> None:
+    """The same for any way to call a peer; `name` is what the log calls it."""
     backoff = Backoff()
     remote = expected_peer_id
     while True:
@@ -36,9 +61,9 @@ async def keep_connected(
                 backoff.succeeded()
         else:
             try:
-                connection = await connect(address, identity, expected_peer_id, settings, alpn=alpn)
+                connection = await call()
             except TransportError as error:
-                logger.info("%s:%d: %s", address[0], address[1], error)
+                logger.info("%s: %s", name, error)
             else:
                 remote = connection.peer_id
                 try:
