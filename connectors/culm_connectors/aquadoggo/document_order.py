@@ -48,8 +48,8 @@ class _Step(NamedTuple):
 class _Sent:
     """What was sent on one connection: to find out with which document its last session ended."""
 
-    documents: list[tuple[bytes, LogKey, int]] = field(default_factory=list)
-    """Document, and log and number of the first entry sent of it, in the order of sending."""
+    documents: list[tuple[bytes, dict[LogKey, int]]] = field(default_factory=list)
+    """Documents in the order of sending, with the last sequence number that was sent of each log."""
     last: dict[bytes, None] = field(default_factory=dict)
     """Documents that go last, in this order."""
 
@@ -78,9 +78,8 @@ class DocumentOrder:
                 arranged = parts if steps is None else _arranged(parts, steps)
                 if arranged:
                     if len(sent.documents) < _MAX_REMEMBERED:
-                        first = arranged[0]
-                        log = (first.public_key, first.log_id)
-                        sent.documents.append((document, log, first.first_seq_num))
+                        heights = {(part.public_key, part.log_id): part.last_seq_num for part in arranged}
+                        sent.documents.append((document, heights))
                     yield arranged
 
     async def _by_document(self, ranges: Sequence[EntryRange]) -> dict[bytes, list[EntryRange]]:
@@ -109,10 +108,10 @@ class DocumentOrder:
     def _find_the_end_of_the_last_session(
         self, link: Link, sent: _Sent, documents: Mapping[bytes, list[EntryRange]]
     ) -> None:
-        """The first document of which nothing was taken is the one that ended the session."""
-        for document, (public_key, log_id), seq_num in sent.documents:
+        """The first document of which not all was taken is the one that ended the session."""
+        for document, heights in sent.documents:
             for part in documents.get(document, ()):
-                if (part.public_key, part.log_id, part.first_seq_num) == (public_key, log_id, seq_num):
+                if part.first_seq_num <= heights.get((part.public_key, part.log_id), 0):
                     if document not in sent.last:
                         logger.warning("%s does not take document %s", link.name, document.hex())
                     sent.last.pop(document, None)
