@@ -21,6 +21,7 @@ from confluent_kafka import Consumer, KafkaError
 from prometheus_client import CollectorRegistry
 
 from culm_connectors.access import ALLOW_EVERYBODY, AccessList, load_access_list
+from culm_connectors.aquadoggo.links import NodeLinks
 from culm_connectors.boot.boot import Boot
 from culm_connectors.boot.claiming_store import ClaimingStore
 from culm_connectors.checking import CheckPool
@@ -37,7 +38,7 @@ from culm_connectors.p2panda.sessions import LogKey
 from culm_connectors.p2panda.subscription import Progress, Subscription
 from culm_connectors.settings import ALPN, ConnectorSettings
 from culm_connectors.status_server import serve_status
-from culm_connectors.transport import Address, CloseCode, Identity, Listener, Refusal, serve
+from culm_connectors.transport import Address, Authorise, CloseCode, Identity, Listener, Refusal, serve
 from culm_connectors.watch import watch_access_list
 from culm_models.p2panda.events import Announced, Event, Heights, LinkFailed, Rejected
 from culm_models.p2panda.messages import Announce, Message, SyncRequest
@@ -99,6 +100,8 @@ class Connector:
         self._reload = asyncio.Event()
         self._listener: Listener | None = None
         self._built = False
+        self.nodes: NodeLinks | None = None
+        """Links to p2panda nodes, where there are to be any."""
         self.readers: tuple[TopicReader, ...] = ()
 
     @property
@@ -142,6 +145,8 @@ class Connector:
             try:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self.driver.run())
+                    if self.nodes is not None:
+                        group.create_task(self.nodes.run())
                     group.create_task(self.publication.tell_for_ever())
                     group.create_task(self.index.flush_now_and_then())
                     group.create_task(watch_origin(administration, origin))
@@ -165,13 +170,17 @@ class Connector:
         Nothing is lost where that takes too long: no peer has been told that we hold it.
         """
         self.state = "stopping"
-        if self._listener is not None:
-            self._listener.set_authorise(lambda *_: Refusal("this connector stops", CloseCode.SHUTTING_DOWN))
+        self._set_authorise(lambda *_: Refusal("this connector stops", CloseCode.SHUTTING_DOWN))
         await _within(
             STOP_TIMEOUT_S,
-            self.driver.finish("this connector stops"),
+            self._finish("this connector stops"),
             "entries that peers brought are not stored; they will bring them again",
         )
+
+    async def _finish(self, reason: str) -> None:
+        if self.nodes is not None:
+            await self.nodes.finish(reason)
+        await self.driver.finish(reason)
 
     def _serve_status(self, stack: contextlib.AsyncExitStack) -> None:
         if self.settings.metrics_port is not None:
@@ -220,6 +229,19 @@ class Connector:
             connector_id=self.connector_id,
             verify_entries=settings.verify_entries_topic,
         )
+        if settings.listen_libp2p is not None or settings.dial_libp2p:
+            self.nodes = NodeLinks(
+                self.key_pair,
+                beside=self.driver,
+                schemas=lambda: tuple(filter(self.interest.keeps, self.interest.served)),
+                index=self.index,
+                sink=self.publication,
+                observer=self,
+                pool=self.pool,
+                settings=settings.driver,
+                transport=settings.transport,
+                permit=self._permit,
+            )
         self._built = True
 
     # Reading Kafka.
@@ -297,32 +319,46 @@ class Connector:
                     settings.allow_list, self._apply_access, self._reload, settings.reload_interval_s
                 )
             )
-        if settings.listen is None:
-            self._started(None)
-            return
-        async with serve(
-            settings.listen,
-            identity,
-            settings.transport,
-            self.driver.serve,
-            alpn=ALPN,
-            authorise=self.access.authorise,
-        ) as listener:
-            self._listener = listener
-            self.address = listener.address
-            self._started(listener.address)
+        async with contextlib.AsyncExitStack() as stack:
+            if self.nodes is not None:
+                await self.nodes.start(
+                    stack,
+                    group,
+                    listen=settings.listen_libp2p,
+                    dial=settings.dial_libp2p,
+                    authorise=self.access.authorise,
+                )
+            if settings.listen is not None:
+                self._listener = await stack.enter_async_context(
+                    serve(
+                        settings.listen,
+                        identity,
+                        settings.transport,
+                        self.driver.serve,
+                        alpn=ALPN,
+                        authorise=self.access.authorise,
+                    )
+                )
+                self.address = self._listener.address
+            self._started(self.address)
             await asyncio.Event().wait()
+
+    def _set_authorise(self, authorise: Authorise) -> None:
+        if self._listener is not None:
+            self._listener.set_authorise(authorise)
+        if self.nodes is not None:
+            self.nodes.set_authorise(authorise)
 
     def _apply_access(self, access: AccessList) -> None:
         """Put another allow-list in force; connections that it judges otherwise are closed."""
         former, self.access = self.access, access
-        if self._listener is not None:
-            self._listener.set_authorise(access.authorise)
-        for remote in tuple(self.driver.links):
-            if not access.allows(remote):
-                self.driver.disconnect(remote, CloseCode.REVOKED, "this key is no longer allowed")
-            elif access.schemas_of(remote) != former.schemas_of(remote):
-                self.driver.disconnect(remote, CloseCode.SHUTTING_DOWN, "the rules for this key have changed")
+        self._set_authorise(access.authorise)
+        for driver in (self.driver, *((self.nodes.driver,) if self.nodes is not None else ())):
+            for remote in tuple(driver.links):
+                if not access.allows(remote):
+                    driver.disconnect(remote, CloseCode.REVOKED, "this key is no longer allowed")
+                elif access.schemas_of(remote) != former.schemas_of(remote):
+                    driver.disconnect(remote, CloseCode.SHUTTING_DOWN, "the rules for this key have changed")
 
     def _permit(self, remote: bytes, message: Message) -> Message | None:
         """What a remote says, as far as the allow-list lets it."""

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from culm_connectors.access import EVERYTHING
 from culm_connectors.index.store import DEFAULT_MAP_SIZE_BYTES
+from culm_connectors.libp2p.multiaddr import Multiaddr
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport import Address, TransportSettings
 
@@ -26,6 +27,10 @@ class ConnectorSettings(BaseModel):
     """Where to serve QUIC (UDP); None serves nobody."""
     dial: tuple[Address, ...] = ()
     """Peers to keep a connection to."""
+    listen_libp2p: Address | None = None
+    """Where to serve p2panda nodes, over libp2p's QUIC (UDP); None serves none."""
+    dial_libp2p: tuple[Multiaddr, ...] = ()
+    """p2panda nodes to keep a connection to."""
     schemas: tuple[str, ...] = (EVERYTHING,)
     """Schema ids to serve; `*` adds what its own peers announce and what the index holds."""
     allow_list: Path | None = None
