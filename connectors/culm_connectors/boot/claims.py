@@ -66,7 +66,8 @@ class Claims:
         for schema in self._told.values():
             self._table = self._table.merged(schema.table)
 
-    def __len__(self) -> int:
+    @property
+    def log_count(self) -> int:
         """How many logs are claimed."""
         return len(self._table)
 

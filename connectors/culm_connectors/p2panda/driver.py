@@ -101,7 +101,7 @@ class Driver:
             peer,
             self,
             reader,
-            expectations or NothingExpected(),
+            NothingExpected() if expectations is None else expectations,
             observer,
             pool,
             self.settings,

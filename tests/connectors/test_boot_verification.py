@@ -1,0 +1,104 @@
+"""What of an index is damage by the word of `blocks`, and what is only newer or not read yet."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from culm_connectors.boot.heights import HeightTable, log_column
+from culm_connectors.boot.told import tell
+from culm_connectors.boot.verification import Verification, verify
+from culm_models.p2panda.messages import LogHeight
+from tests.support.blocks import told_blocks
+from tests.support.logs import OTHER_SCHEMA, SCHEMA
+
+VERSION = ((0, 100), (1, 50))
+READ = {0: 100, 1: 50}
+
+
+def key(first: int) -> bytes:
+    return bytes([first]) + bytes(31)
+
+
+TOLD: list[LogHeight] = [(key(0x00), 0, 5), (key(0x01), 7, 3), (key(0x10), 0, 9), (key(0xFF), 2**64 - 1, 1)]
+
+
+def compare(held: list[LogHeight], positions: dict[int, int] | None = None) -> Verification:
+    told = tell(told_blocks({SCHEMA: TOLD}, VERSION))
+    return verify(told.values(), {SCHEMA: HeightTable.from_heights(held)}, positions or READ)
+
+
+def test_an_index_that_holds_what_was_told_differs_nowhere() -> None:
+    assert compare(TOLD) == Verification(1, 3, 4)
+
+
+def test_a_log_that_is_missing_or_behind_is_damage_in_its_block_alone() -> None:
+    found = compare([(key(0x00), 0, 2), TOLD[2], TOLD[3]])
+    (one,) = found.differences
+    assert (one.block, one.logs, one.missing, one.behind, one.ahead) == (0, 2, 1, 1, 0)
+    assert one.is_damage
+    assert [row[:2] for row in found.damaged] == [(key(0x00), 0), (key(0x01), 7)]
+
+
+def test_what_is_newer_than_what_was_told_is_no_damage() -> None:
+    found = compare([(key(0x00), 0, 6), *TOLD[1:], (key(0x02), 1, 1)])
+    (one,) = found.differences
+    assert (one.ahead, one.missing, one.behind, one.is_damage) == (2, 0, 0, False)
+    assert found.is_sound
+
+
+def test_a_block_whose_input_has_not_been_read_yet_says_nothing() -> None:
+    found = compare(TOLD[2:], {0: 100, 1: 49})
+    assert found.is_sound
+    (one,) = found.differences
+    assert (one.missing, one.pending, one.is_damage) == (2, True, False)
+
+
+def test_a_log_that_contradicts_itself_is_damage_whatever_was_told() -> None:
+    told = tell(told_blocks({SCHEMA: TOLD}, VERSION))
+    strange = HeightTable.from_heights([TOLD[0], (key(0x77), 3, 0)])
+    found = verify(told.values(), {SCHEMA: HeightTable.from_heights(TOLD)}, {}, {SCHEMA: strange})
+    assert [(one.block, one.other, one.is_damage) for one in found.differences] == [
+        (0, 1, True),
+        (7, 1, True),
+    ]
+    assert len(found.damaged) == 2
+
+
+def test_schemas_are_compared_each_with_its_own() -> None:
+    told = tell(told_blocks({SCHEMA: TOLD[:1], OTHER_SCHEMA: TOLD[2:]}, VERSION))
+    found = verify(told.values(), {SCHEMA: HeightTable.from_heights(TOLD)}, READ)
+    assert {one.schema_id for one in found.differences if one.missing} == {OTHER_SCHEMA}
+    assert list(found.damaged) == TOLD[2:]
+
+
+LOG = st.tuples(st.integers(0, 255).map(key), st.integers(0, 3))
+HEIGHTS = st.dictionaries(LOG, st.integers(1, 5), max_size=40)
+
+
+@given(HEIGHTS, HEIGHTS, st.integers(0, 16))
+def test_damage_is_every_log_below_what_was_told_and_no_other(
+    told: dict[tuple[bytes, int], int], held: dict[tuple[bytes, int], int], bits: int
+) -> None:
+    rows = [(*log, height) for log, height in told.items()]
+    schemas = tell(told_blocks({SCHEMA: rows} if rows else {}, VERSION, bits))
+    table = HeightTable.from_heights((*log, height) for log, height in held.items())
+    found = verify(schemas.values(), {SCHEMA: table}, READ)
+    wanted = {log: height for log, height in told.items() if held.get(log, 0) < height}
+    assert {row[:2]: row[2] for row in found.damaged} == wanted
+    assert sum(one.missing + one.behind for one in found.differences) == len(wanted)
+    assert sum(one.missing for one in found.differences) == len(wanted.keys() - held.keys())
+
+
+@given(st.lists(st.tuples(st.binary(min_size=32, max_size=32), st.integers(0, 2**64 - 1), st.integers(1, 9))))
+def test_a_table_is_sorted_and_has_each_log_once_at_its_height(rows: list[LogHeight]) -> None:
+    table = HeightTable.from_heights(rows)
+    wanted: dict[tuple[bytes, int], int] = {}
+    for public_key, log_id, height in rows:
+        wanted[public_key, log_id] = max(height, wanted.get((public_key, log_id), 0))
+    assert list(table) == sorted((*log, height) for log, height in wanted.items())
+    half = HeightTable.from_heights(rows[::2]).merged(HeightTable.from_heights(rows[1::2]))
+    assert list(half) == list(table)
+    logs = log_column(public_key + log_id.to_bytes(8, "big") for public_key, log_id, _ in rows)
+    assert table.of(logs).tolist() == [wanted[row[:2]] for row in rows]
+    assert table.of(log_column([b"\x00" * 39 + b"\x09"])).tolist() == [wanted.get((bytes(32), 9), 0)]
