@@ -76,7 +76,10 @@ class ConnectorSection(Section):
     """A connector process at a network edge."""
 
     listen: str = Field("127.0.0.1:0", description="the UDP address and port to serve QUIC on")
-    dial: list[str] = Field(default_factory=list, description="addresses of peers to keep a connection to")
+    dial: list[str] = Field(
+        default_factory=list, description="peers to keep a connection to: HOST:PORT, or a node's multiaddr"
+    )
+    listen_libp2p: str | None = Field(None, description="the UDP address and port to serve p2panda nodes on")
     directory: Path | None = Field(None, description="key and index; by default below the stack's directory")
     schemas: list[str] = Field(default_factory=lambda: ["*"], description="schemas it serves, `*` for all")
     allow_list: Path | None = Field(None, description="a TOML or JSON file of peers and their schemas")

@@ -14,6 +14,7 @@ from culm_infra.cli import options
 from culm_infra.cli.output import emit_json, err, out, progress, safe, say
 
 if TYPE_CHECKING:
+    from culm_connectors.libp2p.multiaddr import Multiaddr
     from culm_connectors.settings import ConnectorSettings
     from culm_connectors.transport import Address
     from culm_infra.settings import Settings
@@ -36,7 +37,15 @@ def run(
     ] = None,
     dial: Annotated[
         list[str] | None,
-        typer.Option("--dial", metavar="HOST:PORT", help="A peer to keep a connection to; repeatable."),
+        typer.Option(
+            "--dial",
+            metavar="HOST:PORT",
+            help="A peer to keep a connection to, or a p2panda node by its multiaddr; repeatable.",
+        ),
+    ] = None,
+    listen_libp2p: Annotated[
+        str | None,
+        typer.Option("--listen-libp2p", metavar="HOST:PORT", help="Where p2panda nodes may dial, by libp2p."),
     ] = None,
     directory: Directory = None,
     schema: Annotated[
@@ -80,6 +89,7 @@ def run(
         connector={
             "listen": listen,
             "dial": dial,
+            "listen_libp2p": listen_libp2p,
             "directory": directory,
             "schemas": schema,
             "allow_list": allow_list,
@@ -116,6 +126,7 @@ def _directory(settings: Settings) -> Path:
 
 
 def _settings(settings: Settings) -> ConnectorSettings:
+    from culm_connectors.libp2p.multiaddr import is_multiaddr
     from culm_connectors.settings import ConnectorSettings
     from culm_infra.settings import wrong_values
 
@@ -124,7 +135,9 @@ def _settings(settings: Settings) -> ConnectorSettings:
         return ConnectorSettings(
             directory=_directory(settings),
             listen=None if section.listen == "none" else address(section.listen),
-            dial=tuple(address(text) for text in section.dial),
+            dial=tuple(address(text) for text in section.dial if not is_multiaddr(text)),
+            listen_libp2p=None if section.listen_libp2p is None else address(section.listen_libp2p),
+            dial_libp2p=tuple(_multiaddr(text) for text in section.dial if is_multiaddr(text)),
             schemas=tuple(section.schemas),
             allow_list=section.allow_list,
             transport=section.transport,
@@ -148,6 +161,16 @@ def address(text: str) -> Address:
         raise typer.BadParameter(str(error)) from error
 
 
+def _multiaddr(text: str) -> Multiaddr:
+    from culm_connectors.libp2p.errors import MultiaddrError
+    from culm_connectors.libp2p.multiaddr import parse_multiaddr
+
+    try:
+        return parse_multiaddr(text)
+    except MultiaddrError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 async def _run(settings: ConnectorSettings, kafka: Any, *, json: bool) -> None:
     from culm_connectors.connector import Connector, log_progress
 
@@ -162,13 +185,21 @@ async def _run(settings: ConnectorSettings, kafka: Any, *, json: bool) -> None:
         def started(where: Address | None) -> None:
             display.stop()
             peer_id = connector.key_pair.public_key.hex()
+            nodes = connector.nodes.listening if connector.nodes is not None else None
             if json:
                 emit_json(
-                    {"address": _text(where), "peer_id": peer_id, "metrics_port": connector.metrics_port}
+                    {
+                        "address": _text(where),
+                        "libp2p": None if nodes is None else str(nodes),
+                        "peer_id": peer_id,
+                        "metrics_port": connector.metrics_port,
+                    }
                 )
             else:
                 at = f"serving peers on [bold]{safe(_text(where))}[/]" if where else "serving nobody"
                 say(f"{at} as {peer_id}")
+                if nodes is not None:
+                    say(f"serving p2panda nodes on [bold]{safe(str(nodes))}[/]")
 
         connector = Connector(
             settings, kafka, started=started, progress=show if err.is_terminal else log_progress
