@@ -66,6 +66,9 @@ class JobSection(Section):
     state_partitions: int = Field(
         4, ge=1, le=1024, description="Spark's state partitions; fixed for the life of a checkpoint"
     )
+    lifts: tuple[Literal["add128", "add64", "xor64"], ...] = Field(
+        ("add128",), min_length=1, description="fingerprints kept of each block; add64 and xor64 are slow"
+    )
     max_offsets_per_trigger: int = Field(250_000, ge=1, description="the most records a micro-batch takes")
     driver_memory_mb: int = Field(1536, ge=512, description="the Spark driver's heap, in MiB")
     metrics_port: int | None = Field(None, ge=0, le=65_535, description="Prometheus port; 0 takes a free one")
@@ -128,6 +131,13 @@ class Settings(BaseSettings):
     )
     topic_config: dict[str, dict[str, str]] = Field(
         default_factory=dict, description="Kafka's properties of a topic, by its name in the catalogue"
+    )
+    block_bits: int = Field(
+        8,
+        ge=0,
+        le=16,
+        description="first bits of a public key that make a block; another number of them "
+        "needs a new checkpoint of the job `blocks`",
     )
     kafka: dict[str, str] = Field(default_factory=dict, description="any librdkafka property, secrets too")
     log_format: LogFormat = Field("text", description="how log lines are written to standard error")

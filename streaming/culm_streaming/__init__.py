@@ -2,6 +2,7 @@
 
 - `logs`: `entries` to `logs` and `rejected`; its rules and state, without Spark, are in `chain/`.
 - `version_vectors`: `receipts` and `logs` to `version-vectors`.
+- `blocks`: `logs` to `blocks`, `receipts` to `block-vectors`; its rules and state are in `heights/`.
 - `topics`: Kafka as source and sink; `fetching`: one record of `entries` read back.
 - `session`: the Spark session; `run`: jobs started, watched and stopped.
 - `progress`, `metrics`: what a micro-batch did, and what Prometheus is told of it.

@@ -14,6 +14,7 @@ from typing import Final, Literal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from culm_streaming.blocks import BlocksSettings, blocks_query
 from culm_streaming.errors import JobError
 from culm_streaming.logs import LogsSettings, logs_query
 from culm_streaming.metrics import JobMetrics
@@ -22,8 +23,8 @@ from culm_streaming.topics import kafka_sink
 from culm_streaming.version_vectors import VersionVectorsSettings, version_vectors_query
 from culm_topics.kafka import KafkaSettings
 
-Job = Literal["logs", "version-vectors"]
-JOBS: Final[tuple[Job, ...]] = ("logs", "version-vectors")
+Job = Literal["logs", "version-vectors", "blocks"]
+JOBS: Final[tuple[Job, ...]] = ("logs", "version-vectors", "blocks")
 
 _LOG = logging.getLogger(__name__)
 _POLL_SECONDS = 0.25
@@ -43,6 +44,7 @@ class RunSettings:
     jobs: Sequence[Job] = JOBS
     logs: LogsSettings = field(default_factory=LogsSettings)
     version_vectors: VersionVectorsSettings = field(default_factory=VersionVectorsSettings)
+    blocks: BlocksSettings = field(default_factory=BlocksSettings)
     once: bool = False
     interval_ms: int = 0
     stop_timeout_seconds: float = 60.0
@@ -94,18 +96,24 @@ class _Running:
 
 
 def _start(session: SparkSession, settings: RunSettings, job: Job) -> StreamingQuery:
-    records: DataFrame
-    if job == "logs":
-        records, mode = logs_query(session, settings.kafka, settings.logs), "append"
-    else:
-        records = version_vectors_query(session, settings.kafka, settings.version_vectors)
-        mode = "update"
+    records, mode = _QUERIES[job](session, settings)
     writer = kafka_sink(records, settings.kafka, _checkpoint(settings, job)).queryName(job).outputMode(mode)
     if settings.once:
         writer = writer.trigger(availableNow=True)
     elif settings.interval_ms:
         writer = writer.trigger(processingTime=f"{settings.interval_ms} milliseconds")
     return writer.start()
+
+
+_QUERIES: Final[dict[Job, Callable[[SparkSession, RunSettings], tuple[DataFrame, str]]]] = {
+    "logs": lambda session, run: (logs_query(session, run.kafka, run.logs), "append"),
+    "version-vectors": lambda session, run: (
+        version_vectors_query(session, run.kafka, run.version_vectors),
+        "update",
+    ),
+    "blocks": lambda session, run: (blocks_query(session, run.kafka, run.blocks), "append"),
+}
+"""Of each job the records for Kafka's sink, and its output mode."""
 
 
 def _checkpoint(settings: RunSettings, job: Job) -> str:

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Run the streaming jobs.")
 
-Which = Literal["logs", "version-vectors", "all"]
+Which = Literal["logs", "version-vectors", "blocks", "all"]
 _TOPICS = {
     "logs": ("entries", "logs", "rejected"),
     "version-vectors": ("receipts", "logs", "version-vectors", "rejected"),
+    "blocks": ("logs", "receipts", "blocks", "block-vectors", "rejected"),
 }
+_ALL: tuple[Job, ...] = ("logs", "version-vectors", "blocks")
 _EXIT_INTERRUPTED = 130
 
 
@@ -35,7 +37,7 @@ def job() -> None:
 
 @app.command()
 def run(
-    which: Annotated[Which, typer.Argument(metavar="JOB", help="logs, version-vectors or all.")],
+    which: Annotated[Which, typer.Argument(metavar="JOB", help="logs, version-vectors, blocks or all.")],
     *,
     bootstrap: options.Bootstrap = None,
     prefix: options.Prefix = None,
@@ -55,6 +57,15 @@ def run(
     state_partitions: Annotated[
         int | None,
         typer.Option(min=1, max=1024, help="Spark's state partitions; fixed for the life of a checkpoint."),
+    ] = None,
+    block_bits: Annotated[
+        int | None,
+        typer.Option(
+            "--block-bits",
+            min=0,
+            max=16,
+            help="Bits of a block's prefix; fixed for the life of a checkpoint.",
+        ),
     ] = None,
     max_offsets: Annotated[
         int | None, typer.Option("--max-offsets", min=1, help="The most records of a micro-batch.")
@@ -82,6 +93,7 @@ def run(
         "bootstrap": bootstrap,
         "prefix": prefix,
         "kafka": parse_kafka_options(kafka_option or []),
+        "block_bits": block_bits,
         "log_format": log_format,
         "job": {
             "master": master,
@@ -97,7 +109,7 @@ def run(
     settings = load(**flags)
     log_lines.set_up(settings.log_format)
     kafka = resolve_kafka(settings)
-    jobs: tuple[Job, ...] = ("logs", "version-vectors") if which == "all" else (which,)
+    jobs: tuple[Job, ...] = _ALL if which == "all" else (which,)
     _check_topics(kafka, jobs)
     _run(settings, _run_settings(settings, kafka, jobs, once=once, interval_ms=interval_ms), spark_option)
 
@@ -105,7 +117,9 @@ def run(
 def _run_settings(
     settings: Settings, kafka: KafkaSettings, jobs: tuple[Job, ...], *, once: bool, interval_ms: int
 ) -> RunSettings:
+    from culm_streaming.blocks import BlocksSettings
     from culm_streaming.chain.settings import ChainSettings
+    from culm_streaming.heights.settings import HeightsSettings
     from culm_streaming.logs import LogsSettings
     from culm_streaming.run import RunSettings
     from culm_streaming.version_vectors import VersionVectorsSettings
@@ -121,6 +135,10 @@ def _run_settings(
             chain=ChainSettings(shards=given.shards),
         ),
         version_vectors=VersionVectorsSettings(max_offsets_per_trigger=given.max_offsets_per_trigger),
+        blocks=BlocksSettings(
+            max_offsets_per_trigger=given.max_offsets_per_trigger,
+            heights=HeightsSettings(block_bits=settings.block_bits, lifts=given.lifts),
+        ),
         once=once,
         interval_ms=interval_ms,
     )

@@ -1,0 +1,69 @@
+"""The packed form of log heights on their way to the state of their blocks.
+
+Rows cross the shuffle by the thousand in one packed record a shard: moving them one by one would cost more
+than all the rest.
+"""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import cbor2
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class Source(IntEnum):
+    """The topic that a height comes from, and with it what a set of heights is."""
+
+    LOGS = 0
+    """The set is a schema; its name the schema id in UTF-8."""
+    RECEIPTS = 1
+    """The set is what a peer holds; its name the peer's id."""
+
+
+ROW = np.dtype(
+    [("log", "S40"), ("seq_num", "<u8"), ("next_offset", "<u8"), ("partition", "<u4"), ("name", "<u4")]
+)
+"""`log` is the log key, which sorts as bytes do; `name` an index into the names that go with the rows;
+partition and next offset say which record of the source told the height."""
+
+Mark = tuple[int, int, int]
+"""(source, partition, next offset): every record of it before that offset has been taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Heights of one shard: an array of `ROW`, and per name (source, name of the set).
+
+    `refused` are ready-made records of `rejected`, (key, value).
+    """
+
+    rows: Array
+    names: list[tuple[int, bytes]]
+    marks: list[Mark] = field(default_factory=list)
+    refused: list[tuple[bytes, bytes]] = field(default_factory=list)
+
+
+def pack_rows(rows: Rows) -> tuple[bytes, bytes]:
+    """(rows, everything else) as bytes."""
+    return rows.rows.tobytes(), cbor2.dumps((rows.names, rows.marks, rows.refused))
+
+
+def unpack_rows(packed: list[tuple[bytes, bytes]]) -> Rows:
+    """The rows of packed records, side by side, in their order; each name once."""
+    pieces: list[Array] = []
+    index: dict[tuple[int, bytes], int] = {}
+    marks: list[Mark] = []
+    refused: list[tuple[bytes, bytes]] = []
+    for rows_bytes, rest in packed:
+        names, some_marks, some_refused = cbor2.loads(rest)
+        rows = np.frombuffer(rows_bytes, ROW).copy()
+        places = [index.setdefault((source, name), len(index)) for source, name in names]
+        rows["name"] = np.array(places, "<u4")[rows["name"]] if places else 0
+        pieces.append(rows)
+        marks += map(tuple, some_marks)
+        refused += map(tuple, some_refused)
+    return Rows(np.concatenate(pieces) if pieces else np.empty(0, ROW), list(index), marks, refused)
