@@ -134,15 +134,6 @@ def test_a_peer_in_log_height_mode_passes_over_them(talk: Any, message: dict[str
     talk.ok("p2panda.peer.close", name="a")
 
 
-def test_a_request_for_set_reconciliation_is_refused(talk: Any) -> None:
-    talk.ok("p2panda.peer.open", name="a", peer_id="01", schema_ids=[SCHEMA], now=1)
-    talk.ok("p2panda.peer.connect", name="a", remote_peer_id="02", now=1)
-    request = {"type": "sync_request", "session_id": 0, "mode": 1, "schema_ids": [SCHEMA]}
-    data = talk.ok("p2panda.message.encode", message=request)["bytes"]
-    answer = talk.ok("p2panda.peer.receive", name="a", remote_peer_id="02", bytes=data, now=2)
-    assert [event["code"] for event in answer["events"]] == ["p2panda.session.mode"]
-
-
 ODD = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=4), st.just(ITEM), st.just(BOUND)
 )

@@ -141,11 +141,11 @@ def test_entries_are_held_in_whatever_order_they_are_given(talk: Any) -> None:
     assert [message["type"] for message in messages] == ["entry"] * 14 + ["sync_done"]
 
 
-def test_a_mode_that_is_not_implemented_is_refused_even_if_wanted(talk: Any) -> None:
+def test_a_mode_that_is_not_there_is_refused_even_if_wanted(talk: Any) -> None:
     opened = {"name": "p", "peer_id": "09", "schema_ids": [SCHEMA], "now": NOW}
-    talk.ok("p2panda.peer.open", **opened, modes=[0, 1])
+    talk.ok("p2panda.peer.open", **opened, modes=[0, 2])
     talk.ok("p2panda.peer.connect", name="p", remote_peer_id="01", now=NOW)
-    answer = talk.ok("p2panda.peer.sync", name="p", remote_peer_id="01", mode=1, schema_ids=[SCHEMA], now=NOW)
+    answer = talk.ok("p2panda.peer.sync", name="p", remote_peer_id="01", mode=2, schema_ids=[SCHEMA], now=NOW)
     assert answer["send"] == ""
     assert [event["code"] for event in answer["events"]] == ["p2panda.session.mode"]
 

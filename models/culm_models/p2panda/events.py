@@ -112,20 +112,28 @@ class Ignored(Event):
 
 @dataclass(frozen=True, slots=True)
 class Heights(Event):
-    """What the remote has shown to hold since the last such event: its `Have`, and entries it brought."""
+    """What the remote has shown to hold since the last such event: by `Have`, reconciliation, and entries."""
 
     kind: ClassVar[str] = "heights"
     log_heights: tuple[LogHeight, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class HaveShortened(Event):
-    """Our `Have` did not fit one message; the remote will send again what it leaves out."""
+class Reconciled(Event):
+    """Set reconciliation of a session of mode 1 has ended: what it took, and what came of it.
 
-    kind: ClassVar[str] = "have_shortened"
+    `rounds` are the batches of both sides, `messages_…` and `bytes_…` those of set reconciliation alone.
+    `differing_logs` were longer on one side; the entries of ours among them are on their way.
+    """
+
+    kind: ClassVar[str] = "reconciled"
     session_id: int
-    held: int
-    sent: int
+    rounds: int
+    messages_in: int
+    messages_out: int
+    bytes_in: int
+    bytes_out: int
+    differing_logs: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,9 @@ from culm_models.p2panda.messages import LogHeight
 _MAX_DIGITS: Final = 20
 _ITEMS_PER_LOG: Final = 3
 
-# Type, session id and the arrays around the log heights; a hex key with its head; the largest log height.
+# Type, session id and the arrays around the log heights; a hex key with its head.
 _HAVE_HEAD_BYTES: Final = 32
 _HEX_KEY_BYTES: Final = 2 + HEX_KEY_SIZE
-_MAX_LOG_HEIGHT_BYTES: Final = _HEX_KEY_BYTES + 9 + 9
 
 
 def flat(log_heights: Iterable[LogHeight]) -> list[str | int]:
@@ -33,16 +32,19 @@ def flat(log_heights: Iterable[LogHeight]) -> list[str | int]:
     return items
 
 
-def prefix_that_fits(log_heights: tuple[LogHeight, ...], max_message_bytes: int) -> tuple[LogHeight, ...]:
-    """The log heights from the front that fit one `Have` of that size, in either form that is written."""
-    room = max_message_bytes - _HAVE_HEAD_BYTES
-    if len(log_heights) * _MAX_LOG_HEIGHT_BYTES <= room:
-        return log_heights
-    for position, (_, log_id, seq_num) in enumerate(log_heights):
-        room -= _HEX_KEY_BYTES + _number_bytes(log_id) + _number_bytes(seq_num)
-        if room < 0:
-            return log_heights[:position]
-    return log_heights
+def room(max_message_bytes: int) -> int:
+    """How many bytes of a message are left for log heights."""
+    return max_message_bytes - _HAVE_HEAD_BYTES
+
+
+def size_within(log_heights: Iterable[LogHeight], most: int) -> int | None:
+    """How many bytes these take in a `Have` of either form that is written; None where it is more."""
+    size = 0
+    for _, log_id, seq_num in log_heights:
+        size += _HEX_KEY_BYTES + _number_bytes(log_id) + _number_bytes(seq_num)
+        if size > most:
+            return None
+    return size
 
 
 def _number_bytes(number: int) -> int:

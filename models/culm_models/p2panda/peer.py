@@ -26,7 +26,7 @@ from culm_models.p2panda.checks import CheckedEntry, check_entry
 from culm_models.p2panda.event_queue import EventQueue
 from culm_models.p2panda.events import Event
 from culm_models.p2panda.ingest import Ingest
-from culm_models.p2panda.link import Link, PeerState
+from culm_models.p2panda.link import Link
 from culm_models.p2panda.messages import (
     Announce,
     EntryMessage,
@@ -36,6 +36,7 @@ from culm_models.p2panda.messages import (
     SyncRequest,
 )
 from culm_models.p2panda.outbox import Outbox
+from culm_models.p2panda.peer_state import PeerState
 from culm_models.p2panda.ranges import EntryRange
 from culm_models.p2panda.session import Session, SessionState
 from culm_models.p2panda.settings import PeerSettings
@@ -54,9 +55,8 @@ class Peer:
         self.peer_id = peer_id
         self.store = store
         self.settings = settings or PeerSettings()
-        self.random_seed = random_seed
         self._events = EventQueue(self.settings.max_events)
-        self._state = PeerState(peer_id, store, self.settings, self._events)
+        self._state = PeerState(peer_id, store, self.settings, self._events, random_seed)
         self._ingest = Ingest(store)
         self._links: dict[bytes, Link] = {}
 
@@ -116,6 +116,7 @@ class Peer:
         link = self._links.pop(remote, None)
         if link is not None:
             link.close(session_errors.DisconnectedError("the link went down"))
+            del self._state.tables[remote]
 
     def sync(self, remote: bytes, mode: int, schema_ids: Sequence[str], now: int) -> int | None:
         """Ask a remote for a session; returns its id, or None with an `Ignored` event that says why."""
@@ -227,7 +228,7 @@ class Peer:
             case SyncDone():
                 link.on_sync_done(message, now)
             case ReconciliationMessage():
-                link.on_other(message.session_id, now)
+                link.on_reconciliation(message, now)
 
     def apply_entry(
         self,
@@ -303,7 +304,7 @@ class Peer:
                     self._links[session.remote].deliver(session, checked)
 
     def settled(self, entries: Sequence[CheckedEntry]) -> None:
-        """These are in the store now, and count as held since before: every plan has them, nothing is sent."""
+        """These are in the store now, and counted as held before: every plan has them, nothing is sent."""
         self._ingest.settle(entries)
 
     def discard(self, entries: Sequence[CheckedEntry], now: int) -> None:

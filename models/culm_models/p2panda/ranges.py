@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from culm_models.p2panda.messages import LogHeight
 from culm_models.p2panda.schema_id import SchemaId
 from culm_models.p2panda.store import LogKey, LogStore
+
+_LAST: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +35,28 @@ def highest(log_heights: Iterable[LogHeight]) -> dict[LogKey, int]:
 def missing(
     store: LogStore, session_id: int, held: Iterable[LogHeight], remote_heights: Mapping[LogKey, int]
 ) -> list[EntryRange]:
-    """What a remote with these heights lacks of the logs that are held.
-
-    Logs of system schemas go first, and logs that create their document before those that only write to
-    it, so that a remote that wants to know the operations before can take most of them in one pass. Where
-    logs of several authors refer to each other back and forth, it takes as many sessions as turns.
-    """
-    ranked: list[tuple[int, EntryRange]] = []
+    """What a remote with these heights lacks of the logs that are held, `in_order`."""
+    parts: list[EntryRange] = []
     for public_key, log_id, seq_num in held:
         remote_height = remote_heights.get((public_key, log_id), 0)
         if remote_height < seq_num:
-            part = EntryRange(session_id, public_key, log_id, remote_height + 1, seq_num)
-            ranked.append((_rank(store, public_key, log_id), part))
-    ranked.sort(key=lambda pair: pair[0])
-    return [part for _, part in ranked]
+            parts.append(EntryRange(session_id, public_key, log_id, remote_height + 1, seq_num))
+    return in_order(store, parts)
+
+
+def in_order(store: LogStore, parts: Iterable[EntryRange]) -> list[EntryRange]:
+    """Logs of system schemas first, and logs that create their document before those that only write to it.
+
+    So a remote that wants to know the operations before can take most of them in one pass. Where logs of
+    several authors refer to each other back and forth, it takes as many sessions as turns.
+    """
+    return sorted(parts, key=lambda part: _rank(store, part.public_key, part.log_id))
 
 
 def _rank(store: LogStore, public_key: bytes, log_id: int) -> int:
     info = store.log_info(public_key, log_id)
-    assert info is not None, "a log with a height is known"
+    if info is None:
+        # A store may have given up a log since: nothing of it will go out.
+        return _LAST
     follows = info.document_id is None or info.document_id != store.entry_hash(public_key, log_id, 1)
     return 2 * SchemaId.parse(info.schema_id).sort_key[0] + follows

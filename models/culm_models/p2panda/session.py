@@ -1,4 +1,4 @@
-"""One session's state machine: log height mode, then live mode (specification "replication", section 2).
+"""One session's state machine: either mode, then live mode (specification "replication", section 2).
 
     initiator                     responder
     SyncRequest  ------------->
@@ -6,12 +6,19 @@
     Have, Entry*, SyncDone  --->
                  <-------------   Entry*, SyncDone
 
-Each side plans what it sends when the other's `Have` has come, queues it, and says `SyncDone` once behind
-it; a `SyncDone` of the remote may come earlier. When both have said it, the session goes on in live mode
-if both said so, and is closed otherwise. In live mode a single `SyncDone(false)` of either side closes: it
-is not answered, because the session's id may name a new session by the time an answer would arrive.
+    SyncRequest, opening  ---->
+                 <-------------   a batch, Entry*
+    a batch, Entry*  --------->
+                     … until both are done: Entry*, SyncDone
 
-Entries that reach the store after the plan was made, and before live mode, are remembered by log.
+In log height mode each side plans what it sends when the other's `Have` has come; in set reconciliation it
+sends as it learns. It says `SyncDone` once behind all of it; that of the remote may come earlier. When both
+have said it, the session goes on in live mode if both said so, and is closed otherwise. In live mode a single
+`SyncDone(false)` of either side closes: it is not answered, because the session's id may name a new session
+by the time an answer would arrive.
+
+Entries that reach the store after the plan was made (or the sync range was looked at), and before live mode,
+are remembered by log.
 """
 
 from enum import Enum
@@ -22,7 +29,9 @@ from culm_models.errors import CulmError
 from culm_models.p2panda.messages import LogHeight, Message, SyncDone
 from culm_models.p2panda.ranges import EntryRange, highest, missing
 from culm_models.p2panda.session_errors import HaveRepeatedError
+from culm_models.p2panda.set_reconciliation import SetReconciliation
 from culm_models.p2panda.store import LogKey, LogStore
+from culm_models.reconciliation.messages import ReconciliationMessage
 
 _MAX_REFUSED_LOGS: Final = 1_024
 
@@ -44,23 +53,38 @@ class Session:
         "_brought",
         "_refused",
         "_unsent",
+        "answered_at",
+        "bytes_out",
         "has_gap",
+        "inbox",
         "last_activity",
         "leaving",
         "local",
+        "mid_batch",
         "mode",
         "our_done",
         "planned",
+        "reconciled",
+        "reconciliation",
         "remote",
         "remote_done",
         "schema_ids",
         "schemas",
         "session_id",
         "state",
+        "wants_live",
     )
 
     def __init__(
-        self, remote: bytes, session_id: int, mode: int, schema_ids: tuple[str, ...], *, local: bool, now: int
+        self,
+        remote: bytes,
+        session_id: int,
+        mode: int,
+        schema_ids: tuple[str, ...],
+        *,
+        local: bool,
+        now: int,
+        wants_live: bool = True,
     ) -> None:
         self.remote = remote
         self.session_id = session_id
@@ -68,8 +92,18 @@ class Session:
         self.schema_ids = schema_ids
         self.schemas = frozenset(schema_ids)
         self.local = local
+        self.wants_live = wants_live
         self.state = SessionState.PENDING if local else SessionState.ESTABLISHED
         self.planned = False
+        self.reconciliation: SetReconciliation | None = None
+        """In mode 1, from when our sync range was looked at until both know what the other lacks."""
+        self.reconciled = False
+        self.inbox: list[ReconciliationMessage] = []
+        """What came of the remote's batch and was not looked at yet."""
+        self.answered_at = 0
+        """Where in the outgoing queue our last batch ends."""
+        self.mid_batch = False
+        self.bytes_out = 0
         self.our_done: bool | None = None
         self.remote_done: bool | None = None
         self.last_activity = now
@@ -93,15 +127,25 @@ class Session:
         if self.planned:
             raise HaveRepeatedError(f"session {self.session_id} has a `Have` already")
         self.planned = True
-        self.our_done = live_mode
         held = store.log_heights(self.schema_ids)
         brought = [(*key, seq_num) for key, seq_num in self._brought.items()]
         self._brought.clear()
         remote_heights = highest([*log_heights, *brought])
         plan: list[Message | EntryRange] = list(missing(store, self.session_id, held, remote_heights))
-        plan.append(SyncDone(self.session_id, live_mode))
-        self._advance()
+        plan.append(self.all_planned(live_mode=live_mode))
         return plan
+
+    def reconcile(self, reconciliation: SetReconciliation) -> None:
+        """Our sync range has been looked at: from now on what is stored is beside it."""
+        self.planned = True
+        self._brought.clear()
+        self.reconciliation = reconciliation
+
+    def all_planned(self, *, live_mode: bool) -> SyncDone:
+        """All that the remote lacks is known: this comes behind it."""
+        self.our_done = live_mode and self.wants_live
+        self._advance()
+        return SyncDone(self.session_id, self.our_done)
 
     def done_received(self, live_mode: bool) -> None:
         """The remote has sent all it had, or leaves live mode."""

@@ -81,3 +81,21 @@ class NotConnectedError(SessionError):
     """There is no link to this remote, or nothing can be said on it any more."""
 
     code: ClassVar[str] = "p2panda.session.not_connected"
+
+
+class RefusedError(SessionError):
+    """The remote does not hold the session that we asked for, or gives it up."""
+
+    code: ClassVar[str] = "p2panda.session.refused"
+
+
+class OutOfTurnError(SessionError):
+    """A batch of set reconciliation before our last one can have reached the remote."""
+
+    code: ClassVar[str] = "p2panda.session.out_of_turn"
+
+
+class HaveTooLargeError(SessionError):
+    """What we hold of one schema does not fit a `Have`, and is not to be told in part."""
+
+    code: ClassVar[str] = "p2panda.session.have_too_large"

@@ -10,7 +10,7 @@ from culm_models.p2panda.offers import Offer
 from culm_models.p2panda.stream import DEFAULT_MAX_MESSAGE_BYTES
 
 MS_PER_S: Final = 1000
-IMPLEMENTED_MODES: Final = frozenset((MODE_LOG_HEIGHT,))
+IMPLEMENTED_MODES: Final = frozenset((MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION))
 
 Rule = Literal["even", "upstream"]
 RULES: Final[tuple[Rule, ...]] = ("even", "upstream")
@@ -62,7 +62,7 @@ class PeerSettings:
     """Session ids start from 0 again when there was no session for this long."""
     max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
     max_sessions_per_peer: int = 4
-    max_sessions: int = 64
+    max_sessions: int = 256
     """Sessions of all remotes that work at a time; live ones, which do nothing by themselves, not counted."""
     max_schema_ids: int = 1_024
     """In one announcement or request."""

@@ -11,6 +11,7 @@ from culm_models.lifts import Lift
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.messages import LogHeight
 from culm_models.p2panda.sync_range import SyncRange
+from culm_models.reconciliation import OrderedSet
 
 LogKey = tuple[bytes, int]
 
@@ -39,7 +40,9 @@ class LogStore(Protocol):
         """The height of every log of these schemas, sorted by public key and log id."""
         ...
 
-    def sync_range(self, schema_ids: Iterable[str], lift: Lift, salt: bytes = b"") -> SyncRange:
+    def sync_range(
+        self, schema_ids: Iterable[str], lift: Lift, salt: bytes = b""
+    ) -> OrderedSet[LogHeight, bytes]:
         """The same heights as they are now, with the fingerprints of their ranges by this lift.
 
         It does not change when the logs do. What it holds on to is let go of with it.

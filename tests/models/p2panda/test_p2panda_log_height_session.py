@@ -226,18 +226,6 @@ def test_what_the_remote_shows_to_hold_is_told() -> None:
     assert peer.take_events()[-1] == Heights(HIGH, ((ANNA.public_key, 0, 2),))
 
 
-def test_a_have_that_does_not_fit_leaves_logs_out_and_says_so() -> None:
-    logs = [make_log(ANNA, number, 1) for number in range(10)]
-    small = make_peer(LOW, logs, max_message_bytes=600)
-    other = make_peer(HIGH, logs, max_message_bytes=600)
-    connect(small, other)
-    other.sync(LOW, 0, [SCHEMA], NOW)
-    settle(small, other)
-    assert small.counts["have_shortened"] == 1
-    assert small.counts["duplicate"] > 0
-    assert heights(small) == heights(other)
-
-
 @pytest.mark.parametrize("compat", ["spec", "aquadoggo"])
 def test_the_logs_of_the_real_library_replicate(compat: str) -> None:
     rows = p2panda_vectors.read("chains.json")["chains"]

@@ -93,7 +93,6 @@ def test_a_request_is_answered_with_a_have_under_its_own_id() -> None:
 @pytest.mark.parametrize(
     ("request_", "code"),
     [
-        (SyncRequest(0, 1, (SCHEMA,)), "p2panda.session.mode"),
         (SyncRequest(0, 77, (SCHEMA,)), "p2panda.session.mode"),
         (SyncRequest(0, 0, ()), "p2panda.session.empty_set"),
         (SyncRequest(0, 0, ("blob_v1",)), "p2panda.session.not_announced"),

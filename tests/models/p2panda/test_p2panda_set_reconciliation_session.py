@@ -1,0 +1,148 @@
+"""Mode 1: sessions over range-based set reconciliation, from the request to live mode."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from culm_models.lifts import LIFTS
+from culm_models.p2panda.checks import CheckedEntry
+from culm_models.p2panda.events import Event, Heights, Reconciled
+from culm_models.p2panda.peer import Peer
+from culm_models.p2panda.session import SessionState
+from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.p2panda_peers import (
+    BOTH,
+    HIGH,
+    LOW,
+    NOW,
+    codes,
+    connect,
+    heights,
+    make_peer,
+    settle,
+    state_of,
+)
+
+Log = list[CheckedEntry]
+
+LOGS: list[Log] = [
+    make_log(author(f"author {number}"), number % 3, 4, schema_id=(SCHEMA, OTHER_SCHEMA)[number % 2])
+    for number in range(60)
+]
+
+
+def reconcile(first: Peer, second: Peer) -> tuple[list[Event], list[Event]]:
+    """A session of mode 1 that `first` begins, from its request until nothing moves."""
+    connect(first, second)
+    for peer in (first, second):
+        peer.take_events()
+    assert first.sync(second.peer_id, 1, BOTH, NOW) == 0
+    settle(first, second)
+    return first.take_events(), second.take_events()
+
+
+def parts(rng: random.Random, logs: list[Log]) -> list[Log]:
+    """Beginnings of some of these logs."""
+    return [log[: rng.randint(1, len(log))] for log in logs if rng.random() < 0.8]
+
+
+OFFERED = pytest.mark.parametrize("offered", [True, False], ids=["offered", "plain"])
+
+
+@OFFERED
+@pytest.mark.parametrize("seed", range(30))
+def test_both_come_to_hold_the_union(seed: int, offered: bool) -> None:
+    rng = random.Random(seed)
+    logs = LOGS[: rng.choice((1, 3, 10, 60))]
+    peers = [
+        make_peer(
+            peer_id,
+            parts(rng, logs),
+            announce_offers=offered,
+            rule=rng.choice(("even", "upstream")),
+            payload_threshold=rng.choice((1, 2, 8, 16)),
+            range_division=rng.choice((2, 4, 16)),
+            lift=rng.choice(LIFTS).name,
+        )
+        for peer_id in (LOW, HIGH)
+    ]
+    rng.shuffle(peers)
+    first, second = peers
+    events = reconcile(first, second)
+    assert heights(first) == heights(second)
+    assert not codes([*events[0], *events[1]])
+    assert state_of(first, second.peer_id) is state_of(second, first.peer_id) is SessionState.LIVE
+    if offered:
+        assert first.counts["duplicate"] == second.counts["duplicate"] == 0
+
+
+@OFFERED
+@pytest.mark.parametrize(
+    ("first", "second", "entries"),
+    [
+        (LOGS[:0], LOGS[:0], 0),
+        (LOGS[:9], LOGS[:0], 36),
+        (LOGS[:0], LOGS[:9], 36),
+        (LOGS, LOGS, 0),
+        (LOGS[:30], LOGS[30:], 240),
+        (LOGS[:31], LOGS[30:], 236),
+    ],
+)
+def test_what_is_sent_is_what_was_lacking(
+    first: list[Log], second: list[Log], entries: int, offered: bool
+) -> None:
+    one = make_peer(LOW, first, announce_offers=offered)
+    other = make_peer(HIGH, second, announce_offers=offered)
+    reconcile(one, other)
+    assert heights(one) == heights(other)
+    counts = one.counts + other.counts
+    assert (counts["entry_accepted"], counts["duplicate"], counts["rejected"]) == (entries, 0, 0)
+
+
+def test_progress_is_told_with_what_it_took() -> None:
+    one = make_peer(LOW, LOGS[:50])
+    other = make_peer(HIGH, LOGS[10:])
+    told = [[event for event in found if isinstance(event, Reconciled)] for found in reconcile(one, other)]
+    (here,), (there,) = told
+    assert here.differing_logs == there.differing_logs == 20
+    # The echo of the last batch: a lower bound, one range, a terminal.
+    for said, heard in ((here, there), (there, here)):
+        assert said.bytes_out > 1_000
+        assert 0 <= said.bytes_out - heard.bytes_in <= 200
+        assert 0 <= said.messages_out - heard.messages_in <= 3
+        assert 3 <= said.rounds <= 8
+
+
+@pytest.mark.parametrize(("most", "told"), [(1_000, 60), (5, 0)])
+def test_heights_of_equal_logs_are_told_if_they_are_few(most: int, told: int) -> None:
+    one = make_peer(LOW, LOGS, max_equal_heights=most)
+    other = make_peer(HIGH, LOGS)
+    events, _ = reconcile(one, other)
+    shown = [height for event in events if isinstance(event, Heights) for height in event.log_heights]
+    assert Counter(shown) == Counter(dict.fromkeys(heights(other)[:told], 1))
+
+
+def test_heights_that_a_remote_shows_are_told() -> None:
+    one = make_peer(LOW, LOGS[:4])
+    other = make_peer(HIGH, [log[:2] for log in LOGS[:3]])
+    events, _ = reconcile(one, other)
+    shown = {height for event in events if isinstance(event, Heights) for height in event.log_heights}
+    assert shown == {(*log[0].log, 2) for log in LOGS[:3]}
+
+
+def modes(**settings: Any) -> list[int]:
+    """The modes of the sessions that a peer begins by itself."""
+    one = make_peer(LOW, LOGS[:5], auto_sync=True, announce_offers=True, modes=(1, 0), **settings)
+    other = make_peer(HIGH, LOGS[3:9], announce_offers=True, **settings)
+    connect(one, other)
+    assert heights(one) == heights(other)
+    return [session.mode for session in one.sessions(HIGH)]
+
+
+def test_the_preferred_mode_is_taken_where_the_remote_offers_it() -> None:
+    assert modes() == [1]
+    assert modes(compat="aquadoggo", live_mode=False) == []
