@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from culm_connectors.boot.heights import HeightTable
+from culm_connectors.boot.heights import EMPTY, HeightTable
 from culm_topics.blocks import Block, Blocks, read_blocks
 from culm_topics.errors import RecordError, TopicMissing
 from culm_topics.kafka import KafkaSettings
@@ -44,6 +44,11 @@ class ToldSchema:
     version: Positions
     torn: frozenset[int]
     """Blocks of which nothing is known."""
+
+    @staticmethod
+    def nothing(schema_id: str) -> ToldSchema:
+        """A schema of which nothing was told; all of it is one block."""
+        return ToldSchema(schema_id, 0, EMPTY, (), {}, frozenset())
 
     def is_covered_by(self, positions: Positions) -> bool:
         """Whether who has read `logs` up to these positions has read all that this was made of."""

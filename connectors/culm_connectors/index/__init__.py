@@ -12,8 +12,15 @@
 """
 
 from culm_connectors.index.commit import Commit
-from culm_connectors.index.errors import IndexBusy, IndexConflict, IndexDamaged, IndexForeign, IndexGap
-from culm_connectors.index.opening import Origin, close_index, condemn, open_index
+from culm_connectors.index.errors import (
+    IndexBusy,
+    IndexConflict,
+    IndexDamaged,
+    IndexForeign,
+    IndexGap,
+    IndexMissing,
+)
+from culm_connectors.index.opening import Origin, check_origin, close_index, condemn, open_index
 from culm_connectors.index.store import LmdbLogStore
 from culm_connectors.index.writer import IndexWriter
 
@@ -24,9 +31,11 @@ __all__ = [
     "IndexDamaged",
     "IndexForeign",
     "IndexGap",
+    "IndexMissing",
     "IndexWriter",
     "LmdbLogStore",
     "Origin",
+    "check_origin",
     "close_index",
     "condemn",
     "open_index",

@@ -31,6 +31,12 @@ class IndexBusy(IndexStoreError):
     code: ClassVar[str] = "index.busy"
 
 
+class IndexMissing(IndexStoreError):
+    """There is no index where one was to be looked at."""
+
+    code: ClassVar[str] = "index.missing"
+
+
 class IndexGap(IndexStoreError):
     """Entries were given to store above a gap in their log."""
 

@@ -50,7 +50,7 @@ def open_index(folder: Path, origin: Origin, *, map_size_bytes: int = DEFAULT_MA
             raise IndexDamaged("its last user found it to contradict the logs topic")
         store = LmdbLogStore(folder, map_size_bytes=map_size_bytes, check=in_doubt(folder))
         try:
-            _check_origin(store, origin)
+            check_origin(store, origin)
         except BaseException:
             store.close()
             raise
@@ -65,7 +65,8 @@ def open_index(folder: Path, origin: Origin, *, map_size_bytes: int = DEFAULT_MA
     return store
 
 
-def _check_origin(store: LmdbLogStore, origin: Origin) -> None:
+def check_origin(store: LmdbLogStore, origin: Origin) -> None:
+    """Raise IndexForeign where an index was filled from another Kafka; an empty one is of this one now."""
     kept = store.meta(_ORIGIN)
     if kept is None and store.counts() == (0, 0):
         store.set_meta(_ORIGIN, origin.encode())

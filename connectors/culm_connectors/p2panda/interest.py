@@ -32,8 +32,7 @@ class Interest:
         configured = tuple(configured)
         self._store = store
         self.takes_all = EVERYTHING in configured
-        kept = store.meta(_COVERED)
-        self._covered: set[str] = set(json.loads(kept)) if kept else set()
+        self._covered: set[str] = set(covered_schemas(store))
         self._wanted: set[str] = set(configured) - {EVERYTHING}
         self._promised: set[str] = set()
         if self.takes_all:
@@ -85,3 +84,9 @@ class Interest:
         """The index is complete for these from now on, up to the offsets that it holds."""
         self._covered = (self._covered | set(schema_ids)) & self._wanted
         self._store.set_meta(_COVERED, json.dumps(sorted(self._covered)).encode())
+
+
+def covered_schemas(store: LmdbLogStore) -> frozenset[str]:
+    """The schemas that an index is complete for, up to its offsets."""
+    kept = store.meta(_COVERED)
+    return frozenset(json.loads(kept)) if kept else frozenset()

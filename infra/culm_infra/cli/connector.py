@@ -116,10 +116,11 @@ def id(directory: Directory = None) -> None:
     from culm_infra.settings import load
 
     settings = load(connector={"directory": directory})
-    out.print(load_or_make_key(_directory(settings)).public_key.hex(), markup=False)
+    out.print(load_or_make_key(home(settings)).public_key.hex(), markup=False)
 
 
-def _directory(settings: Settings) -> Path:
+def home(settings: Settings) -> Path:
+    """The folder of a connector's key and index."""
     from culm_infra.settings import stack_directory
 
     return settings.connector.directory or stack_directory(settings) / "connector"
@@ -133,7 +134,7 @@ def _settings(settings: Settings) -> ConnectorSettings:
     section = settings.connector
     try:
         return ConnectorSettings(
-            directory=_directory(settings),
+            directory=home(settings),
             listen=None if section.listen == "none" else address(section.listen),
             dial=tuple(address(text) for text in section.dial if not is_multiaddr(text)),
             listen_libp2p=None if section.listen_libp2p is None else address(section.listen_libp2p),

@@ -21,6 +21,7 @@ NOUNS: dict[str, str] = {
     "topics": "topics:app",
     "job": "job:app",
     "connector": "connector:app",
+    "index": "index:app",
     "peer": "peer:app",
     "logs": "logs:app",
     "peers": "peers:peers",
