@@ -1,10 +1,13 @@
-"""The logs that simulations write, signed once for all runs."""
+"""The peers of a simulation and the logs that they write, signed once for all runs."""
 
+import random
 from functools import cache
 from typing import Final
 
 from culm_models.keys import KeyPair
+from culm_models.lifts import LIFTS
 from culm_models.p2panda.checks import CheckedEntry
+from culm_models.p2panda.settings import PeerSettings
 from culm_models.testing.logs import LogWriter
 
 SCHEMAS: Final = (
@@ -14,6 +17,36 @@ SCHEMAS: Final = (
 )
 _AUTHORS: Final = 6
 _ENTRIES_PER_LOG: Final = 9
+
+# Room for an entry and for the heights of one schema's logs, but not for those of all.
+_SMALL_MESSAGES: Final = 400
+
+
+def draw_settings(rng: random.Random, count: int) -> list[PeerSettings]:
+    """Settings of so many peers: everything that peers may choose for themselves, and a few things alike."""
+    live_everywhere = rng.random() < 0.8
+    max_message_bytes = rng.choice((_SMALL_MESSAGES, 1 << 20, 1 << 20))
+    return [
+        PeerSettings(
+            live_mode=live_everywhere or rng.random() < 0.5,
+            auto_sync=True,
+            compat="spec" if live_everywhere else rng.choice(("spec", "aquadoggo")),
+            modes=rng.choice(((0,), (0, 1), (1, 0), (1, 0))),
+            announce_offers=rng.random() < 0.8,
+            lift=rng.choice(LIFTS).name,
+            rule=rng.choice(("even", "upstream")),
+            payload_threshold=rng.choice((1, 2, 8)),
+            range_division=rng.choice((2, 4)),
+            compact_form=rng.random() < 0.5,
+            max_message_bytes=max_message_bytes,
+            max_outgoing=rng.choice((1, 3, 4_096)),
+            max_outgoing_bytes=rng.choice((1, 2_000, 1 << 22)),
+            session_timeout_ms=20_000,
+            max_backoff_ms=40_000,
+            max_sessions_per_peer=rng.choice((2, 4)) if max_message_bytes > _SMALL_MESSAGES else 4,
+        )
+        for _ in range(count)
+    ]
 
 
 @cache

@@ -12,20 +12,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from culm_models.p2panda import session_errors
 from culm_models.p2panda.checks import CheckedEntry
+from culm_models.p2panda.events import SessionFailed
 from culm_models.p2panda.ingest import LogBusyError
 from culm_models.p2panda.session import SessionState
-from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogKey
 from culm_models.testing.checker import InvariantError, check_as_written, check_contiguous, differences
 from culm_models.testing.liar import Liar
 from culm_models.testing.link import MemoryLink
 from culm_models.testing.node import Node
-from culm_models.testing.scenario import SCHEMAS, forked, written
+from culm_models.testing.scenario import SCHEMAS, draw_settings, forked, written
 
 _STEP_MS: Final = 1_000
 _MAX_CALM_ROUNDS: Final = 200
 _TRACE_LENGTH: Final = 40
+_BLAMELESS: Final = {
+    error.code
+    for error in (
+        session_errors.DisconnectedError,
+        session_errors.HaveTooLargeError,
+        session_errors.NotAnnouncedError,
+        session_errors.RefusedError,
+        session_errors.SessionTimeoutError,
+    )
+}
 
 
 class SimulationError(AssertionError):
@@ -57,17 +68,7 @@ class Simulation:
 
     def __post_init__(self) -> None:
         self.rng = rng = random.Random(self.seed)
-        live_everywhere = rng.random() < 0.8
-        for number in range(rng.randint(2, 5)):
-            settings = PeerSettings(
-                live_mode=live_everywhere or rng.random() < 0.5,
-                auto_sync=True,
-                compat="spec" if live_everywhere else rng.choice(("spec", "aquadoggo")),
-                max_outgoing=rng.choice((1, 3, 4_096)),
-                max_outgoing_bytes=rng.choice((1, 2_000, 1 << 22)),
-                session_timeout_ms=20_000,
-                max_sessions_per_peer=rng.choice((2, 4)),
-            )
+        for number, settings in enumerate(draw_settings(rng, rng.randint(2, 5))):
             peer_id = bytes((rng.randrange(256), number)) * 16
             self.nodes[peer_id] = Node(peer_id, settings, in_steps=rng.random() < 0.8)
         ids = list(self.nodes)
@@ -226,7 +227,8 @@ class Simulation:
             for end in self.rng.sample(link.ends, self.rng.randint(1, 2)):
                 if end in self.nodes:
                     wanted = self.rng.sample(SCHEMAS, self.rng.randint(1, len(SCHEMAS)))
-                    self.nodes[end].peer.sync(link.other_end(end), 0, wanted, self.now)
+                    mode = self.rng.choice((0, 1))
+                    self.nodes[end].peer.sync(link.other_end(end), mode, wanted, self.now)
 
     def stop_live(self) -> None:
         """A peer leaves live mode."""
@@ -332,6 +334,7 @@ class Simulation:
         return lacking
 
     def _check(self) -> None:
+        self._check_nobody_is_blamed()
         originals = {
             entries[0].log: [(checked.entry_bytes, checked.operation_bytes) for checked in entries]
             for entries in written()
@@ -339,6 +342,17 @@ class Simulation:
         for node in self.nodes.values():
             check_contiguous(node.store, SCHEMAS)
             check_as_written(node.store, SCHEMAS, originals)
+
+    def _check_nobody_is_blamed(self) -> None:
+        """Peers that keep to the protocol never fail each other's sessions for breaking it."""
+        for node in self.nodes.values():
+            for event in node.events:
+                if (
+                    isinstance(event, SessionFailed)
+                    and event.remote in self.nodes
+                    and event.code not in _BLAMELESS
+                ):
+                    raise InvariantError(f"{node} blames {event.remote.hex()[:4]}: {event.message}")
 
 
 def _at_most(
