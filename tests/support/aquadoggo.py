@@ -1,0 +1,192 @@
+"""aquadoggo, the p2panda node, as a process: found or built once, started, spoken to over GraphQL.
+
+Its sources are in `tests/aquadoggo`, a folder with a licence of its own. `CULM_AQUADOGGO` says what is done
+where the program is not in the cache: `build` it, or skip (the default); `off` skips always.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+import pytest
+
+from culm_connectors.libp2p.multiaddr import Multiaddr
+from culm_infra.demo.processes import free_udp_ports
+from culm_models.keys import KeyPair
+from culm_models.p2panda.checks import CheckedEntry
+
+SWITCH = "CULM_AQUADOGGO"
+BUILD_TIMEOUT_S = 1_500
+_SOURCES = Path(__file__).parents[1] / "aquadoggo"
+_NAME = "culm-test-node"
+_DEADLINE_S = 30.0
+
+
+def cache() -> Path:
+    """Where the program and its build are kept."""
+    return platformdirs.user_cache_path("culm") / "aquadoggo"
+
+
+def program() -> Path:
+    """Where the program is, or will be: its name follows from its sources."""
+    digest = hashlib.sha256()
+    for path in (_SOURCES / "Cargo.toml", _SOURCES / "src" / "main.rs"):
+        digest.update(path.read_bytes())
+    return cache() / f"{_NAME}-{digest.hexdigest()[:12]}"
+
+
+def build() -> Path:
+    """Build the program where it is missing: minutes of one core, once."""
+    target = program()
+    if target.exists():
+        return target
+    cache().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache()) as folder:
+        # A copy, so that no lock file comes to lie among the sources.
+        sources = Path(folder) / "sources"
+        shutil.copytree(_SOURCES, sources)
+        subprocess.run(
+            ["cargo", "build", "--release", "--jobs", "1"],
+            cwd=sources,
+            env=os.environ | {"CARGO_TARGET_DIR": str(cache() / "target")},
+            timeout=BUILD_TIMEOUT_S,
+            check=True,
+        )
+    # Renamed into its place, so that nobody finds a part of it.
+    made = target.with_suffix(".new")
+    shutil.copy2(cache() / "target" / "release" / _NAME, made)
+    made.rename(target)
+    return target
+
+
+def require() -> Path:
+    """The program; skips the test, with the reason, where there is none to be had."""
+    wish = os.environ.get(SWITCH, "")
+    if wish == "off":
+        pytest.skip(f"{SWITCH}=off")
+    if program().exists():
+        return program()
+    if wish != "build":
+        pytest.skip(f"no aquadoggo node: {SWITCH}=build builds one in 8 minutes (or see tests/aquadoggo)")
+    if shutil.which("cargo") is None:
+        pytest.skip("no aquadoggo node: building one needs cargo, the Rust toolchain")
+    return build()
+
+
+@dataclass
+class Node:
+    """A running node."""
+
+    key_pair: KeyPair
+    http_port: int
+    quic_port: int
+    log: Path
+    process: subprocess.Popen[str]
+
+    @property
+    def multiaddr(self) -> Multiaddr:
+        """Where to dial it, and who it is."""
+        return Multiaddr(("127.0.0.1", self.quic_port), self.key_pair.public_key)
+
+    def ask(self, query: str, **variables: Any) -> dict[str, Any]:
+        """What GraphQL answers. Raises AssertionError with the node's errors."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.http_port}/graphql",
+            json.dumps({"query": query, "variables": variables}).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=_DEADLINE_S) as response:
+            answer: dict[str, Any] = json.load(response)
+        assert not answer.get("errors"), answer["errors"]
+        data: dict[str, Any] = answer["data"]
+        return data
+
+    def next_arguments(self, public_key: bytes, view_id: Sequence[bytes] = ()) -> dict[str, Any]:
+        """`nextArgs`: log id and sequence number of an author's next entry, with its links."""
+        arguments: dict[str, Any] = self.ask(
+            "query ($key: PublicKey!, $view: DocumentViewId) "
+            "{ nextArgs(publicKey: $key, viewId: $view) { logId seqNum backlink skiplink } }",
+            key=public_key.hex(),
+            view="_".join(operation_id.hex() for operation_id in view_id) or None,
+        )["nextArgs"]
+        return arguments
+
+    def publish(self, checked: CheckedEntry) -> None:
+        """`publish` an entry and its operation."""
+        self.ask(
+            "mutation ($entry: EncodedEntry!, $operation: EncodedOperation!) "
+            "{ publish(entry: $entry, operation: $operation) { logId } }",
+            entry=checked.entry_bytes.hex(),
+            operation=checked.operation_bytes.hex(),
+        )
+
+    def knows(self, schema_id: str) -> bool:
+        """Whether the node has materialised a schema, so that documents of it can be asked for."""
+        types = self.ask("{ __schema { queryType { fields { name } } } }")["__schema"]["queryType"]["fields"]
+        return any(field["name"] == f"all_{schema_id}" for field in types)
+
+    def documents(self, schema_id: str, *fields: str) -> dict[str, dict[str, Any]]:
+        """The materialised documents of a schema: their fields by document id."""
+        answer = self.ask(
+            f"{{ all_{schema_id}(first: 10000) {{ documents {{ meta {{ documentId }} "
+            f"fields {{ {' '.join(fields)} }} }} }} }}"
+        )
+        documents = answer[f"all_{schema_id}"]["documents"]
+        return {document["meta"]["documentId"]: document["fields"] for document in documents}
+
+
+@contextlib.contextmanager
+def running_node(folder: Path, program: Path, *dial: str) -> Iterator[Node]:
+    """A node with a new key and an empty store; `dial` are addresses, HOST:PORT, that it calls."""
+    folder.mkdir(parents=True, exist_ok=True)
+    key_pair = KeyPair.generate(secrets.token_bytes(32))
+    (quic_port,) = free_udp_ports(1)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        http_port: int = probe.getsockname()[1]
+    log = folder / "node.log"
+    command = [program, key_pair.private_key.hex(), folder / "node.sqlite", http_port, quic_port, *dial]
+    with log.open("w") as errors:
+        process = subprocess.Popen(
+            [str(word) for word in command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=os.environ | {"RUST_LOG": "aquadoggo=debug"},
+        )
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        while not (line := process.stdout.readline()).startswith("ready "):
+            assert line, f"the node ended: {log.read_text()[-2_000:]}"
+        yield Node(key_pair, http_port, quic_port, log, process)
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
+def wait_for(condition: Any, what: str, timeout_s: float = 90.0) -> None:
+    """Ask again until something holds."""
+    deadline_s = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline_s, f"not in time: {what}"
+        time.sleep(0.25)
