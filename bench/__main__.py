@@ -21,6 +21,7 @@ CASES = {
     "c": "bench.logs_job",
     "d": "bench.latency",
     "e": "bench.catch_up",
+    "blocks": "bench.blocks_job",
 }
 
 talk = Console(stderr=True)
