@@ -7,6 +7,7 @@
 | commit | one write transaction: entries, heights and the Kafka offsets that cover them |
 | forgetting, audit | logs taken out to be read anew; whether the records agree with each other |
 | store | `LmdbLogStore`: the `LogStore` that the protocol reads |
+| sync_ranges | the sync range of each schema in memory, with fingerprints |
 | opening | trust, or drop and start anew |
 | writer | the one writing thread, for programs on an event loop |
 """

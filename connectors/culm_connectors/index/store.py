@@ -20,7 +20,11 @@ from culm_connectors.index.environment import Environment
 from culm_connectors.index.errors import IndexConflict, IndexDamaged, IndexGap
 from culm_connectors.index.forgetting import forget_logs
 from culm_connectors.index.layout import LogRow
+from culm_connectors.index.sync_ranges import SyncRanges, read_heights
+from culm_connectors.ranges import RangeSnapshot
+from culm_connectors.ranges.columns import Rows, U64s, no_keys, numbers
 from culm_models.bamboo import entry_hash
+from culm_models.lifts import Lift
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.store import LogInfo
 
@@ -57,6 +61,8 @@ class LmdbLogStore:
         self._schema_numbers: dict[str, int] = {}
         self._written_schemas: dict[str, int] = {}  # of the thread that writes
         self._schema_ids: dict[int, str] = {}
+        self.ranges = SyncRanges(self._read_heights)
+        """The sync ranges in memory."""
         try:
             self._load()
         except BaseException:
@@ -136,6 +142,13 @@ class LmdbLogStore:
             if len(chunk) < _CHUNK_LOGS:
                 return
             position = chunk[-1][0] + b"\x00"
+
+    def sync_range(self, schema_ids: Iterable[str], lift: Lift, salt: bytes = b"") -> RangeSnapshot:
+        """The same heights as they are now, with the fingerprints of their ranges by this lift.
+
+        The first call for a schema reads all of its logs from the file; see `ranges`. Raises IndexDamaged.
+        """
+        return self.ranges.snapshot(schema_ids, lift, salt)
 
     def entries(
         self, public_key: bytes, log_id: int, first_seq_num: int, last_seq_num: int
@@ -238,6 +251,13 @@ class LmdbLogStore:
         self._rows.update(commit.rows)
         while len(self._rows) > _CACHED_ROWS:
             del self._rows[next(iter(self._rows))]
+        self.ranges.adopt(commit, self._schema_id)
+
+    def _read_heights(self, schema_id: str) -> tuple[Rows, U64s]:
+        number = self._schema_numbers.get(schema_id)
+        if number is None:
+            return no_keys(), numbers([])
+        return read_heights(self._environment, self._databases[b"sync_range"], number)
 
     def read_chunk(
         self,

@@ -18,7 +18,7 @@ _READ_THREADS = 2
 
 
 class IndexWriter:
-    """Serialises an index's writes into one thread and its range reads into a few others."""
+    """Serialises an index's writes into one thread; its range reads and merges have a few others."""
 
     def __init__(self, store: LmdbLogStore, *, flush_interval_s: float = 5.0) -> None:
         self.store = store
@@ -26,6 +26,7 @@ class IndexWriter:
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="index-write")
         self._reading = ThreadPoolExecutor(_READ_THREADS, thread_name_prefix="index-read")
         self._dirty = False
+        self._closed = False
 
     async def write(
         self, entries: Iterable[CheckedEntry], offsets: Offsets | None = None, *, truth: bool = False
@@ -57,6 +58,9 @@ class IndexWriter:
         if not writing.cancelled() and writing.exception() is None:
             self.store.adopt(writing.result())
             self._dirty = True
+            # What was written last is adopted after the end of the threads: nothing is merged then.
+            for work in () if self._closed else self.store.ranges.merge_work():
+                writing.get_loop().run_in_executor(self._reading, work)
 
     async def read_ranges(self, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
         """Parts of logs, read in a thread; see `LmdbLogStore.read_ranges`."""
@@ -75,5 +79,6 @@ class IndexWriter:
 
     def close(self) -> None:
         """Finish what is being written and stop the threads; the store stays open."""
+        self._closed = True
         self._writing.shutdown(wait=True)
         self._reading.shutdown(wait=True)
