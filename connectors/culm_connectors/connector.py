@@ -35,6 +35,7 @@ from culm_connectors.p2panda.driver import Driver
 from culm_connectors.p2panda.interest import Interest
 from culm_connectors.p2panda.publication import Publication
 from culm_connectors.p2panda.sessions import LogKey
+from culm_connectors.p2panda.settings import peer_settings
 from culm_connectors.p2panda.subscription import Progress, Subscription
 from culm_connectors.settings import ALPN, ConnectorSettings
 from culm_connectors.status_server import serve_status
@@ -44,7 +45,6 @@ from culm_models.p2panda.events import Announced, Event, Heights, LinkFailed, Re
 from culm_models.p2panda.messages import Announce, Message, SyncRequest
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.schema_id import normalise
-from culm_models.p2panda.settings import PeerSettings
 from culm_topics.kafka import KafkaSettings, admin, consumer, producer
 
 logger = logging.getLogger(__name__)
@@ -200,12 +200,8 @@ class Connector:
         peer = Peer(
             self.key_pair.public_key,
             ClaimingStore(self.index.store, self.boot.claims),
-            PeerSettings(
-                live_mode=settings.live_mode,
-                compat=settings.compat,
-                auto_sync=True,
-                max_message_bytes=settings.driver.max_message_bytes,
-                max_sessions_per_peer=settings.driver.max_sessions_per_peer,
+            peer_settings(
+                settings.sessions, settings.driver, live_mode=settings.live_mode, compat=settings.compat
             ),
             random_seed=secrets.randbits(64),
         )

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from culm_models.p2panda.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION
+
 if TYPE_CHECKING:
     from culm_connectors.connector import Connector
+
+MODE_NAMES = {MODE_LOG_HEIGHT: "heights", MODE_SET_RECONCILIATION: "ranges"}
 
 
 class ConnectorCollector(Collector):
@@ -34,6 +38,7 @@ class ConnectorCollector(Collector):
         yield _gauge("culm_verify_queue_entries", "entries in or before their check", connector.pool.waiting)
         yield _gauge("culm_staged_entries", "checked entries that wait for Kafka", driver.staged)
         yield _gauge("culm_peers_waiting", "peers that wait to catch up", driver.waiting_for_turn)
+        yield _gauge("culm_claimed_logs", "logs known from blocks alone", connector.boot.claims.log_count)
         yield _gauge("culm_ranges_held_back", "parts of logs on their way to peers", driver.ranges_held_back)
         yield _gauge("culm_schemas", "schemas that are served", len(connector.interest.served))
         records, size = connector.producer.in_flight
@@ -53,6 +58,14 @@ class ConnectorCollector(Collector):
             ("culm_sessions_started", "sessions begun", driver.sessions_started),
             ("culm_sessions_done", "sessions that ended well", driver.sessions_done),
             ("culm_sessions_live", "sessions that reached live mode", driver.sessions_live),
+            ("culm_reconciliations", "set reconciliations that came to their end", driver.reconciled),
+            ("culm_reconciliation_rounds", "batches of both sides in them", driver.reconciliation_rounds),
+            ("culm_reconciliation_messages", "their messages, both ways", driver.reconciliation_messages),
+            ("culm_reconciliation_received_bytes", "of them", driver.reconciliation_bytes_in),
+            ("culm_reconciliation_sent_bytes", "of them", driver.reconciliation_bytes_out),
+            ("culm_differing_logs", "logs that one side was found to lack", driver.differing_logs),
+            ("culm_index_repaired_entries", "read from logs again", connector.boot.repaired_entries),
+            ("culm_index_damaged_logs", "logs that were not as blocks tells", connector.boot.damaged_logs),
             ("culm_received_bytes", "stream bytes from peers", driver.bytes_in),
             ("culm_sent_bytes", "stream bytes to peers", driver.bytes_out),
             ("culm_entries_received", "entries that peers sent", driver.entries_in),
@@ -64,6 +77,8 @@ class ConnectorCollector(Collector):
             ("culm_logs_corrections", "logs cut back by the truth", counts.truth_corrected),
         ):
             yield CounterMetricFamily(name, text, value=value)
+        modes = {MODE_NAMES.get(mode, "other"): count for mode, count in driver.sessions_by_mode.items()}
+        yield _by("culm_sessions", "sessions begun, by mode", "mode", modes)
         yield _by("culm_rejects", "what was refused, by code", "code", driver.rejects)
         yield _by("culm_ignored", "what was passed over, by code", "code", driver.ignored)
         yield _by("culm_sessions_failed", "sessions that failed, by code", "code", driver.sessions_failed)

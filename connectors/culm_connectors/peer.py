@@ -26,7 +26,7 @@ from culm_connectors.keyfile import load_key
 from culm_connectors.p2panda.dialling import keep_connected
 from culm_connectors.p2panda.driver import Driver, clock_ms
 from culm_connectors.p2panda.sessions import Arrival, LogKey
-from culm_connectors.p2panda.settings import DriverSettings
+from culm_connectors.p2panda.settings import DriverSettings, SessionSettings, peer_settings
 from culm_connectors.settings import ALPN
 from culm_connectors.synchronisation import SyncFailed, SyncSummary, SyncWatch
 from culm_connectors.transport import (
@@ -48,7 +48,6 @@ from culm_models.p2panda.events import (
 )
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.schema_id import normalise
-from culm_models.p2panda.settings import PeerSettings
 
 STORE_FOLDER = "store"
 
@@ -74,6 +73,7 @@ class ReferencePeer:
         compat: Literal["spec", "aquadoggo"] = "spec",
         transport: TransportSettings | None = None,
         driver: DriverSettings | None = None,
+        sessions: SessionSettings | None = None,
         durable: bool = True,
     ) -> None:
         self.folder = folder
@@ -84,12 +84,8 @@ class ReferencePeer:
         self._identity = Identity.from_private_key(self.key_pair.private_key)
         self._transport = transport or TransportSettings(datagram_bytes="auto")
         self._driver_settings = driver or DriverSettings()
-        self._peer_settings = PeerSettings(
-            live_mode=live_mode,
-            compat=compat,
-            auto_sync=True,
-            max_message_bytes=self._driver_settings.max_message_bytes,
-            max_sessions_per_peer=self._driver_settings.max_sessions_per_peer,
+        self._peer_settings = peer_settings(
+            sessions or SessionSettings(), self._driver_settings, live_mode=live_mode, compat=compat
         )
         self._durable = durable
         configured = set(schemas)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from culm_connectors.access import EVERYTHING
 from culm_connectors.index.store import DEFAULT_MAP_SIZE_BYTES
 from culm_connectors.libp2p.multiaddr import Multiaddr
-from culm_connectors.p2panda.settings import DriverSettings
+from culm_connectors.p2panda.settings import DriverSettings, SessionSettings
 from culm_connectors.transport import Address, TransportSettings
 
 ALPN = "culm/p2panda/1"
@@ -37,6 +37,7 @@ class ConnectorSettings(BaseModel):
     """A file as `access` describes it; without one every proven key may connect."""
     transport: TransportSettings = TransportSettings(datagram_bytes="auto")
     driver: DriverSettings = DriverSettings()
+    sessions: SessionSettings = SessionSettings()
     compat: Literal["spec", "aquadoggo"] = "spec"
     live_mode: bool = True
     verify_entries_topic: bool = True

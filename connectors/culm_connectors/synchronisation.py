@@ -15,6 +15,7 @@ from culm_models.p2panda.events import (
     EntryAccepted,
     Event,
     Live,
+    Reconciled,
     Rejected,
     SessionDone,
     SessionStarted,
@@ -33,11 +34,18 @@ class SyncFailed(ConnectorError):
 
 @dataclass(slots=True)
 class SyncSummary:
-    """What one synchronisation did; `entries_sent` counts what was written, known to the remote or not."""
+    """What one synchronisation did; `entries_sent` counts what was written, known to the remote or not.
+
+    `rounds`, `reconciliation_bytes` (both ways) and `differing_logs` are those of set reconciliation.
+    """
 
     remote: bytes = b""
     schema_ids: tuple[str, ...] = ()
     sessions: int = 0
+    modes: tuple[int, ...] = ()
+    rounds: int = 0
+    reconciliation_bytes: int = 0
+    differing_logs: int = 0
     entries_received: int = 0
     entries_sent: int = 0
     entries_rejected: int = 0
@@ -80,6 +88,11 @@ class SyncWatch:
             self._announced = frozenset(event.schema_ids)
         elif isinstance(event, SessionStarted):
             summary.sessions += 1
+            summary.modes = tuple(sorted({*summary.modes, event.mode}))
+        elif isinstance(event, Reconciled):
+            summary.rounds += event.rounds
+            summary.reconciliation_bytes += event.bytes_in + event.bytes_out
+            summary.differing_logs += event.differing_logs
         elif isinstance(event, SessionDone | Live):
             self._covered.update(event.schema_ids)
             summary.schema_ids = normalise(self._covered)

@@ -22,7 +22,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from culm_connectors.p2panda.settings import DriverSettings
+from culm_connectors.p2panda.settings import DriverSettings, SessionSettings
 from culm_connectors.transport_settings import TransportSettings
 from culm_infra.errors import SettingsError
 
@@ -94,6 +94,7 @@ class ConnectorSection(Section):
         TransportSettings(datagram_bytes="auto"), description="datagrams, timeouts, limits on connections"
     )
     driver: DriverSettings = Field(DriverSettings(), description="limits on what one peer may send and keep")
+    sessions: SessionSettings = Field(SessionSettings(), description="how sessions find out what differs")
 
 
 class PeerSection(Section):
@@ -103,6 +104,7 @@ class PeerSection(Section):
         None, description="its key and its store; by default the user's data directory"
     )
     datagram_size: int | Literal["auto"] = Field("auto", description="1200, 1452, 8900 bytes, or auto")
+    sessions: SessionSettings = Field(SessionSettings(), description="how sessions find out what differs")
 
 
 class Settings(BaseSettings):

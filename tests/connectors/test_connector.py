@@ -19,6 +19,7 @@ from culm_connectors.transport import ConnectError
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.codec import decode, encode
 from culm_models.p2panda.messages import Announce
+from culm_models.p2panda.offers import split
 from culm_topics.kafka import KafkaSettings, consumer, producer
 from culm_topics.records import EntryRecord, LogRecord, ReceiptRecord, RejectedRecord, log_key
 from tests.support.edge import connector, reference_peer, running, topics, until, write_document
@@ -77,7 +78,10 @@ async def test_what_a_peer_brings_is_on_entries_and_counts_for_it(
         assert announced.key() == a.peer_id
         told = decode(announced.value() or b"")
         assert isinstance(told, Announce)
-        assert told.schema_ids == (SCHEMA,)
+        schema_ids, offer = split(told.schema_ids)
+        assert schema_ids == (SCHEMA,)
+        assert offer is not None
+        assert offer.modes == {0, 1}
 
         def has_receipt(found: list[Message]) -> bool:
             rows = [row for message in found for row in ReceiptRecord.decode(message.value()).log_heights]

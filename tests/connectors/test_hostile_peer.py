@@ -173,7 +173,7 @@ async def test_requests_out_of_order_harm_nothing(tmp_path: Path) -> None:
         await remote.say(
             SyncDone(3, True),
             Have(9, ()),
-            SyncRequest(0, 1, (SCHEMA,)),
+            SyncRequest(0, 7, (SCHEMA,)),
             SyncRequest(0, 0, (OTHER_SCHEMA,)),
             SyncRequest(1, 0, ()),
         )

@@ -159,6 +159,7 @@ async def _pace(link: Link, work: Work) -> None:
         link.verifications.wait_s(len(work.entries), now_s),
         # Cheap one by one, and as many as there are differences: they have a measure of their own.
         link.ranges.wait_s(len(work.ranges), now_s),
+        link.requests.wait_s(isinstance(work.other, SyncRequest), now_s),
     )
     if wait_s > 0:
         await asyncio.sleep(wait_s)

@@ -12,6 +12,7 @@ from culm_models.p2panda.events import (
     Ignored,
     LinkFailed,
     Live,
+    Reconciled,
     Rejected,
     SessionDone,
     SessionFailed,
@@ -27,6 +28,14 @@ class DriverMetrics:
     """Open now."""
     connections_total: int = 0
     sessions_started: int = 0
+    sessions_by_mode: Counter[int] = field(default_factory=Counter)
+    reconciled: int = 0
+    """Set reconciliations that came to their end, and below what they took, both ways."""
+    reconciliation_rounds: int = 0
+    reconciliation_messages: int = 0
+    reconciliation_bytes_in: int = 0
+    reconciliation_bytes_out: int = 0
+    differing_logs: int = 0
     sessions_done: int = 0
     sessions_live: int = 0
     sessions_failed: Counter[str] = field(default_factory=Counter)
@@ -62,6 +71,14 @@ class DriverMetrics:
             self.ignored[event.code] += 1
         elif isinstance(event, SessionStarted):
             self.sessions_started += 1
+            self.sessions_by_mode[event.mode] += 1
+        elif isinstance(event, Reconciled):
+            self.reconciled += 1
+            self.reconciliation_rounds += event.rounds
+            self.reconciliation_messages += event.messages_in + event.messages_out
+            self.reconciliation_bytes_in += event.bytes_in
+            self.reconciliation_bytes_out += event.bytes_out
+            self.differing_logs += event.differing_logs
         elif isinstance(event, SessionDone):
             self.sessions_done += 1
         elif isinstance(event, Live):

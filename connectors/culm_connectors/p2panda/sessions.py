@@ -86,6 +86,9 @@ class Link:
         self.work: asyncio.Queue[Work | None] = asyncio.Queue(settings.check_chunks_ahead)
         self.deliveries = Deliveries()
         self.messages = TokenBucket(settings.messages_per_second, settings.message_burst, updated_s=now_s)
+        self.requests = TokenBucket(
+            settings.requests_per_minute / _MINUTE_S, settings.request_burst, updated_s=now_s
+        )
         self.ranges = TokenBucket(settings.ranges_per_second, settings.range_burst, updated_s=now_s)
         self.verifications = TokenBucket(
             settings.verifications_per_second, settings.verification_burst, updated_s=now_s

@@ -1,15 +1,50 @@
-"""The numbers of the p2panda driver: how much of a process one remote may use, and how work is cut."""
+"""How p2panda is spoken at the edge: in which mode, and how much of a process one remote may use."""
 
 from __future__ import annotations
 
 import os
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from culm_models.p2panda.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION
+from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.stream import DEFAULT_MAX_MESSAGE_BYTES
 
 # An entry of this size and its record's other items still fit in a record of Kafka's.
 LARGEST_MAX_MESSAGE_BYTES = 3 * 1024 * 1024
+
+
+Mode = Literal["auto", "ranges", "heights"]
+LiftName = Literal["add128", "siphash128", "add64", "xor64"]
+
+MODES: dict[Mode, tuple[int, ...]] = {
+    "auto": (MODE_SET_RECONCILIATION, MODE_LOG_HEIGHT),
+    "ranges": (MODE_SET_RECONCILIATION,),
+    "heights": (MODE_LOG_HEIGHT,),
+}
+# Sessions that work at a time, for every remote that may catch up: most have one or two schema sets.
+_SESSIONS_A_TURN = 4
+
+
+class SessionSettings(BaseModel):
+    """How sessions find out what the other side lacks."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mode: Mode = Field(
+        default="auto",
+        description="ranges: set reconciliation; heights: all log heights; auto: ranges if the remote can",
+    )
+    latency: bool = Field(default=False, description="set reconciliation in fewer rounds, for more bytes")
+    rule: Literal["even", "upstream"] = Field(default="even", description="how ranges that differ are split")
+    lift: LiftName = Field(default="add128", description="fingerprints in sessions that this side begins")
+    accepted_lifts: tuple[LiftName, ...] = Field(
+        default=("add128", "siphash128"),
+        min_length=1,
+        description="fingerprints that remotes may choose; add64 and xor64 cost a second at a million logs",
+    )
+    compact_form: bool = Field(default=True, description="binary keys towards remotes that read them")
 
 
 class DriverSettings(BaseModel):
@@ -53,6 +88,10 @@ class DriverSettings(BaseModel):
     catch_up_turn_s: float = Field(
         default=30.0, gt=0, description="after this long a remote that catches up makes room for another"
     )
+    requests_per_minute: float = Field(
+        default=120.0, ge=0, description="session requests of one remote; more are read later"
+    )
+    request_burst: float = Field(default=128, gt=0)
     messages_per_second: float = Field(default=50_000, ge=0, description="of one remote; more are read later")
     message_burst: float = Field(default=100_000, gt=0)
     ranges_per_second: float = Field(
@@ -63,3 +102,29 @@ class DriverSettings(BaseModel):
     verification_burst: float = Field(default=100_000, gt=0)
     rejects_per_minute: float = Field(default=60.0, ge=0, description="above it the remote is disconnected")
     tick_interval_s: float = Field(default=1.0, gt=0)
+
+
+def peer_settings(
+    sessions: SessionSettings,
+    driver: DriverSettings,
+    *,
+    live_mode: bool,
+    compat: Literal["spec", "aquadoggo"] = "spec",
+) -> PeerSettings:
+    """What the protocol is told: a peer of this process that begins sessions on the links that it dialled."""
+    plain = compat == "aquadoggo"
+    settings = PeerSettings(
+        live_mode=live_mode,
+        modes=MODES["heights" if plain else sessions.mode],
+        compat=compat,
+        auto_sync=True,
+        announce_offers=not plain,
+        lift=sessions.lift,
+        lifts=tuple(dict.fromkeys((sessions.lift, *sessions.accepted_lifts))),
+        rule=sessions.rule,
+        compact_form=sessions.compact_form,
+        max_message_bytes=driver.max_message_bytes,
+        max_sessions_per_peer=driver.max_sessions_per_peer,
+        max_sessions=driver.max_catching_up * _SESSIONS_A_TURN,
+    )
+    return settings.for_latency() if sessions.latency else settings

@@ -27,6 +27,14 @@ Directory = Annotated[
     Path | None, typer.Option("--dir", help="Holds the key and the index; by default below the stack's data.")
 ]
 
+SyncMode = Annotated[
+    str | None,
+    typer.Option("--mode", metavar="auto|ranges|heights", help="How sessions of ours find out what differs."),
+]
+Latency = Annotated[
+    bool, typer.Option("--latency", help="Set reconciliation in fewer rounds, for more bytes.")
+]
+
 
 @app.command()
 def run(
@@ -64,6 +72,8 @@ def run(
     serve_at_once: Annotated[
         bool, typer.Option("--serve-at-once", help="Serve peers while `logs` is still being read.")
     ] = False,
+    mode: SyncMode = None,
+    latency: Latency = False,
     metrics_port: options.MetricsPort = None,
     metrics_host: Annotated[
         str | None, typer.Option("--metrics-host", help="Where to serve metrics and health.")
@@ -94,6 +104,7 @@ def run(
             "schemas": schema,
             "allow_list": allow_list,
             "transport": {"datagram_bytes": datagram_size},
+            "sessions": {"mode": mode, "latency": latency or None},
             "verify_entries_topic": False if trust_connectors else None,
             "serve_before_caught_up": serve_at_once or None,
             "metrics_host": metrics_host,
@@ -143,6 +154,7 @@ def _settings(settings: Settings) -> ConnectorSettings:
             allow_list=section.allow_list,
             transport=section.transport,
             driver=section.driver,
+            sessions=section.sessions,
             verify_entries_topic=section.verify_entries_topic,
             serve_before_caught_up=section.serve_before_caught_up,
             metrics_host=section.metrics_host,

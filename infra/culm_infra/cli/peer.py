@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from culm_infra.cli import options
-from culm_infra.cli.connector import address
+from culm_infra.cli.connector import Latency, SyncMode, address
 from culm_infra.cli.output import EXIT_FAILED, emit_json, out, print_table, progress, safe, say
 from culm_infra.cli.peer_home import (
     entry_row,
@@ -180,6 +180,8 @@ def sync(
     datagram_size: Annotated[
         str | None, typer.Option("--datagram-size", help="1200, 1452, 8900 bytes, or auto.")
     ] = None,
+    mode: SyncMode = None,
+    latency: Latency = False,
     json: options.Json = False,
 ) -> None:
     """Bring both sides up to date.
@@ -204,7 +206,15 @@ def sync(
             await serve_until_interrupted(peer.dial(target, summary.remote))
 
     asyncio.run(
-        with_peer(directory, work, live_mode=live, schemas=schema, datagram_size=datagram_size, make=True)
+        with_peer(
+            directory,
+            work,
+            live_mode=live,
+            schemas=schema,
+            datagram_size=datagram_size,
+            sessions={"mode": mode, "latency": latency or None},
+            make=True,
+        )
     )
 
 

@@ -62,6 +62,10 @@ def print_summary(summary: SyncSummary, *, json: bool) -> None:
                 "remote": summary.remote,
                 "schema_ids": list(summary.schema_ids),
                 "sessions": summary.sessions,
+                "modes": list(summary.modes),
+                "rounds": summary.rounds,
+                "reconciliation_bytes": summary.reconciliation_bytes,
+                "differing_logs": summary.differing_logs,
                 "entries_received": summary.entries_received,
                 "entries_sent": summary.entries_sent,
                 "entries_rejected": summary.entries_rejected,
@@ -74,6 +78,11 @@ def print_summary(summary: SyncSummary, *, json: bool) -> None:
         f"in {summary.duration_s:.1f} s, with {summary.remote.hex()}",
         markup=False,
     )
+    if summary.rounds:
+        say(
+            f"set reconciliation: {summary.differing_logs} logs differed, found in {summary.rounds} rounds "
+            f"with {summary.reconciliation_bytes} bytes"
+        )
     if summary.entries_rejected:
         say(f"{summary.entries_rejected} entries were refused")
     if not summary.schema_ids:
@@ -99,6 +108,7 @@ async def with_peer(
     live_mode: bool = True,
     schemas: list[str] | None = None,
     datagram_size: str | None = None,
+    sessions: dict[str, Any] | None = None,
     make: bool = False,
 ) -> Result:
     """Open the peer, run `work` with it, close it."""
@@ -106,7 +116,7 @@ async def with_peer(
     from culm_connectors.peer import ReferencePeer
     from culm_connectors.transport import TransportSettings
 
-    settings = _loaded(directory, datagram_size)
+    settings = _loaded(directory, datagram_size, sessions)
     home = _folder_of(settings)
     if make:
         load_or_make_key(home)
@@ -115,14 +125,17 @@ async def with_peer(
         schemas=schemas or ("*",),
         live_mode=live_mode,
         transport=TransportSettings(datagram_bytes=settings.peer.datagram_size),
+        sessions=settings.peer.sessions,
     ) as peer:
         return await work(peer)
 
 
-def _loaded(directory: Path | None, datagram_size: str | None = None) -> Settings:
+def _loaded(
+    directory: Path | None, datagram_size: str | None = None, sessions: dict[str, Any] | None = None
+) -> Settings:
     from culm_infra.settings import load
 
-    return load(peer={"directory": directory, "datagram_size": datagram_size})
+    return load(peer={"directory": directory, "datagram_size": datagram_size, "sessions": sessions or {}})
 
 
 def folder(directory: Path | None) -> Path:
