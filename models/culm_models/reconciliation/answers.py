@@ -39,6 +39,11 @@ class Settings:
     absorb: bool
     reply: Reply | None
 
+    @property
+    def brief(self) -> bool:
+        """Whether ranges that end for both are said together; the published algorithm ends each by itself."""
+        return self.rule == "even" and not self.absorb
+
     def __post_init__(self) -> None:
         assert self.rule in RULES
         assert self.threshold >= 1, "a single item can only be sent"
@@ -106,12 +111,12 @@ class Answers(Generic[Item, Fp]):
         spans = self._spans(closed)
         differing = self._compare(closed, spans)
         parts = self._parts([spans[index] for index in differing if not self._is_leaf(spans[index])])
-        outgoing, told = self._outgoing, not self._settings.absorb
+        outgoing, told, brief = self._outgoing, not self._settings.absorb, self._settings.brief
         for index, (said, _, upper, low, high, data) in enumerate(closed):
             span = spans[index]
             if said is Said.FINGERPRINT:
                 if index not in differing:
-                    outgoing.done(upper)
+                    outgoing.done(upper, compared=True)
                     if told and span[1]:
                         facts.equal.append(span)
                 elif not span[1]:
@@ -125,7 +130,7 @@ class Answers(Generic[Item, Fp]):
                     facts.complete.append(span)
                 self._reply(data, span, upper)
             else:
-                outgoing.done(upper)
+                outgoing.done(upper, implied=brief)
 
     def _take_in(self, closed: Sequence[Closed]) -> None:
         assert len(closed) == 1

@@ -132,10 +132,11 @@ class Incoming:
         low, lower, upper = self._at, self._lower, message.upper_bound
         assert low is not None
         high = self._advance(low, upper)
-        self.questions.check(low, high)
         facts.shown.extend(run)
         if message.can_respond:
+            self.questions.check(low, high)
             return Said.RUN, lower, upper, low, high, run
+        self.questions.check_any(low, high)
         self.questions.close(low, high, facts, by_done=False)
         return Said.REPLY, lower, upper, low, high, run
 

@@ -1,4 +1,9 @@
-"""The batch that one side is saying: messages in order, with adjacent `Done`s as one (rbsr.md, 1.4)."""
+"""The batch that one side is saying: messages in order, with adjacent `Done`s as one (rbsr.md, 1.4).
+
+A brief one says more together. Replies in a row are one run, and what the remote closed between them is part
+of it; a batch in which there is nothing to say but that is left out. What a fingerprint was answered with
+stays apart: it tells that both hold the same.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -22,14 +27,35 @@ from culm_models.reconciliation.ring import Position
 _PLAIN_FINGERPRINT: Final = unfrozen(Fingerprint)
 _PLAIN_PAYLOAD: Final = unfrozen(Payload)
 
+# A reply in parts of this size: the remote learns of its items when the part is complete.
+_REPLY_MAX: Final = 1_024
+
 
 class Outgoing:
     """Says messages and keeps what they ask. A held `Done` is said just before the next other message."""
 
-    __slots__ = ("_asked", "_held", "_implied", "_messages", "session_id")
+    __slots__ = (
+        "_asked",
+        "_begin",
+        "_brief",
+        "_compared",
+        "_held",
+        "_implied",
+        "_messages",
+        "_shown",
+        "_waits",
+        "session_id",
+    )
 
-    def __init__(self, session_id: int) -> None:
+    def __init__(self, session_id: int, *, brief: bool = False) -> None:
         self.session_id = session_id
+        self._brief = brief
+        # Whether anything is held back: where the batch begins, a `Done`, or a reply.
+        self._waits = False
+        self._begin: tuple[Any] | None = None
+        self._shown: list[Any] = []
+        # Whether the held `Done` answers a fingerprint.
+        self._compared = False
         self._messages: list[ReconciliationMessage] = []
         self._asked: list[Question] = []
         # One-item tuples, for a bound may be falsy.
@@ -48,31 +74,40 @@ class Outgoing:
 
     def lower_bound(self, value: Any) -> None:
         """The batch begins here."""
-        self._messages.append(LowerBound(self.session_id, value))
+        self._begin = (value,)
+        self._waits = True
+        if not self._brief:
+            self._release()
 
     def empty_set(self, *, can_respond: bool) -> None:
         """There is nothing at all on this side."""
         self._messages.append(EmptySet(self.session_id, can_respond))
 
-    def done(self, upper: Any, *, implied: bool = False) -> None:
+    def done(self, upper: Any, *, implied: bool = False, compared: bool = False) -> None:
         """Nothing more up to ``upper``: held.
 
         ``implied``: not worth a message at the end of the batch; said when another range follows, which
-        would be read with the wrong lower bound otherwise.
+        would be read with the wrong lower bound otherwise. ``compared``: by their fingerprints.
         """
+        if compared:
+            if self._shown:
+                self._release()
+            self._compared = True
         self._implied = (upper,)
+        self._waits = True
         if not implied:
             self._held = self._implied
 
     def empty_payload(self, upper: Any, low: Position, high: Position) -> None:
         """Nothing here: what is there?"""
-        self._release()
+        if self._waits:
+            self._release()
         self._messages.append(EmptyPayload(self.session_id, upper))
         self._asked.append((low, high, Asked.EMPTY, (0, 0)))
 
     def fingerprint(self, value: Any, upper: Any, low: Position, high: Position, span: Span) -> None:
         """This is what our items come to."""
-        if self._implied:
+        if self._waits:
             self._release()
         message = _PLAIN_FINGERPRINT(self.session_id, value, upper)
         message.__class__ = Fingerprint
@@ -81,23 +116,35 @@ class Outgoing:
 
     def question(self, items: Sequence[Any], upper: Any, low: Position, high: Position, span: Span) -> None:
         """These are all our items of the range, one or more: what else is there?"""
+        if self._waits:
+            self._release()
         self._run(items, upper, can_respond=True)
         self._asked.append((low, high, Asked.RUN, span))
 
     def reply(self, items: Sequence[Any], upper: Any) -> None:
         """These items, one or more, and nothing else of this range."""
-        self._run(items, upper, can_respond=False)
+        if self._waits and (self._compared or not self._brief):
+            self._release()
+        self._shown += items
+        self._implied = self._held = (upper,)
+        self._waits = True
+        if not self._brief or len(self._shown) >= _REPLY_MAX:
+            self._release()
 
     def terminal(self) -> Questions:
         """The batch is complete: what it asks. The next one begins."""
-        self._implied = self._held
-        self._release()
-        self._messages.append(Terminal(self.session_id))
+        if self._held:
+            self._implied = self._held
+            self._release()
+        self._implied = None
+        if self._begin is None:
+            self._messages.append(Terminal(self.session_id))
+        self._begin = None
+        self._waits = False
         questions, self._asked = Questions(self._asked), []
         return questions
 
     def _run(self, items: Sequence[Any], upper: Any, *, can_respond: bool) -> None:
-        self._release()
         session_id, append = self.session_id, self._messages.append
         for item in items[:-1]:
             message = _PLAIN_PAYLOAD(session_id, item, None, None)
@@ -106,6 +153,17 @@ class Outgoing:
         append(Payload(session_id, items[-1], can_respond, upper))
 
     def _release(self) -> None:
-        if self._implied:
-            self._messages.append(Done(self.session_id, self._implied[0]))
-            self._held = self._implied = None
+        self._waits = False
+        if self._begin:
+            self._messages.append(LowerBound(self.session_id, self._begin[0]))
+            self._begin = None
+        if not self._implied:
+            return
+        upper = self._implied[0]
+        self._held = self._implied = None
+        self._compared = False
+        if self._shown:
+            shown, self._shown = self._shown, []
+            self._run(shown, upper, can_respond=False)
+        else:
+            self._messages.append(Done(self.session_id, upper))

@@ -51,6 +51,18 @@ class Questions:
             reach = asked[at][1]
             at += 1
 
+    def check_any(self, low: Position, high: Position) -> None:
+        """The remote says its last on [low, high), of which a part must be open. Raises `RangeDoneError`.
+
+        It may take what was closed before and lies in front of that together with it.
+        """
+        asked = self._open
+        if asked is None:
+            return
+        self._pass(low)
+        if self._at == len(asked) or not asked[self._at][0] < high:
+            raise RangeDoneError("items of a range in which nothing was open")
+
     def close(self, low: Position, high: Position, facts: Facts, *, by_done: bool) -> None:
         """The remote's last word on [low, high): what it covers whole becomes facts."""
         if self._open is None:

@@ -3,7 +3,8 @@
     incoming: messages become closed ranges  ->  answers: what to say about them  ->  outgoing: messages
 
 A side is done when it has said a batch that asks nothing, or when both have nothing. It is silent from then
-on; the remote, which may need our last batch to be done itself, echoes it once.
+on; the remote, which may need our last batch to be done itself, echoes it once. Under `even` without `absorb`
+it does not: who hears a batch that asks nothing, and has nothing to say to it, is done as well.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Reconciler(Generic[Item, Fp]):
         settings = Settings(rule, threshold, division, absorb, reply)
         self._facts = Facts()
         self._incoming = Incoming(limits)
-        self._outgoing = Outgoing(session_id)
+        self._outgoing = Outgoing(session_id, brief=settings.brief)
         self._answers: Answers[Item, Fp] = Answers(own, settings, limits, self._outgoing)
         self.max_batches: Final = 2 + 2 * _ceil_log(len(own), division) + limits.slack_batches
         """Batches of both sides after which the remote is told off."""
