@@ -49,25 +49,13 @@ def read_to_end(settings: KafkaSettings, name: str) -> Iterator[TopicMessage]:
         defaults={"enable.partition.eof": "true"},
     )
     try:
-        known = ask(
-            f"asking for the topic {topic}",
-            REQUEST_TIMEOUT_SECONDS,
-            lambda left_s: consumer.list_topics(topic, timeout=left_s),
-        )
-        found = known.topics.get(topic)
-        if found is None or found.error is not None:
-            raise TopicMissing(f"the topic {topic} does not exist")
         ends: dict[int, int] = {}
         starts: list[TopicPartition] = []
-        for partition in found.partitions:
-            low, high = ask(
-                f"asking where {topic} [{partition}] ends",
-                REQUEST_TIMEOUT_SECONDS,
-                partial(_watermarks, consumer, TopicPartition(topic, partition)),
-            )
+        for number in _partitions(consumer, topic):
+            low, high = _range_of(consumer, topic, number)
             if high > low:
-                ends[partition] = high
-                starts.append(TopicPartition(topic, partition, low))
+                ends[number] = high
+                starts.append(TopicPartition(topic, number, low))
         consumer.assign(starts)
         heard_s = time.monotonic()
         while ends:
@@ -99,6 +87,41 @@ def read_to_end(settings: KafkaSettings, name: str) -> Iterator[TopicMessage]:
                 raise KafkaFailure(f"the broker sent nothing of {topic} for {_SILENCE_SECONDS:.0f} s")
     finally:
         consumer.close()
+
+
+def offsets_of(settings: KafkaSettings, name: str) -> dict[int, tuple[int, int]]:
+    """Of each partition of a catalogue topic its first offset and its end.
+
+    Raises `TopicMissing`, and `KafkaFailure` where the broker fails.
+    """
+    topic = settings.topic(name)
+    consumer = kafka.consumer(settings, group_id=f"culm-read-{uuid.uuid4().hex}", start="earliest")
+    try:
+        return {
+            partition: _range_of(consumer, topic, partition) for partition in _partitions(consumer, topic)
+        }
+    finally:
+        consumer.close()
+
+
+def _partitions(consumer: Consumer, topic: str) -> list[int]:
+    known = ask(
+        f"asking for the topic {topic}",
+        REQUEST_TIMEOUT_SECONDS,
+        lambda left_s: consumer.list_topics(topic, timeout=left_s),
+    )
+    found = known.topics.get(topic)
+    if found is None or found.error is not None:
+        raise TopicMissing(f"the topic {topic} does not exist")
+    return list(found.partitions)
+
+
+def _range_of(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
+    return ask(
+        f"asking where {topic} [{partition}] ends",
+        REQUEST_TIMEOUT_SECONDS,
+        partial(_watermarks, consumer, TopicPartition(topic, partition)),
+    )
 
 
 def _watermarks(

@@ -64,7 +64,7 @@ def peers(
         ("peer", "announces", "offers", "logs held", "logs behind", "entries behind"),
         (
             (
-                _short_id(row["peer"]),
+                short_id(row["peer"]),
                 _short_schemas(row["schemas"]),
                 _short_offer(row["offers"]),
                 row["logs"],
@@ -92,7 +92,7 @@ def vv(
 
     vectors = read_vectors(kafka.settings())
     heights = vectors.heights
-    peer_id = _find(peer.lower(), sorted(vectors.by_peer.keys() - {HEIGHTS_PEER_ID}))
+    peer_id = find_peer(peer.lower(), sorted(vectors.by_peer.keys() - {HEIGHTS_PEER_ID}))
     rows: list[dict[str, Any]] = [
         {
             "public_key": public_key,
@@ -112,13 +112,14 @@ def vv(
         None,
         ("author", "log", "holds", "height", "behind"),
         (
-            (_short_id(row["public_key"]), row["log_id"], row["seq_num"], row["height"], row["behind"])
+            (short_id(row["public_key"]), row["log_id"], row["seq_num"], row["height"], row["behind"])
             for row in rows
         ),
     )
 
 
-def _find(start: str, peer_ids: list[bytes]) -> bytes:
+def find_peer(start: str, peer_ids: list[bytes]) -> bytes:
+    """The one peer whose id starts so, in hex. Raises InfraError when there is none or several."""
     found = [peer_id for peer_id in peer_ids if peer_id.hex().startswith(start)]
     if len(found) == 1:
         return found[0]
@@ -171,7 +172,7 @@ def _short_offer(offer: dict[str, Any] | None) -> str:
     return f"mode {modes}; {lifts}" if lifts else f"mode {modes}"
 
 
-def _short_id(identifier: bytes) -> str:
+def short_id(identifier: bytes) -> str:
     """Enough to tell peers and authors apart, and for `culm vv`; `--json` gives all of it."""
     return identifier.hex()[:16] + "…"
 

@@ -26,6 +26,7 @@ NOUNS: dict[str, str] = {
     "logs": "logs:app",
     "peers": "peers:peers",
     "vv": "peers:vv",
+    "blocks": "blocks:blocks",
     "jars": "jars:app",
     "settings": "settings:app",
     "doctor": "doctor:doctor",
