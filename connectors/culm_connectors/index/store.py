@@ -61,7 +61,7 @@ class LmdbLogStore:
         self._schema_numbers: dict[str, int] = {}
         self._written_schemas: dict[str, int] = {}  # of the thread that writes
         self._schema_ids: dict[int, str] = {}
-        self.ranges = SyncRanges(self._read_heights)
+        self.ranges = SyncRanges(self.read_heights)
         """The sync ranges in memory."""
         try:
             self._load()
@@ -253,7 +253,11 @@ class LmdbLogStore:
             del self._rows[next(iter(self._rows))]
         self.ranges.adopt(commit, self._schema_id)
 
-    def _read_heights(self, schema_id: str) -> tuple[Rows, U64s]:
+    def read_heights(self, schema_id: str) -> tuple[Rows, U64s]:
+        """Keys (n, 40) and heights of a schema's logs as the file has them, sorted; any thread.
+
+        Raises IndexDamaged.
+        """
         number = self._schema_numbers.get(schema_id)
         if number is None:
             return no_keys(), numbers([])
