@@ -230,6 +230,12 @@ class Peer:
             case ReconciliationMessage():
                 link.on_reconciliation(message, now)
 
+    def pass_over(self, remote: bytes, request: SyncRequest) -> None:
+        """The driver keeps this request from being applied: its opening is to be passed over with it."""
+        link = self._links.get(remote)
+        if link is not None:
+            link.pass_over(request)
+
     def apply_entry(
         self,
         remote: bytes,

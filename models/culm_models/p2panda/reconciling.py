@@ -76,16 +76,15 @@ class Reconciling:
 
         Raises what the remote did wrong: `ReconciliationError` and `SessionError`.
         """
-        if not session.inbox and not session.mid_batch:
-            if self._outbox.sent_count < session.answered_at:
-                raise OutOfTurnError("a batch before our last one is sent")
-            session.mid_batch = True
-        session.inbox.append(message)
+        begins = not session.mid_batch
         ends = isinstance(message, Terminal | EmptySet)
+        session.mid_batch = not ends
+        if begins and self._outbox.sent_count < session.answered_at:
+            raise OutOfTurnError("a batch before our last one is sent")
+        session.inbox.append(message)
         if not ends and len(session.inbox) < _AT_ONCE:
             return False
         messages, session.inbox = session.inbox, []
-        session.mid_batch = not ends
         work = session.reconciliation
         if work is None:
             # The side that asked has chosen the lift; where it shows no fingerprint we need none either.
