@@ -205,6 +205,8 @@ async def _until_held(link: Link, results: Sequence[Checked], around: Surroundin
 async def _apply_other(link: Link, said: Message, around: Surroundings) -> None:
     message = around.permit(link.remote, said)
     if message is None:
+        if isinstance(said, SyncRequest):
+            around.peer.pass_over(link.remote, said)
         return
     is_request = isinstance(message, SyncRequest)
     if is_request:
