@@ -271,7 +271,7 @@ class Connector:
             async for batch in announcements.read_to_end():
                 self.subscription.take_announcements(batch)
             group.create_task(self.subscription.follow_announcements(announcements))
-            self.boot.check(logs.ends)
+            await self.boot.check(logs.ends)
             serving = None
             if self.settings.serve_before_caught_up:
                 serving = group.create_task(self._serve(group))
@@ -281,7 +281,7 @@ class Connector:
                 self.state = None
                 serving = group.create_task(self._serve(group))
             await self._catch_up(logs, fresh=not offsets)
-            self.driver.announce(self.interest.served)
+            await self.subscription.announce_served()
             group.create_task(self.subscription.follow_logs(logs, lambda: self._reader("logs", {})))
             group.create_task(self.subscription.follow_entries(entries))
             self.state = None
@@ -306,7 +306,7 @@ class Connector:
         settings = self.settings
         identity = Identity.from_private_key(self.key_pair.private_key)
         if not self.driver.announced:
-            self.driver.announce(self.interest.served)
+            await self.subscription.announce_served()
         for address in settings.dial:
             group.create_task(keep_connected(self.driver, address, identity, settings.transport, alpn=ALPN))
         if settings.allow_list is not None:

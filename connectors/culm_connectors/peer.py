@@ -120,6 +120,7 @@ class ReferencePeer:
             self._start(self.driver.run())
             if self._takes_all:
                 self._announced |= set(self.store.schema_ids())
+            await asyncio.to_thread(self.store.ranges.load, self._announced)
             self.driver.announce(normalise(self._announced))
             self._stack = stack.pop_all()
         return self

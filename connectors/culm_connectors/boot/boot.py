@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from culm_connectors.boot.claims import Claims, table_of
+from culm_connectors.boot.heights import HeightTable
 from culm_connectors.boot.repair import Progress, repair
 from culm_connectors.boot.told import Positions, ToldSchema, read_told
 from culm_connectors.boot.verification import BlockDifference, Verification, verify
@@ -52,19 +53,31 @@ class Boot:
         """Read `blocks` and claim what it tells of these schemas; returns those that it tells of."""
         wanted = frozenset(schema_ids) - self.claims.schema_ids
         try:
-            told = await asyncio.to_thread(read_told, self._kafka, wanted)
+            told = await asyncio.to_thread(self._read, wanted)
         except KafkaFailure as error:
             logger.warning("`blocks` cannot be read, so all is read from `logs`: %s", error)
             return frozenset()
         self.claims.claim(told)
         return frozenset(told)
 
-    def check(self, ends: Mapping[Partition, int]) -> None:
+    def _read(self, schema_ids: frozenset[str]) -> dict[str, ToldSchema]:
+        told = read_told(self._kafka, schema_ids)
+        for schema_id, schema in told.items():
+            self._index.store.ranges.raise_heights(schema_id, schema.table.rows())
+        return told
+
+    async def check(self, ends: Mapping[Partition, int]) -> None:
         """Claim nothing that is beyond the ends of `logs`, asked for later: it is of another `logs`."""
         strange = self.claims.beyond(positions_of(ends))
         for schema in strange:
             logger.error("`blocks` tells of more than `logs` holds; it is not used for %s", schema.schema_id)
-        self.claims.drop(schema.schema_id for schema in strange)
+        await self._drop(strange)
+
+    async def _drop(self, told: Sequence[ToldSchema]) -> None:
+        """Show only what is held of these."""
+        schema_ids = [schema.schema_id for schema in told]
+        self.claims.drop(schema_ids)
+        await asyncio.to_thread(self._index.store.ranges.reload, schema_ids)
 
     async def settle(self, positions: Mapping[Partition, int]) -> None:
         """Verify and repair what has been read by now, and claim it no longer.
@@ -79,8 +92,9 @@ class Boot:
             return
         result = await self._verify(told, reached)
         self.verified_blocks += result.blocks
-        if not result.is_sound:
-            await self._repair(told, result, reached)
+        if not result.is_sound and not await self._repair(told, result, reached):
+            await self._drop(told)
+        # Whatever was claimed is held by now: the sync range needs no correction.
         self.claims.drop(schema.schema_id for schema in told)
         logger.info("%d logs in %d blocks were compared with `blocks`", result.logs, result.blocks)
 
@@ -91,11 +105,25 @@ class Boot:
 
         return await asyncio.to_thread(compare)
 
-    async def _repair(self, told: Sequence[ToldSchema], result: Verification, reached: Positions) -> None:
+    async def _repair(self, told: Sequence[ToldSchema], result: Verification, reached: Positions) -> bool:
+        """Read what is damaged once more; whether that was all."""
         self.damaged_logs += len(result.damaged)
         log_differences(result)
+
+        def show_again() -> None:
+            # Remotes go on to see what is claimed, while nothing of it is held.
+            for schema in told:
+                claimed = HeightTable(result.damaged.logs, schema.table.of(result.damaged.logs))
+                rows = claimed.picked(claimed.heights > 0).rows()
+                self._index.store.ranges.raise_heights(schema.schema_id, rows)
+
         stored = await repair(
-            result.damaged.log_keys(), self._index, self._pool, self._from_start(), self._progress
+            result.damaged.log_keys(),
+            self._index,
+            self._pool,
+            self._from_start(),
+            self._progress,
+            show_again,
         )
         self.repaired_entries += stored
         logger.warning("%d logs were read from `logs` again, %d entries", len(result.damaged), stored)
@@ -106,6 +134,7 @@ class Boot:
                 "%d logs are higher on `blocks` than `logs` holds them: `blocks` is wrong there",
                 len(again.damaged),
             )
+        return again.is_sound
 
 
 def positions_of(offsets: Mapping[Partition, int]) -> dict[int, int]:

@@ -11,11 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from culm_connectors.boot.claims import Claims
 from culm_connectors.index import LmdbLogStore
-from culm_models.lifts import Lift
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.messages import LogHeight
 from culm_models.p2panda.store import LogInfo
-from culm_models.p2panda.sync_range import SyncRange
 
 
 class ClaimingStore:
@@ -30,6 +28,8 @@ class ClaimingStore:
         self.entries = index.entries
         self.document_of = index.document_of
         self.log_of = index.log_of
+        # Shows what is claimed by itself: `Boot` raises the heights in it.
+        self.sync_range = index.sync_range
 
     def log_heights(self, schema_ids: Iterable[str]) -> Iterator[LogHeight]:
         """The height of every log of the schemas, held or claimed, sorted by public key and log id."""
@@ -39,10 +39,6 @@ class ClaimingStore:
         if not told:
             return iter(held)
         return _highest(heapq.merge(held, *(schema.table for schema in told)))
-
-    def sync_range(self, schema_ids: Iterable[str], lift: Lift, salt: bytes = b"") -> SyncRange:
-        """The same heights, with the fingerprints of their ranges."""
-        return SyncRange(self.log_heights(schema_ids), lift, salt)
 
     def log_info(self, public_key: bytes, log_id: int) -> LogInfo | None:
         """What is known of a log, held or claimed."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from culm_connectors.boot.heights import EMPTY, HeightTable, log_column
 from culm_connectors.boot.told import Positions, ToldSchema
 from culm_connectors.index import LmdbLogStore
+from culm_connectors.ranges.columns import order
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.store import LogKey
 
@@ -138,5 +139,9 @@ def _key(log: LogKey) -> bytes:
 
 
 def table_of(store: LmdbLogStore, schema_id: str) -> HeightTable:
-    """The heights that an index holds of a schema."""
-    return HeightTable.from_heights(store.log_heights([schema_id]))
+    """The heights that an index holds of a schema, whatever is claimed beyond them; any thread.
+
+    Raises IndexDamaged.
+    """
+    keys, heights = store.read_heights(schema_id)
+    return HeightTable(order(keys), heights)

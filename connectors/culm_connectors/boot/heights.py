@@ -91,6 +91,12 @@ class HeightTable:
         """Those of the logs for which `chosen` says true."""
         return HeightTable(self.logs[chosen], self.heights[chosen])
 
+    def rows(self) -> bytes:
+        """Rows of 48 bytes: log key and height."""
+        table = np.empty(len(self), np.dtype([("log", f"S{LOG_SIZE}"), ("height", ">u8")]))
+        table["log"], table["height"] = self.logs, self.heights
+        return table.tobytes()
+
     def log_keys(self) -> list[bytes]:
         """The log keys as bytes."""
         packed = self.logs.tobytes()

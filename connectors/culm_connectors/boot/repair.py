@@ -27,15 +27,18 @@ async def repair(
     pool: CheckPool,
     from_start: TopicReader,
     progress: Progress | None = None,
+    forgotten: Callable[[], None] = lambda: None,
 ) -> int:
     """Forget these logs (40-byte keys) and take them from `logs`; returns how many entries were stored.
+
+    `forgotten` is called as soon as they are, before anybody could see it.
 
     Raises OffsetLost, ConsumeFailed, IndexDamaged.
     """
     wanted = frozenset(logs)
     stored = 0
     async with from_start:
-        await index.forget(wanted)
+        await index.forget(wanted, forgotten)
         total = from_start.remaining()
         async for batch in from_start.read_to_end():
             pairs: list[Pair] = []

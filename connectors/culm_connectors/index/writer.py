@@ -7,7 +7,7 @@ behind a running one are their callers' business to batch. A flush to the disk f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from culm_connectors.index.commit import Commit, Offsets
@@ -44,14 +44,15 @@ class IndexWriter:
         writing.add_done_callback(self._adopt)
         return await asyncio.shield(writing)
 
-    async def forget(self, keys: Iterable[bytes]) -> None:
-        """Take logs (40-byte keys) out of the index, to be read anew.
+    async def forget(self, keys: Iterable[bytes], then: Callable[[], None] = lambda: None) -> None:
+        """Take logs (40-byte keys) out of the index, to be read anew; `then` is called before anyone sees it.
 
         Raises IndexDamaged.
         """
         taken = tuple(keys)
         writing = asyncio.get_running_loop().run_in_executor(self._writing, lambda: self.store.forget(taken))
         writing.add_done_callback(self._adopt)
+        writing.add_done_callback(lambda _: then())
         await asyncio.shield(writing)
 
     def _adopt(self, writing: asyncio.Future[Commit]) -> None:

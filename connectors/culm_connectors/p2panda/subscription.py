@@ -88,7 +88,7 @@ class Subscription:
                     await self._promise()
                     await self.read_back(from_start, reader)
                     await self.boot.settle(reader.positions)
-                    self.driver.announce(self.interest.served)
+                    await self.announce_served()
                 # A further interest must not have to wait for the next record of `logs`.
                 if batch.done():
                     await self.take_truth(batch.result())
@@ -102,7 +102,13 @@ class Subscription:
         promised = await self.boot.promise(self.interest.missing)
         if promised:
             self.interest.promise(promised)
-            self.driver.announce(self.interest.served)
+            await self.announce_served()
+
+    async def announce_served(self) -> None:
+        """Tell remotes what is served now, once its sync range is in memory."""
+        served = self.interest.served
+        await asyncio.to_thread(self.index.store.ranges.load, served)
+        self.driver.announce(served)
 
     async def read_back(
         self,
@@ -116,7 +122,7 @@ class Subscription:
             return
         logger.info("reading back %d schemas from the logs topic", len(missing))
         async with from_start() as source:
-            self.boot.check(source.ends)
+            await self.boot.check(source.ends)
             source.ends = {
                 partition: min(end, reader.positions.get(partition, 0))
                 for partition, end in source.ends.items()
