@@ -127,22 +127,26 @@ class RangeSnapshot:
 
     def items(self, start: int, size: int) -> list[Item]:
         """The items of a span, from its start on."""
-        end = start + size
-        if size <= _FEW and end <= len(self):
-            # Asked for every leaf of a reconciliation: calls into numpy would cost several times this.
-            added_ranks, places = self._lists()
-            first_added = bisect_left(added_ranks, start)
-            first, last = start - first_added, end - bisect_left(added_ranks, end, first_added)
-            if last - first == size and bisect_left(places, first) == bisect_left(places, last):
-                rows = _LOG_KEY.iter_unpack(self.base.keys[first:last].tobytes())
-                heights = self.base.heights[first:last].tolist()
-                return [(author, log_id, seq) for (author, log_id), seq in zip(rows, heights, strict=True)]
-        return as_items(*self._span(start, size)) if size else []
+        if size <= _FEW and start + size <= len(self):
+            return self._few_items(start, start + size)
+        return as_items(*self._span(start, size))
 
-    def _lists(self) -> tuple[list[int], list[int]]:
+    def _few_items(self, start: int, end: int) -> list[Item]:
+        # Asked for every leaf of a reconciliation: calls into numpy would cost several times this.
         if self._change_lists is None:
             self._change_lists = self._added_ranks.tolist(), self.overlay.places.tolist()
-        return self._change_lists
+        added_ranks, places = self._change_lists
+        added = range(bisect_left(added_ranks, start), bisect_left(added_ranks, end))
+        first, last = start - added.start, end - added.stop
+        rows = _LOG_KEY.iter_unpack(self.base.keys[first:last].tobytes())
+        heights = self.base.heights[first:last].tolist()
+        for place in range(bisect_left(places, first), bisect_left(places, last)):
+            heights[places[place] - first] = int(self.overlay.heights[place])
+        items = [(author, log_id, height) for (author, log_id), height in zip(rows, heights, strict=True)]
+        for place in added:
+            author, log_id = _LOG_KEY.unpack(self.overlay.added.keys[place].tobytes())
+            items.insert(added_ranks[place] - start, (author, log_id, int(self.overlay.added.heights[place])))
+        return items
 
     def packed(self, start: int, size: int) -> bytes:
         """The same items behind each other, 48 bytes each."""
@@ -159,7 +163,7 @@ class RangeSnapshot:
     def _span(self, start: int, size: int) -> tuple[Rows, U64s]:
         ranks = np.arange(start, start + size)
         if start + size > len(self):
-            ranks %= len(self)
+            ranks %= max(len(self), 1)
         return self.rows(ranks)
 
     def rows(self, ranks: Ranks) -> tuple[Rows, U64s]:
