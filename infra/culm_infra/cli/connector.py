@@ -181,7 +181,7 @@ def _multiaddr(text: str) -> Multiaddr:
     try:
         return parse_multiaddr(text)
     except MultiaddrError as error:
-        raise typer.BadParameter(str(error)) from error
+        raise typer.BadParameter(f"{error}: {error.hint}" if error.hint else str(error)) from error
 
 
 async def _run(settings: ConnectorSettings, kafka: Any, *, json: bool) -> None:
