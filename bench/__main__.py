@@ -21,6 +21,7 @@ CASES = {
     "c": "bench.logs_job",
     "d": "bench.latency",
     "e": "bench.catch_up",
+    "rbsr": "bench.reconciliation",
     "blocks": "bench.blocks_job",
 }
 
@@ -35,11 +36,14 @@ def main() -> int:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
     parser.add_argument("--results", type=Path, default=Path("bench/results"))
+    parser.add_argument(
+        "--negentropy", type=Path, help="negentropy's Negentropy.js, to run beside set reconciliation"
+    )
     arguments = parser.parse_args()
     unknown = set(arguments.cases) - set(CASES)
     if unknown:
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
-    settings = Settings(quick=arguments.quick, results=arguments.results)
+    settings = Settings(arguments.quick, arguments.results, arguments.negentropy)
 
     ratios: list[Ratio] = []
     for case in arguments.cases or CASES:

@@ -16,10 +16,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Settings:
-    """``quick`` shrinks every case to a smoke run; ``results`` is where files are written."""
+    """``quick`` shrinks every case to a smoke run; ``results`` is where files are written.
+
+    ``negentropy`` is the file of negentropy's JavaScript implementation, for the case that runs it.
+    """
 
     quick: bool
     results: Path
+    negentropy: Path | None = None
 
 
 @dataclass(frozen=True)

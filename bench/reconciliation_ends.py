@@ -1,0 +1,118 @@
+"""Both ends of one reconciliation in one process: the machine of a session, its codec and its stream."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Literal, TypeAlias, cast
+
+from bench.reconciliation_sets import Pair
+from culm_connectors.ranges import RangeSnapshot
+from culm_models.lifts import DEFAULT, Lift
+from culm_models.p2panda.lift_choice import LiftChoice
+from culm_models.p2panda.offers import Offer
+from culm_models.p2panda.reconciliation_writer import encode_many
+from culm_models.p2panda.set_reconciliation import Answer, SetReconciliation
+from culm_models.p2panda.settings import PeerSettings
+from culm_models.p2panda.store import LogInfo, LogStore
+from culm_models.p2panda.stream import MessageStream
+from culm_models.reconciliation.messages import ReconciliationMessage
+
+_PIECE_BYTES = 64 * 1024
+_SCHEMA = "bench_0020" + "00" * 32
+_LOG_INFO = LogInfo(_SCHEMA, None, end_of_log=False)
+
+Way: TypeAlias = Literal["default", "latency", "compact"]
+"""How the ends are set; `compact`: the default, both offer the compact form."""
+
+WAYS: dict[Way, PeerSettings] = {
+    "default": PeerSettings(compact_form=False),
+    "latency": PeerSettings(compact_form=False).for_latency(),
+    "compact": PeerSettings(compact_form=True),
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One reconciliation: seconds of both ends together, bytes both ways, batches both ways."""
+
+    seconds: float
+    bytes: int
+    batches: int
+    messages: int
+
+
+class _Store:
+    """What a session asks of a store, from one snapshot: entries are not part of this measurement."""
+
+    def __init__(self, snapshot: RangeSnapshot) -> None:
+        self._snapshot = snapshot
+
+    def sync_range(self, schema_ids: Iterable[str], lift: Lift, salt: bytes = b"") -> RangeSnapshot:
+        return self._snapshot
+
+    def height(self, public_key: bytes, log_id: int) -> int:
+        (rank,) = self._snapshot.ranks([(public_key, log_id, 0)])
+        found = self._snapshot.items(rank, 1) if rank < len(self._snapshot) else []
+        return found[0][2] if found and found[0][:2] == (public_key, log_id) else 0
+
+    def log_info(self, public_key: bytes, log_id: int) -> LogInfo | None:
+        return _LOG_INFO
+
+    def entry_hash(self, public_key: bytes, log_id: int, seq_num: int) -> bytes | None:
+        return None
+
+
+class _End:
+    def __init__(self, snapshot: RangeSnapshot, settings: PeerSettings) -> None:
+        offer = Offer(frozenset((0, 1)), frozenset((DEFAULT.code,)), compact=settings.compact_form)
+        choice = LiftChoice(DEFAULT)
+        store = cast(LogStore, _Store(snapshot))
+        self.session = SetReconciliation(store, 0, (_SCHEMA,), settings, choice, offer)
+        self.stream = MessageStream()
+        self.lacking = 0
+        self.messages = 0
+
+    def said(self, messages: list[ReconciliationMessage]) -> bytes:
+        self.messages += len(messages)
+        return encode_many(messages, self.session.form)
+
+    def hear(self, data: bytes) -> Iterator[bytes]:
+        """What is said in answer, piece by piece."""
+        for at in range(0, len(data), _PIECE_BYTES):
+            if self.session.done:
+                return
+            messages: list[ReconciliationMessage] = self.stream.feed(data[at : at + _PIECE_BYTES])  # type: ignore[assignment]
+            if messages:
+                answer = self.session.receive(messages)
+                self._note(answer)
+                yield self.said(answer.messages)
+
+    def finish(self) -> None:
+        self._note(self.session.finish(max_equal_heights=0))
+
+    def _note(self, answer: Answer) -> None:
+        self.lacking += len(answer.entries)
+
+
+def reconcile(pair: Pair, a: RangeSnapshot, b: RangeSnapshot, way: Way) -> Run:
+    """Reconcile two sides, the first begins. Checks that both find all that the other lacks."""
+    settings = WAYS[way]
+    started = time.perf_counter()
+    ends = [_End(a, settings), _End(b, settings)]
+    data = ends[0].said(ends[0].session.start())
+    total = 0
+    for turn in count(1):
+        total += len(data)
+        data = b"".join(ends[turn % 2].hear(data))
+        if not data:
+            break
+    for end in ends:
+        end.finish()
+    seconds = time.perf_counter() - started
+    found = sum(end.lacking for end in ends)
+    assert found == pair.differing, f"{found} differences found of {pair.differing}"
+    assert all(end.session.done for end in ends)
+    return Run(seconds, total, turn, sum(end.messages for end in ends))
