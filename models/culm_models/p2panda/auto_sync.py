@@ -59,9 +59,9 @@ class AutoSync:
         """A mode did not work with this remote: until the link is made anew it is not tried again."""
         self._given_up.add(mode)
 
-    def in_turn(self, schema_ids: Iterable[str]) -> list[str]:
-        """Those first that were not asked for, or longest ago."""
-        return sorted(schema_ids, key=lambda schema: self._served.get(schema, 0))
+    def turn(self, schema_ids: Iterable[str]) -> int:
+        """What orders schemas so that those come first that were asked for longest ago, or never."""
+        return min(self._served.get(schema, 0) for schema in schema_ids)
 
     def asked_for(self, schema_ids: Sequence[str], common: Iterable[str]) -> None:
         """A session begins; of schemas that are not in `common` nothing needs to be remembered."""

@@ -94,7 +94,8 @@ class Link:
             self._peer.events.ignored(self.remote, error)
             return None
         fits = len(self.sessions) + len(parts) <= self._peer.settings.max_sessions_per_peer
-        ids = [self._ask(mode, part, now, wants_live=fits) for part in parts]
+        in_turn = sorted(parts, key=self._auto.turn)
+        ids = [self._ask(mode, part, now, wants_live=fits) for part in in_turn]
         return next((session_id for session_id in ids if session_id is not None), None)
 
     def _fitting(self, mode: int, wanted: tuple[str, ...]) -> tuple[int, Sequence[tuple[str, ...]]]:
@@ -145,7 +146,8 @@ class Link:
             return
         self._auto.begun()
         wanted = [schema for schema in self._common if not self.sessions.covers(schema)]
-        chosen = self._auto.in_turn(wanted)[: self._peer.settings.max_schema_ids]
+        wanted.sort(key=lambda schema: self._auto.turn((schema,)))
+        chosen = wanted[: self._peer.settings.max_schema_ids]
         if chosen and self.sync(self._auto.mode(self.offer), chosen, now) is None:
             self._auto.failed(now)
 
@@ -254,6 +256,7 @@ class Link:
         # An answer under the id of a session that runs would end that.
         if self.sessions.get(message.session_id) is None and self._peer.settings.compat == "spec":
             self._send(SyncDone(message.session_id, False))
+            self.sessions.skip_id(message.session_id, now)
         if too_large:
             self.sync(message.mode, message.schema_ids, now)
 

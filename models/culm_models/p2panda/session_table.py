@@ -73,6 +73,11 @@ class SessionTable:
             following = following + 1 if following < _MAX_SESSION_ID else 0
         return following
 
+    def skip_id(self, session_id: int, now: int) -> None:
+        """The remote has asked for a session under this id, which it may hold to be open for a while."""
+        self._last_id = session_id
+        self._idle_since = now
+
     def check_shape(self, mode: int, schema_ids: tuple[str, ...]) -> None:
         """Raise for a session that cannot be, whoever asks for it."""
         if not self._settings.speaks(mode):
