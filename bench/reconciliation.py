@@ -102,9 +102,9 @@ def _against_negentropy(
         return point
 
     ratios = []
-    for way, limit in _BATCHES_MAX.items():
+    for way, most in _BATCHES_MAX.items():
         batches = ours("uniform", differing, way).batches
-        ratios.append(_ratio(f"batches, uniform, {way}", batches, limit, "batches", "at most", 1.0))
+        ratios.append(_ratio(f"batches, uniform, {way}", batches, most, "batches", "at most", 1.0))
     uniform, tail, same = (
         theirs.get(key) for key in (("uniform", differing), ("tail", differing), ("uniform", 0))
     )
