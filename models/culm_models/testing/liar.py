@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 
+from culm_models.lifts import LIFTS
 from culm_models.p2panda import codec
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.messages import Announce, Have, Message, SyncDone, SyncRequest
@@ -33,7 +34,10 @@ class Liar:
 
     def connected(self) -> None:
         """Begin as any peer would, so that some of its entries are looked at."""
-        self._opening = [Announce(1, 0, self._schema_ids), SyncRequest(0, 0, self._schema_ids)]
+        mode = self._rng.randrange(2)
+        self._opening = [Announce(1, 0, self._schema_ids), SyncRequest(0, mode, self._schema_ids)]
+        if mode:
+            self._opening += self._batch(0)
 
     def say(self) -> bytes:
         """The next bytes on its stream."""
@@ -45,6 +49,8 @@ class Liar:
             return rng.randbytes(rng.randrange(1, 60))
         if chance < 0.5 and self._entries:
             return self._entry(self._choose())
+        if chance < 0.6:
+            return b"".join(map(codec.encode, self._batch(self._session_id())))
         data = codec.encode(self._message(), rng.choice(("spec", "aquadoggo")))
         return self._damaged(data) if chance > 0.99 else data
 
@@ -74,6 +80,28 @@ class Liar:
                 return SyncDone(self._session_id(), rng.random() < 0.7)
             case _:
                 return self._reconciliation()
+
+    def _batch(self, session_id: int) -> list[Message]:
+        """A batch that may well be answered: ranges in order, fingerprints of a lift that is there."""
+        rng = self._rng
+        if rng.random() < 0.1:
+            return [EmptySet(session_id, rng.random() < 0.8)]
+        bounds = sorted((*self._height()[:2], 0) for _ in range(rng.randint(1, 5)))
+        batch: list[Message] = [LowerBound(session_id, bounds[0])]
+        for upper in (*bounds[1:], bounds[0]):
+            match rng.randrange(5):
+                case 0:
+                    batch.append(EmptyPayload(session_id, upper))
+                case 1:
+                    batch += (Payload(session_id, self._height()) for _ in range(rng.randrange(4)))
+                    batch.append(Payload(session_id, self._height(), rng.random() < 0.7, upper))
+                case 2:
+                    batch.append(Done(session_id, upper))
+                case _:
+                    lift = rng.choice(LIFTS)
+                    salt = bytes(lift.salt_bytes)
+                    batch.append(Fingerprint(session_id, lift.fingerprint([self._height()], salt), upper))
+        return [*batch, Terminal(session_id)]
 
     def _reconciliation(self) -> Message:
         rng = self._rng

@@ -1,0 +1,145 @@
+"""Remotes that break set reconciliation in any way: only their session fails, and nothing grows for ever."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from culm_models.lifts import LIFTS, SIPHASH128
+from culm_models.p2panda import codec
+from culm_models.p2panda.messages import Message, SyncDone, SyncRequest
+from culm_models.p2panda.peer import Peer
+from culm_models.p2panda.reconciliation_messages import (
+    Done,
+    EmptyPayload,
+    EmptySet,
+    Fingerprint,
+    LowerBound,
+    Payload,
+    Terminal,
+)
+from culm_models.p2panda.stream import MessageStream
+from culm_models.testing.checker import check_contiguous
+from culm_models.testing.scenario import SCHEMAS, written
+from tests.support.p2panda_peers import (
+    HIGH,
+    LOW,
+    MIDDLE,
+    NOW,
+    connect,
+    connect_to,
+    heights,
+    make_peer,
+    settle,
+)
+
+LOGS = written()
+KEYS = st.sampled_from([log[0].entry.public_key for log in LOGS[::4]] + [bytes(32), b"\xff" * 32])
+BOUNDS = st.tuples(KEYS, st.integers(0, 3), st.sampled_from((0, 0, 0, 1, 2**64 - 1)))
+ITEMS = st.tuples(KEYS, st.integers(0, 3), st.integers(0, 12))
+FINGERPRINTS = st.one_of(
+    st.builds(
+        lambda lift, items: lift.fingerprint(items, bytes(lift.salt_bytes)),
+        st.sampled_from(LIFTS),
+        st.lists(ITEMS, max_size=3),
+    ),
+    st.just(SIPHASH128.fingerprint([], b"s" * 16)),
+    st.binary(max_size=64),
+)
+ZERO = st.just(0)
+RECONCILIATION = st.one_of(
+    st.builds(EmptySet, ZERO, st.booleans()),
+    st.builds(LowerBound, ZERO, BOUNDS),
+    st.builds(Payload, ZERO, ITEMS),
+    st.builds(Payload, ZERO, ITEMS, st.booleans(), BOUNDS),
+    st.builds(Payload, ZERO, ITEMS, st.booleans()),
+    st.builds(EmptyPayload, ZERO, BOUNDS),
+    st.builds(Done, ZERO, BOUNDS),
+    st.builds(Fingerprint, ZERO, FINGERPRINTS, BOUNDS),
+    st.builds(Terminal, ZERO),
+)
+OTHERS: st.SearchStrategy[Message] = st.one_of(
+    st.builds(SyncDone, ZERO, st.booleans()),
+    st.builds(SyncRequest, ZERO, st.integers(0, 1), st.sampled_from((SCHEMAS, SCHEMAS[:1]))),
+)
+MESSAGES: st.SearchStrategy[Message] = st.one_of(RECONCILIATION, RECONCILIATION, RECONCILIATION, OTHERS)
+PATIENT = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+
+
+def victim() -> tuple[Peer, Peer]:
+    """A peer, and a friend that it has a live session with."""
+    peer = make_peer(LOW, [log[:4] for log in LOGS[:12]], SCHEMAS, payload_threshold=2, range_division=2)
+    friend = make_peer(MIDDLE, [log[:2] for log in LOGS[6:]], SCHEMAS)
+    connect(friend, peer)
+    friend.sync(LOW, 1, SCHEMAS, NOW)
+    settle(peer, friend)
+    connect_to(peer, HIGH)
+    return peer, friend
+
+
+def check_unharmed(peer: Peer, friend: Peer) -> None:
+    """The friend's session is live as before, and every session of the other remote comes to an end."""
+    log = LOGS[0]
+    peer.publish(log[4].entry_bytes, log[4].operation_bytes, NOW)
+    settle(peer, friend)
+    assert heights(peer) == heights(friend)
+    check_contiguous(peer.store, SCHEMAS)
+    peer.take_outgoing(HIGH)
+    peer.tick(NOW + 1_000_000)
+    assert all(session.state.value == "live" for session in peer.sessions(HIGH))
+
+
+@PATIENT
+@given(st.booleans(), st.lists(MESSAGES, max_size=40))
+def test_any_messages_in_any_order(asks: bool, messages: list[Message]) -> None:
+    peer, friend = victim()
+    if asks:
+        peer.sync(HIGH, 1, SCHEMAS, NOW)
+    else:
+        peer.receive(HIGH, codec.encode(SyncRequest(0, 1, SCHEMAS)), NOW)
+    sent = 0
+    for message in messages:
+        peer.receive(HIGH, codec.encode(message), NOW)
+        sent += len(peer.take_outgoing(HIGH))
+    assert sent < 1 << 20
+    check_unharmed(peer, friend)
+
+
+def damaged(data: st.DataObject, messages: list[Message]) -> list[Message]:
+    """The messages of an honest remote, one of them left out, said twice, moved, or replaced."""
+    if not messages:
+        return messages
+    at = data.draw(st.integers(0, len(messages) - 1))
+    match data.draw(st.integers(0, 4)):
+        case 0:
+            return messages[:at] + messages[at + 1 :]
+        case 1:
+            return messages[: at + 1] + messages[at:]
+        case 2:
+            to = data.draw(st.integers(0, len(messages) - 1))
+            rest = messages[:at] + messages[at + 1 :]
+            return [*rest[:to], messages[at], *rest[to:]]
+        case 3:
+            return [*messages[:at], data.draw(MESSAGES), *messages[at + 1 :]]
+        case _:
+            return messages
+
+
+@PATIENT
+@given(st.data(), st.booleans(), st.sampled_from(("even", "upstream")))
+def test_an_honest_conversation_that_is_damaged(data: st.DataObject, asks: bool, rule: Any) -> None:
+    peer, friend = victim()
+    remote = make_peer(HIGH, [log[:5] for log in LOGS[5:]], SCHEMAS, rule=rule, range_division=2)
+    connect_to(remote, LOW)
+    first, second = (peer, HIGH) if asks else (remote, LOW)
+    first.sync(second, 1, SCHEMAS, NOW)
+    for _ in range(30):
+        remote.receive(LOW, peer.take_outgoing(HIGH), NOW)
+        said = MessageStream().feed(remote.take_outgoing(LOW))
+        if not said:
+            break
+        spoilt = damaged(data, said)
+        peer.receive(HIGH, b"".join(map(codec.encode, spoilt)), NOW)
+    check_unharmed(peer, friend)
