@@ -17,7 +17,7 @@ from culm_connectors.index.commit import Commit
 from culm_connectors.index.environment import Environment
 from culm_connectors.index.errors import IndexDamaged
 from culm_connectors.ranges import BlockSums, RangeIndex, RangeSnapshot, Snapshots, block_sums
-from culm_connectors.ranges.columns import Rows, U64s, join_keys
+from culm_connectors.ranges.columns import Rows, U64s, join_keys, no_keys, numbers
 from culm_models.lifts import DEFAULT, Lift
 from culm_models.lifts.vectors import split_items
 
@@ -113,7 +113,8 @@ class SyncRanges:
 def read_heights(environment: Environment, database: object, schema_number: int) -> tuple[Rows, U64s]:
     """Keys and heights of all logs of a schema, sorted. Raises IndexDamaged."""
     prefix = layout.U32.pack(schema_number)
-    chunks: list[Rows] = [np.empty((0, _RECORD_SIZE), np.uint8)]
+    keys: list[Rows] = [no_keys()]
+    heights: list[U64s] = [numbers([])]
     position = prefix
     while True:
         # Read transactions stay short: the map cannot grow meanwhile.
@@ -125,12 +126,11 @@ def read_heights(environment: Environment, database: object, schema_number: int)
         if len(joined) != len(records) * _RECORD_SIZE:
             raise IndexDamaged(f"{environment.folder}: a record of the sync range has a strange length")
         rows = np.frombuffer(joined, np.uint8).reshape(-1, _RECORD_SIZE)
-        own = (rows[:, :_PREFIX_SIZE] == np.frombuffer(prefix, np.uint8)).all(axis=1)
-        chunks.append(rows if own.all() else rows[own])
-        if len(records) < _CHUNK_LOGS or not own[-1]:
+        # The records of the next schema may follow in the same chunk.
+        rows = rows[(rows[:, :_PREFIX_SIZE] == np.frombuffer(prefix, np.uint8)).all(axis=1)]
+        keys.append(np.ascontiguousarray(rows[:, _PREFIX_SIZE:_HEIGHT_AT]))
+        heights.append(np.ascontiguousarray(rows[:, _HEIGHT_AT:]).view(">u8").reshape(-1).astype(np.uint64))
+        if len(records) < _CHUNK_LOGS or len(rows) < len(records):
             break
         position = records[-1][0] + b"\x00"
-    table = np.concatenate(chunks)
-    keys = np.ascontiguousarray(table[:, _PREFIX_SIZE:_HEIGHT_AT])
-    heights = np.ascontiguousarray(table[:, _HEIGHT_AT:]).view(">u8").reshape(-1)
-    return keys, heights.astype(np.uint64)
+    return np.concatenate(keys), np.concatenate(heights)

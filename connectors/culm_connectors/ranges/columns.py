@@ -137,7 +137,10 @@ class Columns:
 
 def sorted_rows(keys: Rows, heights: U64s) -> tuple[Rows, U64s]:
     """Rows in the order of their keys; of a log that comes more than once its greatest height."""
-    by_key = np.lexsort((heights, order(keys)))
+    sortable = order(keys)
+    if (sortable[1:] > sortable[:-1]).all():
+        return np.ascontiguousarray(keys), heights
+    by_key = np.lexsort((heights, sortable))
     ordered, own_heights = np.ascontiguousarray(keys[by_key]), heights[by_key]
     sortable = order(ordered)
     last = np.ones(len(sortable), np.bool_)
