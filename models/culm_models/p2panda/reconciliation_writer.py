@@ -89,6 +89,8 @@ def _octets_head(data: bytes) -> bytes:
 
 def _in_hex(triple: Bound) -> bytes:
     public_key, log_id, seq_num = triple
+    if not log_id and not seq_num:
+        return b"\x83\x78\x40%b\x00\x00" % hexlify(public_key)
     return b"\x83\x78\x40%b%b%b" % (
         hexlify(public_key),
         _NUMBERS[log_id] if log_id < _SMALL else head(NUMBER, log_id),

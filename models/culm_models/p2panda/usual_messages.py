@@ -12,10 +12,17 @@ from collections.abc import Callable
 from typing import Final
 
 from culm_models.frozen import unfrozen
-from culm_models.p2panda import compact, messages
-from culm_models.p2panda import reconciliation_messages as types
-from culm_models.p2panda.messages import EntryMessage, Message
+from culm_models.p2panda import compact
+from culm_models.p2panda.messages import TYPE_ENTRY, EntryMessage, Message
 from culm_models.p2panda.reconciliation_messages import (
+    MAX_FINGERPRINT_BYTES,
+    TYPE_DONE,
+    TYPE_EMPTY_PAYLOAD,
+    TYPE_EMPTY_SET,
+    TYPE_FINGERPRINT,
+    TYPE_LOWER_BOUND,
+    TYPE_PAYLOAD,
+    TYPE_TERMINAL,
     Bound,
     Done,
     EmptyPayload,
@@ -27,8 +34,10 @@ from culm_models.p2panda.reconciliation_messages import (
 )
 
 # Heads of CBOR (RFC 8949, section 3).
-_ARRAY: Final = 0x80
+_ARRAY_OF_2: Final = 0x82
 _ARRAY_OF_3: Final = 0x83
+_ARRAY_OF_4: Final = 0x84
+_ARRAYS_OF_3_TO_5: Final = frozenset((0x83, 0x84, 0x85))
 _BYTES: Final = 0x40
 _BYTES_1: Final = 0x58
 _BYTES_2: Final = 0x59
@@ -40,6 +49,9 @@ _NUMBER_SIZES: Final = {0x18: 1, 0x19: 2, 0x1A: 4, 0x1B: 8}
 
 _KEY_SIZE: Final = 32
 _HEX_KEY_SIZE: Final = 64
+_HEX_BOUND_HEAD: Final = b"\x83\x78\x40"
+_HEX_BOUND_SIZE: Final = 3 + _HEX_KEY_SIZE + 2
+_ZEROS: Final = b"\x00\x00"
 
 _NewEntry = unfrozen(EntryMessage)
 _NewFingerprint = unfrozen(Fingerprint)
@@ -78,44 +90,49 @@ def read(
             at += 1
             if session_id >= _LONGER:
                 session_id, at = _number(data, at, session_id)
-            if kind == types.TYPE_FINGERPRINT and count == _ARRAY | 4:
-                begin, end = _octets(data, at)
-                if end - begin > types.MAX_FINGERPRINT_BYTES:
-                    break
+            if kind == TYPE_FINGERPRINT and count == _ARRAY_OF_4:
+                size_byte = data[at]
+                if _BYTES <= size_byte < _BYTES_1:
+                    begin = at + 1
+                    end = begin + size_byte - _BYTES
+                else:
+                    begin, end = _octets(data, at)
+                    if end - begin > MAX_FINGERPRINT_BYTES:
+                        break
                 upper_bound, at = _bound(data, end)
                 message = _NewFingerprint(session_id, data[begin:end], upper_bound)
                 message.__class__ = Fingerprint
-            elif kind == types.TYPE_PAYLOAD and _ARRAY | 3 <= count <= _ARRAY | 5:
+            elif kind == TYPE_PAYLOAD and count in _ARRAYS_OF_3_TO_5:
                 value, at = _triple(data, at)
                 can_respond = upper_bound = None
-                if count > _ARRAY | 3:
+                if count != _ARRAY_OF_3:
                     can_respond = _FLAGS.get(data[at])
                     if can_respond is None:
                         break
                     at += 1
-                    if count > _ARRAY | 4:
+                    if count > _ARRAY_OF_4:
                         upper_bound, at = _bound(data, at)
                 message = _NewPayload(session_id, value, can_respond, upper_bound)
                 message.__class__ = Payload
-            elif kind == types.TYPE_DONE and count == _ARRAY | 3:
+            elif kind == TYPE_DONE and count == _ARRAY_OF_3:
                 upper_bound, at = _bound(data, at)
                 message = _NewDone(session_id, upper_bound)
                 message.__class__ = Done
-            elif kind == messages.TYPE_ENTRY and count == _ARRAY | 4:
+            elif kind == TYPE_ENTRY and count == _ARRAY_OF_4:
                 begin, end = _octets(data, at)
                 operation_begin, at = _octets(data, end)
                 message = _NewEntry(session_id, data[begin:end], data[operation_begin:at])
                 message.__class__ = EntryMessage
-            elif kind == types.TYPE_EMPTY_PAYLOAD and count == _ARRAY | 3:
+            elif kind == TYPE_EMPTY_PAYLOAD and count == _ARRAY_OF_3:
                 upper_bound, at = _bound(data, at)
                 message = _NewEmptyPayload(session_id, upper_bound)
                 message.__class__ = EmptyPayload
-            elif kind == types.TYPE_LOWER_BOUND and count == _ARRAY | 3:
+            elif kind == TYPE_LOWER_BOUND and count == _ARRAY_OF_3:
                 upper_bound, at = _bound(data, at)
                 message = LowerBound(session_id, upper_bound)
-            elif kind == types.TYPE_TERMINAL and count == _ARRAY | 2:
+            elif kind == TYPE_TERMINAL and count == _ARRAY_OF_2:
                 message = Terminal(session_id)
-            elif kind == types.TYPE_EMPTY_SET and count == _ARRAY | 3:
+            elif kind == TYPE_EMPTY_SET and count == _ARRAY_OF_3:
                 can_respond = _FLAGS.get(data[at])
                 if can_respond is None:
                     break
@@ -126,10 +143,10 @@ def read(
             if at > size or at - start > max_bytes:
                 break
             found.append(message)
-            if session_id != run_id or kind == messages.TYPE_ENTRY:
+            if session_id != run_id or kind == TYPE_ENTRY:
                 if run_start < start:
                     count_bytes(run_id, start - run_start)
-                run_id, run_start = session_id, at if kind == messages.TYPE_ENTRY else start
+                run_id, run_start = session_id, at if kind == TYPE_ENTRY else start
             start = at
     except (IndexError, HexError, _UnusualError):
         pass
@@ -192,9 +209,16 @@ def _triple(data: bytes, at: int) -> tuple[Bound, int]:
 
 def _bound(data: bytes, at: int) -> tuple[Bound, int]:
     """A bound in either form, and where it ends."""
-    if data[at] == _ARRAY_OF_3:
-        return _triple(data, at)
-    begin, end = _octets(data, at)
-    if end - begin > _KEY_SIZE:
-        raise _UnusualError
-    return (compact.padded(data[begin:end]), 0, 0), end
+    if data[at] != _ARRAY_OF_3:
+        begin, end = _octets(data, at)
+        if end - begin > _KEY_SIZE:
+            raise _UnusualError
+        return (compact.padded(data[begin:end]), 0, 0), end
+    # What nearly all bounds are: a key in hex, log id and sequence number 0.
+    end = at + _HEX_BOUND_SIZE
+    if data[at : at + 3] == _HEX_BOUND_HEAD and data[end - 2 : end] == _ZEROS:
+        text = data[at + 3 : end - 2]
+        public_key = unhexlify(text)
+        if hexlify(public_key) == text:
+            return (public_key, 0, 0), end
+    return _triple(data, at)
