@@ -5,7 +5,7 @@ Every own log gets settled once: as equal, as longer here, or as longer there. W
 never mentioned (specification "replication", finalisation).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from culm_models.p2panda.messages import LogHeight
 from culm_models.p2panda.ranges import EntryRange
@@ -39,6 +39,7 @@ class Ledger:
         # What the remote named and no range has taken up yet: 0 for a log that it holds nothing of.
         self._shown: dict[LogKey, int] = {}
         self._heights: list[LogHeight] = []
+        # Without what is equal, up to the end.
         self._settled = Ranks(len(held))
         self._equal = Ranks(len(held))
         self._silent = Ranks(len(held))
@@ -54,17 +55,15 @@ class Ledger:
 
     def equal(self, spans: Iterable[Span]) -> None:
         """The remote holds the same here."""
-        for span in spans:
-            self._equal.add(span)
-            self._settled.add(span)
+        self._equal.update(spans)
 
-    def complete(self, spans: Iterable[Span]) -> list[EntryRange]:
+    def complete(self, spans: Sequence[Span]) -> list[EntryRange]:
         """The remote has named all that it holds here; returns what it lacks."""
         found: list[EntryRange] = []
         for span in spans:
             for log_height in self._held.items(*span):
                 found += self._compare(log_height, self._shown.pop(log_height[:2], 0))
-            self._settled.add(span)
+        self._settled.update(spans)
         return found
 
     def answered(self, spans: Iterable[Span]) -> list[EntryRange]:
@@ -97,6 +96,7 @@ class Ledger:
         """The end: every log that is not settled is to be sent whole."""
         if silence_is_equal:
             self.equal((start, end - start) for start, end in self._silent.runs())
+        self._settled.update((start, end - start) for start, end in self._equal.runs())
         return [
             part
             for start, end in self._settled.gaps()

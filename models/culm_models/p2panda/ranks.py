@@ -1,6 +1,6 @@
 """Sets of ranks on a ring, kept as the runs that they make up."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from culm_models.reconciliation import Span
 
@@ -20,14 +20,24 @@ class Ranks:
 
     def add(self, span: Span) -> None:
         """Put in the ranks of a span; some of them may be in already."""
-        start, size = span
-        end = start + size
-        if not size:
-            return
-        self._runs.append((start, min(end, self._ring_size)))
-        if end > self._ring_size:
-            self._runs.append((0, end - self._ring_size))
-        if len(self._runs) > 2 * self._tidy + _UNTIDY:
+        self.update((span,))
+
+    def update(self, spans: Iterable[Span]) -> None:
+        """Put in those of many spans."""
+        runs, ring_size = self._runs, self._ring_size
+        for start, size in spans:
+            if not size:
+                continue
+            end = start + size
+            if end > ring_size:
+                runs.append((0, end - ring_size))
+                end = ring_size
+            # Most come in order, and many touch the one before.
+            if len(runs) > self._tidy and runs[-1][1] == start:
+                runs[-1] = (runs[-1][0], end)
+            else:
+                runs.append((start, end))
+        if len(runs) > 2 * self._tidy + _UNTIDY:
             self._join()
 
     def runs(self) -> list[tuple[int, int]]:
