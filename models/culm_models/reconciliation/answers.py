@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from itertools import islice, pairwise
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from culm_models.reconciliation.errors import ItemCountError
 from culm_models.reconciliation.facts import Facts
-from culm_models.reconciliation.incoming import Closed, Said
+from culm_models.reconciliation.incoming import DONE, EMPTY, FINGERPRINT, REPLY, RUN, Closed
 from culm_models.reconciliation.limits import Limits
 from culm_models.reconciliation.ordered_set import GrowingSet, OrderedSet, Span
 from culm_models.reconciliation.outgoing import Outgoing
-from culm_models.reconciliation.ring import Position, position, start_of
+from culm_models.reconciliation.ring import position, start_of
 from culm_models.reconciliation.rules import RULES, Rule, cut, is_leaf
 
 Item = TypeVar("Item")
@@ -114,7 +114,7 @@ class Answers(Generic[Item, Fp]):
         outgoing, told, brief = self._outgoing, not self._settings.absorb, self._settings.brief
         for index, (said, _, upper, low, high, data) in enumerate(closed):
             span = spans[index]
-            if said is Said.FINGERPRINT:
+            if said is FINGERPRINT:
                 if index not in differing:
                     outgoing.done(upper, compared=True)
                     if told and span[1]:
@@ -124,8 +124,8 @@ class Answers(Generic[Item, Fp]):
                 elif self._is_leaf(span):
                     outgoing.question(self._items(span), upper, low, high, span)
                 else:
-                    self._say_parts(next(parts), upper, low, high, origin)
-            elif said is Said.RUN or said is Said.EMPTY:
+                    outgoing.fingerprints(*next(parts), upper, low, high, origin)
+            elif said is RUN or said is EMPTY:
                 if told and span[1]:
                     facts.complete.append(span)
                 self._reply(data, span, upper)
@@ -135,7 +135,7 @@ class Answers(Generic[Item, Fp]):
     def _take_in(self, closed: Sequence[Closed]) -> None:
         assert len(closed) == 1
         said, *_, items = closed[0]
-        if said is Said.RUN or said is Said.REPLY:
+        if said is RUN or said is REPLY:
             own: GrowingSet[Item, Fp] = self._own  # type: ignore[assignment]
             for item in items:
                 own.add(item)
@@ -143,26 +143,34 @@ class Answers(Generic[Item, Fp]):
     def _spans(self, closed: Sequence[Closed]) -> list[Span]:
         """Where each range lies among our items; nowhere for those that only end."""
         bounds: list[Any] = []
+        places: list[int] = []
+        before: Any = None
         for said, lower, upper, *_ in closed:
-            if said not in _ENDED:
-                bounds += (lower, upper)
-        if not bounds:
-            return [(0, 0)] * len(closed)
-        ranks = iter(self._own.ranks(bounds))
+            if said is REPLY or said is DONE:
+                continue
+            # Ranges that touch share a bound, and look it up once.
+            if lower is not before or not bounds:
+                bounds.append(lower)
+            bounds.append(upper)
+            places.append(len(bounds))
+            before = upper
+        ranks = self._own.ranks(bounds) if bounds else ()
         count = len(self._own)
         spans: list[Span] = []
+        found = iter(places)
         for said, lower, upper, *_ in closed:
-            if said in _ENDED:
+            if said is REPLY or said is DONE:
                 spans.append((0, 0))
                 continue
-            start, end = next(ranks), next(ranks)
+            place = next(found)
+            start, end = ranks[place - 2], ranks[place - 1]
             size = end - start if lower < upper else count - start + end
             spans.append((start if start < count else 0, size))
         return spans
 
     def _compare(self, closed: Sequence[Closed], spans: list[Span]) -> dict[int, None]:
         """The places of the fingerprints that are not ours, in order."""
-        places = [place for place, entry in enumerate(closed) if entry[0] is Said.FINGERPRINT]
+        places = [place for place, entry in enumerate(closed) if entry[0] is FINGERPRINT]
         if not places:
             return {}
         ours = self._own.fingerprints([spans[place] for place in places])
@@ -176,8 +184,8 @@ class Answers(Generic[Item, Fp]):
         settings = self._settings
         return is_leaf(settings.rule, span[1], settings.threshold, settings.division)
 
-    def _parts(self, spans: Sequence[Span]) -> Iterator[list[tuple[Span, Fp, Any]]]:
-        """The parts of each range: span, fingerprint and upper bound, the last without one."""
+    def _parts(self, spans: Sequence[Span]) -> Iterator[tuple[list[Span], Sequence[Fp], list[Any]]]:
+        """The parts of each range: spans, fingerprints, and the bounds between them."""
         if not spans:
             return
         rule, division, count = self._settings.rule, self._settings.division, len(self._own)
@@ -194,20 +202,12 @@ class Answers(Generic[Item, Fp]):
                 if offset:
                     starts.append(begin)
         bounds = iter(self._own.bounds(starts))
-        triples = zip(parts, self._own.fingerprints(parts), strict=True)
+        fingerprints = self._own.fingerprints(parts)
+        at = 0
         for length in lengths:
-            yield [(*next(triples), next(bounds) if place + 1 < length else None) for place in range(length)]
-
-    def _say_parts(
-        self, parts: list[tuple[Span, Fp, Any]], upper: Any, low: Position, high: Position, origin: Any
-    ) -> None:
-        say = self._outgoing.fingerprint
-        for span, fingerprint, bound in parts[:-1]:
-            middle = position(bound, origin)
-            say(fingerprint, bound, low, middle, span)
-            low = middle
-        span, fingerprint, _ = parts[-1]
-        say(fingerprint, upper, low, high, span)
+            until = at + length
+            yield parts[at:until], fingerprints[at:until], list(islice(bounds, length - 1))
+            at = until
 
     def _reply(self, received: Sequence[Any], span: Span, upper: Any) -> None:
         """Show what we have where the remote has shown everything, or end the range."""
@@ -239,9 +239,6 @@ class Answers(Generic[Item, Fp]):
         self._items_shown += size
         if self._items_shown > 2 * len(self._own) + self._slack_items:
             raise ItemCountError("the same items are asked for again and again")
-
-
-_ENDED: Final = frozenset((Said.REPLY, Said.DONE))
 
 
 def _apart(cuts: Sequence[Item], ranks: Sequence[int], count: int) -> tuple[list[int], list[Item]]:

@@ -20,8 +20,8 @@ from culm_models.reconciliation.messages import (
     Terminal,
 )
 from culm_models.reconciliation.ordered_set import Span
-from culm_models.reconciliation.questions import Asked, Question, Questions
-from culm_models.reconciliation.ring import Position
+from culm_models.reconciliation.questions import BY_EMPTY, BY_FINGERPRINT, BY_RUN, Question, Questions
+from culm_models.reconciliation.ring import Position, position
 
 # Made by the thousand: see culm_models.frozen.
 _PLAIN_FINGERPRINT: Final = unfrozen(Fingerprint)
@@ -103,23 +103,45 @@ class Outgoing:
         if self._waits:
             self._release()
         self._messages.append(EmptyPayload(self.session_id, upper))
-        self._asked.append((low, high, Asked.EMPTY, (0, 0)))
+        self._asked.append((low, high, BY_EMPTY, (0, 0)))
 
     def fingerprint(self, value: Any, upper: Any, low: Position, high: Position, span: Span) -> None:
         """This is what our items come to."""
+        self.fingerprints((span,), (value,), (), upper, low, high, None)
+
+    def fingerprints(
+        self,
+        spans: Sequence[Span],
+        values: Sequence[Any],
+        between: Sequence[Any],
+        upper: Any,
+        low: Position,
+        high: Position,
+        origin: Any,
+    ) -> None:
+        """This is what our items come to, in the parts of a range with these bounds ``between`` them."""
         if self._waits:
             self._release()
-        message = _PLAIN_FINGERPRINT(self.session_id, value, upper)
-        message.__class__ = Fingerprint
-        self._messages.append(message)
-        self._asked.append((low, high, Asked.FINGERPRINT, span))
+        session_id, say, ask = self.session_id, self._messages.append, self._asked.append
+        last = len(between)
+        for index, (span, value) in enumerate(zip(spans, values, strict=True)):
+            if index < last:
+                bound = between[index]
+                end = position(bound, origin)
+            else:
+                bound, end = upper, high
+            message = _PLAIN_FINGERPRINT(session_id, value, bound)
+            message.__class__ = Fingerprint
+            say(message)
+            ask((low, end, BY_FINGERPRINT, span))
+            low = end
 
     def question(self, items: Sequence[Any], upper: Any, low: Position, high: Position, span: Span) -> None:
         """These are all our items of the range, one or more: what else is there?"""
         if self._waits:
             self._release()
         self._run(items, upper, can_respond=True)
-        self._asked.append((low, high, Asked.RUN, span))
+        self._asked.append((low, high, BY_RUN, span))
 
     def reply(self, items: Sequence[Any], upper: Any) -> None:
         """These items, one or more, and nothing else of this range."""
