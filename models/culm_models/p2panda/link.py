@@ -347,7 +347,7 @@ class Link:
         """
         if session.mode == MODE_SET_RECONCILIATION:
             return not session.reconciled
-        return session.state is SessionState.PENDING and self.offer is not None
+        return not session.planned and self.offer is not None
 
     def tick(self, now: int) -> None:
         """Time has passed."""

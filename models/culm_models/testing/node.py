@@ -66,7 +66,7 @@ class Node:
             self._receive_in_steps(remote, data, now)
         else:
             self.peer.receive(remote, data, now)
-        self._take_events()
+        self.take_events()
 
     def _receive_in_steps(self, remote: bytes, data: bytes, now: int) -> None:
         try:
@@ -120,7 +120,8 @@ class Node:
                 parts.append(item)
         return b"".join(parts)
 
-    def _take_events(self) -> None:
+    def take_events(self) -> None:
+        """Move what the peer tells to `events`."""
         taken = self.peer.take_events()
         self.events.extend(taken)
         for event in taken:

@@ -18,8 +18,8 @@ SCHEMAS: Final = (
 _AUTHORS: Final = 6
 _ENTRIES_PER_LOG: Final = 9
 
-# Room for an entry and for the heights of one schema's logs, but not for those of all.
-_SMALL_MESSAGES: Final = 400
+# Room for an entry and for the heights of one schema's logs, the liar's among them, but not of all schemas.
+_SMALL_MESSAGES: Final = 560
 
 
 def draw_settings(rng: random.Random, count: int) -> list[PeerSettings]:
