@@ -145,7 +145,7 @@ class Answers(Generic[Item, Fp]):
         bounds: list[Any] = []
         places: list[int] = []
         before: Any = None
-        for said, lower, upper, *_ in closed:
+        for said, lower, upper, _, _, _ in closed:
             if said is REPLY or said is DONE:
                 continue
             # Ranges that touch share a bound, and look it up once.
@@ -158,7 +158,7 @@ class Answers(Generic[Item, Fp]):
         count = len(self._own)
         spans: list[Span] = []
         found = iter(places)
-        for said, lower, upper, *_ in closed:
+        for said, lower, upper, _, _, _ in closed:
             if said is REPLY or said is DONE:
                 spans.append((0, 0))
                 continue
