@@ -39,8 +39,8 @@ from culm_models.p2panda.messages import MODE_LOG_HEIGHT
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.settings import PeerSettings
 
-# A node whose session has died asks again under the same id, and is heard once ours has died too.
-_SESSION_TIMEOUT_MS = 15_000
+# Before it says what it has, a node looks at every document that it holds: seconds for thousands.
+_SESSION_TIMEOUT_MS = 600_000
 _ANNOUNCE_INTERVAL_S = 1.0
 # Every few seconds a node brings again what was refused before.
 _REJECTS_PER_MINUTE = 6_000.0

@@ -232,14 +232,17 @@ class Link:
             self._refuse_request(message, error, now)
             return
         for session in yielding:
-            self._end(session, now)
+            if session.local:
+                self._end(session, now)
+            else:
+                self._fail(session, session_errors.AbandonedError("the remote begins anew"), now)
         self._begin(
             Session(self.remote, message.session_id, message.mode, message.schema_ids, local=False, now=now)
         )
         if have is not None:
             self._send(have)
         for session in yielding:
-            if session.schema_ids != message.schema_ids:
+            if session.local and session.schema_ids != message.schema_ids:
                 self.sync(session.mode, session.schema_ids, now)
 
     def pass_over(self, request: SyncRequest) -> None:

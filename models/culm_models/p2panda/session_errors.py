@@ -71,6 +71,12 @@ class SessionTimeoutError(SessionError):
     code: ClassVar[str] = "p2panda.session.timeout"
 
 
+class AbandonedError(SessionError):
+    """The remote asks for a session in the place of one that it has given up."""
+
+    code: ClassVar[str] = "p2panda.session.abandoned"
+
+
 class DisconnectedError(SessionError):
     """The link went down while the session was open."""
 

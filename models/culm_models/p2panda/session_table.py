@@ -105,8 +105,10 @@ class SessionTable:
                 raise DuplicateSessionError(f"session {session.session_id} is about the same schemas")
 
     def yielding(self, request: SyncRequest) -> list[Session]:
-        """Our pending sessions that give way to the remote's request.
+        """The sessions that give way to the remote's request: pending ones of ours.
 
+        With `compat="aquadoggo"` also the remote's own: a node asks again under the id of a session of its
+        own only when it has lost that, which it does at the first entry that it cannot take.
         Raises `DuplicateSessionError` where it is the request that gives way.
         """
         rivals = [
@@ -115,6 +117,8 @@ class SessionTable:
             if session.session_id == request.session_id or session.schema_ids == request.schema_ids
         ]
         for session in rivals:
+            if not session.local and self._settings.compat == "aquadoggo":
+                continue
             if not session.local or session.state is not SessionState.PENDING:
                 raise DuplicateSessionError(
                     f"session {session.session_id} is running under the same id or about the same schemas"

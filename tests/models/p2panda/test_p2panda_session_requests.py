@@ -75,6 +75,26 @@ def test_ids_are_reused_from_0_as_the_p2panda_node_does() -> None:
         hear(peer, HIGH, Have(0, ()), SyncDone(0, False))
 
 
+@pytest.mark.parametrize("begun", [(), (Have(0, ()),)])
+def test_a_p2panda_node_that_lost_its_session_begins_anew_under_the_same_id(
+    begun: tuple[Message, ...],
+) -> None:
+    log = make_log(author("a"), 0, 3)
+    peer = make_peer(MIDDLE, [log], compat="aquadoggo")
+    connect_to(peer, HIGH)
+    have = Have(0, ((log[0].entry.public_key, 0, 3),))
+    assert hear(peer, HIGH, SyncRequest(0, 0, (SCHEMA,))) == [have]
+    hear(peer, HIGH, *begun)
+    peer.take_events()
+    assert hear(peer, HIGH, SyncRequest(0, 0, (SCHEMA,))) == [have]
+    events = peer.take_events()
+    assert kinds(events) == ["session_failed", "session_started"]
+    assert codes(events) == ["p2panda.session.abandoned"]
+    assert len(peer.sessions(HIGH)) == 1
+    assert hear(peer, HIGH, Have(0, ()), SyncDone(0, False))[-1] == SyncDone(0, False)
+    assert peer.sessions(HIGH) == ()
+
+
 def test_the_highest_id_is_followed_by_a_free_one() -> None:
     peer = played()
     hear(peer, HIGH, SyncRequest(2**64 - 1, 0, (SCHEMA,)))
