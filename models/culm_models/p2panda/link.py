@@ -259,7 +259,7 @@ class Link:
         # An answer under the id of a session that runs would end that.
         if self.sessions.get(message.session_id) is None and self._peer.settings.compat == "spec":
             self._send(SyncDone(message.session_id, False))
-            self.sessions.skip_id(message.session_id, now)
+        self.sessions.skip_id(message.session_id)
         if too_large:
             self.sync(message.mode, message.schema_ids, now)
 

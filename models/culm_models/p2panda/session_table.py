@@ -25,7 +25,16 @@ _MAX_SESSION_ID = 2**64 - 1
 class SessionTable:
     """The sessions that one local peer has with one remote."""
 
-    __slots__ = ("_draining", "_idle_since", "_last_id", "_local", "_remote", "_sessions", "_settings")
+    __slots__ = (
+        "_draining",
+        "_idle_since",
+        "_last_id",
+        "_local",
+        "_remote",
+        "_sessions",
+        "_settings",
+        "_skipped",
+    )
 
     def __init__(self, local: bytes, remote: bytes, settings: PeerSettings, now: int) -> None:
         assert local != remote, "a peer has no session with itself"
@@ -34,6 +43,7 @@ class SessionTable:
         self._settings = settings
         self._sessions: dict[int, Session] = {}
         self._last_id = -1
+        self._skipped: int | None = None
         self._idle_since = now
         # Where in the outgoing queue the last message of each session ends that is over but not yet sent.
         self._draining: deque[int] = deque()
@@ -68,15 +78,14 @@ class SessionTable:
                 self._last_id = -1
             last = self._last_id
         following = last + 1 if last < _MAX_SESSION_ID else 0
-        # At most as many steps as there are sessions.
-        while following in self._sessions:
+        # At most as many steps as there are sessions, and one more.
+        while following in self._sessions or following == self._skipped:
             following = following + 1 if following < _MAX_SESSION_ID else 0
         return following
 
-    def skip_id(self, session_id: int, now: int) -> None:
-        """The remote has asked for a session under this id, which it may hold to be open for a while."""
-        self._last_id = session_id
-        self._idle_since = now
+    def skip_id(self, session_id: int) -> None:
+        """A request of the remote under this id was refused: it may hold the session to be open for a while."""
+        self._skipped = session_id
 
     def check_shape(self, mode: int, schema_ids: tuple[str, ...]) -> None:
         """Raise for a session that cannot be, whoever asks for it."""
