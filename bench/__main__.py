@@ -23,6 +23,9 @@ CASES = {
     "e": "bench.catch_up",
     "rbsr": "bench.reconciliation",
     "blocks": "bench.blocks_job",
+    "ranges": "bench.range_index",
+    "boot": "bench.boot",
+    "fan-out": "bench.fan_out",
 }
 
 talk = Console(stderr=True)

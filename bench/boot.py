@@ -1,0 +1,189 @@
+"""A connector that starts with an empty index: serving from `blocks` against reading all of `logs` first.
+
+A million logs of one entry (CULM_BENCH_BOOT_LOGS for another number), on one broker: `logs` and `blocks` are
+written as their jobs would write them. Each start is a process of its own with a new folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from confluent_kafka import Producer
+from numpy.typing import NDArray
+from xxhash import xxh64_intdigest
+
+from bench.harness import Ratio, Settings, say
+from bench.rig import Rig
+from culm_infra.demo.history import SCHEMAS, LogWriter
+from culm_models.bamboo import entry_hash
+from culm_models.keys import KeyPair
+from culm_models.lifts import DEFAULT
+from culm_models.lifts.vectors import combine, join_items, lift_many
+from culm_topics.kafka import KafkaSettings, producer
+from culm_topics.records import (
+    BlockHeights,
+    BlockKey,
+    BlockKind,
+    BlockProgress,
+    BlockSummary,
+    LogRecord,
+    ProgressKey,
+    log_key,
+)
+
+_LOGS = 1_000_000
+_QUICK_LOGS = 20_000
+_BLOCK_BITS = 8
+_FLUSH_TIMEOUT_S = 120.0
+_START_TIMEOUT_S = 900.0
+_SCHEMA = SCHEMAS[0]
+Keys = NDArray[np.uint8]
+_GOAL = 0.1
+"""Serving from `blocks` in a tenth of the time."""
+
+
+def run(settings: Settings) -> list[Ratio]:
+    """Start from `logs` alone, write `blocks`, start again."""
+    count = int(os.environ.get("CULM_BENCH_BOOT_LOGS", _QUICK_LOGS if settings.quick else _LOGS))
+    with Rig() as rig:
+        kafka = rig.topics("boot.", partitions=1)
+        keys = np.random.default_rng(1).integers(0, 256, (count, 32), np.uint8)
+        keys = keys[np.argsort(np.ascontiguousarray(keys).view("S32").reshape(-1))]
+        _write_logs(kafka, keys)
+        say(f"  {count:,} logs are written")
+        from_logs = _start(rig, kafka, "from-logs")
+        say(f"  from `logs`: serves after {from_logs['serves_s']:.1f} s")
+        records = _write_blocks(kafka, keys)
+        from_blocks = _start(rig, kafka, "from-blocks")
+        served, whole = from_blocks["serves_s"], from_blocks["whole_s"]
+        say(f"  from `blocks`: serves after {served:.1f} s, whole after {whole:.1f} s")
+    details = {"logs": count, "block_records": records, "from_logs": from_logs, "from_blocks": from_blocks}
+    return [
+        Ratio(
+            "boot",
+            name,
+            1e3 * from_blocks[what],
+            1e3 * from_logs["serves_s"],
+            "ms",
+            "until all of `logs` has been read",
+            goal,
+            higher_is_better=False,
+            details=details,
+        )
+        for name, what, goal in (
+            ("start from blocks until served", "serves_s", _GOAL),
+            ("start from blocks until the index is whole and verified", "whole_s", None),
+        )
+    ]
+
+
+def _start(rig: Rig, kafka: KafkaSettings, name: str) -> dict[str, float]:
+    command = [sys.executable, "-m", "bench.boot", str(rig.folder / name), kafka.model_dump_json()]
+    done = subprocess.run(command, stdout=subprocess.PIPE, timeout=_START_TIMEOUT_S, check=True)
+    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def _entries(keys: Keys) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """Public key, entry and operation of logs of one entry. Unsigned: `logs` is not verified again."""
+    writer = LogWriter(KeyPair.generate(bytes(32)), 0, _SCHEMA)
+    entry, operation = writer.append({"title": "reed", "count": 1})
+    for key in keys:
+        public_key = key.tobytes()
+        yield public_key, entry[:1] + public_key + entry[33:], operation
+
+
+def _write_logs(kafka: KafkaSettings, keys: Keys) -> None:
+    client, topic = producer(kafka, bulk=True), kafka.topic("logs")
+    for public_key, entry, operation in _entries(np.random.default_rng(2).permutation(keys)):
+        value = LogRecord(1, entry, operation, entry_hash(entry), _SCHEMA).encode()
+        _produce(client, topic, value, log_key(public_key, 0))
+    assert not client.flush(_FLUSH_TIMEOUT_S)
+
+
+def _produce(client: Producer, topic: str, value: bytes, key: bytes) -> None:
+    while True:
+        try:
+            client.produce(topic, value, key, 0)
+        except BufferError:
+            client.poll(0.1)
+        else:
+            client.poll(0)
+            return
+
+
+def _write_blocks(kafka: KafkaSettings, keys: Keys) -> int:
+    """Chunks and summaries of all blocks; returns how many records."""
+    client, topic = producer(kafka), kafka.topic("blocks")
+    version = ((0, len(keys)),)
+    zeros, ones = np.zeros(len(keys), np.uint64), np.ones(len(keys), np.uint64)
+    rows, lanes = join_items(keys, zeros, ones), lift_many(DEFAULT, keys, zeros, ones)
+    starts = np.searchsorted(keys[:, 0], np.arange(257))
+    records = 1
+    for block in range(1 << _BLOCK_BITS):
+        part = slice(starts[block], starts[block + 1])
+        size = int(part.stop - part.start)
+        if not size:
+            continue
+        heights = rows[part].tobytes()
+        place = (_BLOCK_BITS, block, _SCHEMA.encode())
+        fingerprint = DEFAULT.value(combine(DEFAULT, lanes[part]))
+        summary = BlockSummary(
+            version, size, size, ((DEFAULT.name, fingerprint),), chunks=(xxh64_intdigest(heights),)
+        )
+        _produce(client, topic, BlockHeights(heights).encode(), BlockKey(BlockKind.HEIGHTS, *place).encode())
+        _produce(client, topic, summary.encode(), BlockKey(BlockKind.SUMMARY, *place).encode())
+        records += 2
+    _produce(client, topic, BlockProgress(1, version).encode(), ProgressKey(_BLOCK_BITS, 0).encode())
+    assert not client.flush(_FLUSH_TIMEOUT_S)
+    return records
+
+
+def _measure(folder: Path, kafka: KafkaSettings) -> dict[str, float]:
+    """Start a connector, tell when it serves and when its index is whole, and stop it."""
+    import asyncio
+
+    from culm_connectors.connector import Connector
+    from culm_connectors.settings import ConnectorSettings
+    from culm_connectors.transport import Address
+
+    told: dict[str, float] = {}
+    began_s = time.monotonic()
+
+    def started(_: Address | None) -> None:
+        told["serves_s"] = time.monotonic() - began_s
+        told["serves_mb"] = _anonymous_mb()
+
+    async def work() -> None:
+        settings = ConnectorSettings(directory=folder, schemas=(_SCHEMA,))
+        connector = Connector(settings, kafka, started=started, progress=lambda *_: None)
+        running = asyncio.create_task(connector.run())
+        while not running.done():
+            await asyncio.sleep(0.05)
+            if "serves_s" in told and connector.readers and not connector.boot.claims.anything:
+                break
+        told["whole_s"] = time.monotonic() - began_s
+        told["whole_mb"] = _anonymous_mb()
+        told["entries"] = float(connector.index.store.counts()[1])
+        connector.stop()
+        await running
+
+    asyncio.run(work())
+    return told
+
+
+def _anonymous_mb() -> float:
+    status = Path("/proc/self/status").read_text()
+    (line,) = (line for line in status.splitlines() if line.startswith("RssAnon:"))
+    return int(line.split()[1]) / 1024
+
+
+if __name__ == "__main__":
+    print(json.dumps(_measure(Path(sys.argv[1]), KafkaSettings.model_validate_json(sys.argv[2]))))
