@@ -77,14 +77,15 @@ def read_told(kafka: KafkaSettings, schema_ids: Collection[str]) -> dict[str, To
         logger.error("the topic `blocks` cannot be used (%s): all is read from `logs`", error)
         return {}
     told = tell(found)
-    logger.info(
-        "`blocks` tells of %d logs of %d schemas in %d blocks (%d records read)",
-        sum(len(schema.table) for schema in told.values()),
-        len(told),
-        len(found),
-        found.records,
-    )
-    if not told:
+    if told:
+        logger.info(
+            "`blocks` tells of %d logs of %d schemas in %d blocks (%d records read)",
+            sum(len(schema.table) for schema in told.values()),
+            len(told),
+            len(found),
+            found.records,
+        )
+    else:
         logger.info("`blocks` says nothing of what is served: all is read from `logs` (is its job running?)")
     return told
 
