@@ -222,6 +222,16 @@ def test_no_schemas_and_empty_schemas_are_the_empty_set(lift: Lift) -> None:
         assert (snapshot.fingerprints([]), snapshot.ranks([]), snapshot.bounds([])) == ([], [], [])
 
 
+@pytest.mark.parametrize("limits", [LayerLimits(), ONE_LAYER, NEVER_MERGED])
+def test_a_log_that_was_cut_back_grows_from_there(limits: LayerLimits) -> None:
+    index = RangeIndex(limits=limits)
+    index.load(*columns_of([(AUTHORS[1], 0, 9)]))
+    index.set_height(key_of((AUTHORS[1], 0)), 5)
+    index.raise_height(key_of((AUTHORS[1], 0)), 7)
+    index.raise_height(key_of((AUTHORS[1], 0)), 6)
+    assert Snapshots().of([index], ADD128).items(0, 1) == [(AUTHORS[1], 0, 7)]
+
+
 def test_what_changes_while_a_merge_runs_is_there_afterwards() -> None:
     index = RangeIndex(limits=TINY)
     index.load(*columns_of((AUTHORS[1], log_id, 5) for log_id in range(20)))
