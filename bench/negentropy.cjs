@@ -5,7 +5,8 @@
 //
 // A request is a line of JSON, {"a": file, "b": file, "rounds": how often}; its answer is a line too. A file
 // holds an end's items, 40 bytes each: the timestamp as a little-endian u64, then the id. Filling the stores
-// is told apart (build_ms); sync_ms has each round's time for both ends, from the first message to the last.
+// is told apart (build_ms); sync_ms has each round's time for both ends, from the first message to the last, and
+// cpu_ms what the process took of the processors meanwhile (its compiler and collector threads included).
 
 "use strict";
 
@@ -50,11 +51,14 @@ async function reconciled(client, server) {
 async function answered(request) {
     let started = performance.now();
     const stores = [stored(request.a), stored(request.b)];
-    const answer = { build_ms: performance.now() - started, sync_ms: [] };
+    const answer = { build_ms: performance.now() - started, sync_ms: [], cpu_ms: [] };
     for (let round = 0; round < request.rounds; round++) {
+        const used = process.cpuUsage();
         started = performance.now();
         const found = await reconciled(end(stores[0]), end(stores[1]));
         answer.sync_ms.push(performance.now() - started);
+        const { user, system } = process.cpuUsage(used);
+        answer.cpu_ms.push((user + system) / 1000);
         Object.assign(answer, found);
     }
     return answer;

@@ -31,6 +31,7 @@ class Figures:
 
     first_ms: float
     warm_ms: float
+    warm_cpu_ms: float
     bytes: int
     round_trips: int
     published: bool = False
@@ -39,7 +40,7 @@ class Figures:
 # One run each on another machine (two cores, 2.5 GHz, node 20), n = 1,000,000: ms, bytes, round trips.
 _PUBLISHED_SIZE = 1_000_000
 _PUBLISHED: dict[tuple[str, int], Figures] = {
-    (shape, differing): Figures(ms, ms, size, trips, published=True)
+    (shape, differing): Figures(ms, ms, ms, size, trips, published=True)
     for shape, differing, ms, size, trips in (
         ("uniform", 0, 1_600, 338, 1),
         ("uniform", 1, 1_300, 2_257, 3),
@@ -82,4 +83,5 @@ def measured(file: Path, pair: Pair, *, rounds: int) -> Figures:
     expected = int((pair.on_a != pair.on_b).sum())
     assert found == expected, f"negentropy found {found} differences of {expected}"
     first, *warm = answer["sync_ms"]
-    return Figures(first, statistics.median(warm), answer["bytes"], answer["round_trips"])
+    cpu_ms = statistics.median(answer["cpu_ms"][1:])
+    return Figures(first, statistics.median(warm), cpu_ms, answer["bytes"], answer["round_trips"])

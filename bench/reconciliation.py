@@ -23,18 +23,24 @@ _DIFFERING = (0, 1, 10, 100, 1_000, 10_000, 100_000)
 _GOAL_SIZE, _GOAL_DIFFERING = 1_000_000, 1_000
 _MOST_OF_SIZE = 0.1
 _ROUNDS = 3
+_NEGENTROPY_ROUNDS = 3
+_FEW, _MANY = 10, 10_000
 _BATCHES_MAX: dict[Way, int] = {"default": 11, "latency": 6}
 
 
 @dataclass(frozen=True)
 class Point:
-    """One pair of sets, reconciled one way: median seconds of both ends, bytes and batches both ways."""
+    """One pair of sets, reconciled one way: median seconds of both ends, bytes and batches both ways.
+
+    `cpu_seconds` is the processor time, which says more on a machine that does other things too.
+    """
 
     shape: str
     size: int
     differing: int
     way: Way
     seconds: float
+    cpu_seconds: float
     bytes: int
     batches: int
     messages: int
@@ -72,25 +78,32 @@ def run(settings: Settings) -> list[Ratio]:
     return _against_negentropy(points, theirs, goal_size, differing) + found
 
 
+def _rounds(differing: int) -> int:
+    return _ROUNDS * 10 if differing <= _FEW else _ROUNDS if differing <= _MANY else 1
+
+
 def _points(shape: str, size: int, differing: int) -> list[Point]:
     pair = SHAPES[shape](size, differing)
     a, b = pair.side(pair.on_a), pair.side(pair.on_b)
     found = []
     for way in WAYS:
-        # Once to warm up; what is left of other sets is not collected in the middle of a round.
-        runs = [reconcile(pair, a, b, way)]
+        if differing <= _MANY:
+            # To warm up.
+            reconcile(pair, a, b, way)
         gc.collect()
-        runs += [reconcile(pair, a, b, way) for _ in range(_ROUNDS)]
-        seconds = statistics.median(run.seconds for run in runs[1:])
+        runs = [reconcile(pair, a, b, way) for _ in range(_rounds(differing))]
+        seconds = statistics.median(run.seconds for run in runs)
+        cpu_seconds = statistics.median(run.cpu_seconds for run in runs)
         last = runs[-1]
-        found.append(Point(shape, size, differing, way, seconds, last.bytes, last.batches, last.messages))
+        figures = (seconds, cpu_seconds, last.bytes, last.batches, last.messages)
+        found.append(Point(shape, size, differing, way, *figures))
     return found
 
 
 def _negentropy(file: Path | None, shape: str, size: int, differing: int) -> Figures | None:
     if file is None:
         return negentropy.published(shape, size, differing)
-    return negentropy.measured(file, SHAPES[shape](size, differing), rounds=_ROUNDS)
+    return negentropy.measured(file, SHAPES[shape](size, differing), rounds=_NEGENTROPY_ROUNDS)
 
 
 def _against_negentropy(
@@ -115,6 +128,8 @@ def _against_negentropy(
     milliseconds = point.seconds * 1e3
     ratios.append(_ratio("time, uniform", milliseconds, uniform.warm_ms, "ms", beside, 0.1, figures=uniform))
     if not uniform.published:
+        cpu = point.cpu_seconds * 1e3
+        ratios.append(_ratio("processor time, uniform", cpu, uniform.warm_cpu_ms, "ms", beside, None))
         ratios.append(_ratio("time, uniform", milliseconds, uniform.first_ms, "ms", f"{beside}, cold", None))
     nothing = ours("uniform", 0, "default").seconds * 1e3
     ratios.append(_ratio("time, nothing differs", nothing, same.warm_ms, "ms", beside, 0.01, figures=same))
@@ -140,15 +155,18 @@ def _growth(points: list[Point], sizes: tuple[int, ...]) -> list[Ratio]:
         line = [
             p for p in points if (p.shape, p.size, p.way) == (shape, size, "default") and p.differing >= 10
         ]
-        for what, values in (("time", [p.seconds for p in line]), ("bytes", [float(p.bytes) for p in line])):
+        for what, values in (
+            ("processor time", [p.cpu_seconds for p in line]),
+            ("bytes", [float(p.bytes) for p in line]),
+        ):
             exponent = _slope([p.differing for p in line], values)
             name = f"exponent of {what} in d, {shape}"
             ratios.append(_ratio(name, exponent, 1.0, "exponent", "linear", 1.05))
     same = {p.size: p for p in points if p.differing == 0 and p.way == "default"}
     if len(same) > 1:
         first, last = same[sizes[0]], same[size]
-        grown, limit = last.seconds / first.seconds, math.log(size) / math.log(sizes[0])
-        name = f"time, nothing differs, {size:,} over {sizes[0]:,}"
+        grown, limit = last.cpu_seconds / first.cpu_seconds, math.log(size) / math.log(sizes[0])
+        name = f"processor time, nothing differs, {size:,} over {sizes[0]:,}"
         ratios.append(_ratio(name, grown, limit, "times", "the logarithm's", 1.0))
     return ratios
 
