@@ -84,7 +84,7 @@ class SessionTable:
         return following
 
     def skip_id(self, session_id: int) -> None:
-        """A request of the remote under this id was refused: it may hold the session to be open for a while."""
+        """A request under this id was refused: the remote may hold the session to be open for a while."""
         self._skipped = session_id
 
     def check_shape(self, mode: int, schema_ids: tuple[str, ...]) -> None:
