@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from culm_models.reconciliation import Reconciler, Rule
+from culm_models.reconciliation import Reconciler, Rule, Span
 from culm_models.reconciliation.messages import (
     EmptyPayload,
     EmptySet,
@@ -46,6 +46,23 @@ class Heights(SortedList[Any, Any]):
 
     def bounds(self, ranks: Sequence[int]) -> list[Any]:
         return [(*self._items[rank][:2], 0) for rank in ranks]
+
+
+class Counted(SortedList[Any, Any]):
+    """A set that counts what is asked of it."""
+
+    def __init__(self, items: Any) -> None:
+        super().__init__(items, EXACT)
+        self.ranges = 0
+        self.shown = 0
+
+    def fingerprints(self, spans: Sequence[Span]) -> list[Any]:
+        self.ranges += len(spans)
+        return super().fingerprints(spans)
+
+    def items(self, start: int, size: int) -> list[Any]:
+        self.shown += size
+        return super().items(start, size)
 
 
 def absorbing(items: Iterable[Any], **settings: Any) -> tuple[SortedList[Any, Any], Reconciler[Any, Any]]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.reconciliation import Limits, Reconciler, ReconciliationError, Span
+from culm_models.reconciliation import Limits, Reconciler, ReconciliationError
 from culm_models.reconciliation.messages import (
     Done,
     EmptyPayload,
@@ -21,27 +21,10 @@ from culm_models.reconciliation.messages import (
     Terminal,
 )
 from culm_models.reconciliation.sorted_list import SortedList
-from tests.models.reconciliation.sides import EXACT, SETTINGS, converse
+from tests.models.reconciliation.sides import EXACT, SETTINGS, Counted, converse
 
 BEGIN = LowerBound(0, 0)
 END = Terminal(0)
-
-
-class Counted(SortedList[Any, Any]):
-    """A set that counts what is asked of it."""
-
-    def __init__(self, items: Any) -> None:
-        super().__init__(items, EXACT)
-        self.ranges = 0
-        self.shown = 0
-
-    def fingerprints(self, spans: Sequence[Span]) -> list[Any]:
-        self.ranges += len(spans)
-        return super().fingerprints(spans)
-
-    def items(self, start: int, size: int) -> list[Any]:
-        self.shown += size
-        return super().items(start, size)
 
 
 def machine(count: int = 10, **options: Any) -> Reconciler[Any, Any]:
