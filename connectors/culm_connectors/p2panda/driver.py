@@ -265,6 +265,8 @@ class Driver:
         if link is None:
             return
         if isinstance(event, SessionStarted):
+            # A session of ours that gave way to one of the remote ended without an event.
+            link.catching_up &= {session.session_id for session in self.peer.sessions(event.remote)}
             link.catching_up.add(event.session_id)
         elif isinstance(event, SessionDone | Live | SessionFailed):
             link.went_well |= not isinstance(event, SessionFailed)

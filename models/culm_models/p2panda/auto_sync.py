@@ -21,7 +21,17 @@ _JITTER: Final = (0.5, 1.5)
 class AutoSync:
     """What one link remembers for it. Times are in milliseconds."""
 
-    __slots__ = ("_failures", "_given_up", "_heal_at", "_heals", "_resync_at", "_rng", "_served", "_settings")
+    __slots__ = (
+        "_failures",
+        "_given_up",
+        "_heal_at",
+        "_heals",
+        "_resync_at",
+        "_rng",
+        "_served",
+        "_settings",
+        "_silent",
+    )
 
     def __init__(self, settings: PeerSettings, rng: random.Random, now: int) -> None:
         self._settings = settings
@@ -31,6 +41,7 @@ class AutoSync:
         self._heals = 0
         self._heal_at = now
         self._given_up: set[int] = set()
+        self._silent: set[int] = set()
         # When each schema was last asked for, counted in sessions.
         self._served: dict[str, int] = {}
 
@@ -42,7 +53,7 @@ class AutoSync:
             if mode == MODE_LOG_HEIGHT or (offer is not None and mode in offer.modes)
         ]
         for mode in fitting:
-            if mode not in self._given_up:
+            if not self._is_out(mode):
                 return mode
         return (fitting or self._settings.modes)[0]
 
@@ -52,12 +63,22 @@ class AutoSync:
             self._settings.speaks(mode)
             and offer is not None
             and mode in offer.modes
-            and mode not in self._given_up
+            and not self._is_out(mode)
         )
+
+    def _is_out(self, mode: int) -> bool:
+        return mode in self._given_up or mode in self._silent
 
     def give_up(self, mode: int) -> None:
         """A mode did not work with this remote: until the link is made anew it is not tried again."""
         self._given_up.add(mode)
+
+    def unanswered(self, mode: int) -> None:
+        """A request was not answered: log height mode is next, and this one again if that is not either."""
+        if mode == MODE_LOG_HEIGHT:
+            self._silent.clear()
+        else:
+            self._silent.add(mode)
 
     def turn(self, schema_ids: Iterable[str]) -> int:
         """What orders schemas so that those come first that were asked for longest ago, or never."""

@@ -426,13 +426,13 @@ class Link:
         self._fail(session, error, now)
 
     def _fail(self, session: Session, error: CulmError, now: int) -> None:
-        if (
-            session.mode == MODE_SET_RECONCILIATION
-            and session.local
-            and not session.reconciled
-            and not isinstance(error, session_errors.NotAnnouncedError)
-        ):
-            self._auto.give_up(session.mode)
+        if session.local and not isinstance(error, session_errors.NotAnnouncedError):
+            if session.state is SessionState.PENDING and isinstance(
+                error, session_errors.SessionTimeoutError
+            ):
+                self._auto.unanswered(session.mode)
+            elif session.mode == MODE_SET_RECONCILIATION and not session.reconciled:
+                self._auto.give_up(session.mode)
         session.state = SessionState.CLOSED
         session.reconciliation = None
         self._end(session, now)

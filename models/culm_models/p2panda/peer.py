@@ -35,6 +35,7 @@ from culm_models.p2panda.messages import (
     SyncDone,
     SyncRequest,
 )
+from culm_models.p2panda.offers import Offer
 from culm_models.p2panda.outbox import Outbox
 from culm_models.p2panda.peer_state import PeerState
 from culm_models.p2panda.ranges import EntryRange
@@ -86,6 +87,11 @@ class Peer:
         """The latest announcement of a connected remote."""
         link = self._links.get(remote)
         return link.announcement if link is not None else None
+
+    def remote_offer(self, remote: bytes) -> Offer | None:
+        """What a connected remote offers beyond log height mode."""
+        link = self._links.get(remote)
+        return link.offer if link is not None else None
 
     def sessions(self, remote: bytes) -> tuple[Session, ...]:
         """The sessions with a remote, oldest first."""

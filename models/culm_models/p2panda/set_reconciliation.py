@@ -90,7 +90,7 @@ class SetReconciliation:
             rule=settings.rule,
             threshold=settings.payload_threshold,
             division=settings.range_division,
-            limits=Limits(),
+            limits=Limits(items_per_run=settings.max_run_items),
             session_id=session_id,
             reply=self._reply,
         )

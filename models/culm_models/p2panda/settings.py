@@ -70,6 +70,8 @@ class PeerSettings:
     """Messages that wait for a remote; live entries beyond them are merged into ranges of their log."""
     max_outgoing_bytes: int = 4 * 1024 * 1024
     """The same bound in bytes: entries may be large."""
+    max_run_items: int = 1 << 18
+    """Logs that a remote may name one by one in one range of set reconciliation."""
     max_equal_heights: int = 10_000
     """Logs that a session of mode 1 found to be equal are told as heights if there are no more than this."""
     max_events: int = 100_000

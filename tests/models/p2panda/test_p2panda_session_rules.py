@@ -180,8 +180,14 @@ def test_a_remote_that_vanishes_in_mode_1_is_asked_in_mode_0_next(answered: bool
         assert state_of(first, HIGH) is SessionState.ESTABLISHED
     first.tick(NOW + 1_000)
     assert codes(first.take_events()) == ["p2panda.session.timeout"]
+    first.take_outgoing(HIGH)
     first.tick(NOW + 60_000)
     assert [session.mode for session in first.sessions(HIGH)] == [0]
+    # Where that is not answered either it was not the mode.
+    first.take_outgoing(HIGH)
+    first.tick(NOW + 61_000)
+    first.tick(NOW + 120_000)
+    assert [session.mode for session in first.sessions(HIGH)] == [0 if answered else 1]
 
 
 def test_a_refused_mode_1_is_followed_by_mode_0_at_once() -> None:
