@@ -30,13 +30,10 @@ def lift_many(
 ) -> NDArray[np.uint64]:
     """The lanes of n items, shape (n, lane_count): `keys` is (n, 32) bytes, the others n numbers."""
     assert len(salt) == lift.salt_bytes, f"{lift.name} takes a salt of {lift.salt_bytes} bytes"
-    lanes = np.empty((len(keys), lift.lane_count), np.uint64)
     hash_words = _HASHES.get(lift.code)
     if hash_words is None:
-        numbers = zip(log_ids.tolist(), seq_nums.tolist(), strict=True)
-        for row, (log_id, seq_num) in enumerate(numbers):
-            lanes[row] = lift.lanes((keys[row].tobytes(), log_id, seq_num), salt)
-        return lanes
+        return _lift_each(lift, keys, log_ids, seq_nums, salt)
+    lanes = np.empty((len(keys), lift.lane_count), np.uint64)
     for start in range(0, len(keys), _PIECE):
         piece = slice(start, start + _PIECE)
         words = np.empty((_WORDS, len(keys[piece])), np.uint64)
@@ -46,6 +43,14 @@ def lift_many(
         for lane, hashed in enumerate(hash_words(words, salt)):
             lanes[piece, lane] = hashed
     return lanes
+
+
+def _lift_each(lift: Lift, keys: Bytes2d, log_ids: U64s, seq_nums: U64s, salt: bytes) -> NDArray[np.uint64]:
+    # Void, not bytes: numpy's bytes lose their last zeros.
+    authors = np.ascontiguousarray(keys).view(f"V{_KEY_SIZE}").reshape(-1).tolist()
+    items = zip(authors, log_ids.tolist(), seq_nums.tolist(), strict=True)
+    lanes = (lane for item in items for lane in lift.hash_item(item, salt))
+    return np.fromiter(lanes, np.uint64, len(keys) * lift.lane_count).reshape(-1, lift.lane_count)
 
 
 def combine(lift: Lift, lanes: NDArray[np.uint64]) -> tuple[int, ...]:
