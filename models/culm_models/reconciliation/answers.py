@@ -26,6 +26,9 @@ Fp = TypeVar("Fp")
 Reply: TypeAlias = Callable[[Sequence[Any], Span], Sequence[Any]]
 """From the items that the remote has in a range, and our span of it, to the items that we show."""
 
+Place: TypeAlias = Callable[[Sequence[int], Sequence[int]], Sequence[int]]
+"""From ranks where ranges are cut, and how far each may be moved, to how far it is (back: below 0)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -38,6 +41,7 @@ class Settings:
     """Into how many parts other ranges are cut."""
     absorb: bool
     reply: Reply | None
+    place: Place | None = None
 
     @property
     def brief(self) -> bool:
@@ -189,19 +193,25 @@ class Answers(Generic[Item, Fp]):
         if not spans:
             return
         rule, division, count = self._settings.rule, self._settings.division, len(self._own)
-        parts: list[Span] = []
-        starts: list[int] = []
         lengths: list[int] = []
+        inner: list[int] = []
+        rooms: list[int] = []
         for start, size in spans:
             offsets = cut(rule, size, division)
-            lengths.append(len(offsets))
-            for offset, following in pairwise([*offsets, size]):
-                begin = start + offset
-                begin = begin if begin < count else begin - count
-                parts.append((begin, following - offset))
-                if offset:
-                    starts.append(begin)
-        bounds = iter(self._own.bounds(starts))
+            length = len(offsets)
+            lengths.append(length)
+            inner += [start + offset for offset in offsets[1:]]
+            # So that no two of them meet.
+            rooms += [size // length // 3] * (length - 1)
+        if self._settings.place is not None:
+            moves = self._settings.place([rank % count for rank in inner], rooms)
+            inner = [rank + move for rank, move in zip(inner, moves, strict=True)]
+        parts: list[Span] = []
+        cuts = iter(inner)
+        for (start, size), length in zip(spans, lengths, strict=True):
+            for begin, end in pairwise((start, *islice(cuts, length - 1), start + size)):
+                parts.append((begin if begin < count else begin - count, end - begin))
+        bounds = iter(self._own.bounds([rank if rank < count else rank - count for rank in inner]))
         fingerprints = self._own.fingerprints(parts)
         at = 0
         for length in lengths:

@@ -56,10 +56,11 @@ Closed: TypeAlias = tuple[Said, Any, Any, Position, Position, Any]
 class Incoming:
     """Reads the remote's messages about ranges, one batch after the other."""
 
-    __slots__ = ("_at", "_count", "_limits", "_lower", "_run", "origin", "questions")
+    __slots__ = ("_at", "_count", "_items_most", "_lower", "_most", "_run", "origin", "questions")
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, limits: Limits, held: int) -> None:
+        self._most = max(limits.messages_per_batch, limits.messages_per_item * held)
+        self._items_most = limits.items_per_run
         self._count = 0
         # Where every batch of the session begins, in a tuple: known or not, bounds may be falsy.
         self.origin: tuple[Any] | None = None
@@ -81,8 +82,8 @@ class Incoming:
     def count(self) -> None:
         """One more message of this batch."""
         self._count += 1
-        if self._count > self._limits.messages_per_batch:
-            raise MessageCountError(f"more than {self._limits.messages_per_batch} messages in one batch")
+        if self._count > self._most:
+            raise MessageCountError(f"more than {self._most} messages in one batch")
 
     def begin(self, message: LowerBound) -> None:
         """The batch begins here: at the bound that all batches of a session begin at."""
@@ -130,8 +131,8 @@ class Incoming:
         if run is None:
             run = self._run = []
         run.append(message.value)
-        if len(run) > self._limits.items_per_run:
-            raise RunSizeError(f"more than {self._limits.items_per_run} items of one range")
+        if len(run) > self._items_most:
+            raise RunSizeError(f"more than {self._items_most} items of one range")
         if message.can_respond is None:
             return None
         if message.upper_bound is None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
-from culm_models.reconciliation.answers import Answers, Reply, Settings
+from culm_models.reconciliation.answers import Answers, Place, Reply, Settings
 from culm_models.reconciliation.errors import (
     AfterDoneError,
     BatchCountError,
@@ -60,6 +60,7 @@ class Reconciler(Generic[Item, Fp]):
         session_id: int = 0,
         cuts: Sequence[Item] = (),
         reply: Reply | None = None,
+        place: Place | None = None,
     ) -> None:
         """A machine over ``own``, a `GrowingSet` with ``absorb``.
 
@@ -68,15 +69,18 @@ class Reconciler(Generic[Item, Fp]):
         ``reply``: called with the items that the remote has in a range (none behind an `EmptyPayload`) and
         the span that the range has here; gives the items to show in answer. Left out, these are the own
         items of the range but those just received. Only without ``absorb``.
+
+        ``place``: called with the ranks where ranges are to be cut, and by how much each may be moved; gives
+        by how much each is. Left out, parts are as equal as they can be.
         """
         assert reply is None or not absorb, "received items join the set, or an adapter answers: not both"
         self._own = own
         self._absorb = absorb
         self._cuts = cuts
         limits = limits or Limits()
-        settings = Settings(rule, threshold, division, absorb, reply)
+        settings = Settings(rule, threshold, division, absorb, reply, place)
         self._facts = Facts()
-        self._incoming = Incoming(limits)
+        self._incoming = Incoming(limits, len(own))
         self._outgoing = Outgoing(session_id, brief=settings.brief)
         self._answers: Answers[Item, Fp] = Answers(own, settings, limits, self._outgoing)
         self.max_batches: Final = 2 + 2 * _ceil_log(len(own), division) + limits.slack_batches

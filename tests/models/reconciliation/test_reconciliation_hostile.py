@@ -161,11 +161,18 @@ def test_batches_are_bounded_by_what_two_sets_need() -> None:
 
 
 def test_messages_of_a_batch_are_bounded() -> None:
-    limits = Limits(messages_per_batch=5)
+    limits = Limits(messages_per_batch=5, messages_per_item=0)
     session = machine(limits=limits)
     batch = [BEGIN, Fingerprint(0, (), 2), Done(0, 3), Done(0, 0), END]
     session.receive_batch(batch * 2)
     assert code(session, BEGIN, *(Done(0, upper) for upper in range(1, 6))) == "message_count"
+
+
+def test_who_holds_more_is_told_more() -> None:
+    limits = Limits(messages_per_batch=5, messages_per_item=1)
+    batch = [BEGIN, Fingerprint(0, (), 2), *(Done(0, upper) for upper in range(3, 11))]
+    assert code(machine(9, limits=limits), *batch) == "message_count"
+    machine(10, limits=limits).receive_batch(batch)
 
 
 def test_items_of_a_run_are_bounded() -> None:
