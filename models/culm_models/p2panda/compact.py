@@ -6,7 +6,7 @@ string. Both spellings are exact: whatever bound a message has, its other spelli
 
 What saves bytes is the choice of bounds. Whoever cuts its items into ranges is free in where between two
 neighbours it cuts, so a session in the compact form works on `ShortBounds`: it cuts at the shortest prefix
-that keeps the neighbours apart. That bound is the one that both ends work with from then on; nothing is cut
+that keeps the neighbours apart, and rather between two authors than between two logs of one. That bound is the one that both ends work with from then on; nothing is cut
 short on the way. Most such bounds are no keys (they end in zero bytes), so they are for remotes that offer
 the compact form: a plain peer might refuse them.
 """
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from culm_models.keys import PUBLIC_KEY_SIZE
+from culm_models.p2panda.message_items import MAX_U64
 from culm_models.p2panda.reconciliation_messages import Bound, Item
 from culm_models.reconciliation.ordered_set import OrderedSet, Span
 
@@ -81,3 +82,24 @@ class ShortBounds:
             separating_bound(other if rank else None, item)
             for rank, other, item in zip(ranks, before, own, strict=True)
         ]
+
+    def place(self, ranks: Sequence[int], rooms: Sequence[int]) -> list[int]:
+        """How far to move cuts at these ranks, each within its room, so that they part two authors."""
+        moves = [0] * len(ranks)
+        before = self._whole.bounds([max(rank - 1, 0) for rank in ranks])
+        own = self._whole.bounds(ranks)
+        within = [
+            index
+            for index, room in enumerate(rooms)
+            if room and ranks[index] and before[index][0] == own[index][0]
+        ]
+        if not within:
+            return moves
+        firsts = self._whole.ranks([(own[index][0], 0, 0) for index in within])
+        lasts = self._whole.ranks([(own[index][0], MAX_U64, MAX_U64) for index in within])
+        for index, first, last in zip(within, firsts, lasts, strict=True):
+            rank = ranks[index]
+            move = min(first - rank, last - rank, key=abs)
+            if abs(move) <= rooms[index] and 0 < rank + move < len(self._whole):
+                moves[index] = move
+        return moves

@@ -53,8 +53,8 @@ class Reconciling:
             del self._passed_over[message.session_id]
         return True
 
-    def unknown(self, message: ReconciliationMessage) -> None:
-        """No session has this id: of a batch for it the first message is told, and the rest passed over."""
+    def unwanted(self, message: ReconciliationMessage) -> None:
+        """No session of mode 1 has this id: the rest of the batch for it is passed over without a word."""
         self._stream.reconciliation_bytes.pop(message.session_id, None)
         if not isinstance(message, Terminal | EmptySet):
             self.pass_over(message.session_id)

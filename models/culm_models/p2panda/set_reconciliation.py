@@ -85,14 +85,16 @@ class SetReconciliation:
         self._held: OrderedSet[LogHeight, bytes] = store.sync_range(schema_ids, choice.lift, choice.salt)
         self._ledger = Ledger(self._held, session_id)
         self.form: Form = form_for(settings, offer)
+        short = ShortBounds(self._held) if self.form == "compact" else None
         self._machine: Reconciler[LogHeight, bytes] = Reconciler(
-            ShortBounds(self._held) if self.form == "compact" else self._held,
+            self._held if short is None else short,
             rule=settings.rule,
             threshold=settings.payload_threshold,
             division=settings.range_division,
             limits=Limits(items_per_run=settings.max_run_items),
             session_id=session_id,
             reply=self._reply,
+            place=None if short is None else short.place,
         )
         # Whether the remote says so when it holds nothing of a log that it was shown.
         self._names_absence = offer is not None and offer.absence
