@@ -18,7 +18,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from culm_streaming.errors import JobError
-from culm_streaming.heights.packing import PackedRows, marks_of, pack_log_records, pack_receipts
+from culm_streaming.heights.packing import (
+    PackedRows,
+    Receipt,
+    in_pieces,
+    marks_of,
+    pack_log_records,
+    pack_receipts,
+)
 from culm_streaming.heights.rows import Source, unpack_rows
 from culm_streaming.heights.settings import HeightsSettings
 from culm_streaming.heights.step import step
@@ -29,7 +36,6 @@ from culm_topics import admin
 from culm_topics.catalogue import spec
 from culm_topics.errors import RecordError
 from culm_topics.kafka import KafkaSettings
-from culm_topics.records import LogHeight
 
 _PACKED = "shard int, rows binary, rest binary"
 _ARROW = pa.schema([("shard", pa.int32()), ("rows", pa.binary()), ("rest", pa.binary())])
@@ -42,10 +48,13 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class BlocksSettings:
-    """`heights.shards` is taken from the topic `blocks`: what is given here does not count."""
+    """`heights.shards` is taken from the topic `blocks`: what is given here does not count.
+
+    A receipt may hold 50,000 rows, and a micro-batch of them is held in memory by shard.
+    """
 
     max_offsets_per_trigger: int = 250_000
-    max_receipts_per_trigger: int = 5_000
+    max_receipts_per_trigger: int = 1_000
     heights: HeightsSettings = field(default_factory=HeightsSettings)
 
 
@@ -100,12 +109,13 @@ def _receipt_packer(settings: HeightsSettings) -> Any:
         for batch in batches:
             if batch.num_rows:
                 marks = marks_of(Source.RECEIPTS, batch["partition"], batch["offset"])
-                yield _arrow(pack_receipts(_receipts(batch), marks, settings))
+                for receipts in in_pieces(_receipts(batch)):
+                    yield _arrow(pack_receipts(receipts, marks, settings))
 
     return pack
 
 
-def _receipts(batch: pa.RecordBatch) -> Iterator[tuple[bytes, tuple[LogHeight, ...], int, int]]:
+def _receipts(batch: pa.RecordBatch) -> Iterator[Receipt]:
     columns = (batch[name].to_pylist() for name in ("key", "value", "partition", "offset"))
     for key, value, partition, offset in zip(*columns, strict=True):
         try:

@@ -15,6 +15,7 @@ class JobMetrics:
         job = ("job",)
         self._rows_in = Counter("culm_job_rows_in", "Records read.", job, registry=self.registry)
         self._rows_out = Counter("culm_job_rows_out", "Records written.", job, registry=self.registry)
+        self._rejected = Counter("culm_job_rejected", "Records refused.", job, registry=self.registry)
         self._batches = Counter("culm_job_batches", "Micro-batches done.", job, registry=self.registry)
         self._seconds = Histogram(
             "culm_job_batch_seconds", "Time of a micro-batch.", job, registry=self.registry, buckets=_SECONDS
@@ -49,6 +50,7 @@ class JobMetrics:
         self._rows_in.labels(job).inc(progress.rows_in)
         if progress.rows_out is not None:
             self._rows_out.labels(job).inc(progress.rows_out)
+        self._rejected.labels(job).inc(progress.rejected)
         self._batches.labels(job).inc()
         self._seconds.labels(job).observe(progress.duration_ms / 1000)
         self._batch_id.labels(job).set(progress.batch_id)

@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+OBSERVED, REJECTED = "written", "rejected"
+"""What every query counts by itself: of the records that it writes, those to the topic `rejected`."""
+
 Place = tuple[str, int]
 """(topic, partition)."""
 
@@ -21,6 +24,7 @@ class BatchProgress:
     lag: Mapping[Place, int]
     state_rows: int
     state_bytes: int
+    rejected: int = 0
 
     @property
     def rows_per_second(self) -> float:
@@ -37,6 +41,7 @@ def read_progress(job: str, report: Mapping[str, Any]) -> BatchProgress:
         latest = _offsets(source.get("latestOffset"))
         for place, offset in _offsets(source.get("endOffset")).items():
             lag[place] = max(latest.get(place, offset) - offset, 0)
+    observed = (report.get("observedMetrics") or {}).get(OBSERVED)
     return BatchProgress(
         job=job,
         batch_id=int(report["batchId"]),
@@ -46,6 +51,7 @@ def read_progress(job: str, report: Mapping[str, Any]) -> BatchProgress:
         lag=lag,
         state_rows=sum(int(operator["numRowsTotal"]) for operator in state),
         state_bytes=sum(int(operator["memoryUsedBytes"]) for operator in state),
+        rejected=0 if observed is None else int(observed[REJECTED] or 0),
     )
 
 

@@ -12,13 +12,14 @@ from threading import Event
 from typing import Final, Literal
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from culm_streaming.blocks import BlocksSettings, blocks_query
 from culm_streaming.errors import JobError
 from culm_streaming.logs import LogsSettings, logs_query
 from culm_streaming.metrics import JobMetrics
-from culm_streaming.progress import BatchProgress, read_progress
+from culm_streaming.progress import OBSERVED, REJECTED, BatchProgress, read_progress
 from culm_streaming.topics import kafka_sink
 from culm_streaming.version_vectors import VersionVectorsSettings, version_vectors_query
 from culm_topics.kafka import KafkaSettings
@@ -97,6 +98,8 @@ class _Running:
 
 def _start(session: SparkSession, settings: RunSettings, job: Job) -> StreamingQuery:
     records, mode = _QUERIES[job](session, settings)
+    is_rejected = F.col("topic") == settings.kafka.topic("rejected")
+    records = records.observe(OBSERVED, F.count_if(is_rejected).alias(REJECTED))
     writer = kafka_sink(records, settings.kafka, _checkpoint(settings, job)).queryName(job).outputMode(mode)
     if settings.once:
         writer = writer.trigger(availableNow=True)
@@ -141,6 +144,7 @@ def _report(
                 "job": progress.job,
                 "batch_id": progress.batch_id,
                 "rows_in": progress.rows_in,
+                "rejected": progress.rejected,
                 "duration_ms": progress.duration_ms,
                 "lag": sum(progress.lag.values()),
             },

@@ -68,7 +68,7 @@ def version_vectors_query(
 
 
 def _is_log_record() -> Column:
-    """Whether key and value start as a record of `logs` does: `[1, seq_num, ...` (readers report others)."""
+    """Whether key and value start as a record of `logs` does; the job `blocks` tells of those that do not."""
     head = F.substring("start", 1, 3)
     return (F.length("key") == LOG_KEY_SIZE) & head.between(
         F.lit(bytes((0x86, 1, 1))), F.lit(bytes((0x86, 1, 0x1B)))

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from culm_models.lifts import ADD128, XOR64, Lift
 from culm_streaming.errors import StateLayoutError
-from culm_streaming.heights.packing import highest, marks_of, pack_log_records, pack_receipts
+from culm_streaming.heights.packing import highest, in_pieces, marks_of, pack_log_records, pack_receipts
 from culm_streaming.heights.rows import ROW, Rows, Source, unpack_rows
 from culm_streaming.heights.settings import HeightsSettings
 from culm_streaming.heights.step import Output, step
-from culm_streaming.heights.store import MemoryHeightsStore
+from culm_streaming.heights.store import MemoryHeightsStore, Place
 from culm_topics.blocks import BlockTable
 from culm_topics.reading import TopicMessage
 from culm_topics.records import LogRecord, RejectedRecord, block_of, log_key
@@ -103,6 +103,19 @@ class World:
         for key, value in self.written[source]:
             table.add(TopicMessage(key, value or b"", 0, 0, 0))
         return table
+
+
+class Watched(MemoryHeightsStore):
+    """Remembers which blocks were loaded."""
+
+    def __init__(self, store: MemoryHeightsStore) -> None:
+        super().__init__()
+        self.shard, self.summaries, self.chunks = store.shard, store.summaries, store.chunks
+        self.loaded: list[Place] = []
+
+    def load_summary(self, place: Place) -> bytes | None:
+        self.loaded.append(place)
+        return super().load_summary(place)
 
 
 def arrow(
@@ -222,7 +235,10 @@ def test_only_touched_blocks_are_loaded_and_written() -> None:
         for one in placed(Told(bytes((n,)) * 32, 0, 1, "") for n in range(256))
     ]
     world.take_logs([one.record() for one in records])
+    store = Watched(world.stores[0])
+    world.stores[0] = store
     (output,) = world.take_logs([replace(records[3], seq_num=9, offset=999).record()])
+    assert store.loaded == [(Source.LOGS, SCHEMAS[0].encode(), 3)]
     assert [key[:4] for key, _ in output.records[Source.LOGS]] == [bytes((0, 8, 0, 3)), bytes((2, 8, 0, 0))]
 
 
@@ -357,6 +373,14 @@ def test_what_peers_hold_becomes_a_vector_by_block() -> None:
         )
         assert ADD128.value(lanes) == ADD128.fingerprint(rows)[1:]
     assert not world.written[Source.LOGS]
+
+
+@given(st.lists(st.integers(0, 9), max_size=30))
+def test_receipts_are_packed_in_pieces_of_a_bounded_size(sizes: list[int]) -> None:
+    receipts = [(PEERS[0], [(bytes(32), 0, 1)] * size, 0, offset) for offset, size in enumerate(sizes)]
+    pieces = list(in_pieces(receipts, most=5))
+    assert [receipt for piece in pieces for receipt in piece] == receipts
+    assert all(sum(len(receipt[1]) for receipt in piece[:-1]) < 5 for piece in pieces)
 
 
 @pytest.mark.parametrize("other", [replace(LAYOUT, block_bits=4), replace(LAYOUT, shards=4)])

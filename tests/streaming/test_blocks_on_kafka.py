@@ -14,6 +14,7 @@ from culm_models.lifts import ADD128
 from culm_streaming.blocks import BlocksSettings
 from culm_streaming.errors import JobError
 from culm_streaming.heights.settings import HeightsSettings
+from culm_streaming.progress import BatchProgress
 from culm_streaming.run import RunSettings, run_jobs
 from culm_topics import admin
 from culm_topics.blocks import Blocks, read_block_vectors, read_blocks
@@ -37,7 +38,10 @@ def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
     return settings
 
 
-def run_once(spark: SparkSession, kafka: KafkaSettings, path: Path, *, block_bits: int = 3) -> None:
+def run_once(
+    spark: SparkSession, kafka: KafkaSettings, path: Path, *, block_bits: int = 3
+) -> list[BatchProgress]:
+    seen: list[BatchProgress] = []
     run_jobs(
         spark,
         RunSettings(
@@ -51,7 +55,9 @@ def run_once(spark: SparkSession, kafka: KafkaSettings, path: Path, *, block_bit
             ),
         ),
         stop=Event(),
+        on_progress=seen.append,
     )
+    return seen
 
 
 def material(seed: int, logs: int) -> tuple[list[tuple[bytes, bytes]], Heights]:
@@ -99,7 +105,8 @@ def test_blocks_follow_the_logs_over_restarts_and_a_replay_of_the_topic_changes_
     run_once(spark, kafka, tmp_path)
     produce(kafka, "logs", records[200:])
     produce(kafka, "logs", [(b"k", b"junk"), (records[0][0], None)])
-    run_once(spark, kafka, tmp_path)
+    seen = run_once(spark, kafka, tmp_path)
+    assert sum(progress.rejected for progress in seen) == 2
     first = assert_blocks(kafka, heights)
     assert [(record.code, record.entry) for record in read_rejected(kafka)].count(
         ("topics.record", b"junk")

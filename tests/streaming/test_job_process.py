@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -13,11 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from culm_models.lifts import ADD128, pack
 from culm_topics import admin
+from culm_topics.blocks import read_blocks
 from culm_topics.kafka import KafkaSettings
-from culm_topics.records import log_key
+from culm_topics.records import LogRecord, log_key
+from culm_topics.standing import total_fingerprints
 from tests.support.logs import author, make_log
-from tests.support.topic_io import end_offsets, produce_entries, read_logs, read_rejected
+from tests.support.topic_io import end_offsets, produce, produce_entries, read_logs, read_rejected
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -42,9 +46,9 @@ def processes() -> Iterator[list[subprocess.Popen[bytes]]]:
             process.wait(30)
 
 
-def start(kafka: KafkaSettings, path: Path, output: Path) -> subprocess.Popen[bytes]:
+def start(kafka: KafkaSettings, path: Path, output: Path, *, job: str = "logs") -> subprocess.Popen[bytes]:
     arguments = [
-        *("job", "run", "logs", "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix),
+        *("job", "run", job, "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix),
         *("--master", "local[2]", "--checkpoints", str(path / "checkpoints"), "--max-offsets", "60"),
         *("--spark-option", "spark.sql.shuffle.partitions=2", "--shards", "3", "--log-format", "json"),
     ]
@@ -59,9 +63,16 @@ def start(kafka: KafkaSettings, path: Path, output: Path) -> subprocess.Popen[by
         )
 
 
-def await_records(kafka: KafkaSettings, count: int, process: subprocess.Popen[bytes], output: Path) -> None:
+def await_records(
+    kafka: KafkaSettings,
+    count: int,
+    process: subprocess.Popen[bytes],
+    output: Path,
+    *,
+    topic: str = "logs",
+) -> None:
     deadline = time.monotonic() + DEADLINE_SECONDS
-    while sum(end_offsets(kafka, "logs").values()) < count:
+    while sum(end_offsets(kafka, topic).values()) < count:
         assert process.poll() is None, output.read_text()
         assert time.monotonic() < deadline, output.read_text()
         time.sleep(0.02)
@@ -98,3 +109,41 @@ def test_a_job_killed_in_mid_batch_resumes_with_nothing_lost_or_repeated_for_a_r
     said = [json.loads(line) for line in lines if line.startswith("{")]
     assert {"job started", "micro-batch done", "job stopped"} <= {line["message"] for line in said}
     assert all(line["job"] == "logs" for line in said)
+
+
+def test_a_blocks_job_killed_in_mid_batch_resumes_with_heights_and_sums_right(
+    kafka: KafkaSettings, tmp_path: Path, processes: list[subprocess.Popen[bytes]]
+) -> None:
+    chance = random.Random(11)
+    heights = {chance.randbytes(32): 6 for _ in range(100)}
+    records = [
+        (log_key(key, 0), LogRecord(seq_num, b"e", b"o", bytes(34), "schema_definition_v1").encode())
+        for seq_num in range(1, 7)
+        for key in heights
+    ]
+    produce(kafka, "logs", records)
+    ends = end_offsets(kafka, "logs")
+
+    first = start(kafka, tmp_path, tmp_path / "first.log", job="blocks")
+    processes.append(first)
+    await_records(kafka, 150, first, tmp_path / "first.log", topic="blocks")
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait(30)
+    assert read_blocks(kafka).applied != ends
+
+    second = start(kafka, tmp_path, tmp_path / "second.log", job="blocks")
+    processes.append(second)
+    complete = time.monotonic() + DEADLINE_SECONDS
+    while read_blocks(kafka).applied != ends:
+        assert second.poll() is None, (tmp_path / "second.log").read_text()
+        assert time.monotonic() < complete
+    second.send_signal(signal.SIGTERM)
+    assert second.wait(90) == 0, (tmp_path / "second.log").read_text()
+
+    found = read_blocks(kafka)
+    assert not found.torn
+    rows = [(key, 0, seq_num) for key, seq_num in sorted(heights.items())]
+    assert b"".join(block.heights for block in found) == b"".join(map(pack, rows))
+    assert total_fingerprints(found) == {"add128": ADD128.fingerprint(rows)[1:]}
+    assert sum(block.entry_count for block in found) == len(records)
+    assert read_rejected(kafka) == []

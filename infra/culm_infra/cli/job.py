@@ -37,7 +37,9 @@ def job() -> None:
 
 @app.command()
 def run(
-    which: Annotated[Which, typer.Argument(metavar="JOB", help="logs, version-vectors, blocks or all.")],
+    which: Annotated[
+        Which, typer.Argument(metavar="JOB", help="logs, version-vectors, blocks, or all of them.")
+    ] = "all",
     *,
     bootstrap: options.Bootstrap = None,
     prefix: options.Prefix = None,
@@ -85,7 +87,7 @@ def run(
 ) -> None:
     """Run one job or all of them, resuming from their checkpoints, until stopped or until one fails.
 
-    Example: `culm job run all --once`
+    Example: `culm job run --once`
     """
     from culm_infra.settings import load, parse_kafka_options, resolve_kafka
 

@@ -17,6 +17,10 @@ from culm_topics.records import LOG_KEY_SIZE, LogHeight, RejectedRecord
 _MAX_VALUE_BYTES = MAX_MESSAGE_BYTES - 4096
 _MAX_DETAIL = 1000
 _SEED = 42
+_PIECE_HEIGHTS = 100_000
+
+Receipt = tuple[bytes, Sequence[LogHeight], int, int]
+"""What a peer holds: (peer id, heights, partition, offset)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +69,9 @@ def pack_log_records(
 
 
 def pack_receipts(
-    receipts: Iterable[tuple[bytes, Sequence[LogHeight], int, int]],
-    marks: list[Mark],
-    settings: HeightsSettings,
+    receipts: Iterable[Receipt], marks: list[Mark], settings: HeightsSettings
 ) -> Iterator[PackedRows]:
-    """Receipts as (peer id, what it holds, partition, offset); heights of 0 say nothing."""
+    """Receipts as packed rows; heights of 0 say nothing."""
     names: dict[bytes, int] = {}
     rows: list[tuple[bytes, int, int, int, int]] = []
     for peer_id, heights, partition, offset in receipts:
@@ -81,6 +83,19 @@ def pack_receipts(
         ]
     peers = [(int(Source.RECEIPTS), peer_id) for peer_id in names]
     yield from _dealt(np.array(rows, ROW), peers, marks, settings)
+
+
+def in_pieces(receipts: Iterable[Receipt], most: int = _PIECE_HEIGHTS) -> Iterator[list[Receipt]]:
+    """The receipts in lists of `most` heights and less than a receipt more; at least one list, even empty."""
+    piece: list[Receipt] = []
+    heights = 0
+    for receipt in receipts:
+        piece.append(receipt)
+        heights += len(receipt[1])
+        if heights >= most:
+            yield piece
+            piece, heights = [], 0
+    yield piece
 
 
 def _marks(source: Source, partitions: Array, offsets: Array) -> list[Mark]:
