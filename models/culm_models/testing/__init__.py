@@ -1,7 +1,8 @@
 """For whoever writes a peer, a driver or a store: what Culm's own tests are made of. No I/O, no clock.
 
 `logs` writes signed logs, `link` is a connection in memory, `node` is a driver around one `Peer`,
-`simulator` runs many of them under faults chosen by a seed, `scenario` holds the logs that they write,
+`turmoil` puts many of them under faults chosen by a seed, `simulator` lets it end and looks at the outcome,
+`scenario` says how the peers are set and what they write,
 `liar` is the remote that does what it wants, `checker` says what must hold whatever happened.
 """
 
