@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import struct
+import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -249,6 +251,37 @@ def test_what_changes_while_a_merge_runs_is_there_afterwards() -> None:
     assert len(after.overlay) == len(changes), "what came meanwhile lies over it"
     assert after.items(0, 21) == before.items(0, 21)
     assert after.fingerprints([(0, 21)]) == before.fingerprints([(0, 21)])
+
+
+def test_threads_that_update_merge_and_look_lose_nothing() -> None:
+    index, snapshots = RangeIndex(limits=TINY), Snapshots()
+    made = [(AUTHORS[number % 5], number // 5, 1 + number % 7) for number in range(600)]
+    ended = threading.Event()
+
+    def update(part: Sequence[Item]) -> None:
+        for author, log_id, height in part:
+            index.raise_height(key_of((author, log_id)), height)
+
+    def merge() -> None:
+        while not ended.is_set():
+            if work := index.merge_work():
+                work()
+            seen = snapshots.of([index], ADD128)
+            items = seen.items(0, len(seen))
+            assert seen.fingerprints([(0, len(seen))]) == [ADD128.fingerprint(items)]
+
+    with ThreadPoolExecutor(4) as threads:
+        merging = threads.submit(merge)
+        updating = [threads.submit(update, made[start::2]) for start in (0, 1)]
+        updating.append(threads.submit(index.load, *columns_of(made[:300])))
+        try:
+            for one in updating:
+                one.result()
+        finally:
+            ended.set()
+        merging.result()
+    final = snapshots.of([index], ADD128)
+    assert final.items(0, len(final)) == sorted(made)
 
 
 def test_work_of_a_merge_that_was_overtaken_changes_nothing() -> None:

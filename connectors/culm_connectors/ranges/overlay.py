@@ -7,6 +7,7 @@ began with. When it has grown it is merged into new base columns.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,13 +97,7 @@ class Applied:
 
 def apply(lift: Lift, base: Columns, overlay: Overlay, updates: Updates) -> Applied:
     """Put updates over what is there; under a lift without a salt."""
-    sortable = order(updates.keys)
-    places, in_base = base.find(sortable)
-    added_places, in_added = overlay.added.find(sortable)
-
-    held = np.zeros(len(updates), np.uint64)
-    held[in_base] = _heights_at(base, overlay, places[in_base])
-    held[in_added] = overlay.added.heights[added_places[in_added]]
+    places, in_base, added_places, in_added, held = _find(base, overlay, updates.keys)
     heights = np.where(updates.exact, updates.heights, np.maximum(held, updates.heights))
 
     differs = heights != held
@@ -121,6 +116,32 @@ def apply(lift: Lift, base: Columns, overlay: Overlay, updates: Updates) -> Appl
     return Applied(
         Overlay(merged_places, merged_heights, sums, added, before), places[differs & in_base & goes]
     )
+
+
+def changing(base: Columns, overlay: Overlay, updates: Updates) -> Updates:
+    """Those of the updates that say anything new."""
+    held = _find(base, overlay, updates.keys).heights
+    return updates.only(np.where(updates.exact, updates.heights != held, updates.heights > held))
+
+
+class _Found(NamedTuple):
+    """Where logs are in base and overlay, if they are there, and their heights now, 0 for none."""
+
+    places: Ranks
+    in_base: NDArray[np.bool_]
+    added_places: Ranks
+    in_added: NDArray[np.bool_]
+    heights: U64s
+
+
+def _find(base: Columns, overlay: Overlay, keys: Rows) -> _Found:
+    sortable = order(keys)
+    places, in_base = base.find(sortable)
+    added_places, in_added = overlay.added.find(sortable)
+    heights = np.zeros(len(keys), np.uint64)
+    heights[in_base] = _heights_at(base, overlay, places[in_base])
+    heights[in_added] = overlay.added.heights[added_places[in_added]]
+    return _Found(places, in_base, added_places, in_added, heights)
 
 
 def _heights_at(base: Columns, overlay: Overlay, places: Ranks) -> U64s:
