@@ -300,6 +300,7 @@ async def test_metrics_and_health_are_served(tmp_path: Path, kafka: KafkaSetting
         assert status == 200
         assert "culm_entries_accepted_total 3.0" in text
         assert "culm_index_entries 3.0" in text
+        assert 'culm_sessions_total{mode="ranges"} 1.0' in text
         edge.state = "catching up"
         assert await asyncio.to_thread(get, "/ready") == (503, "catching up\n")
         edge.state = None

@@ -131,7 +131,7 @@ class Writer:
                 for start in range(0, len(logs), _RANGES_AT_ONCE):
                     parts = [held.ranges.pop(log) for log in logs[start : start + _RANGES_AT_ONCE]]
                     self._count_held(-len(parts))
-                    await self._write_ranges(parts)
+                    await self._write_ranges(parts, ahead=True)
                 if not held.ranges:
                     del self._held[session_id]
                     await self._release(held.behind)
@@ -190,15 +190,18 @@ class Writer:
             for start in range(0, len(arranged), _RANGES_AT_ONCE):
                 await self._write_ranges(arranged[start : start + _RANGES_AT_ONCE])
 
-    async def _write_ranges(self, ranges: Sequence[EntryRange]) -> None:
-        """Read and write parts of logs, chunk by chunk; a log that was cut back meanwhile ends early."""
+    async def _write_ranges(self, ranges: Sequence[EntryRange], *, ahead: bool = False) -> None:
+        """Read and write parts of logs, chunk by chunk; a log that was cut back meanwhile ends early.
+
+        `ahead`: they were held back, and go before what has waited behind them.
+        """
         await self._flush()
         link, around = self._link, self._around
         waiting: deque[EntryRange] = deque()
         for part in ranges:
             if around.expectations.awaits((part.public_key, part.log_id), part.first_seq_num):
                 self._hold_range(part)
-            elif part.session_id in self._held and self._held[part.session_id].behind:
+            elif not ahead and part.session_id in self._held and self._held[part.session_id].behind:
                 self._hold(part, part.session_id)
             else:
                 waiting.append(part)

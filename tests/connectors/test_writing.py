@@ -1,0 +1,203 @@
+"""What the writer of a connection holds back while entries are on their way, and what passes meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from culm_connectors.index.store import Pair, Range
+from culm_connectors.p2panda import writing
+from culm_connectors.p2panda.metrics import DriverMetrics
+from culm_connectors.p2panda.sessions import LogKey
+from culm_connectors.p2panda.settings import DriverSettings
+from culm_connectors.p2panda.surroundings import Arrived, Surroundings
+from culm_connectors.p2panda.writing import Writer
+from culm_models.p2panda.checks import CheckedEntry
+from culm_models.p2panda.codec import encode
+from culm_models.p2panda.messages import EntryMessage, Message, SyncDone, SyncRequest
+from culm_models.p2panda.outbox import Outbox
+from culm_models.p2panda.ranges import EntryRange
+from culm_models.p2panda.stream import MessageStream
+from culm_models.reconciliation.messages import Terminal
+from tests.support.logs import SCHEMA, author, make_log
+
+LOGS = [make_log(author(name), 0, 6) for name in ("one", "two")]
+
+
+class Store:
+    """Logs that come in bit by bit: what is claimed and not there is on its way."""
+
+    def __init__(self, *logs: Sequence[CheckedEntry]) -> None:
+        self.logs = {log[0].log: log for log in logs}
+        self.there = dict.fromkeys(self.logs, 0)
+        self.claimed = {key: len(log) for key, log in self.logs.items()}
+        self.listeners: set[Arrived] = set()
+        self.anything = True
+
+    def awaits(self, log: LogKey, seq_num: int) -> bool:
+        return self.there[log] < seq_num <= self.claimed[log]
+
+    async def read_ranges(self, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
+        return [
+            [
+                (one.entry_bytes, one.operation_bytes)
+                for one in self.logs[public_key, log_id][
+                    first - 1 : min(last, self.there[public_key, log_id])
+                ]
+            ]
+            for public_key, log_id, first, last in ranges
+        ]
+
+    def come(self, log: Sequence[CheckedEntry], height: int) -> None:
+        self.there[log[0].log] = height
+        for listener in tuple(self.listeners):
+            listener({log[0].log})
+
+    def give_up(self) -> None:
+        self.claimed = dict.fromkeys(self.logs, 0)
+        for listener in tuple(self.listeners):
+            listener(None)
+
+
+class Rig:
+    """A writer, what waits for it, and what it has written."""
+
+    def __init__(self, store: Store) -> None:
+        self.outbox = Outbox()
+        self.metrics = DriverMetrics()
+        self._heard = MessageStream()
+        self.written: list[Message] = []
+        self.link = SimpleNamespace(
+            remote=bytes(32), wake=asyncio.Event(), quiet=asyncio.Event(), entries_out=0, deliveries=None
+        )
+        around = Surroundings(
+            peer=cast(Any, SimpleNamespace(outgoing=lambda _: self.outbox)),
+            hub=cast(Any, SimpleNamespace(is_current=lambda _: True)),
+            reader=store,
+            expectations=cast(Any, store),
+            observer=cast(Any, SimpleNamespace(wants_deliveries=False)),
+            pool=cast(Any, None),
+            settings=DriverSettings(),
+            metrics=self.metrics,
+            permit=lambda _, message: message,
+            now_ms=lambda: 0,
+        )
+        self.writer = Writer(cast(Any, self.link), cast(Any, self), around)
+
+    async def write(self, data: bytes) -> None:
+        self.written += self._heard.feed(data)
+
+    async def say(self, *items: Message | EntryRange) -> None:
+        for item in items:
+            self.outbox.append(item if isinstance(item, EntryRange) else encode(item))
+        self.link.wake.set()
+        await self.settle()
+
+    async def settle(self) -> None:
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+    def said(self) -> list[Message]:
+        """What was written since the last call."""
+        said, self.written = self.written, []
+        return said
+
+
+@contextlib.asynccontextmanager
+async def running(store: Store) -> AsyncIterator[Rig]:
+    rig = Rig(store)
+    task = asyncio.create_task(rig.writer.run())
+    try:
+        yield rig
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+def part(log: Sequence[CheckedEntry], first: int, last: int, session_id: int = 0) -> EntryRange:
+    return EntryRange(session_id, *log[0].log, first, last)
+
+
+def messages(log: Sequence[CheckedEntry], first: int, last: int, session_id: int = 0) -> list[Message]:
+    return [EntryMessage(session_id, one.entry_bytes, one.operation_bytes) for one in log[first - 1 : last]]
+
+
+async def test_a_range_goes_out_as_far_as_it_has_come_and_what_follows_waits() -> None:
+    store = Store(*LOGS)
+    store.come(LOGS[0], 2)
+    async with running(store) as rig:
+        await rig.say(part(LOGS[0], 1, 6), part(LOGS[1], 3, 4), SyncDone(0, True))
+        assert rig.said() == messages(LOGS[0], 1, 2)
+        assert (rig.metrics.ranges_held_back, rig.link.quiet.is_set()) == (2, False)
+        live = messages(LOGS[1], 5, 5)
+        await rig.say(*live)
+        store.come(LOGS[0], 4)
+        await rig.settle()
+        assert rig.said() == messages(LOGS[0], 3, 4)
+        store.come(LOGS[1], 5)
+        await rig.settle()
+        assert rig.said() == messages(LOGS[1], 3, 4)
+        store.come(LOGS[0], 6)
+        await rig.settle()
+        assert rig.said() == [*messages(LOGS[0], 5, 6), SyncDone(0, True), *live]
+        assert (rig.metrics.ranges_held_back, rig.link.quiet.is_set()) == (0, True)
+
+
+async def test_reconciliation_and_other_sessions_pass() -> None:
+    store = Store(*LOGS)
+    store.come(LOGS[1], 6)
+    async with running(store) as rig:
+        await rig.say(part(LOGS[0], 1, 6), SyncDone(0, True))
+        passing = [
+            Terminal(0),
+            SyncRequest(1, 0, (SCHEMA,)),
+            SyncDone(1, True),
+            *messages(LOGS[1], 1, 1, 300),
+        ]
+        await rig.say(*passing, part(LOGS[1], 2, 3, 300))
+        assert rig.said() == [*passing, *messages(LOGS[1], 2, 3, 300)]
+
+
+async def test_what_never_comes_holds_up_nothing_once_it_is_given_up() -> None:
+    store = Store(*LOGS)
+    async with running(store) as rig:
+        await rig.say(part(LOGS[0], 1, 6), part(LOGS[1], 1, 6), SyncDone(0, True))
+        assert rig.said() == []
+        store.there[LOGS[1][0].log] = 3
+        store.give_up()
+        await rig.settle()
+        assert rig.said() == [*messages(LOGS[1], 1, 3), SyncDone(0, True)]
+        assert rig.metrics.ranges_held_back == 0
+
+
+async def test_what_comes_between_asking_and_reading_is_not_missed() -> None:
+    class Sudden(Store):
+        async def read_ranges(self, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
+            found = await super().read_ranges(ranges, max_bytes)
+            if self.there[LOGS[0][0].log] != 6:
+                # Behind the reader's back, before the writer has heard of what it read.
+                self.come(LOGS[0], 6)
+            return found
+
+    store = Sudden(*LOGS)
+    store.come(LOGS[0], 1)
+    async with running(store) as rig:
+        await rig.say(part(LOGS[0], 1, 6), SyncDone(0, True))
+        assert rig.said() == [*messages(LOGS[0], 1, 6), SyncDone(0, True)]
+
+
+async def test_what_waits_behind_a_held_back_range_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "_MAX_BEHIND", 3)
+    store = Store(*LOGS)
+    async with running(store) as rig:
+        await rig.say(part(LOGS[0], 1, 6), *messages(LOGS[1], 1, 6), SyncDone(0, True))
+        # Three are kept here, the rest stays in the outbox, whose bounds are the protocol's.
+        assert len(rig.outbox) == 4
+        store.come(LOGS[0], 6)
+        await rig.settle()
+        assert rig.said() == [*messages(LOGS[0], 1, 6), *messages(LOGS[1], 1, 6), SyncDone(0, True)]
