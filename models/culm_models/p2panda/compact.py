@@ -6,9 +6,9 @@ string. Both spellings are exact: whatever bound a message has, its other spelli
 
 What saves bytes is the choice of bounds. Whoever cuts its items into ranges is free in where between two
 neighbours it cuts, so a session in the compact form works on `ShortBounds`: it cuts at the shortest prefix
-that keeps the neighbours apart, and rather between two authors than between two logs of one. That bound is the one that both ends work with from then on; nothing is cut
-short on the way. Most such bounds are no keys (they end in zero bytes), so they are for remotes that offer
-the compact form: a plain peer might refuse them.
+that keeps the neighbours apart, and rather between two authors than between two logs of one. That bound is
+the one that both ends work with from then on; nothing is cut short on the way. Most such bounds are no keys
+(they end in zero bytes), so they are for remotes that offer the compact form: a plain peer might refuse them.
 """
 
 from collections.abc import Sequence
@@ -99,7 +99,8 @@ class ShortBounds:
         lasts = self._whole.ranks([(own[index][0], MAX_U64, MAX_U64) for index in within])
         for index, first, last in zip(within, firsts, lasts, strict=True):
             rank = ranks[index]
-            move = min(first - rank, last - rank, key=abs)
-            if abs(move) <= rooms[index] and 0 < rank + move < len(self._whole):
+            near = [place - rank for place in (first, last) if 0 < place < len(self._whole)]
+            move = min(near, key=abs, default=0)
+            if abs(move) <= rooms[index]:
                 moves[index] = move
         return moves

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from culm_models import lifts
 from culm_models.p2panda.compact import LOWEST_BOUND, ShortBounds, padded, prefix, separating_bound
 from culm_models.p2panda.sync_range import SyncRange
+from culm_models.reconciliation import Reconciler
 
 # Few different bytes, zero among them, so that keys share prefixes of every length.
 KEYS = st.binary(max_size=4).map(lambda start: start.ljust(30, b"\x01") + b"\x00\x00") | st.binary(
@@ -66,3 +67,49 @@ def test_a_set_with_short_bounds_is_cut_in_the_same_places(
     assert short.ranks(found) == whole.ranks(whole.bounds(ranks)) == ranks
     assert short.items(0, len(logs)) == whole.items(0, len(logs))
     assert short.fingerprints([(0, len(logs))]) == whole.fingerprints([(0, len(logs))])
+
+
+FEW_AUTHORS = st.sets(
+    st.tuples(st.integers(0, 5).map(lambda number: bytes((number,)) * 32), st.integers(0, 40)), min_size=1
+)
+
+
+@given(FEW_AUTHORS, st.data())
+def test_cuts_are_moved_to_the_nearest_place_between_two_authors(
+    logs: set[tuple[bytes, int]], data: st.DataObject
+) -> None:
+    items = [(*log, 1) for log in sorted(logs)]
+    short = ShortBounds(SyncRange(items, lifts.DEFAULT))
+    ranks = data.draw(st.lists(st.integers(0, len(items) - 1), max_size=10))
+    rooms = data.draw(st.lists(st.integers(0, 9), min_size=len(ranks), max_size=len(ranks)))
+    between = [rank for rank in range(1, len(items)) if items[rank - 1][0] != items[rank][0]]
+    for rank, room, move in zip(ranks, rooms, short.place(ranks, rooms), strict=True):
+        near = [abs(place - rank) for place in between if abs(place - rank) <= room]
+        if rank and near:
+            assert rank + move in between and abs(move) == min(near)
+        else:
+            assert move == 0
+
+
+@given(FEW_AUTHORS, FEW_AUTHORS, st.sampled_from((1, 2, 8)), st.sampled_from((2, 3, 4)))
+def test_two_sides_with_short_bounds_meet(
+    ours: set[tuple[bytes, int]], theirs: set[tuple[bytes, int]], threshold: int, division: int
+) -> None:
+    sets = sorted(ours | theirs), sorted(theirs)
+    first, second = (
+        Reconciler(short, threshold=threshold, division=division, place=short.place)
+        for short in (ShortBounds(SyncRange([(*log, 1) for log in logs], lifts.DEFAULT)) for logs in sets)
+    )
+    said, turn, other = first.start(), second, first
+    while said:
+        said, turn, other = turn.receive_batch(said), other, turn
+    assert first.done and second.done
+    for held, other_held, machine in zip(sets, reversed(sets), (first, second), strict=True):
+        facts = machine.take_facts()
+        shown = {item[:2] for item in facts.shown}
+        assert set(other_held) - set(held) <= shown <= set(other_held)
+        told = [*facts.equal, *facts.complete, *facts.answered]
+        ranks = {(start + place) % len(held) for start, size in told for place in range(size)}
+        assert ranks == set(range(len(held)))
+        for start, size in facts.equal:
+            assert {held[(start + place) % len(held)] for place in range(size)} <= set(other_held)
