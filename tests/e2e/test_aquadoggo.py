@@ -189,6 +189,10 @@ def test_what_peers_publish_arrives_in_the_node_and_is_materialised(
         *(f"fields:pinned_relation_list={name};{size}", "--schema", DEFINITIONS),
     )
     schema_id = f"venue_{definition}"
+    # Culm carries what does not fit its schema; the node ends every session with it.
+    misfits = {
+        culm_peer(ann, "publish", "create", f"shape={n}", "--schema", schema_id) for n in ("round", "flat")
+    }
     venue = culm_peer(ann, "publish", "create", "name=Hall", "size:int=1", "--schema", schema_id)
     west = f"127.0.0.1:{world.west.port}"
     every = [word for one in normalise([DEFINITIONS, FIELDS, schema_id]) for word in ("--schema", one)]
@@ -214,3 +218,9 @@ def test_what_peers_publish_arrives_in_the_node_and_is_materialised(
             return node.documents(schema_id, "name", "size") == {venue: {"name": "Hall of Culm", "size": 2}}
 
         until(world, connector, node, arrived, "the document at the node, with both updates")
+
+        def is_told() -> bool:
+            said = "".join(connector.log.read_text(errors="replace").split())
+            return all(misfit in said for misfit in misfits)
+
+        until(world, connector, node, is_told, "what the node does not take in the connector's log")
