@@ -113,13 +113,17 @@ class AnIndexAgainstASortedList(RuleBasedStateMachine):
         if height == 0:
             del self.held[log]
 
-    @rule(many=st.lists(st.tuples(few_logs, heights), max_size=12), exact=st.booleans())
+    @rule(
+        many=st.lists(st.tuples(few_logs, st.one_of(st.just(0), heights)), max_size=12), exact=st.booleans()
+    )
     def many_come_at_once(self, many: list[tuple[Log, int]], exact: bool) -> None:
         keys, values = columns_of([(*log, height) for log, height in many])
         self.index.load(keys, values, exact=exact)
         for log in {log for log, _ in many}:
             greatest = max(height for other, height in many if other == log)
             self.held[log] = greatest if exact else max(self.held.get(log, 0), greatest)
+            if self.held[log] == 0:
+                del self.held[log]
 
     @precondition(lambda self: self.work is None)
     @rule()
