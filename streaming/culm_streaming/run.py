@@ -28,6 +28,7 @@ Job = Literal["logs", "version-vectors", "blocks"]
 JOBS: Final[tuple[Job, ...]] = ("logs", "version-vectors", "blocks")
 
 _LOG = logging.getLogger(__name__)
+_STARTS: Final = 6
 _POLL_SECONDS = 0.25
 _STOP_POLL_SECONDS = 0.01
 
@@ -77,6 +78,11 @@ def run_jobs(
                 _report(one, metrics, on_progress)
                 if is_active:
                     continue
+                if one.starts < _STARTS and is_worker_late(one.query.exception()):
+                    _LOG.warning("job started again: its Python worker was late", extra={"job": one.job})
+                    one.query = _start(session, settings, one.job)
+                    one.starts += 1
+                    continue
                 _check_end(one, settings)
                 running.remove(one)
     finally:
@@ -94,6 +100,7 @@ class _Running:
     job: Job
     query: StreamingQuery
     reported: int = -1
+    starts: int = 1
 
 
 def _start(session: SparkSession, settings: RunSettings, job: Job) -> StreamingQuery:
@@ -149,6 +156,15 @@ def _report(
                 "lag": sum(progress.lag.values()),
             },
         )
+
+
+def is_worker_late(error: Exception | None) -> bool:
+    """Whether a query failed for want of the Python process that declares its state.
+
+    Spark waits 10 seconds for it, which cannot be set, before anything is read: too little on a machine
+    that is busy, as with several jobs that start at once.
+    """
+    return error is not None and "Python worker failed to connect back" in str(error)
 
 
 def _check_end(one: _Running, settings: RunSettings) -> None:
