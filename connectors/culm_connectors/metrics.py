@@ -12,6 +12,7 @@ from culm_models.p2panda.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATIO
 
 if TYPE_CHECKING:
     from culm_connectors.connector import Connector
+    from culm_connectors.p2panda.metrics import DriverMetrics
 
 MODE_NAMES = {MODE_LOG_HEIGHT: "heights", MODE_SET_RECONCILIATION: "ranges"}
 
@@ -85,6 +86,24 @@ class ConnectorCollector(Collector):
         yield _by("culm_closed", "connections that were closed by us, by reason", "reason", driver.closed)
         yield _by("culm_produced_records", "records produced, by topic", "topic", publication.told)
         yield _by("culm_dropped_records", "records dropped before a slow Kafka", "topic", publication.dropped)
+        if connector.nodes is not None:
+            yield from _of_nodes(connector.nodes.driver.metrics)
+
+
+def _of_nodes(driver: DriverMetrics) -> Iterator[Metric]:
+    """What is told of links to p2panda nodes, which have a driver of their own."""
+    yield _gauge("culm_nodes", "connections to p2panda nodes open now", driver.connections)
+    for name, text, value in (
+        ("culm_node_sessions_done", "sessions with nodes that ended well", driver.sessions_done),
+        ("culm_node_entries_received", "entries that nodes sent", driver.entries_in),
+        ("culm_node_entries_accepted", "entries of nodes that were new and right", driver.entries_accepted),
+        ("culm_node_entries_sent", "entries sent to nodes", driver.entries_out),
+    ):
+        yield CounterMetricFamily(name, text, value=value)
+    yield _by("culm_node_rejects", "what was refused of nodes, by code", "code", driver.rejects)
+    yield _by(
+        "culm_node_sessions_failed", "failed sessions with nodes, by code", "code", driver.sessions_failed
+    )
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

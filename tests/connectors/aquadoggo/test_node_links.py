@@ -16,6 +16,7 @@ from culm_connectors.connector import Connector
 from culm_connectors.libp2p.certificate import Libp2pIdentity
 from culm_connectors.libp2p.endpoints import dial_libp2p, serve_libp2p
 from culm_connectors.libp2p.multiaddr import Multiaddr
+from culm_connectors.metrics import ConnectorCollector
 from culm_connectors.p2panda.dialling import keep_calling
 from culm_connectors.p2panda.driver import clock_ms
 from culm_connectors.peer import ReferencePeer
@@ -79,6 +80,9 @@ async def test_a_node_and_a_live_peer_have_what_either_writes(tmp_path: Path, ka
         assert list(peer.store.entries(*theirs[0].log, 1, 9)) == pairs(theirs)
         assert list(node.store.entries(*ours[0].log, 1, 9)) == pairs(ours)
         assert edge.nodes.driver.metrics.sessions_live == 0
+        told = {one.name: one.samples[0].value for one in ConnectorCollector(edge).collect() if one.samples}
+        assert told["culm_node_entries_accepted"] == 10
+        assert told["culm_node_entries_sent"] >= 9
         assert not edge.nodes.driver.metrics.rejects
 
 
