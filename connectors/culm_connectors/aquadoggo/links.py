@@ -24,7 +24,7 @@ from culm_connectors.libp2p.multiaddr import Multiaddr
 from culm_connectors.p2panda.dialling import keep_calling
 from culm_connectors.p2panda.driver import Driver, Sink, clock_ms
 from culm_connectors.p2panda.sessions import Arrival, LogKey
-from culm_connectors.p2panda.settings import DriverSettings
+from culm_connectors.p2panda.settings import LARGEST_MAX_MESSAGE_BYTES, DriverSettings
 from culm_connectors.p2panda.surroundings import Filter, Observer
 from culm_connectors.transport import (
     Address,
@@ -108,7 +108,8 @@ class NodeLinks:
                 modes=(MODE_LOG_HEIGHT,),
                 compat="aquadoggo",
                 session_timeout_ms=_SESSION_TIMEOUT_MS,
-                max_message_bytes=settings.max_message_bytes,
+                # A node has no other mode, and says what it has in one message of any size.
+                max_message_bytes=LARGEST_MAX_MESSAGE_BYTES,
                 max_sessions_per_peer=settings.max_sessions_per_peer,
             ),
         )
