@@ -59,12 +59,15 @@ class AutoSync:
 
     def can_have(self, mode: int, offer: Offer | None) -> bool:
         """Whether sessions of a mode can be had with the remote, by all that is known."""
-        return (
-            self._settings.speaks(mode)
-            and offer is not None
-            and mode in offer.modes
-            and not self._is_out(mode)
-        )
+        return offer is not None and mode in offer.modes and self._is_in(mode)
+
+    def can_try(self, mode: int, offer: Offer | None) -> bool:
+        """Whether nothing that is known speaks against a mode."""
+        return (offer is None or mode in offer.modes) and self._is_in(mode)
+
+    def _is_in(self, mode: int) -> bool:
+        settings = self._settings
+        return settings.speaks(mode) and settings.compat == "spec" and not self._is_out(mode)
 
     def _is_out(self, mode: int) -> bool:
         return mode in self._given_up or mode in self._silent

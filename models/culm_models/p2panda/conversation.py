@@ -74,7 +74,8 @@ class Conversation:
         """Ask for a session; returns its id, or None (and an `Ignored` event) where that cannot be.
 
         Where our logs do not fit one `Have` the session is one of set reconciliation if the remote offers
-        that, and else several about fewer schemas, of which the first one's id is returned.
+        that, and else several about fewer schemas, of which the first one's id is returned. For a schema
+        that does not fit by itself set reconciliation is tried with a remote that offers nothing, too.
         """
         wanted = schema_id.normalise(schema_ids)
         try:
@@ -85,30 +86,33 @@ class Conversation:
                 raise session_errors.NotAnnouncedError("the remote does not announce all of these schemas")
             self.sessions.check_own(wanted)
             self._check_room()
-            mode, parts = self._fitting(mode, wanted)
+            requests = self._fitting(mode, wanted)
         except SessionError as error:
             self._peer.events.ignored(self.remote, error)
             return None
-        fits = len(self.sessions) + len(parts) <= self._peer.settings.max_sessions_per_peer
-        in_turn = sorted(parts, key=self._auto.turn)
-        ids = [self._ask(mode, part, now, wants_live=fits) for part in in_turn]
+        fits = len(self.sessions) + len(requests) <= self._peer.settings.max_sessions_per_peer
+        requests.sort(key=lambda request: self._auto.turn(request[1]))
+        ids = [self._ask(*request, now, wants_live=fits) for request in requests]
         return next((session_id for session_id in ids if session_id is not None), None)
 
-    def _fitting(self, mode: int, wanted: tuple[str, ...]) -> tuple[int, Sequence[tuple[str, ...]]]:
-        """The mode and the schemas of the sessions that serve this wish. Raises `HaveTooLargeError`."""
+    def _fitting(self, mode: int, wanted: tuple[str, ...]) -> list[tuple[int, tuple[str, ...]]]:
+        """Modes and schemas of the sessions that serve this wish. Raises `HaveTooLargeError`."""
         if mode != MODE_LOG_HEIGHT:
-            return mode, (wanted,)
+            return [(mode, wanted)]
         split = schema_parts.split(self._peer.store, wanted, self._peer.settings.max_message_bytes)
+        requests = [(mode, part) for part in split.parts]
         if split.parts == (wanted,):
-            return mode, split.parts
+            return requests
         if self._auto.can_have(MODE_SET_RECONCILIATION, self.offer):
-            return MODE_SET_RECONCILIATION, (wanted,)
+            return [(MODE_SET_RECONCILIATION, wanted)]
         if split.too_large:
+            if self._auto.can_try(MODE_SET_RECONCILIATION, self.offer):
+                return [*requests, (MODE_SET_RECONCILIATION, split.too_large)]
             error = _too_large(split.too_large)
-            if not split.parts:
+            if not requests:
                 raise error
             self._peer.events.ignored(self.remote, error)
-        return mode, split.parts
+        return requests
 
     def _ask(self, mode: int, schema_ids: tuple[str, ...], now: int, *, wants_live: bool) -> int | None:
         try:

@@ -59,8 +59,11 @@ class Link(Conversation):
             self._peer.events.ignored(self.remote, error, message.session_id)
             self._refuse_request(message, error, now)
             return
+        wished = [session for session in yielding if session.local and not session.is_refused]
         for session in yielding:
-            if session.local:
+            if session.is_refused:
+                self._fail(session, session_errors.RefusedError("the remote asks in another way"), now)
+            elif session.local:
                 self._end(session, now)
             else:
                 self._fail(session, session_errors.AbandonedError("the remote begins anew"), now)
@@ -69,8 +72,8 @@ class Link(Conversation):
         )
         if have is not None:
             self._send(have)
-        for session in yielding:
-            if session.local and session.schema_ids != message.schema_ids:
+        for session in wished:
+            if session.schema_ids != message.schema_ids:
                 self.sync(session.mode, session.schema_ids, now)
 
     def pass_over(self, request: SyncRequest) -> None:

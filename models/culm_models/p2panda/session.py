@@ -167,6 +167,14 @@ class Session:
             self.state = SessionState.CLOSED
 
     @property
+    def is_refused(self) -> bool:
+        """Whether the remote said no to our request before it showed anything.
+
+        It may still show what it holds; but where it asks for a session itself, that one takes the place.
+        """
+        return self.local and not self.planned and self.remote_done is False
+
+    @property
     def has_unsent(self) -> bool:
         """Whether stored entries wait to be sent."""
         return bool(self._unsent)

@@ -114,7 +114,7 @@ class SessionTable:
                 raise DuplicateSessionError(f"session {session.session_id} is about the same schemas")
 
     def yielding(self, request: SyncRequest) -> list[Session]:
-        """The sessions that give way to the remote's request: pending ones of ours.
+        """The sessions that give way to the remote's request: pending ones of ours, and refused ones.
 
         With `compat="aquadoggo"` also the remote's own: a node asks again under the id of a session of its
         own only when it has lost that, which it does at the first entry that it cannot take.
@@ -126,7 +126,7 @@ class SessionTable:
             if session.session_id == request.session_id or session.schema_ids == request.schema_ids
         ]
         for session in rivals:
-            if not session.local and self._settings.compat == "aquadoggo":
+            if session.is_refused or (not session.local and self._settings.compat == "aquadoggo"):
                 continue
             if not session.local or session.state is not SessionState.PENDING:
                 raise DuplicateSessionError(

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from culm_models.p2panda import codec, schema_parts
-from culm_models.p2panda.messages import Have, SyncDone, SyncRequest
+from culm_models.p2panda.messages import Announce, Have, SyncDone, SyncRequest
+from culm_models.p2panda.offers import Offer, marker
 from culm_models.p2panda.peer import Peer
+from culm_models.p2panda.schema_id import normalise
 from culm_models.p2panda.store import MemoryLogStore
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 from tests.support.p2panda_peers import (
@@ -91,6 +93,9 @@ def test_a_plain_remote_is_told_that_its_request_is_not_served() -> None:
 def test_a_single_schema_that_does_not_fit_is_a_failure_that_says_what_to_do() -> None:
     peer = make(LOW, [*CROWDED, *LOGS[THIRD]])
     connect_to(peer, HIGH)
+    offer = marker(Offer(frozenset((0,)), frozenset()))
+    peer.receive(HIGH, codec.encode(Announce(1, 1, normalise((*ALL, offer)))), NOW)
+    peer.take_events()
     assert peer.sync(HIGH, 0, [SCHEMA], NOW) is None
     (event,) = peer.take_events()
     assert event.code == "p2panda.session.have_too_large"  # type: ignore[attr-defined]
@@ -99,6 +104,30 @@ def test_a_single_schema_that_does_not_fit_is_a_failure_that_says_what_to_do() -
     # The others are served.
     assert peer.sync(HIGH, 0, [SCHEMA, THIRD], NOW) == 0
     assert said(peer, HIGH) == [SyncRequest(0, 0, (THIRD,))]
+
+
+def test_set_reconciliation_is_tried_before_that_with_a_remote_that_offers_nothing() -> None:
+    peer = make(LOW, [*CROWDED, *LOGS[THIRD]], session_timeout_ms=1_000)
+    connect_to(peer, HIGH)
+    assert peer.sync(HIGH, 0, [SCHEMA, THIRD], NOW) == 0
+    asked = [message for message in said(peer, HIGH) if isinstance(message, SyncRequest)]
+    assert asked == [SyncRequest(0, 0, (THIRD,)), SyncRequest(1, 1, (SCHEMA,))]
+    peer.tick(NOW + 1_000)
+    assert peer.sync(HIGH, 0, [SCHEMA], NOW + 1_000) is None
+    assert codes(peer.take_events())[-1] == "p2panda.session.have_too_large"
+
+
+@pytest.mark.parametrize("asks", ["full", "other"])
+def test_two_that_offer_nothing_find_to_set_reconciliation(asks: str) -> None:
+    full = make(LOW, CROWDED)
+    other = make(HIGH, CROWDED[3:5])
+    connect(full, other)
+    first, second = (full, HIGH) if asks == "full" else (other, LOW)
+    first.sync(second, 0, [SCHEMA], NOW)
+    settle(full, other)
+    assert heights(full) == heights(other)
+    assert [session.mode for session in full.sessions(HIGH)] == [1]
+    assert [session.mode for session in other.sessions(LOW)] == [1]
 
 
 def test_a_have_that_has_grown_too_large_since_ends_the_session() -> None:
@@ -125,7 +154,7 @@ def test_more_parts_than_sessions_take_turns_without_live_mode() -> None:
 
 
 def test_a_failure_that_stays_is_tried_ever_more_rarely() -> None:
-    full = make(LOW, CROWDED, auto_sync=True, sync_interval_ms=1_000, max_backoff_ms=60_000)
+    full = make(LOW, CROWDED, auto_sync=True, modes=(0,), sync_interval_ms=1_000, max_backoff_ms=60_000)
     other = make(HIGH, ())
     full.announce([SCHEMA], NOW)
     connect(full, other)
