@@ -179,6 +179,17 @@ def test_blocks_are_what_brute_force_says_however_the_input_is_cut(
         expect(world, records)
 
 
+@pytest.mark.parametrize("block_bits", [0, 1, 8, 9, 16])
+def test_every_number_of_block_bits_cuts_keys_at_the_same_place_as_readers_do(block_bits: int) -> None:
+    chance = random.Random(block_bits)
+    keys = [chance.randbytes(32) for _ in range(60)] + [bytes(32), b"\xff" * 32]
+    records = placed(Told(key, 0, chance.randint(1, 9), "") for key in keys for _ in range(2))
+    world = World(replace(LAYOUT, block_bits=block_bits))
+    for batch in cut(records, [40]):
+        world.take_logs([one.record() for one in batch])
+    expect(world, records)
+
+
 @settings(deadline=None)
 @given(st.lists(told, min_size=1, max_size=120), st.integers(0, 120))
 def test_a_replay_changes_nothing_and_writes_progress_alone(records: list[Told], place: int) -> None:
