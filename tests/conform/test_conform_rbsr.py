@@ -111,6 +111,20 @@ def test_other_lifts(talk: Any, monoid: str, size: int) -> None:
     assert len(everything["fingerprint"]) == size and everything["size"] == 2
 
 
+@pytest.mark.parametrize("rule", ["upstream", "even"])
+@pytest.mark.parametrize("only", [[""], ["0"], ["", "0"]])
+def test_falsy_strings_are_found(talk: Any, rule: str, only: list[str]) -> None:
+    opened(talk, "a", [*only, "1", "2", "3"], rule=rule)
+    opened(talk, "b", ["2"], rule=rule)
+    batch, turns = talk.ok("rbsr.start", name="b")["send"], count()
+    while batch:
+        name = "ab"[next(turns) % 2]
+        batch = [
+            sent for message in batch for sent in talk.ok("rbsr.receive", name=name, message=message)["send"]
+        ]
+    assert talk.ok("rbsr.state", name="b")["items"] == sorted([*only, "1", "2", "3"])
+
+
 def test_triples_are_ordered_by_number(talk: Any) -> None:
     items = [[KEY, 10, 1], [KEY, 9, 1], [KEY, 9, 10], ["00" * 32, 11, 0], [KEY, 9, 2]]
     opened(talk, "a", items, "xor64")

@@ -27,7 +27,9 @@ class Monoid(Generic[Item, Fp]):
 
 
 def _concatenated(texts: Iterable[str]) -> str:
-    return "".join(text for text in texts if text != "0") or "0"
+    found = list(texts)
+    # The text "0" is neutral too, but not the fingerprint of a range that holds it.
+    return "".join(text for text in found if text != "0") if found else "0"
 
 
 CONCAT: Final[Monoid[str, str]] = Monoid(lambda text: text, _concatenated)

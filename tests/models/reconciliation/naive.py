@@ -17,8 +17,8 @@ Combine = Callable[[Sequence[Any]], Any]
 
 
 def joined(items: Sequence[Any]) -> Any:
-    """Strings one after the other, "0" for none."""
-    return "".join(items) or "0"
+    """Strings one after the other, "0" for none; the string "0" adds nothing."""
+    return "".join("" if item == "0" else item for item in items) if items else "0"
 
 
 def members(items: Sequence[Any], x: Any, y: Any) -> list[Any]:
