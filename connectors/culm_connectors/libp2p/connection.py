@@ -137,6 +137,10 @@ class Libp2pConnection:
                         group.create_task(self._answer(stream, stream.send))
         except* TransportError:
             pass
+        except* Exception:
+            # A defect of ours must cost this connection only.
+            logger.exception("answering the streams of %s failed", self.peer_id.hex()[:16])
+            self.abort(CloseCode.INTERNAL, "internal error")
         finally:
             for confirmation in self._confirmations:
                 confirmation.cancel()

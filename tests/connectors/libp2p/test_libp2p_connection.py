@@ -224,6 +224,14 @@ async def test_a_stopped_stream_ends_the_connection_for_a_new_start() -> None:
         assert (await told).code == CloseCode.PROTOCOL
 
 
+async def test_a_defect_of_ours_costs_its_connection_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with stranger(stay) as connection:
+        monkeypatch.setattr("culm_connectors.libp2p.connection.encode_identify", lambda *_: 1 // 0)
+        stream = await connection.open_stream(bidirectional=True)
+        await stream.write(encode_line(HEADER) + encode_line(IDENTIFY))
+        assert (await connection.wait_closed()).code == CloseCode.INTERNAL
+
+
 async def test_waiting_for_a_stream_ends_with_the_connection() -> None:
     async with serving(stay) as listener:
         connection = await dial_libp2p(Multiaddr(listener.address), CLIENT, SETTINGS)
