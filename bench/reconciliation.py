@@ -14,7 +14,7 @@ import numpy as np
 from bench import negentropy, reconciliation_plot
 from bench.harness import Ratio, Settings, machine, say
 from bench.negentropy import Figures
-from bench.reconciliation_ends import WAYS, Way, reconcile
+from bench.reconciliation_ends import WAYS, Run, Way, reconcile
 from bench.reconciliation_sets import SHAPES
 
 _CASE = "rbsr"
@@ -25,6 +25,8 @@ _MOST_OF_SIZE = 0.1
 _ROUNDS = 3
 _NEGENTROPY_ROUNDS = 3
 _FEW, _MANY = 10, 10_000
+# Where negentropy is run too: to it `grown` is another number of differences, and authors are nothing.
+_BESIDE = frozenset(("uniform", "tail"))
 _BATCHES_MAX: dict[Way, int] = {"default": 11, "latency": 6}
 
 
@@ -61,49 +63,60 @@ def run(settings: Settings) -> list[Ratio]:
     for size in sizes:
         for shape in SHAPES:
             for differing in _DIFFERING:
+                most = size * _MOST_OF_SIZE if shape == "uniform" else min(size * _MOST_OF_SIZE, _MANY)
                 # Without differences all shapes are one.
-                if differing > size * _MOST_OF_SIZE or (differing == 0 and shape != "uniform"):
+                if differing > most or (differing == 0 and shape != "uniform"):
                     continue
-                points += _points(shape, size, differing)
-                if size == sizes[-1] and shape != "grown":
-                    figures = _negentropy(file, shape, size, differing)
-                    if figures is not None:
-                        theirs[shape, differing] = figures
-                _say(points[-len(WAYS) :], theirs.get((shape, differing)) if size == sizes[-1] else None)
+                beside = size == sizes[-1] and shape in _BESIDE
+                found, figures = _measured(shape, size, differing, file, beside=beside)
+                points += found
+                if figures is not None:
+                    theirs[shape, differing] = figures
+                _say(found, figures)
     settings.results.mkdir(parents=True, exist_ok=True)
     _save(points, theirs, settings.results / "reconciliation.json")
     reconciliation_plot.draw(points, theirs, settings.results / "reconciliation.png")
-    found = _growth(points, sizes)
+    growth = _growth(points, sizes)
     goal_size, differing = (sizes[-1], 100) if settings.quick else (_GOAL_SIZE, _GOAL_DIFFERING)
-    return _against_negentropy(points, theirs, goal_size, differing) + found
+    return _against_negentropy(points, theirs, goal_size, differing) + growth
 
 
 def _rounds(differing: int) -> int:
     return _ROUNDS * 10 if differing <= _FEW else _ROUNDS if differing <= _MANY else 1
 
 
-def _points(shape: str, size: int, differing: int) -> list[Point]:
+def _measured(
+    shape: str, size: int, differing: int, file: Path | None, *, beside: bool
+) -> tuple[list[Point], Figures | None]:
+    """Ours, every way; ``beside``: with negentropy in the middle, so that a change in the load hits both."""
     pair = SHAPES[shape](size, differing)
     a, b = pair.side(pair.on_a), pair.side(pair.on_b)
-    found = []
-    for way in WAYS:
-        if differing <= _MANY:
-            # To warm up.
-            reconcile(pair, a, b, way)
-        gc.collect()
-        runs = [reconcile(pair, a, b, way) for _ in range(_rounds(differing))]
-        seconds = statistics.median(run.seconds for run in runs)
-        cpu_seconds = statistics.median(run.cpu_seconds for run in runs)
-        last = runs[-1]
-        figures = (seconds, cpu_seconds, last.bytes, last.batches, last.messages)
-        found.append(Point(shape, size, differing, way, *figures))
-    return found
+    runs: dict[Way, list[Run]] = {way: [] for way in WAYS}
+
+    def ours() -> None:
+        for way, done in runs.items():
+            if differing <= _MANY:
+                # To warm up.
+                reconcile(pair, a, b, way)
+            gc.collect()
+            done += [reconcile(pair, a, b, way) for _ in range(_rounds(differing))]
+
+    ours()
+    figures: Figures | None = None
+    if beside and file is None:
+        figures = negentropy.published(shape, size, differing)
+    elif beside and file is not None:
+        figures = negentropy.measured(file, pair, rounds=_NEGENTROPY_ROUNDS)
+        ours()
+    return [_point(shape, size, differing, way, done) for way, done in runs.items()], figures
 
 
-def _negentropy(file: Path | None, shape: str, size: int, differing: int) -> Figures | None:
-    if file is None:
-        return negentropy.published(shape, size, differing)
-    return negentropy.measured(file, SHAPES[shape](size, differing), rounds=_NEGENTROPY_ROUNDS)
+def _point(shape: str, size: int, differing: int, way: Way, runs: list[Run]) -> Point:
+    seconds = statistics.median(run.seconds for run in runs)
+    cpu_seconds = statistics.median(run.cpu_seconds for run in runs)
+    last = runs[-1]
+    figures = (seconds, cpu_seconds, last.bytes, last.batches, last.messages)
+    return Point(shape, size, differing, way, *figures)
 
 
 def _against_negentropy(
@@ -137,6 +150,7 @@ def _against_negentropy(
         ("uniform", "default", 1.6, uniform),
         ("uniform", "latency", 2.4, uniform),
         ("uniform", "compact", 0.85, uniform),
+        ("ten logs an author", "compact", 0.85, uniform),
         ("tail", "compact", 2.0, tail),
         ("tail", "default", 2.0, tail),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -116,5 +117,10 @@ def _logs(
     return np.repeat(keys, logs_per_author, axis=0)[:size].copy(), log_ids, heights
 
 
-SHAPES: dict[str, Callable[[int, int], Pair]] = {"uniform": uniform, "grown": grown, "tail": tail}
+SHAPES: dict[str, Callable[[int, int], Pair]] = {
+    "uniform": uniform,
+    "ten logs an author": partial(uniform, logs_per_author=10),
+    "grown": grown,
+    "tail": tail,
+}
 """How the differences lie."""
