@@ -37,8 +37,9 @@ DEFINITIONS = "schema_definition_v1"
 Bytes = tuple[bytes, bytes]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session", autouse=True)
 def program() -> Path:
+    """Asked for first: without it nothing needs to be started."""
     return require()
 
 
