@@ -94,7 +94,7 @@ class _End:
         self._note(self.session.finish(max_equal_heights=0))
 
     def _note(self, answer: Answer) -> None:
-        self.lacking += len(answer.entries)
+        self.lacking += len(answer.entries) + sum(1 for _ in answer.rest or ())
 
 
 def reconcile(pair: Pair, a: RangeSnapshot, b: RangeSnapshot, way: Way) -> Run:

@@ -183,10 +183,20 @@ class Conversation:
 
     def refill(self) -> None:
         """Put what waited for the queue to empty into it."""
-        if not self.outbox:
-            for session in self.sessions:
-                if session.state is SessionState.LIVE and session.has_unsent:
-                    self.outbox.extend(session.take_unsent())
+        if self.outbox:
+            return
+        for session in self.sessions:
+            if session.rest is not None:
+                self._reconciling.go_on(session)
+                self._say_done(session, session.last_activity)
+            elif session.state is SessionState.LIVE and session.has_unsent:
+                self.outbox.extend(session.take_unsent())
+
+    def _say_done(self, session: Session, now: int) -> None:
+        """Say so where all that the remote lacks is queued."""
+        if session.rest is None:
+            self._send(session.all_planned(live_mode=self._peer.settings.offers_live_mode))
+            self._after_done(session, now)
 
     def _send(self, message: Message) -> None:
         self.outbox.append(codec.encode(message, self._peer.settings.compat))
@@ -200,7 +210,7 @@ class Conversation:
             self._sent_count, self._moved_at = self.outbox.sent_count, now
         stalled = now - self._moved_at >= settings.stall_timeout_ms
         for session in self.sessions:
-            if self.outbox and not stalled:
+            if (self.outbox or session.rest is not None) and not stalled:
                 session.last_activity = now
             idle_ms = now - session.last_activity
             if session.state is not SessionState.LIVE and idle_ms >= settings.session_timeout_ms:
@@ -264,7 +274,7 @@ class Conversation:
             elif session.mode == MODE_SET_RECONCILIATION and not session.reconciled:
                 self._auto.give_up(session.mode)
         session.state = SessionState.CLOSED
-        session.reconciliation = None
+        session.reconciliation = session.rest = None
         self._end(session, now)
         self._peer.events.counts[error.code] += 1
         self._peer.events.add(events.SessionFailed(self.remote, session.session_id, error.code, str(error)))

@@ -6,12 +6,15 @@ never mentioned (specification "replication", finalisation).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from culm_models.p2panda.messages import LogHeight
 from culm_models.p2panda.ranges import EntryRange
 from culm_models.p2panda.ranks import Ranks
 from culm_models.p2panda.store import LogKey
 from culm_models.reconciliation import OrderedSet, Span
+
+_LOOK_UP: Final = 4_096
 
 
 class Ledger:
@@ -58,7 +61,12 @@ class Ledger:
         self._equal.update(spans)
 
     def complete(self, spans: Sequence[Span]) -> list[EntryRange]:
-        """The remote has named all that it holds here; returns what it lacks."""
+        """The remote has named all that it holds here; returns what it lacks.
+
+        Where that is very much, and nothing is held there, it is left to be found at the end.
+        """
+        if not self._shown:
+            spans = [span for span in spans if span[1] <= _LOOK_UP]
         found: list[EntryRange] = []
         for span in spans:
             for log_height in self._held.items(*span):
@@ -92,17 +100,21 @@ class Ledger:
         taken, self._heights = self._heights, []
         return taken
 
-    def rest(self, *, silence_is_equal: bool) -> list[EntryRange]:
-        """The end: every log that is not settled is to be sent whole."""
+    def close(self, *, silence_is_equal: bool) -> int:
+        """The end: how many logs were never mentioned, which are to be sent whole."""
         if silence_is_equal:
             self.equal((start, end - start) for start, end in self._silent.runs())
         self._settled.update((start, end - start) for start, end in self._equal.runs())
-        return [
-            part
-            for start, end in self._settled.gaps()
-            for log_height in self._held.items(start, end - start)
-            for part in self._compare(log_height, 0)
-        ]
+        count = len(self._held) - len(self._settled)
+        self.differing += count
+        return count
+
+    def never_mentioned(self) -> Iterator[EntryRange]:
+        """Those logs, in the order of the set, looked up a few at a time."""
+        for start, end in self._settled.gaps():
+            for first in range(start, end, _LOOK_UP):
+                for public_key, log_id, height in self._held.items(first, min(_LOOK_UP, end - first)):
+                    yield EntryRange(self._session_id, public_key, log_id, 1, height)
 
     def equal_heights(self, most: int) -> list[LogHeight]:
         """The logs that were found to be equal in ranges; none where there are more than `most`."""

@@ -149,8 +149,7 @@ class Link(Conversation):
 
     def _finish_reconciliation(self, session: Session, now: int) -> None:
         self._reconciling.finish(session)
-        self._send(session.all_planned(live_mode=self._peer.settings.offers_live_mode))
-        self._after_done(session, now)
+        self._say_done(session, now)
 
     def on_sync_done(self, message: SyncDone, now: int) -> None:
         """The remote has sent all it had, leaves live mode, or refuses the session."""

@@ -1,6 +1,6 @@
 """Which entries a remote lacks, and in which order they go out (specification "replication", 2.2)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -51,6 +51,20 @@ def in_order(store: LogStore, parts: Iterable[EntryRange]) -> list[EntryRange]:
     several authors refer to each other back and forth, it takes as many sessions as turns.
     """
     return sorted(parts, key=lambda part: _rank(store, part.public_key, part.log_id))
+
+
+def in_passes(
+    store: LogStore, schema_ids: Iterable[str], parts: Callable[[], Iterable[EntryRange]]
+) -> Iterator[EntryRange]:
+    """The same order for more than can be sorted at once: each pass over `parts` picks those of one kind."""
+    kinds = {SchemaId.parse(schema).sort_key[0] for schema in schema_ids}
+    ranks = sorted(2 * kind + follows for kind in kinds for follows in (0, 1))
+    for rank in ranks:
+        # What no store tells anything of goes with the last.
+        wanted = {rank, _LAST} if rank == ranks[-1] else {rank}
+        for part in parts():
+            if _rank(store, part.public_key, part.log_id) in wanted:
+                yield part
 
 
 def _rank(store: LogStore, public_key: bytes, log_id: int) -> int:

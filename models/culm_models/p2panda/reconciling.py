@@ -5,6 +5,7 @@ its id names a session that runs; and so is what still comes of a session that i
 """
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
 from culm_models.p2panda import events
@@ -15,7 +16,7 @@ from culm_models.p2panda.peer_state import PeerState
 from culm_models.p2panda.reconciliation_writer import encode_many
 from culm_models.p2panda.session import Session
 from culm_models.p2panda.session_errors import OutOfTurnError
-from culm_models.p2panda.set_reconciliation import SetReconciliation
+from culm_models.p2panda.set_reconciliation import SORTED_AT_ONCE, SetReconciliation
 from culm_models.p2panda.stream import MessageStream
 from culm_models.reconciliation.messages import EmptySet, ReconciliationMessage, Terminal
 
@@ -98,12 +99,14 @@ class Reconciling:
         return work.done
 
     def finish(self, session: Session) -> None:
-        """Both know what the other lacks: send what was never mentioned."""
+        """Both know what the other lacks: send what was never mentioned, some of it perhaps by `go_on`."""
         work = session.reconciliation
         assert work is not None and work.done, "it has ended"
         answer = work.finish(self._peer.settings.max_equal_heights)
         self._outbox.extend(answer.entries)
-        self._say(session, answer.messages)
+        session.rest = answer.rest
+        if session.rest is None:
+            self._say(session, work.last_words())
         if answer.heights:
             self._peer.events.add(events.Heights(self._remote, tuple(answer.heights)))
         self._peer.events.add(
@@ -118,8 +121,20 @@ class Reconciling:
                 work.differing,
             )
         )
-        session.reconciliation = None
         session.reconciled = True
+        if session.rest is None:
+            session.reconciliation = None
+
+    def go_on(self, session: Session) -> None:
+        """The queue is empty: put more of the rest into it."""
+        work = session.reconciliation
+        assert work is not None and session.rest is not None, "it has a rest"
+        parts = list(islice(session.rest, SORTED_AT_ONCE))
+        self._outbox.extend(parts)
+        if len(parts) < SORTED_AT_ONCE:
+            session.rest = None
+            self._say(session, work.last_words())
+            session.reconciliation = None
 
     def _choose(self, offer: Offer | None) -> LiftChoice:
         lift = choose(self._peer.settings, offer)

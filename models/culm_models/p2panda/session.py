@@ -21,6 +21,7 @@ Entries that reach the store after the plan was made (or the sync range was look
 are remembered by log.
 """
 
+from collections.abc import Iterator
 from enum import Enum
 from typing import Final
 
@@ -68,6 +69,7 @@ class Session:
         "reconciliation",
         "remote",
         "remote_done",
+        "rest",
         "schema_ids",
         "schemas",
         "session_id",
@@ -98,6 +100,8 @@ class Session:
         self.reconciliation: SetReconciliation | None = None
         """In mode 1, from when our sync range was looked at until both know what the other lacks."""
         self.reconciled = False
+        self.rest: Iterator[EntryRange] | None = None
+        """What is to be sent and was not queued yet: it would be too much at once."""
         self.inbox: list[ReconciliationMessage] = []
         """What came of the remote's batch and was not looked at yet."""
         self.answered_at = 0

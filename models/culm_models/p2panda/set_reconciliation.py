@@ -6,16 +6,16 @@ items never changes. It is the logs' heights as they were at the start; what is 
 live mode, or by the next session.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from culm_models.p2panda.compact import ShortBounds
 from culm_models.p2panda.ledger import Ledger
 from culm_models.p2panda.lift_choice import LiftChoice
 from culm_models.p2panda.messages import LogHeight
 from culm_models.p2panda.offers import Offer
-from culm_models.p2panda.ranges import EntryRange, in_order
+from culm_models.p2panda.ranges import EntryRange, in_order, in_passes
 from culm_models.p2panda.reconciliation_writer import Form
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogStore
@@ -27,6 +27,8 @@ from culm_models.reconciliation.messages import (
     ReconciliationMessage,
     Terminal,
 )
+
+SORTED_AT_ONCE: Final = 4_096
 
 
 def form_for(settings: PeerSettings, offer: Offer | None) -> Form:
@@ -41,6 +43,8 @@ class Answer:
     messages: list[ReconciliationMessage] = field(default_factory=list)
     entries: list[EntryRange] = field(default_factory=list)
     heights: list[LogHeight] = field(default_factory=list)
+    rest: Iterator[EntryRange] | None = None
+    """More entries that it lacks: too many to be made all at once."""
 
 
 class SetReconciliation:
@@ -59,6 +63,7 @@ class SetReconciliation:
         "_machine",
         "_names_absence",
         "_rule",
+        "_schema_ids",
         "_session_id",
         "_store",
         "asks_for_everything",
@@ -80,6 +85,7 @@ class SetReconciliation:
         """Looks at the sync range as it is now; `offer` is the remote's."""
         self._store = store
         self._session_id = session_id
+        self._schema_ids = schema_ids
         self._rule = settings.rule
         self._choice = choice
         self._held: OrderedSet[LogHeight, bytes] = store.sync_range(schema_ids, choice.lift, choice.salt)
@@ -153,13 +159,18 @@ class SetReconciliation:
         return answer
 
     def finish(self, max_equal_heights: int) -> Answer:
-        """The end: entries of logs that were never mentioned, and what may be left to be said behind them."""
-        answer = Answer()
-        answer.entries = in_order(self._store, self._ledger.rest(silence_is_equal=self._names_absence))
-        answer.heights = self._ledger.equal_heights(max_equal_heights)
-        if self._everything_asked_for:
-            answer.messages = self._say([Terminal(self._session_id)])
+        """The end: entries of logs that were never mentioned. What `last_words` says comes behind them."""
+        count = self._ledger.close(silence_is_equal=self._names_absence)
+        answer = Answer(heights=self._ledger.equal_heights(max_equal_heights))
+        if count <= SORTED_AT_ONCE:
+            answer.entries = in_order(self._store, self._ledger.never_mentioned())
+        else:
+            answer.rest = in_passes(self._store, self._schema_ids, self._ledger.never_mentioned)
         return answer
+
+    def last_words(self) -> list[ReconciliationMessage]:
+        """Where the remote has asked for everything, it learns here that this was all."""
+        return self._say([Terminal(self._session_id)]) if self._everything_asked_for else []
 
     def end(self) -> None:
         """The remote, which was asked for everything, says no more."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from culm_models.lifts import ADD128, Item
 from culm_models.p2panda.ledger import Ledger
 from culm_models.p2panda.ranges import EntryRange
@@ -12,7 +14,7 @@ ITEMS: list[Item] = [(KEY, log_id, 4) for log_id in range(10)]
 HELD = SyncRange(ITEMS, ADD128)
 
 
-def lacking(parts: list[EntryRange]) -> list[tuple[int, int, int]]:
+def lacking(parts: Iterable[EntryRange]) -> list[tuple[int, int, int]]:
     return [(part.log_id, part.first_seq_num, part.last_seq_num) for part in parts]
 
 
@@ -31,13 +33,15 @@ def test_silence_in_an_answer_is_judged_at_the_end() -> None:
         ledger.equal([(3, 8)])
         ledger.show([(KEY, 2, 0)])
         assert lacking(ledger.answered([(1, 2)])) == [(2, 1, 4)]
-        assert lacking(ledger.rest(silence_is_equal=silence_is_equal)) == sent
+        assert ledger.close(silence_is_equal=silence_is_equal) == len(sent)
+        assert lacking(ledger.never_mentioned()) == sent
 
 
 def test_a_range_may_go_round_the_end() -> None:
     ledger = Ledger(HELD, 0)
     ledger.equal([(8, 4)])
-    assert lacking(ledger.rest(silence_is_equal=True)) == [(log_id, 1, 4) for log_id in range(2, 8)]
+    assert ledger.close(silence_is_equal=True) == ledger.differing == 6
+    assert lacking(ledger.never_mentioned()) == [(log_id, 1, 4) for log_id in range(2, 8)]
     assert ledger.equal_heights(4) == [ITEMS[0], ITEMS[1], ITEMS[8], ITEMS[9]]
     assert ledger.equal_heights(3) == []
 
@@ -47,4 +51,4 @@ def test_no_log_is_sent_twice() -> None:
     assert len(ledger.complete([(0, 10)])) == 10
     ledger.show([(KEY, 3, 2)])
     assert ledger.complete([(0, 10)]) == ledger.answered([(2, 3)]) == []
-    assert ledger.rest(silence_is_equal=False) == []
+    assert ledger.close(silence_is_equal=False) == 0

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from culm_models.lifts import LIFTS
+from culm_models.p2panda import ledger, reconciling, set_reconciliation
 from culm_models.p2panda.checks import CheckedEntry
-from culm_models.p2panda.events import Event, Heights, Reconciled
+from culm_models.p2panda.events import EntryAccepted, Event, Heights, Reconciled
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.session import SessionState
+from culm_models.testing.logs import LogWriter
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 from tests.support.p2panda_peers import (
     BOTH,
@@ -146,3 +148,45 @@ def modes(**settings: Any) -> list[int]:
 def test_the_preferred_mode_is_taken_where_the_remote_offers_it() -> None:
     assert modes() == [1]
     assert modes(compat="aquadoggo", live_mode=False) == []
+
+
+@pytest.fixture
+def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is sent whole is queued seven logs at a time."""
+    for module in (set_reconciliation, reconciling):
+        monkeypatch.setattr(module, "SORTED_AT_ONCE", 7)
+    monkeypatch.setattr(ledger, "_LOOK_UP", 7)
+
+
+@pytest.mark.usefixtures("few_at_once")
+@pytest.mark.parametrize("first", [True, False])
+def test_very_many_logs_are_queued_a_few_at_a_time_in_the_same_order(first: bool) -> None:
+    system = [make_log(author(f"s {n}"), 9, 1, schema_id="schema_definition_v1") for n in range(9)]
+    joined = [[LogWriter(author(f"j {n}"), 8, SCHEMA).append(previous=(LOGS[0][0].hash,))] for n in range(9)]
+    every = (*BOTH, "schema_definition_v1")
+    full = make_peer(LOW, [*joined, *LOGS, *system], every)
+    empty = make_peer(HIGH, (), every)
+    connect(full, empty)
+    asking, asked = (full, empty) if first else (empty, full)
+    asking.sync(asked.peer_id, 1, every, NOW)
+    longest = 0
+    while not longest:
+        for sender, receiver in ((asking, asked), (asked, asking)):
+            if not any(session.rest for session in full.sessions(HIGH)):
+                receiver.receive(sender.peer_id, sender.take_outgoing(receiver.peer_id), NOW)
+        longest = len(full.outgoing(HIGH))
+    assert longest <= 9
+    assert state_of(full, HIGH) is SessionState.ESTABLISHED
+    late = make_log(author("late"), 3, 1)[0]
+    full.publish(late.entry_bytes, late.operation_bytes, NOW)
+    settle(full, empty)
+    assert heights(full) == heights(empty)
+    assert state_of(full, HIGH) is state_of(empty, LOW) is SessionState.LIVE
+    firsts = [
+        (not event.checked.schema_id.startswith("schema_definition"), event.checked.previous is not None)
+        for event in empty.take_events()
+        if isinstance(event, EntryAccepted) and event.checked.entry.seq_num == 1
+    ]
+    # What was stored meanwhile comes last.
+    assert len(firsts) == 79 and firsts[:-1] == sorted(firsts[:-1])
+    assert empty.counts["duplicate"] == 0
