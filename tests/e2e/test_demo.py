@@ -38,3 +38,11 @@ def test_the_demo_converges(tmp_path: Path) -> None:
     assert (report["forks_found"], report["live_published"]) == (1, 40)
     assert [peer["edge"] for peer in report["peers"]] == ["west", "east"]
     assert all(peer["lost"] == peer["repeated"] == peer["differing"] == 0 for peer in report["peers"])
+    # Every peer syncs by set reconciliation, and the connector with an empty index knows all from `blocks`.
+    assert {session["peer"] for session in report["sessions"]} == {"peer-1", "peer-2"}
+    assert all(session["rounds"] and session["bytes_sent"] for session in report["sessions"])
+    assert {session["chapter"] for session in report["sessions"]} >= {"catch-up", "empty index"}
+    logs = sum(row["logs"] for row in report["blocks"])
+    assert report["boot_logs"] == logs > 0
+    # The fork's branch is in `logs` beyond what counts as common.
+    assert sum(row["entries"] for row in report["blocks"]) == report["logs_held"] + 4

@@ -40,13 +40,15 @@ def demo(
     """Peers at two edges converge through QUIC, Kafka and Spark; one connector is killed on the way.
 
     Starts Kafka, the Spark jobs, two connectors and some peers with overlapping histories (one of them real,
-    one forked), lets them catch up and go live, kills a connector with SIGKILL and starts it again, and ends
-    with what everyone holds, compared byte for byte. Exit status 0: converged; 3: not.
+    one forked), lets them catch up by set reconciliation and go live, kills a connector with SIGKILL and
+    starts it again, starts the other one with an empty index from the topic `blocks`, and ends with what
+    everyone holds, compared byte for byte. Exit status 0: converged; 3: not.
 
     Example: culm demo --peers 6 --entries 20000
     """
     from culm_infra.demo.report import tables
-    from culm_infra.demo.run import DemoSettings, play
+    from culm_infra.demo.run import play
+    from culm_infra.demo.stage import DemoSettings
     from culm_infra.settings import load, parse_kafka_options, resolve_kafka
 
     settings = load(bootstrap=bootstrap, prefix=prefix, kafka=parse_kafka_options(kafka_option or []))
@@ -86,13 +88,16 @@ def _tell(status: Any, chapter: str) -> None:
 
 
 def _say_what_to_try(folder: Path, bootstrap: str | None) -> None:
-    where = f"--bootstrap {bootstrap}" if bootstrap else f"--dir {folder}"
+    from culm_infra.stack import Stack
+
+    where = f"--bootstrap {bootstrap or Stack(folder.absolute()).bootstrap}"
     say(f"\nKafka is still up in {folder}. Try next:")
     for line in (
         f"culm stack status --dir {folder}",
         f"culm logs list {where}",
         f"culm logs export --output logs.jsonl {where}",
         f"culm peers {where}",
+        f"culm blocks {where}",
         f"culm stack down --dir {folder}",
     ):
         say(f"  {line}")

@@ -3,9 +3,12 @@
 - ``history``: the logs the peers start with, made from a seed, and the real history that comes with Culm.
 - ``plan``: who holds which part of them, who announces what, who forks.
 - ``processes``: the streaming jobs and the connectors as processes of their own.
-- ``run``: the story from an empty stack to the verdict.
+- ``stage``: Kafka, topics, jobs and connectors, started and stopped.
+- ``run``: the story, chapter by chapter, to the verdict.
 - ``audit``: what peers and topics hold in the end, compared byte for byte.
 - ``cast``: the peers on stage, and the clock of the live entries.
+- ``sessions``: what set reconciliation took, session by session.
+- ``blocks``: the topic `blocks` compared with the logs.
 - ``judge``: the verdict.
 - ``report``: the figures and their table.
 """

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from culm_connectors.peer import ReferencePeer
@@ -14,6 +15,7 @@ from culm_infra.demo.audit import Bytes, EntryKey
 from culm_infra.demo.history import EntryPair
 from culm_infra.demo.plan import PeerPlan
 from culm_infra.demo.processes import DemoError
+from culm_infra.demo.sessions import SessionBook
 from culm_models.keys import KeyPair
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.session import SessionState
@@ -81,7 +83,12 @@ class LiveClock:
 
 
 async def enter(
-    stack: AsyncExitStack, plans: Sequence[PeerPlan], folder: Path, seed: int, clock: LiveClock
+    stack: AsyncExitStack,
+    plans: Sequence[PeerPlan],
+    folder: Path,
+    seed: int,
+    clock: LiveClock,
+    book: SessionBook,
 ) -> list[Actor]:
     """Open every peer with its history in its store."""
     actors = []
@@ -90,6 +97,7 @@ async def enter(
         peer = ReferencePeer(folder / plan.name, key_pair=key_pair, schemas=plan.schema_ids, durable=False)
         actor = Actor(plan, await stack.enter_async_context(peer))
         peer.stored_listeners.append(lambda entries, actor=actor: clock.arrived(actor, entries))  # type: ignore[misc]
+        peer.listeners.append(partial(book.hear, plan.name))
         pairs = [pair for log in plan.logs for pair in log.entries] + list(plan.writer.entries)
         for refusal in await peer.add(pairs):
             if refusal is not None:

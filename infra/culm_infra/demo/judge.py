@@ -7,12 +7,22 @@ from dataclasses import dataclass
 
 from culm_infra.demo import audit
 from culm_infra.demo.audit import Bytes, EntryKey, Refusals
+from culm_infra.demo.blocks import BlockAudit, audit_blocks
 from culm_infra.demo.cast import Actor
 from culm_infra.demo.plan import Plan
 from culm_infra.demo.report import PeerFigures, Report, percentile
+from culm_infra.demo.sessions import SessionBook
 from culm_models.p2panda.store import LogKey
 from culm_topics.kafka import KafkaSettings
 from culm_topics.vectors import Vectors, read_vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """A connector's start with an empty index: when it served, and how many logs `blocks` told it of."""
+
+    served_s: float
+    told_logs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +31,7 @@ class Timings:
 
     catch_up_s: float
     recovery_s: float
+    boot: Boot
     total_s: float
 
 
@@ -32,6 +43,7 @@ class Evidence:
     logs: Sequence[tuple[EntryKey, Bytes]]
     vectors: Vectors
     refusals: Refusals
+    blocks: BlockAudit
 
     def logs_of(self, actor: Actor) -> list[LogKey]:
         """The logs that an actor is interested in."""
@@ -47,12 +59,18 @@ class Evidence:
     def settled(self, plan: Plan, actors: Sequence[Actor]) -> bool:
         """Whether nothing is still on its way."""
         complete = not audit.compare(signed_entries(plan), self.logs, plan.fork).lost
-        return complete and plan.fork.log in self.refusals.forked and not any(map(self.behind, actors))
+        known = plan.fork.log in self.refusals.forked and not any(map(self.behind, actors))
+        return complete and known and not self.blocks.differing_logs
 
 
 def gather(kafka: KafkaSettings, wanted: Mapping[LogKey, tuple[str, int]]) -> Evidence:
     """Read the topics as they are now."""
-    return Evidence(wanted, audit.read_logs(kafka), read_vectors(kafka), audit.read_refusals(kafka))
+    logs = audit.read_logs(kafka)
+    heights: dict[LogKey, int] = {}
+    for (public_key, log_id, seq_num), _ in logs:
+        heights[public_key, log_id] = max(seq_num, heights.get((public_key, log_id), 0))
+    refusals = audit.read_refusals(kafka)
+    return Evidence(wanted, logs, read_vectors(kafka), refusals, audit_blocks(kafka, heights))
 
 
 def signed_entries(plan: Plan) -> dict[EntryKey, Bytes]:
@@ -65,7 +83,9 @@ def signed_entries(plan: Plan) -> dict[EntryKey, Bytes]:
     }
 
 
-def judge(plan: Plan, actors: Sequence[Actor], evidence: Evidence, timings: Timings) -> Report:
+def judge(
+    plan: Plan, actors: Sequence[Actor], evidence: Evidence, timings: Timings, book: SessionBook
+) -> Report:
     """Compare everything with everything, and say what is not as it should be."""
     signed = signed_entries(plan)
     logs = audit.compare(signed, evidence.logs, plan.fork)
@@ -80,11 +100,17 @@ def judge(plan: Plan, actors: Sequence[Actor], evidence: Evidence, timings: Timi
         forks_expected=1,
         forks_found=len(evidence.refusals.forked),
         rejected_by_code=evidence.refusals.by_code,
+        sessions=book.done,
+        blocks=list(evidence.blocks.schemas),
+        blocks_differing_logs=evidence.blocks.differing_logs,
+        blocks_wrong_fingerprints=evidence.blocks.wrong_fingerprints,
         live_published=sum(len(actor.plan.writer.entries) - 1 for actor in actors),
         live_p50_ms=percentile(latencies_ms, 0.5),
         live_p99_ms=percentile(latencies_ms, 0.99),
         catch_up_s=timings.catch_up_s,
         recovery_s=timings.recovery_s,
+        boot_s=timings.boot.served_s,
+        boot_logs=timings.boot.told_logs,
         total_s=timings.total_s,
     )
     report.judge()

@@ -59,6 +59,11 @@ class Plan:
     trunk: Log
     fork: Fork
 
+    @property
+    def schema_ids(self) -> tuple[str, ...]:
+        """Every schema that somebody announces."""
+        return tuple(sorted({schema for peer in self.peers for schema in peer.schema_ids}))
+
 
 def make_plan(peer_count: int, entry_count: int, seed: int) -> Plan:
     """A plan for ``peer_count`` (2 or more) peers that start with about ``entry_count`` entries in all.

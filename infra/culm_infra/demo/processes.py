@@ -36,13 +36,15 @@ class CulmProcess:
     environment: dict[str, str]
     log: Path
     _process: subprocess.Popen[bytes] | None = None
+    _log_start: int = 0
 
-    def start(self) -> None:
-        """Start it; its output is appended to ``log``."""
+    def start(self, *more: str) -> None:
+        """Start it, with ``more`` arguments; its output is appended to ``log``."""
         assert self._process is None, f"{self.name} runs already"
         with self.log.open("ab") as output:
+            self._log_start = output.tell()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "culm_infra", *self.arguments],
+                [sys.executable, "-m", "culm_infra", *self.arguments, *more],
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -92,12 +94,20 @@ class CulmProcess:
             return " | ".join(self.log.read_text(errors="replace").splitlines()[-_SHOWN_LINES:])
         return ""
 
+    def printed(self) -> str:
+        """What it printed since its last start."""
+        if not self.log.exists():
+            return ""
+        with self.log.open("rb") as output:
+            output.seek(self._log_start)
+            return output.read().decode(errors="replace")
+
     def wait_for_log(self, marker: str, timeout_s: float) -> None:
-        """Wait until a line it printed holds ``marker``. Raises DemoError."""
+        """Wait until a line it printed since its last start holds ``marker``. Raises DemoError."""
         deadline_s = time.monotonic() + timeout_s
         while time.monotonic() < deadline_s:
             self.check()
-            if self.log.exists() and marker in self.log.read_text(errors="replace"):
+            if marker in self.printed():
                 return
             time.sleep(0.05)
         raise DemoError(f"{self.name} was not ready within {timeout_s:.0f} s", hint=f"see {self.log}")
