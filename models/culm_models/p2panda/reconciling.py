@@ -71,17 +71,18 @@ class Reconciling:
     def open(self, session: Session, offer: Offer | None) -> None:
         """Say our opening, behind the request."""
         self._say(session, self._look(session, self._choose(offer), offer).start())
+        session.answered_at = self._outbox.queued_count
 
     def take(self, session: Session, message: ReconciliationMessage, offer: Offer | None) -> bool:
         """A message of the remote's batch; True once reconciliation has ended.
 
         Raises what the remote did wrong: `ReconciliationError` and `SessionError`.
         """
-        begins = not session.mid_batch
         ends = isinstance(message, Terminal | EmptySet)
         session.mid_batch = not ends
-        if begins and self._outbox.sent_count < session.answered_at:
-            raise OutOfTurnError("a batch before our last one is sent")
+        # It may begin to answer a batch that is still on its way, but not be at the end of its own.
+        if ends and self._outbox.sent_count < session.answered_at:
+            raise OutOfTurnError("the end of a batch before the one that it answers is sent")
         session.inbox.append(message)
         if not ends and len(session.inbox) < _AT_ONCE:
             return False
@@ -93,6 +94,8 @@ class Reconciling:
             work = self._look(session, choice, offer)
         answer = work.receive(messages)
         self._say(session, answer.messages)
+        if ends:
+            session.answered_at = self._outbox.queued_count
         self._outbox.extend(answer.entries)
         for height in answer.heights:
             self._peer.events.shown(self._remote, *height)
@@ -153,4 +156,3 @@ class Reconciling:
             data = encode_many(messages[first : first + _MESSAGES_AN_ITEM], session.reconciliation.form)
             session.bytes_out += len(data)
             self._outbox.append(data)
-        session.answered_at = self._outbox.queued_count
