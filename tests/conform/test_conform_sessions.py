@@ -52,9 +52,9 @@ class Pair:
                     self.do(name, "receive", remote_peer_id=IDS[other], bytes=part)
         raise AssertionError("no end")
 
-    def sync(self, name: str) -> None:
+    def sync(self, name: str, mode: int = 0) -> None:
         other = "b" if name == "a" else "a"
-        self.do(name, "sync", remote_peer_id=IDS[other], mode=0, schema_ids=[SCHEMA])
+        self.do(name, "sync", remote_peer_id=IDS[other], mode=mode, schema_ids=[SCHEMA])
 
     def state(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = self.talk.ok("p2panda.peer.state", name=name)
@@ -69,11 +69,15 @@ class Pair:
         assert sum(height for _, _, height in states[0]) == count
 
 
+MODES = pytest.mark.parametrize("mode", [0, 1])
+
+
+@MODES
 @pytest.mark.parametrize("step", [0, 1, 7])
-def test_catch_up_then_live(talk: Any, step: int) -> None:
+def test_catch_up_then_live(talk: Any, step: int, mode: int) -> None:
     pair = Pair(talk, step)
     pair.connect()
-    pair.sync("a")
+    pair.sync("a", mode)
     pair.settle()
     pair.assert_equal()
     for name, count in (("a", 9), ("b", 5)):
@@ -90,20 +94,22 @@ def test_catch_up_then_live(talk: Any, step: int) -> None:
     assert pair.state("a")["sessions"] == pair.state("b")["sessions"] == []
 
 
-def test_without_live_mode_the_session_ends(talk: Any) -> None:
+@MODES
+def test_without_live_mode_the_session_ends(talk: Any, mode: int) -> None:
     pair = Pair(talk, live_mode=False)
     pair.connect()
-    pair.sync("b")
+    pair.sync("b", mode)
     pair.settle()
     pair.assert_equal()
     assert "live" not in pair.kinds("a") and "session_done" in pair.kinds("a")
 
 
-def test_both_start_at_once(talk: Any) -> None:
+@MODES
+def test_both_start_at_once(talk: Any, mode: int) -> None:
     pair = Pair(talk)
     pair.connect()
-    pair.sync("a")
-    pair.sync("b")
+    pair.sync("a", mode)
+    pair.sync("b", mode)
     pair.settle()
     pair.assert_equal()
     assert [s["local"] for s in pair.state("a")["sessions"]] == [False], "the lower id gives way"
@@ -120,10 +126,11 @@ def test_unannounced_schemas_are_no_longer_served(talk: Any) -> None:
     assert pair.kinds("a")[-1] == "ignored" and pair.state("a")["sessions"] == []
 
 
-def test_a_session_resumes_after_the_link_went_down(talk: Any) -> None:
+@MODES
+def test_a_session_resumes_after_the_link_went_down(talk: Any, mode: int) -> None:
     pair = Pair(talk, step=1)
     pair.connect()
-    pair.sync("a")
+    pair.sync("a", mode)
     for name, other in (("b", "a"), ("a", "b")):
         data, pair.wire[name] = pair.wire[name], ""
         pair.do(name, "receive", remote_peer_id=IDS[other], bytes=data)
@@ -139,3 +146,47 @@ def test_a_session_resumes_after_the_link_went_down(talk: Any) -> None:
     pair.settle()
     pair.assert_equal()
     assert pair.kinds("b").count("entry_accepted") == 5
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"announce_offers": True},
+        {"announce_offers": True, "compact_form": False},
+        {"rule": "upstream", "payload_threshold": 1, "range_division": 2},
+        {"lift": "siphash128"},
+        {"lift": "xor64", "lifts": ["xor64", "add64"]},
+    ],
+)
+def test_what_set_reconciliation_took_is_told(talk: Any, settings: dict[str, Any]) -> None:
+    pair = Pair(talk, settings=settings)
+    pair.connect()
+    pair.sync("b", 1)
+    pair.settle()
+    pair.assert_equal()
+    for name in "ab":
+        (told,) = [event for event in pair.events[name] if event["kind"] == "reconciled"]
+        assert told["differing_logs"] == 2
+        assert told["rounds"] >= 2 and told["bytes_out"] > 0 and told["messages_in"] > 0
+        assert "duplicate" not in pair.kinds(name)
+
+
+def test_an_offer_is_told_with_its_announcement(talk: Any) -> None:
+    pair = Pair(talk, settings={"announce_offers": True, "lifts": ["add128"]}, modes=[1, 0])
+    pair.connect()
+    announced = next(event for event in pair.events["b"] if event["kind"] == "announced")
+    assert announced["schema_ids"] == [SCHEMA]
+    assert announced["offer"] == {"modes": [0, 1], "lifts": ["add128"], "compact": True, "absence": True}
+    assert pair.state("b")["announcements"][IDS["a"]]["schema_ids"] == [SCHEMA]
+
+
+@pytest.mark.parametrize(("modes", "expected"), [([1, 0], 1), ([0, 1], 0), ([0], 0)])
+def test_the_dialler_takes_the_first_of_its_modes_that_the_remote_offers(
+    talk: Any, modes: list[int], expected: int
+) -> None:
+    settings = {"auto_sync": True, "announce_offers": True}
+    pair = Pair(talk, settings=settings, modes=modes)
+    pair.connect()
+    assert [session["mode"] for session in pair.state("a")["sessions"]] == [expected]
+    pair.assert_equal()
