@@ -15,7 +15,7 @@ from culm_models.p2panda.outbox import Outbox
 from culm_models.p2panda.peer_state import PeerState
 from culm_models.p2panda.reconciliation_writer import encode_many
 from culm_models.p2panda.session import Session
-from culm_models.p2panda.session_errors import OutOfTurnError
+from culm_models.p2panda.session_errors import OutOfTurnError, UnreadError
 from culm_models.p2panda.set_reconciliation import SORTED_AT_ONCE, SetReconciliation
 from culm_models.p2panda.stream import MessageStream
 from culm_models.reconciliation.messages import EmptySet, ReconciliationMessage, Terminal
@@ -94,6 +94,8 @@ class Reconciling:
             work = self._look(session, choice, offer)
         answer = work.receive(messages)
         self._say(session, answer.messages)
+        if self._outbox.waiting_bytes > self._peer.settings.max_unread_bytes:
+            raise UnreadError(f"{self._outbox.waiting_bytes} bytes wait for the remote")
         if ends:
             session.answered_at = self._outbox.queued_count
         self._outbox.extend(answer.entries)

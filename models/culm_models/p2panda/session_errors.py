@@ -101,6 +101,12 @@ class OutOfTurnError(SessionError):
     code: ClassVar[str] = "p2panda.session.out_of_turn"
 
 
+class UnreadError(SessionError):
+    """The remote goes on with set reconciliation and does not read what it is answered."""
+
+    code: ClassVar[str] = "p2panda.session.unread"
+
+
 class HaveTooLargeError(SessionError):
     """What we hold of one schema does not fit a `Have`, and is not to be told in part."""
 

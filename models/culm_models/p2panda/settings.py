@@ -74,6 +74,8 @@ class PeerSettings:
     """Logs that a remote may name one by one in one range of set reconciliation."""
     max_equal_heights: int = 10_000
     """Logs that a session of mode 1 found to be equal are told as heights if there are no more than this."""
+    max_unread_bytes: int = 64 * 1024 * 1024
+    """Answers in set reconciliation that wait for a remote; a session with more has failed."""
     max_events: int = 100_000
     """Events that wait to be taken; the oldest are dropped, and counted, beyond it."""
 

@@ -223,6 +223,12 @@ def test_a_batch_before_our_last_one_has_left_is_out_of_turn() -> None:
     assert codes(peer.take_events()) == ["p2panda.session.out_of_turn"]
 
 
+def test_answers_that_nobody_reads_are_bounded() -> None:
+    peer = played(payload_threshold=1, range_division=2, max_unread_bytes=100)
+    assert hear(peer, REQUEST, *whole([]))[-1] == SyncDone(0, False)
+    assert codes(peer.take_events()) == ["p2panda.session.unread"]
+
+
 def test_what_comes_behind_the_end_is_passed_over() -> None:
     peer = played()
     hear(peer, REQUEST, *whole(ITEMS), SyncDone(0, True))
