@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from culm_connectors.p2panda.settings import Mode, SessionSettings
 from culm_connectors.peer import ReferencePeer
 from culm_infra.demo.audit import Bytes, EntryKey, compare
 from culm_infra.demo.history import EntryPair, LogWriter, make_fields, make_writer, schema_id
@@ -115,10 +116,18 @@ class Member:
 
 
 @contextlib.asynccontextmanager
-async def member(folder: Path, name: str, schemas: Iterable[str]) -> AsyncIterator[Member]:
+async def member(
+    folder: Path, name: str, schemas: Iterable[str], *, mode: Mode = "auto"
+) -> AsyncIterator[Member]:
     """A peer with a new key; nothing is flushed to the disk."""
     key_pair = KeyPair.generate(f"{name} {uuid.uuid4().hex} of Culm's tests".encode())
-    async with ReferencePeer(folder / name, key_pair=key_pair, schemas=schemas, durable=False) as peer:
+    async with ReferencePeer(
+        folder / name,
+        key_pair=key_pair,
+        schemas=schemas,
+        durable=False,
+        sessions=SessionSettings(mode=mode),
+    ) as peer:
         one = Member(name, peer)
 
         def count(entries: Sequence[CheckedEntry]) -> None:
