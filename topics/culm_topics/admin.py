@@ -21,6 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from culm_topics import kafka
 from culm_topics.catalogue import CATALOGUE, TopicSpec
+from culm_topics.cluster import await_brokers
 from culm_topics.errors import UNREACHABLE_HINT, KafkaFailure
 from culm_topics.kafka import KafkaSettings
 
@@ -157,6 +158,7 @@ def describe(client: AdminClient, full_names: Iterable[str], timeout_seconds: fl
     if not names:
         return {}
     found: dict[str, Any] = {}
+    await_brokers(client, timeout_seconds)
     futures = client.describe_topics(TopicCollection(names), request_timeout=timeout_seconds)
     for name, future in futures.items():
         try:

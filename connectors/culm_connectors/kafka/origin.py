@@ -11,6 +11,8 @@ from confluent_kafka.admin import AdminClient
 
 from culm_connectors.index import Origin
 from culm_connectors.kafka.errors import ConsumeFailed, TopicRecreated
+from culm_topics.cluster import await_brokers
+from culm_topics.errors import KafkaFailure
 
 logger = logging.getLogger(__name__)
 
@@ -24,20 +26,22 @@ def ask_origin(admin: AdminClient, topics: Iterable[str]) -> Origin:
     """
     names = sorted(topics)
     try:
-        cluster = admin.describe_cluster(request_timeout=_TIMEOUT_S).result(_TIMEOUT_S)
+        cluster_id = await_brokers(admin, _TIMEOUT_S)
         described = admin.describe_topics(TopicCollection(names), request_timeout=_TIMEOUT_S)
         topic_ids = {name: str(described[name].result(_TIMEOUT_S).topic_id) for name in names}
-    except (KafkaException, TimeoutError) as error:
+    except (KafkaException, KafkaFailure, TimeoutError) as error:
         raise ConsumeFailed(
             f"Kafka does not describe {', '.join(names)}: {_reason(error)}",
             hint="is Kafka up, and were the topics created with `culm topics create`?",
         ) from error
-    return Origin(str(cluster.cluster_id), topic_ids)
+    return Origin(cluster_id, topic_ids)
 
 
-def _reason(error: KafkaException | TimeoutError) -> str:
+def _reason(error: KafkaException | KafkaFailure | TimeoutError) -> str:
     if isinstance(error, KafkaException):
         return str(error.args[0].str())
+    if isinstance(error, KafkaFailure):
+        return str(error)
     return f"no answer within {_TIMEOUT_S:g} s"
 
 

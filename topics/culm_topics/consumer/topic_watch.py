@@ -8,10 +8,12 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from culm_topics import kafka
 from culm_topics.admin import describe
+from culm_topics.cluster import has_brokers
 from culm_topics.errors import TopicMissing, TopicRecreated
 from culm_topics.kafka import KafkaSettings
 
 _REQUEST_TIMEOUT_SECONDS = 10.0
+_GLANCE_SECONDS = 0.5
 
 
 class TopicWatch:
@@ -38,7 +40,8 @@ class TopicWatch:
         if self._pending is None:
             if time.monotonic() - self._asked_at_s >= self._interval_seconds:
                 self._asked_at_s = time.monotonic()
-                self._pending = self._ask()
+                if has_brokers(self._admin, _GLANCE_SECONDS):
+                    self._pending = self._ask()
             return
         if self._pending.done():
             pending, self._pending = self._pending, None
@@ -50,7 +53,8 @@ class TopicWatch:
 
     def check_now(self) -> None:
         """Ask and wait for the answer, at most ten seconds; the errors are those of `poll`."""
-        self._take_in(self._ask())
+        if has_brokers(self._admin, _REQUEST_TIMEOUT_SECONDS):
+            self._take_in(self._ask())
 
     def _ask(self) -> "Future[Any]":
         return self._admin.describe_topics(
