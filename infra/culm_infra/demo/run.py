@@ -6,7 +6,7 @@ import asyncio
 import random
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -52,13 +52,26 @@ class Play:
         return self.scene.settings.timeout_s
 
     async def catch_up(self) -> None:
-        """First one peer at each edge, then the others one after the other: each finds more there."""
-        for actors in (self.actors[: len(EDGES)], *([actor] for actor in self.actors[len(EDGES) :])):
-            for actor in actors:
+        """First one peer at each edge, then the others one after the other: these meet what is there."""
+        groups = [self.actors[: len(EDGES)], *([actor] for actor in self.actors[len(EDGES) :])]
+        present: list[Actor] = []
+        for group in groups:
+            for actor in group:
                 await self.dial(actor)
-            for actor in actors:
+            for actor in group:
                 await self.until(partial(self.is_live, actor), f"{actor.plan.name} to be live")
-        await self.all_hold()
+            present += group
+            await self.all_hold(present, self.brought_by(present))
+
+    def brought_by(self, actors: Sequence[Actor]) -> Wanted:
+        """What these peers started with, as far as it counts."""
+        held: Wanted = {}
+        for actor in actors:
+            for log in (*actor.plan.logs, actor.plan.writer.log()):
+                name = (log.public_key, log.log_id)
+                height = min(len(log.entries), self.wanted[name][1])
+                held[name] = max((log.schema_id, height), held.get(name, (log.schema_id, 0)))
+        return held
 
     async def dial(self, actor: Actor) -> None:
         """Let a peer keep a connection to its edge."""
@@ -66,9 +79,10 @@ class Play:
         key = await asyncio.to_thread(load_or_make_key, self.scene.settings.directory / EDGES[edge])
         actor.peer.dial(("127.0.0.1", self.scene.ports[edge]), key.public_key)
 
-    async def all_hold(self) -> None:
-        """Wait until every peer holds all of its interest, or a process has ended by itself."""
-        task = asyncio.ensure_future(cast.wait_until_all_hold(self.actors, self.wanted, self.timeout_s))
+    async def all_hold(self, actors: Sequence[Actor] | None = None, wanted: Wanted | None = None) -> None:
+        """Wait until these peers (all) hold what they want of this (everything)."""
+        waiting = cast.wait_until_all_hold(actors or self.actors, wanted or self.wanted, self.timeout_s)
+        task = asyncio.ensure_future(waiting)
         try:
             while not task.done():
                 await asyncio.wait({task}, timeout=_POLL_S)
