@@ -98,7 +98,9 @@ def _measured(
             if differing <= _MANY:
                 # To warm up.
                 reconcile(pair, a, b, way)
+            # As a connector process does once it has started.
             gc.collect()
+            gc.freeze()
             done += [reconcile(pair, a, b, way) for _ in range(_rounds(differing))]
 
     ours()
