@@ -24,7 +24,7 @@ test: $(STAMP)   ## Run every test, on a real Kafka broker, real Spark and real 
 	$(BIN)/python -m pytest
 
 test-slow: $(STAMP)  ## All tests, with the long soak, simulation and fault runs.
-	CULM_AQUADOGGO=build CULM_SIM_RUNS=20000 CULM_E2E_RUNS=20 CULM_E2E_PUSHED=30000 CULM_HOSTILE_MESSAGES=2200000 $(BIN)/python -m pytest -m "slow or not slow" --timeout 1800
+	CULM_AQUADOGGO=build CULM_SIM_RUNS=20000 CULM_E2E_RUNS=20 CULM_E2E_PUSHED=30000 CULM_HOSTILE_MESSAGES=2200000 $(BIN)/python -m pytest -m "soak or not soak" --timeout 1800
 
 lint: $(STAMP)   ## ruff, ruff format, mypy --strict, and the floors of the house.
 	$(BIN)/ruff check .

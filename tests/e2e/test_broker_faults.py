@@ -90,7 +90,7 @@ async def test_a_killed_broker_under_publishing_peers(world: World, _stack: Stac
         await audit(world, schema, own, peers)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 async def test_a_broker_that_stands_still_does_not_fill_the_connector(
     world: World, _stack: Stack, tmp_path: Path
 ) -> None:
@@ -124,7 +124,7 @@ async def test_a_broker_that_stands_still_does_not_fill_the_connector(
         await audit(world, schema, history + own, peers)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 async def test_a_peer_that_does_not_read_does_not_fill_the_connector(world: World, tmp_path: Path) -> None:
     schema = new_schema("slow_reader")
     history = await asyncio.to_thread(large_logs, schema, _PUSHED // 2)

@@ -67,7 +67,10 @@ async def test_a_connector_killed_in_live_mode(world: World, tmp_path: Path) -> 
         await audit(world, schema, own, peers)
 
 
-@pytest.mark.parametrize("fate", ["deleted", "corrupted", "truncated"])
+@pytest.mark.parametrize(
+    "fate",
+    ["corrupted", *(pytest.param(fate, marks=pytest.mark.soak) for fate in ("deleted", "truncated"))],
+)
 async def test_an_index_lost_while_its_connector_was_down(world: World, tmp_path: Path, fate: str) -> None:
     schema = new_schema(fate)
     own = write_logs(1, schema, [40, 40])

@@ -111,6 +111,7 @@ def test_a_job_killed_in_mid_batch_resumes_with_nothing_lost_or_repeated_for_a_r
     assert all(line["job"] == "logs" for line in said)
 
 
+@pytest.mark.soak
 def test_a_blocks_job_killed_in_mid_batch_resumes_with_heights_and_sums_right(
     kafka: KafkaSettings, tmp_path: Path, processes: list[subprocess.Popen[bytes]]
 ) -> None:
