@@ -62,8 +62,9 @@ async def test_garbage_on_entries_is_refused_with_its_place_and_stops_nobody(
     sound = EntryRecord(
         log[0].entry_bytes, log[0].operation_bytes, schema, b"\x01" * 32, 0, b"no connector"
     ).encode()
+    signature_changed = log[0].entry_bytes[:-1] + bytes([log[0].entry_bytes[-1] ^ 1])
     forged = EntryRecord(
-        log[0].entry_bytes[:-1] + b"\x00", log[0].operation_bytes, schema, b"\x01" * 32, 0, b"no connector"
+        signature_changed, log[0].operation_bytes, schema, b"\x01" * 32, 0, b"no connector"
     ).encode()
     garbage = [
         (log_key(*log[0].log), os.urandom(300)),
