@@ -86,6 +86,9 @@ def read(
                 at += 1
                 if kind < _LONGER:
                     break
+            elif kind > _LONGER:
+                # The head of a longer number, not the types 25 and 26 themselves.
+                break
             session_id = data[at]
             at += 1
             if session_id >= _LONGER:

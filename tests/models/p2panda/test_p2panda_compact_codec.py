@@ -22,6 +22,7 @@ from culm_models.p2panda.reconciliation_messages import (
 )
 from culm_models.p2panda.stream import MessageStream
 from culm_models.reconciliation.messages import ReconciliationMessage
+from tests.support.reconciliation_messages import reconciliation_messages
 
 AB = b"\xab" * 32
 AB_BYTES = "5820" + "ab" * 32
@@ -49,17 +50,7 @@ KEYS = st.binary(min_size=32, max_size=32) | st.binary(max_size=32).map(
     lambda start: start.ljust(32, b"\x00")
 )
 BOUNDS = st.tuples(KEYS, st.just(0) | U64, st.just(0) | U64)
-MESSAGES: st.SearchStrategy[ReconciliationMessage] = st.one_of(
-    st.builds(EmptySet, U64, st.booleans()),
-    st.builds(LowerBound, U64, BOUNDS),
-    st.builds(Payload, U64, BOUNDS),
-    st.builds(Payload, U64, BOUNDS, st.booleans()),
-    st.builds(Payload, U64, BOUNDS, st.booleans(), BOUNDS),
-    st.builds(EmptyPayload, U64, BOUNDS),
-    st.builds(Done, U64, BOUNDS),
-    st.builds(Fingerprint, U64, st.binary(max_size=64), BOUNDS),
-    st.builds(Terminal, U64),
-)
+MESSAGES = reconciliation_messages(U64, BOUNDS)
 
 
 @pytest.mark.parametrize(("message", "expected"), VECTORS)

@@ -23,6 +23,7 @@ from culm_models.p2panda.reconciliation_messages import (
     Terminal,
 )
 from culm_models.p2panda.stream import MessageStream
+from tests.support.reconciliation_messages import reconciliation_messages
 
 PK = bytes.fromhex("2f8e50c2ede6d936ecc3144187ff1c273808185cfbc5ff3d3748d1ff7353fc96")
 KEY = PK.hex()
@@ -57,17 +58,7 @@ WIRE = bytes.fromhex("".join(data for _, data in VECTORS))
 U64 = st.integers(0, 2**64 - 1)
 KEYS = st.binary(min_size=32, max_size=32)
 BOUNDS = st.tuples(KEYS, U64, U64)
-MESSAGES: st.SearchStrategy[Message] = st.one_of(
-    st.builds(EmptySet, U64, st.booleans()),
-    st.builds(LowerBound, U64, BOUNDS),
-    st.builds(Payload, U64, BOUNDS),
-    st.builds(Payload, U64, BOUNDS, st.booleans()),
-    st.builds(Payload, U64, BOUNDS, st.booleans(), BOUNDS),
-    st.builds(EmptyPayload, U64, BOUNDS),
-    st.builds(Done, U64, BOUNDS),
-    st.builds(Fingerprint, U64, st.binary(max_size=64), BOUNDS),
-    st.builds(Terminal, U64),
-)
+MESSAGES = reconciliation_messages(U64, BOUNDS)
 
 
 @pytest.mark.parametrize(("message", "expected"), VECTORS)

@@ -14,33 +14,17 @@ from culm_models.cbor import ItemScanner
 from culm_models.errors import CulmError
 from culm_models.p2panda import codec
 from culm_models.p2panda.messages import EntryMessage, Have, Message, SyncDone
-from culm_models.p2panda.reconciliation_messages import (
-    Done,
-    EmptyPayload,
-    EmptySet,
-    Fingerprint,
-    LowerBound,
-    Payload,
-    Terminal,
-)
 from culm_models.p2panda.reconciliation_writer import FORMS as FORM_NAMES
 from culm_models.p2panda.stream import DEFAULT_MAX_MESSAGE_BYTES, MessageStream
 from culm_models.reconciliation.messages import ReconciliationMessage
+from tests.support.reconciliation_messages import reconciliation_messages
 
 NUMBERS = st.sampled_from((0, 1, 23, 24, 255, 256, 65535, 65536, 2**32 - 1, 2**32, 2**64 - 1))
 KEYS = st.binary(min_size=32, max_size=32) | st.binary(max_size=4).map(lambda key: key.ljust(32, b"\x00"))
 BOUNDS = st.tuples(KEYS, NUMBERS, NUMBERS) | KEYS.map(lambda key: (key, 0, 0))
 OCTETS = st.integers(0, 600).map(bytes)
 MESSAGES: st.SearchStrategy[Message] = st.one_of(
-    st.builds(EmptySet, NUMBERS, st.booleans()),
-    st.builds(LowerBound, NUMBERS, BOUNDS),
-    st.builds(Payload, NUMBERS, BOUNDS),
-    st.builds(Payload, NUMBERS, BOUNDS, st.booleans()),
-    st.builds(Payload, NUMBERS, BOUNDS, st.booleans(), BOUNDS),
-    st.builds(EmptyPayload, NUMBERS, BOUNDS),
-    st.builds(Done, NUMBERS, BOUNDS),
-    st.builds(Fingerprint, NUMBERS, st.binary(max_size=64), BOUNDS),
-    st.builds(Terminal, NUMBERS),
+    reconciliation_messages(NUMBERS, BOUNDS),
     st.builds(EntryMessage, NUMBERS, OCTETS, OCTETS),
     st.builds(SyncDone, NUMBERS, st.booleans()),
     st.builds(Have, NUMBERS, st.just(((b"\x07" * 32, 1, 2),))),
@@ -145,6 +129,8 @@ HEADS = (
 
 @given(st.lists(HEADS, max_size=14).map(b"".join), LIMITS)
 @example(bytes.fromhex("82181a18"), 700)
+@example(bytes.fromhex("821a00"), 5)
+@example(bytes.fromhex("8419001840814000"), 5)
 @example(bytes.fromhex("831818" + "00" + "5820" + "ab" * 31), 700)
 @example(bytes.fromhex("841819" + "00" + "5841" + "00" * 65 + "40"), 700)
 @example(bytes.fromhex("831818" + "00" + "5821" + "00" * 33), 700)
