@@ -1,0 +1,158 @@
+"""What a channel tells its driver. Each event has a stable `kind` and names the message that it is about."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+from culm_models.sds.messages import HistoryEntry, MessageKind
+
+OutgoingState: TypeAlias = Literal["unacknowledged", "possibly_acknowledged"]
+"""What is known of a message that waits to be acknowledged."""
+
+Evidence: TypeAlias = Literal["causal_history", "bloom_filter"]
+"""What acknowledged it: a causal history that names it, or the filters of enough distinct senders."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The base. `participant_id`: the hosted participant concerned; None: the channel as a whole."""
+
+    kind: ClassVar[str] = "event"
+    message_id: str
+    participant_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sent(Event):
+    """A message of a hosted participant goes out for the first time; unless ephemeral it is in the log now.
+
+    `position`: its place in the log, counted from the channel's first message; None for ephemeral ones.
+    """
+
+    kind: ClassVar[str] = "sent"
+    content: bytes
+    lamport_timestamp: int | None
+    position: int | None
+    ephemeral: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Received(Event):
+    """A message with content has arrived that was not known; it is delivered now or waits (`Missing`)."""
+
+    kind: ClassVar[str] = "received"
+    sender_id: str
+    message_kind: MessageKind
+    lamport_timestamp: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered(Event):
+    """A message is handed to the application: once for each id, parents before children.
+
+    `position`: where it stands in the log, which is not always the end (insert, do not append); None for
+    ephemeral ones. `gap`: ids of its causal history that were given up as lost. `retrieval_hint`: how
+    others may fetch it, as far as known.
+    """
+
+    kind: ClassVar[str] = "delivered"
+    sender_id: str
+    content: bytes
+    lamport_timestamp: int | None
+    position: int | None
+    ephemeral: bool
+    gap: tuple[str, ...] = ()
+    retrieval_hint: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Missing(Event):
+    """The message, or the sync, or the head named by a store (message id ""), refers to messages not held.
+
+    `entries`: those that are not held; they are fetched. `attempt` 1: found now; more: asked for again.
+    """
+
+    kind: ClassVar[str] = "missing"
+    entries: tuple[HistoryEntry, ...]
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lost(Event):
+    """A missing message has not come for so long that nothing waits for it any more; a late copy is taken.
+
+    `waiting`: the messages that waited for it.
+    """
+
+    kind: ClassVar[str] = "lost"
+    waiting: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PossiblyAcknowledged(Event):
+    """The filter of one more sender holds a message of the participant: `evidence` are those senders."""
+
+    kind: ClassVar[str] = "possibly_acknowledged"
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged(Event):
+    """A message of the participant was heard: it is not re-sent any more. `evidence`: by whom."""
+
+    kind: ClassVar[str] = "acknowledged"
+    by: Evidence
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GaveUp(Event):
+    """A message of the participant was sent `attempts` times and not acknowledged; it is not sent again.
+
+    Also what becomes of the messages of a participant that leaves.
+    """
+
+    kind: ClassVar[str] = "gave_up"
+    state: OutgoingState
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class SyncSent(Event):
+    """A sync of the participant goes out."""
+
+    kind: ClassVar[str] = "sync_sent"
+    lamport_timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReceived(Event):
+    """A sync has arrived; it was reviewed and is not kept."""
+
+    kind: ClassVar[str] = "sync_received"
+    sender_id: str
+    lamport_timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class RepairRequested(Event):
+    """The participant asks the channel for a message (SDS-R), by the message `carrier_id` of its own."""
+
+    kind: ClassVar[str] = "repair_requested"
+    carrier_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairAnswered(Event):
+    """A message that others asked for is broadcast again, byte by byte as it was."""
+
+    kind: ClassVar[str] = "repair_answered"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected(Event):
+    """Something received was refused; the message id is "" where it could not be read."""
+
+    kind: ClassVar[str] = "rejected"
+    code: str
+    reason: str
+    sender_id: str | None = None

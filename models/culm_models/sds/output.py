@@ -1,0 +1,44 @@
+"""What a step of a channel gives its driver: messages to broadcast, events to tell, messages to fetch."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from culm_models.sds.events import Event
+from culm_models.sds.messages import HistoryEntry
+
+OutboundKind: TypeAlias = Literal["new", "retry", "sync", "repair", "ephemeral"]
+"""Why it is broadcast: first time, re-sent, a sync, the answer to a repair request, or an ephemeral one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outbound:
+    """One message to broadcast in the channel.
+
+    `participant_id`: the hosted participant that speaks; of a `repair`, the writer of the message.
+    """
+
+    kind: OutboundKind
+    participant_id: str
+    message_id: str
+    wire: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Messages that are missing and to be retrieved now: from the store, then from other peers.
+
+    `attempt` counts from 1; what is still missing comes again, ever later, until it is lost. Answers go
+    into `Channel.receive`.
+    """
+
+    entries: tuple[HistoryEntry, ...]
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Everything that one step caused, each list in its order."""
+
+    send: tuple[Outbound, ...] = ()
+    events: tuple[Event, ...] = ()
+    fetch: tuple[Fetch, ...] = ()

@@ -1,0 +1,103 @@
+"""What a channel does when, and how much it keeps; every `max_…` bounds what others can make it keep."""
+
+from dataclasses import dataclass, fields
+from typing import Final, Self
+
+from culm_models.sds.messages import Profile
+
+_MS_PER_H: Final = 3_600_000
+# Counts, bytes and milliseconds alike: far above what any of them can usefully be.
+LARGEST_SETTING: Final = (1 << 40) - 1
+_RATE_LEAST: Final = 1e-9
+_MAY_BE_ZERO: Final = frozenset(
+    {"causal_history_size", "sync_spread_ms", "repair_max_requests", "lamport_allowance_ms", "max_wire_bytes"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SdsSettings:
+    """Settings of a `Channel`. Times are in milliseconds, also where the profile counts in seconds."""
+
+    causal_history_size: int = 10
+    """Messages named by each message; js names 200 by default, at about 100 bytes for each."""
+    bloom_capacity: int = 10_000
+    bloom_error_rate: float = 0.001
+    possible_acks_threshold: int = 2
+    """A message found in the filters of so many distinct senders counts as acknowledged."""
+    resend_unacknowledged_ms: int = 30_000
+    resend_possibly_acknowledged_ms: int = 120_000
+    resend_max_ms: int = 600_000
+    """Each time one is sent again its wait doubles, up to this."""
+    resend_attempts: int = 10
+    fetch_retry_ms: int = 10_000
+    """A missing message is fetched again after this, then after twice as long, up to `fetch_max_ms`."""
+    fetch_max_ms: int = 600_000
+    lost_timeout_ms: int | None = _MS_PER_H
+    """What is missing for so long is lost: what waits for it is delivered without it. None: never."""
+    sync_messages: bool = True
+    """Send syncs. Off in profile nim, which has no such messages: its peers take them for content."""
+    sync_floor_ms: int = 30_000
+    """No sync so soon after the channel's last message, of whomever."""
+    sync_spread_ms: int = 30_000
+    """A sync comes at random within this after the floor, or within more where many senders are known."""
+    sync_quiet_after: int = 3
+    """After so many syncs that taught nobody anything there are no more until there is news."""
+    repair_requests: bool = True
+    """Ask the channel for missing messages and answer such requests (SDS-R)."""
+    repair_t_min_ms: int = 30_000
+    repair_t_max_ms: int = 120_000
+    repair_groups: int = 1
+    repair_max_requests: int = 3
+    """Requests that one message carries."""
+    lamport_allowance_ms: int = _MS_PER_H
+    """A Lamport timestamp further ahead of the time than this is not taken before its time has come."""
+    max_quarantined: int = 1_000
+    max_log_entries: int = 100_000
+    """The oldest messages leave the log beyond it; their ids stay known."""
+    max_known_ids: int = 1_000_000
+    """Ids that are known beyond those in the log, as digests of 16 bytes."""
+    max_waiting: int = 10_000
+    """Messages with unmet dependencies; the latest are dropped beyond it and fetched again in their turn."""
+    max_waiting_bytes: int = 64 * 1024 * 1024
+    max_wanted: int = 100_000
+    """Missing ids."""
+    max_lost: int = 100_000
+    """Ids that were given up; the oldest are forgotten beyond it."""
+    max_outgoing: int = 10_000
+    """Unacknowledged messages of one participant; sending more is refused."""
+    max_participants: int = 10_000
+    max_senders: int = 10_000
+    """Distinct senders that are counted for the sync interval and as evidence."""
+    max_repairs: int = 1_000
+    """Repair requests to send, and to answer."""
+    max_message_bytes: int = 1024 * 1024
+    max_history_entries: int = 10_000
+    """Entries of a received message's causal history, and of its repair requests."""
+    max_id_bytes: int = 1_024
+    """Bytes of any id in UTF-8."""
+    max_hint_bytes: int = 1_024
+    max_wire_bytes: int = 16 * 1024 * 1024
+    """Recent messages kept as they were on the wire, to answer repair requests; 0: none."""
+    max_journal_records: int = 100_000
+    """Journal records kept until they are taken; beyond it the whole journal is written anew."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or value is None:
+                continue
+            if isinstance(value, float):
+                assert _RATE_LEAST <= value < 1, f"{field.name} is not between {_RATE_LEAST} and 1"
+                continue
+            least = 0 if field.name in _MAY_BE_ZERO else 1
+            assert least <= value <= LARGEST_SETTING, f"{field.name} is below {least} or too large"
+        assert self.repair_t_min_ms <= self.repair_t_max_ms, "repair_t_min_ms is above repair_t_max_ms"
+        assert self.resend_unacknowledged_ms <= self.resend_max_ms, "the first wait is above resend_max_ms"
+        assert self.causal_history_size <= self.max_history_entries, "the own causal history is too long"
+
+    @classmethod
+    def for_profile(cls, profile: Profile) -> Self:
+        """The defaults for channels of a profile."""
+        if profile == "nim":
+            return cls(repair_t_max_ms=300_000, sync_messages=False)
+        return cls()

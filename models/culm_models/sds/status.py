@@ -1,0 +1,56 @@
+"""What a channel knows and waits for, as one record for people and for tests."""
+
+from dataclasses import dataclass
+
+from culm_models.sds.events import OutgoingState
+from culm_models.sds.messages import HistoryEntry
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingStatus:
+    """An unacknowledged message; `evidence`: senders whose filters hold it."""
+
+    participant_id: str
+    message_id: str
+    state: OutgoingState
+    evidence: tuple[str, ...]
+    attempts: int
+    next_due_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingStatus:
+    """A message that waits; `missing`: ids of its causal history that are not in the log."""
+
+    message_id: str
+    missing: tuple[str, ...]
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class MissingStatus:
+    """A message that is not held; `attempts`: fetches so far."""
+
+    entry: HistoryEntry
+    since_ms: int
+    attempts: int
+    next_due_ms: int | None
+    lost_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One channel. `log`: (Lamport, id) in order; `log_start`: messages that have left it at its front."""
+
+    participants: tuple[str, ...]
+    lamport_timestamp: int
+    log: tuple[tuple[int, str], ...]
+    log_start: int
+    outgoing: tuple[OutgoingStatus, ...]
+    incoming: tuple[WaitingStatus, ...]
+    missing: tuple[MissingStatus, ...]
+    lost: tuple[str, ...]
+    quarantined: tuple[str, ...]
+    bloom_filter: bytes
+    journal_mark: int
+    next_due_ms: int | None
