@@ -1,0 +1,55 @@
+"""What can go wrong at the SDS edge: one class a rule, each with its stable code."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from culm_connectors.errors import ConnectorError
+
+
+class SdsEdgeError(ConnectorError):
+    """A frame, a join or a request that the edge does not take, or an edge that does not answer."""
+
+    code: ClassVar[str] = "sds.edge"
+
+
+class FrameError(SdsEdgeError):
+    """Bytes that are no frame of the edge protocol; the stream cannot go on."""
+
+    code: ClassVar[str] = "sds.frame"
+
+
+class FrameTooLargeError(FrameError):
+    """A frame that says it is longer than this side takes."""
+
+    code: ClassVar[str] = "sds.frame.too_large"
+
+
+class FrameContentError(FrameError):
+    """A frame that is not the CBOR that every message here is."""
+
+    code: ClassVar[str] = "sds.frame.cbor"
+
+
+class FrameKindError(FrameError):
+    """A frame of a kind that does not exist, or that the other side never sends."""
+
+    code: ClassVar[str] = "sds.frame.kind"
+
+
+class FrameShapeError(FrameError):
+    """A frame whose fields are not those of its kind."""
+
+    code: ClassVar[str] = "sds.frame.shape"
+
+
+class StateError(SdsEdgeError):
+    """The folder of a participant's state is damaged, in use, or belongs to another participant."""
+
+    code: ClassVar[str] = "sds.state"
+
+
+class JoinRefusedError(SdsEdgeError):
+    """The edge does not let this participant into the channel."""
+
+    code: ClassVar[str] = "sds.join.refused"
