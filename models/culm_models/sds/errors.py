@@ -69,3 +69,27 @@ class LamportRangeError(MessageError):
     """A Lamport timestamp that the profile cannot write."""
 
     code: ClassVar[str] = "sds.message.lamport_range"
+
+
+class IdSizeError(MessageError):
+    """An id or a retrieval hint of more bytes than any need."""
+
+    code: ClassVar[str] = "sds.message.id_size"
+
+
+class BloomShapeError(SdsError):
+    """Measures that give no bloom filter, or an unreasonable one."""
+
+    code: ClassVar[str] = "sds.bloom.shape"
+
+
+class BloomForgottenError(SdsError):
+    """A former value of a filter whose ids have been let go, or that never was."""
+
+    code: ClassVar[str] = "sds.bloom.forgotten"
+
+
+class BloomSnapshotError(SdsError):
+    """Packed ids of a filter that are cut off or do not follow what is there."""
+
+    code: ClassVar[str] = "sds.bloom.snapshot"
