@@ -33,6 +33,7 @@ from culm_connectors.transport.interface import (
     ReceiveStream,
     Refusal,
     SendStream,
+    Service,
 )
 from culm_connectors.transport.listener import Listener, allow_everybody, serve
 from culm_connectors.transport_settings import TransportSettings
@@ -55,6 +56,7 @@ __all__ = [
     "ReceiveStream",
     "Refusal",
     "SendStream",
+    "Service",
     "StreamResetError",
     "StreamStoppedError",
     "TransportError",

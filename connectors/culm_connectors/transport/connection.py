@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from aioquic.quic import events
 from cryptography import x509
@@ -48,7 +48,7 @@ class QuicTransportConnection:
         quic: CreditedQuicConnection,
         settings: TransportSettings,
         *,
-        alpn: str,
+        alpns: Collection[str],
         dialled: bool,
         remote_address: Address,
         send_datagram: Callable[[bytes, Address], None],
@@ -59,6 +59,8 @@ class QuicTransportConnection:
         self.settings = settings
         self.dialled = dialled
         self.peer_id = b""
+        self.alpn = ""
+        """The application protocol that was agreed upon, once it was."""
         self.is_established = False
         """The remote's key is proven and admitted."""
         self.answered = asyncio.Event()
@@ -70,7 +72,7 @@ class QuicTransportConnection:
         self.on_terminated: Callable[[], None] = lambda: None
         self.on_connection_id: Callable[[bytes, bool], None] = lambda connection_id, issued: None
 
-        self._alpn = alpn
+        self._alpns = alpns
         self._admit = admit
         self._peer_id_of = judge
         self._first_address = remote_address
@@ -266,8 +268,9 @@ class QuicTransportConnection:
         self.on_established()
 
     def _judge(self, alpn: str | None) -> Refusal | None:
-        if alpn != self._alpn:
+        if alpn is None or alpn not in self._alpns:
             return Refusal("another application protocol was negotiated", CloseCode.PROTOCOL)
+        self.alpn = alpn
         try:
             self.peer_id = self._peer_id_of(self.quic.remote_certificates)
             return self._admit(self)

@@ -61,7 +61,7 @@ async def connect(
     connection = QuicTransportConnection(
         quic,
         settings,
-        alpn=alpn,
+        alpns=(alpn,),
         dialled=True,
         remote_address=remote,
         send_datagram=endpoint.send,

@@ -194,3 +194,11 @@ class Connection(Protocol):
 
 ConnectionHandler = Callable[[Connection], Awaitable[None]]
 """Serves one accepted connection; the connection is closed when it returns or raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What a listener does for one application protocol: who serves a connection, and who may come in."""
+
+    on_connection: ConnectionHandler
+    authorise: Authorise

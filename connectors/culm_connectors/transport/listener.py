@@ -6,9 +6,10 @@ Connections are told apart by the connection ids in their datagrams (RFC 9000 se
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -21,7 +22,14 @@ from culm_connectors.transport.connection import QuicTransportConnection
 from culm_connectors.transport.endpoint import UdpEndpoint, resolve
 from culm_connectors.transport.errors import ConnectionClosedError
 from culm_connectors.transport.identity import Credentials
-from culm_connectors.transport.interface import Address, Authorise, Connection, ConnectionHandler, Refusal
+from culm_connectors.transport.interface import (
+    Address,
+    Authorise,
+    Connection,
+    ConnectionHandler,
+    Refusal,
+    Service,
+)
 from culm_connectors.transport.quic import (
     CONNECTION_ID_BYTES,
     CreditedQuicConnection,
@@ -44,16 +52,12 @@ class Listener:
         self,
         identity: Credentials,
         settings: TransportSettings,
-        on_connection: ConnectionHandler,
-        *,
-        alpn: str,
-        authorise: Authorise,
+        services: Mapping[str, Service],
     ) -> None:
         self._identity = identity
         self._settings = settings
-        self._on_connection = on_connection
-        self._alpn = alpn
-        self._authorise = authorise
+        assert services, "something is spoken here"
+        self._services = dict(services)
         self._endpoint: UdpEndpoint | None = None
         self._admission = Admission(settings, self._send, identity.reset_token)
         self._loop = asyncio.get_running_loop()
@@ -81,9 +85,13 @@ class Listener:
         """How many datagrams, handshakes and connections were turned away, by reason."""
         return self._admission.counts
 
-    def set_authorise(self, authorise: Authorise) -> int:
-        """Judge by another rule from now on, living connections too; returns how many were closed."""
-        self._authorise = authorise
+    def set_authorise(self, authorise: Authorise, alpn: str | None = None) -> int:
+        """Judge by another rule from now on, living connections too; returns how many were closed.
+
+        `alpn`: only those that speak this protocol.
+        """
+        for name in self._services if alpn is None else (alpn,):
+            self._services[name] = dataclasses.replace(self._services[name], authorise=authorise)
         revoked = 0
         for connection in list(self._live):
             refusal = self._judge(connection)
@@ -168,10 +176,16 @@ class Listener:
     # --- connections
 
     def _begin(self, first: FirstDatagram, source: Address) -> QuicTransportConnection:
+        first_alpn, *others = self._services
         quic = CreditedQuicConnection(
             self._settings,
             configuration=configuration(
-                self._identity, self._settings, alpn=self._alpn, is_client=False, remote_host=source[0]
+                self._identity,
+                self._settings,
+                alpn=first_alpn,
+                beside=others,
+                is_client=False,
+                remote_host=source[0],
             ),
             original_destination_connection_id=first.original_connection_id,
             retry_source_connection_id=first.retry_connection_id,
@@ -181,7 +195,7 @@ class Listener:
         connection = QuicTransportConnection(
             quic,
             self._settings,
-            alpn=self._alpn,
+            alpns=self._services,
             dialled=False,
             remote_address=source,
             send_datagram=self._send,
@@ -199,7 +213,7 @@ class Listener:
         return connection
 
     def _judge(self, connection: QuicTransportConnection) -> Refusal | None:
-        refusal = self._authorise(connection.peer_id, connection.remote_address)
+        refusal = self._services[connection.alpn].authorise(connection.peer_id, connection.remote_address)
         if refusal is not None:
             self.refusals["identity"] += 1
         return refusal
@@ -218,7 +232,7 @@ class Listener:
     async def _serve(self, connection: QuicTransportConnection) -> None:
         code = CloseCode.NORMAL
         try:
-            await self._on_connection(connection)
+            await self._services[connection.alpn].on_connection(connection)
         except asyncio.CancelledError:
             raise  # `stop` closes the connection
         except ConnectionClosedError:
@@ -260,15 +274,18 @@ async def serve(
     *,
     alpn: str,
     authorise: Authorise = allow_everybody,
+    beside: Mapping[str, Service] | None = None,
 ) -> AsyncIterator[Listener]:
     """Accept connections at `address` while the context lasts.
 
     `on_connection` runs as one task a connection, once the remote's key is proven and `authorise` has let it
     in; it must write at once, since its first bytes tell the client that it is accepted. When it returns the
-    connection is closed; when it raises, closed with `CloseCode.INTERNAL`. Leaving the context cancels the
-    handlers and closes in good order. Error: `AddressError`.
+    connection is closed; when it raises, closed with `CloseCode.INTERNAL`. `beside`: other protocols at the
+    same address, by their ALPN. Leaving the context cancels the handlers and closes in good order.
+    Error: `AddressError`.
     """
-    listener = Listener(identity, settings, on_connection, alpn=alpn, authorise=authorise)
+    services = {alpn: Service(on_connection, authorise), **(beside or {})}
+    listener = Listener(identity, settings, services)
     await listener.start(address)
     try:
         yield listener

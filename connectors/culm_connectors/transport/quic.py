@@ -15,7 +15,7 @@ from __future__ import annotations
 import hmac
 import logging
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -55,11 +55,20 @@ if _LIBRARY_LOGGER.level == logging.NOTSET:
 
 
 def configuration(
-    identity: Credentials, settings: TransportSettings, *, alpn: str, is_client: bool, remote_host: str
+    identity: Credentials,
+    settings: TransportSettings,
+    *,
+    alpn: str,
+    is_client: bool,
+    remote_host: str,
+    beside: Iterable[str] = (),
 ) -> QuicConfiguration:
-    """The library's configuration of one connection towards `remote_host` (a numeric address)."""
+    """The library's configuration of one connection towards `remote_host` (a numeric address).
+
+    `beside`: further application protocols that a client may ask a server for.
+    """
     return QuicConfiguration(
-        alpn_protocols=[alpn],
+        alpn_protocols=[alpn, *beside],
         certificate=identity.certificate,
         connection_id_length=CONNECTION_ID_BYTES,
         idle_timeout=settings.idle_timeout_s,
