@@ -1,0 +1,52 @@
+"""Filters made whole from the hash pairs of their ids, with numpy where it is installed."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable
+from functools import cache
+
+from culm_models.sds.bloom_container import wrapped
+from culm_models.sds.bloom_layout import LAYOUTS, Layout, LayoutName, set_bits
+from culm_models.sds.bloom_shape import BloomShape
+
+_FEW_IDS = 64
+"""Below that, setting the bits one by one is as fast as calling numpy."""
+
+
+def filter_of(layout: LayoutName, message_ids: Iterable[str], capacity: int, error_rate: float) -> bytes:
+    """The message field's bytes of a filter with these ids. It never starts over, so it may be overfull."""
+    kind, shape = LAYOUTS[layout], BloomShape.sized(capacity, error_rate)
+    pairs = array(kind.pair_code)
+    for message_id in message_ids:
+        pairs.extend(kind.hash_pair(message_id))
+    bits = bytearray(shape.byte_count)
+    filled(bits, kind, shape, pairs)
+    return written(bits, kind, shape)
+
+
+def written(bits: bytearray, layout: Layout, shape: BloomShape) -> bytes:
+    """The message field's bytes of a filter with these bits."""
+    if not layout.contained:
+        return bytes(bits)
+    before, after = wrapped(shape)
+    return b"".join((before, bits, after))
+
+
+def filled(bits: bytearray, layout: Layout, shape: BloomShape, pairs: array[int]) -> None:
+    """Insert ids by their pairs, first and second hashes by turns, into a filter of that shape."""
+    many = _vectorised() if len(pairs) > 2 * _FEW_IDS else None
+    if many is None:
+        set_bits(bits, layout, shape, zip(pairs[::2], pairs[1::2], strict=True))
+    else:
+        many(bits, layout, shape, pairs)
+
+
+@cache
+def _vectorised() -> Callable[[bytearray, Layout, BloomShape, array[int]], None] | None:
+    # models needs no numpy: who installs models and topics alone pays with some milliseconds a rebuild.
+    try:
+        from culm_models.sds.bloom_vectors import set_many
+    except ImportError:
+        return None
+    return set_many
