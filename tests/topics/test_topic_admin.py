@@ -77,11 +77,14 @@ def test_a_broker_that_is_not_there_is_an_error_in_time() -> None:
         admin.list_topics(settings("127.0.0.1:1"), timeout_seconds=1)
 
 
-def test_a_consumer_reads_logs_and_nothing_else() -> None:
+def test_a_consumer_reads_logs_and_channels_and_nothing_else() -> None:
     rights = [right for right in acls(settings("h:1", "culm.")) if right.program == "consumer"]
     assert {(right.resource, right.name, right.operation) for right in rights} == {
-        ("topic", "culm.logs", "Read"),
-        ("topic", "culm.logs", "Describe"),
+        *(
+            ("topic", f"culm.{name}", operation)
+            for name in ("logs", "sds.messages", "sds.index", "sds.events")
+            for operation in ("Read", "Describe")
+        ),
         ("group", "culm.", "Read"),
     }
 

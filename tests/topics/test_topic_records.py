@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_topics.catalogue import CATALOGUE
+from culm_topics.catalogue.p2panda import P2PANDA
 from culm_topics.errors import RecordError
 from culm_topics.records import (
     HEIGHTS_PEER_ID,
@@ -103,8 +103,8 @@ def schema(name: str) -> pycddl.Schema:
     return pycddl.Schema(f"record = {rule}\n{text}" if rule else text)
 
 
-def test_every_record_of_the_catalogue_is_tested_here() -> None:
-    described = {topic.cddl for topic in CATALOGUE if topic.cddl is not None}
+def test_every_record_of_the_replicated_logs_is_tested_here() -> None:
+    described = {topic.cddl for topic in P2PANDA if topic.cddl is not None}
     assert described == {f"{name.partition('/')[0]}.cddl" for name in RECORDS}
     assert set(RECORDS) == set(SAMPLES)
 

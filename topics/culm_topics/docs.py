@@ -35,10 +35,17 @@ _KEYS = """\
 | peer id (32) | the peer's Ed25519 public key |
 | peer id, then log key (72) | of `version-vectors`; rows under the all-zero peer id are the log heights |
 | block key | of `blocks` and `block-vectors`: u8 kind, u8 block bits, u16 number, then what the kind wants |
+| channel id | of `sds.*`: UTF-8, 1 to 1,024 bytes |
+| channel id, then message id | of `sds.index`: u16 length of the channel id, channel id, message id |
+| ack key | of `sds.acks`: u8 kind, then ids as its CDDL says, each but the message id behind its u16 length |
 
 Every client must put a key into the same partition: the Java client's partitioner (murmur2), which
 librdkafka calls `murmur2_random`. The number of partitions of a topic keyed by log is fixed for the
 topic's life, because Kafka keeps a log's order only within a partition.
+
+The `sds.*` topics do not follow the clients' partitioners: all records of a channel are in partition
+`xxh64(channel id) mod partitions` (seed 0, `culm_topics.records.shard_of`) of each of them, which producers
+name explicitly. All `sds.*` topics of a deployment have the same number of partitions.
 """
 
 _BLOCKS = """\

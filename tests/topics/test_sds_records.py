@@ -1,0 +1,392 @@
+"""Keys and values of the SDS topics: read again as written, in one encoding only, as the CDDL says."""
+
+from importlib.resources import files
+from typing import Any
+
+import cbor2
+import pycddl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from culm_models.sds.messages import HistoryEntry
+from culm_topics.catalogue.sds import SDS
+from culm_topics.errors import RecordError
+from culm_topics.records import (
+    MAX_FETCH_ENTRIES,
+    MAX_ID_BYTES,
+    AckKey,
+    AckKind,
+    SdsAckRecord,
+    SdsChannelRecord,
+    SdsCommandRecord,
+    SdsEventRecord,
+    SdsFetchRecord,
+    SdsIndexRecord,
+    SdsInRecord,
+    SdsMessageRecord,
+    SdsOutRecord,
+    SdsParticipantRecord,
+    channel_key,
+    check_of,
+    index_key,
+    is_id,
+    shard_of,
+    split_ack_key,
+    split_channel_key,
+    split_index_key,
+)
+from culm_topics.records.sds_acks import ACK_STATES
+from culm_topics.records.sds_commands import COMMANDS
+from culm_topics.records.sds_events import EVENT_KINDS
+from culm_topics.records.sds_out import OUT_KINDS
+from culm_topics.records.sds_shape import MAX_DETAIL_ITEMS, MAX_DETAILS, PROFILES
+
+uints = st.integers(0, 2**64 - 1) | st.sampled_from([0, 23, 24, 255, 256, 65535, 65536, 2**32 - 1, 2**32])
+blobs = st.binary(max_size=300) | st.integers(65530, 65540).map(bytes)
+ids = st.text(min_size=1, max_size=80) | st.just("i" * MAX_ID_BYTES)
+senders = st.text(max_size=80)
+profiles = st.sampled_from(PROFILES)
+hints = st.none() | st.binary(max_size=40) | st.just(bytes(1024))
+peer_ids = st.none() | st.binary(min_size=32, max_size=32)
+entries = st.builds(HistoryEntry, ids, hints, st.none() | senders)
+details = st.dictionaries(
+    st.text(min_size=1, max_size=16),
+    st.booleans()
+    | uints
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | senders
+    | st.binary(max_size=40)
+    | st.lists(senders, max_size=30).map(tuple),
+    max_size=9,
+)
+
+RECORDS: dict[str, st.SearchStrategy[Any]] = {
+    "sds-in": st.builds(
+        SdsInRecord, profiles, blobs, peer_ids, hints, st.none() | st.binary(min_size=8, max_size=32)
+    ),
+    "sds-commands": st.builds(
+        SdsCommandRecord,
+        st.sampled_from(COMMANDS),
+        profiles,
+        ids,
+        st.binary(min_size=16, max_size=16),
+        st.none() | blobs,
+        st.none() | ids,
+        details,
+    ),
+    "sds-messages": st.builds(SdsMessageRecord, profiles, ids, senders, uints, blobs, hints),
+    "sds-index": st.builds(
+        SdsIndexRecord,
+        st.integers(0, 2**31 - 1),
+        uints,
+        uints,
+        senders,
+        uints,
+        st.binary(min_size=4, max_size=4),
+        hints,
+    ),
+    "sds-out": st.builds(SdsOutRecord, profiles, st.sampled_from(OUT_KINDS), ids, ids, blobs),
+    "sds-events": st.builds(
+        SdsEventRecord,
+        uints.map(lambda number: max(number, 1)),
+        st.sampled_from(EVENT_KINDS),
+        st.none() | ids,
+        senders,
+        uints,
+        details,
+        st.none() | blobs,
+    ),
+    "sds-fetch": st.builds(
+        SdsFetchRecord,
+        profiles,
+        st.lists(entries, min_size=1, max_size=30).map(tuple),
+        uints,
+    ),
+    "sds-acks/sds-channel": st.builds(
+        SdsChannelRecord,
+        profiles,
+        uints,
+        uints,
+        uints,
+        uints,
+        uints,
+        uints,
+        uints,
+        uints,
+        uints,
+        st.none() | uints,
+    ),
+    "sds-acks/sds-participant": st.builds(SdsParticipantRecord, uints, uints, uints),
+    "sds-acks/sds-ack": st.builds(
+        SdsAckRecord,
+        st.sampled_from(ACK_STATES),
+        st.lists(senders, max_size=64).map(tuple),
+        uints,
+        st.none() | uints,
+    ),
+}
+SAMPLES: dict[str, Any] = {
+    "sds-in": SdsInRecord("js", b"wire", bytes(32), b"hint", b"connector"),
+    "sds-commands": SdsCommandRecord(
+        "send", "spec", "ann", bytes(16), b"content", "id", {"bloom_error_rate": 0.5, "bloom_capacity": 100}
+    ),
+    "sds-messages": SdsMessageRecord("nim", "id", "ann", 1_763_000_000, b"wire", b"hint"),
+    "sds-index": SdsIndexRecord(3, 9, 1_763_000_000, "ann", 300, bytes(4), b"hint"),
+    "sds-out": SdsOutRecord("spec", "retry", "ann", "id", b"wire"),
+    "sds-events": SdsEventRecord(
+        7, "delivered", "ann", "id", 5, {"gap": ("other",), "position": 3, "late": True}, b"content"
+    ),
+    "sds-fetch": SdsFetchRecord("js", (HistoryEntry("id", b"hint", "ann"), HistoryEntry("other")), 1),
+    "sds-acks/sds-channel": SdsChannelRecord("js", 5, 6, 7, 1, 1, 0, 2, 3, 99, 8),
+    "sds-acks/sds-participant": SdsParticipantRecord(5, 1, 2),
+    "sds-acks/sds-ack": SdsAckRecord("possibly_acknowledged", ("ben",), 2, 900),
+}
+
+
+def schema(name: str) -> pycddl.Schema:
+    """The rules of one record: `file`, or `file/rule` where a topic holds several kinds."""
+    file, _, rule = name.partition("/")
+    text = files("culm_topics").joinpath("cddl", f"{file}.cddl").read_text()
+    return pycddl.Schema(f"record = {rule}\n{text}" if rule else text)
+
+
+def test_every_record_of_the_sds_topics_is_tested_here() -> None:
+    described = {topic.cddl for topic in SDS}
+    assert described == {f"{name.partition('/')[0]}.cddl" for name in RECORDS}
+    assert set(RECORDS) == set(SAMPLES)
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_record_is_read_as_it_was_written_and_fits_its_cddl(name: str) -> None:
+    rules = schema(name)
+
+    @given(RECORDS[name])
+    def check(record: Any) -> None:
+        value = record.encode()
+        assert type(record).decode(value) == record
+        assert value == cbor2.dumps(cbor2.loads(value))
+        rules.validate_cbor(value)
+
+    check()
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_whatever_breaks_the_cddl_is_refused(name: str) -> None:
+    """Each item in turn becomes something else; what the CDDL refuses, `decode` refuses too."""
+    record = SAMPLES[name]
+    rules = schema(name)
+    items = cbor2.loads(record.encode())
+    strangers: list[Any] = [
+        None,
+        -1,
+        2**64,
+        1.5,
+        True,
+        "text",
+        "x" * (MAX_ID_BYTES + 1),
+        b"bytes",
+        bytes(1025),
+        [],
+        {},
+        [1, 2, 3],
+        [["id", None, None]] * (MAX_FETCH_ENTRIES + 1),
+        ["sender"] * 65,
+        {"a": None},
+        {1: 1},
+        {"a": [1]},
+        cbor2.CBORTag(9, 1),
+    ]
+    refused = 0
+    for place in range(len(items)):
+        for stranger in strangers:
+            changed = cbor2.dumps([*items[:place], stranger, *items[place + 1 :]])
+            try:
+                # pycddl fails on bytes where the rule names texts; no text may be bytes in any of these.
+                if isinstance(items[place], str) and isinstance(stranger, bytes):
+                    raise pycddl.ValidationError
+                rules.validate_cbor(changed)
+            except pycddl.ValidationError:
+                refused += 1
+                with pytest.raises(RecordError):
+                    type(record).decode(changed)
+    assert refused > len(items)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_what_is_read_fits_the_cddl(name: str) -> None:
+    """The other way round: what `decode` takes of the same changes, the CDDL takes."""
+    record = SAMPLES[name]
+    rules = schema(name)
+    items = cbor2.loads(record.encode())
+    others: list[Any] = [None, 0, 7, 2**64 - 1, "", "js", "id", b"", bytes(4), bytes(16), bytes(32), {}, []]
+    taken = 0
+    for place in range(1, len(items)):
+        for stranger in others:
+            changed = cbor2.dumps([*items[:place], stranger, *items[place + 1 :]])
+            try:
+                type(record).decode(changed)
+            except RecordError:
+                continue
+            taken += 1
+            rules.validate_cbor(changed)
+    assert taken
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_only_the_shortest_encoding_is_read(name: str) -> None:
+    record = SAMPLES[name]
+    value = record.encode()
+    others = [
+        b"",
+        value + b"\x00",
+        value[:-1],
+        b"\x9f" + value[1:] + b"\xff",  # indefinite length
+        b"\xd9\xd9\xf7" + value,  # self-described
+        bytes([0x98, value[0] & 0x1F]) + value[1:],  # a head longer than it need be
+        value[:1] + b"\x18\x01" + value[2:],
+        value[:1] + b"\x02" + value[2:],  # another format
+        cbor2.dumps([*cbor2.loads(value), 0]),
+        cbor2.dumps(cbor2.loads(value)[:-1]),
+        cbor2.dumps({"a": 1}),
+    ]
+    for other in others:
+        with pytest.raises(RecordError) as caught:
+            type(record).decode(other)
+        assert caught.value.code == "topics.record"
+    with pytest.raises(RecordError):
+        type(record).decode(None)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@given(junk=st.binary(max_size=200))
+def test_junk_is_refused_with_the_record_error_alone(name: str, junk: bytes) -> None:
+    record_type = type(SAMPLES[name])
+    try:
+        record = record_type.decode(junk)
+    except RecordError:
+        return
+    assert record.encode() == junk
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        {"b": 1, "a": 1},
+        {"": 1},
+        {"x" * 65: 1},
+        {f"{number:02}": 1 for number in range(MAX_DETAILS + 1)},
+        {"a": ["x"] * (MAX_DETAIL_ITEMS + 1)},
+        {"a": float("nan")},
+        {"a": float("inf")},
+        {"a": -1},
+        {"a": ["x", 1]},
+        {"a": {"b": 1}},
+    ],
+)
+def test_details_out_of_order_or_bounds_are_refused(details: dict[str, Any]) -> None:
+    for items, decode in (
+        ([1, 7, "lost", None, "id", 5, details, None], SdsEventRecord.decode),
+        ([1, "join", "js", "ann", bytes(16), None, None, details], SdsCommandRecord.decode),
+    ):
+        with pytest.raises(RecordError):
+            decode(cbor2.dumps(items))
+
+
+def test_a_float_is_read_in_one_width_only() -> None:
+    event = SdsEventRecord(7, "lost", None, "id", 5, {"a": 0.5})
+    value = event.encode()
+    half = value.replace(bytes.fromhex("fb3fe0000000000000"), bytes.fromhex("f93800"))
+    assert cbor2.loads(half) == cbor2.loads(value)
+    with pytest.raises(RecordError):
+        SdsEventRecord.decode(half)
+
+
+@given(details, st.randoms())
+def test_equal_details_give_equal_bytes_in_whatever_order_they_were_put(known: Any, order: Any) -> None:
+    shuffled = list(known.items())
+    order.shuffle(shuffled)
+    events = [SdsEventRecord(7, "lost", None, "id", 5, items) for items in (known, dict(shuffled))]
+    assert events[0].encode() == events[1].encode()
+
+
+def test_an_event_has_a_number_from_one() -> None:
+    with pytest.raises(RecordError, match="number"):
+        SdsEventRecord.decode(cbor2.dumps([1, 0, "lost", None, "id", 5, {}, None]))
+
+
+@given(ids, ids)
+def test_an_index_key_is_read_as_it_was_written(channel_id: str, message_id: str) -> None:
+    assert split_index_key(index_key(channel_id, message_id)) == (channel_id, message_id)
+    assert split_channel_key(channel_key(channel_id)) == channel_id
+
+
+@given(ids, ids, ids)
+def test_an_ack_key_is_read_as_it_was_written(channel_id: str, participant_id: str, message_id: str) -> None:
+    for key, kind in (
+        (AckKey(channel_id), AckKind.CHANNEL),
+        (AckKey(channel_id, participant_id), AckKind.PARTICIPANT),
+        (AckKey(channel_id, participant_id, message_id), AckKind.MESSAGE),
+    ):
+        assert key.kind is kind
+        assert split_ack_key(key.encode()) == key
+
+
+@given(st.tuples(ids, ids), st.tuples(ids, ids))
+def test_messages_share_a_key_only_when_channel_and_id_are_the_same(
+    one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    assert (index_key(*one) == index_key(*other)) == (one == other)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        None,
+        b"",
+        b"\x00",
+        b"\x00\x01",  # cut off within the id
+        b"\x00\x00x",  # an empty channel
+        b"\x00\x01a",  # no message
+        b"\x00\x01\xffb",  # not UTF-8
+        b"\x04\x01" + b"a" * 1025 + b"b",  # an id beyond the bound
+        b"\x00\x01a" + b"b" * 1025,
+    ],
+)
+def test_keys_of_another_shape_are_refused(key: bytes | None) -> None:
+    with pytest.raises(RecordError):
+        split_index_key(key)
+    if key is not None:
+        for kind in AckKind:
+            with pytest.raises(RecordError):
+                split_ack_key(bytes((kind,)) + (key if key != b"\x00\x01a" else b"\x00\x01"))
+
+
+@pytest.mark.parametrize("key", [None, b"", b"\x03\x00\x01a", b"\x00\x00\x01ab", b"\x01\x00\x01a\x00\x01bc"])
+def test_an_ack_key_has_a_known_kind_and_nothing_behind_its_last_id(key: bytes | None) -> None:
+    with pytest.raises(RecordError):
+        split_ack_key(key)
+
+
+@pytest.mark.parametrize("key", [None, b"", b"\xff", bytes(1025)])
+def test_a_channel_key_is_an_id(key: bytes | None) -> None:
+    with pytest.raises(RecordError):
+        split_channel_key(key)
+
+
+def test_the_bound_of_an_id_counts_bytes_and_not_letters() -> None:
+    assert is_id("é" * 512)
+    assert not is_id("é" * 513)
+    assert not is_id("")
+    assert is_id("", empty=True)
+
+
+def test_a_channel_stays_in_its_partition() -> None:
+    """The function is part of the format: producers of any kind and version agree on it."""
+    assert [shard_of(channel, 8) for channel in ("general", "lobby", "0", "kanal ü")] == [3, 2, 4, 2]
+    assert {shard_of(f"channel {number}", 8) for number in range(200)} == set(range(8))
+    assert shard_of("general", 1) == 0
+
+
+def test_the_check_is_the_start_of_sha_256() -> None:
+    assert check_of(b"") == bytes.fromhex("e3b0c442")

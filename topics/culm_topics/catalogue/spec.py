@@ -1,0 +1,67 @@
+"""What is said of a topic, and the topic properties that its clean-up asks for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Cleanup = Literal["time", "compact", "keep"]
+"""What ends a record's life: its age, a newer record of the same key, or nothing."""
+
+Program = Literal["connector", "job", "consumer", "operator"]
+"""Who touches a topic: connectors, streaming jobs, consumers of replicated logs, people and dashboards."""
+
+MAX_MESSAGE_BYTES = 4 * 1024 * 1024
+"""The largest record batch of any topic, in bytes; producers and consumers are set up for the same."""
+
+DEFAULT_PREFIX = "culm."
+DEFAULT_PARTITIONS = 8
+
+DAY_MS = 24 * 60 * 60 * 1000
+# Retention counts from when the broker took the record, not from what a producer's clock said.
+EVERY_TOPIC = {
+    "max.message.bytes": str(MAX_MESSAGE_BYTES),
+    "message.timestamp.type": "LogAppendTime",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """One topic: `name` without the prefix, `config` as Kafka topic properties.
+
+    `partitioned` topics spread over as many partitions as the deployment chooses (`partitions` by default);
+    the others are small and always have `partitions`. The number is fixed for the life of a topic that is
+    keyed by log: Kafka keeps the order of a log only within a partition.
+    """
+
+    name: str
+    key: str
+    value: str
+    cddl: str | None
+    partitions: int
+    partitioned: bool
+    cleanup: Cleanup
+    config: Mapping[str, str]
+    writers: tuple[Program, ...]
+    readers: tuple[Program, ...]
+    doc: str
+
+
+def kept_for(days: int) -> dict[str, str]:
+    """Topic properties: a record ends after so many days."""
+    return {**EVERY_TOPIC, "cleanup.policy": "delete", "retention.ms": str(days * DAY_MS)}
+
+
+def compacted() -> dict[str, str]:
+    """Topic properties: a record ends when a newer one of its key has come."""
+    # Small segments, cleaned early: readers of a compacted topic read all of it when they start.
+    return {
+        **EVERY_TOPIC,
+        "cleanup.policy": "compact",
+        "segment.ms": str(60 * 60 * 1000),
+        "min.cleanable.dirty.ratio": "0.2",
+    }
+
+
+def kept() -> dict[str, str]:
+    """Topic properties: nothing ends a record."""
+    return {**EVERY_TOPIC, "cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}

@@ -1,0 +1,84 @@
+"""`sds.commands`: what a participant that the job hosts asks for."""
+
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from culm_models.sds.messages import Profile
+from culm_topics.records.sds_shape import (
+    MAX_NAME_BYTES,
+    PROFILES,
+    Details,
+    bytes_size,
+    choice_size,
+    details_size,
+    id_size,
+    is_id,
+    optional_bytes_size,
+    optional_id_size,
+    packed_details,
+    read_details,
+)
+from culm_topics.records.shape import FORMAT, check_size, dump, load_array
+
+SdsCommand = Literal["join", "leave", "send", "ephemeral", "resend"]
+"""`join` and `leave` the channel; `send` a content, or an `ephemeral` one; `resend` now what is unheard."""
+
+COMMANDS: tuple[SdsCommand, ...] = get_args(SdsCommand)
+TOKEN_SIZE = 16
+_NAME = "sds.commands"
+
+
+@dataclass(frozen=True, slots=True)
+class SdsCommandRecord:
+    """Value of `sds.commands`; its key is the channel's.
+
+    `token` (16 bytes) is drawn by whoever asks and is the same when it asks again: the job does a command
+    once, and a message's id follows from it; the events that answer name it. `content` belongs to `send` and
+    `ephemeral`. `message_id` is of `send` the id that the caller chose, of `resend` the one message that is
+    meant, or none for all. `settings` are of `join` those of the channel that differ from the profile's own,
+    by their names in `culm_models.sds.settings`; the channel's first `join` decides.
+    """
+
+    kind: SdsCommand
+    profile: Profile
+    participant_id: str
+    token: bytes
+    content: bytes | None = None
+    message_id: str | None = None
+    settings: Details = field(default_factory=dict)
+
+    def encode(self) -> bytes:
+        """`[1, kind, profile, participant_id, token, content, message_id, {setting: value}]`."""
+        assert is_id(self.participant_id)
+        assert len(self.token) == TOKEN_SIZE
+        assert self.message_id is None or is_id(self.message_id)
+        assert all(0 < len(name) <= MAX_NAME_BYTES for name in self.settings)
+        return dump(
+            FORMAT,
+            self.kind,
+            self.profile,
+            self.participant_id,
+            self.token,
+            self.content,
+            self.message_id,
+            packed_details(self.settings),
+        )
+
+    @staticmethod
+    def decode(value: bytes | None) -> "SdsCommandRecord":
+        """The record in `value`; `RecordError` says what is wrong with it. Settings are not looked at."""
+        _, kind, profile, participant_id, token, content, message_id, settings = load_array(value, _NAME, 8)
+        size = (
+            2
+            + choice_size(_NAME, "kind", kind, COMMANDS)
+            + choice_size(_NAME, "profile", profile, PROFILES)
+            + id_size(_NAME, "participant_id", participant_id)
+            + bytes_size(_NAME, "token", token, TOKEN_SIZE)
+            + optional_bytes_size(_NAME, "content", content)
+            + optional_id_size(_NAME, "message_id", message_id)
+            + details_size(_NAME, "settings", settings)
+        )
+        check_size(value, size, _NAME)
+        return SdsCommandRecord(
+            kind, profile, participant_id, token, content, message_id, read_details(settings)
+        )

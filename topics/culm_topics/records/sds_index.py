@@ -1,0 +1,76 @@
+"""`sds.index`: where a message lies in `sds.messages`, for retrieval by its id."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+from culm_topics.records.sds_shape import (
+    MAX_HINT_BYTES,
+    bytes_size,
+    hint_size,
+    id_size,
+    is_id,
+    uint_size,
+)
+from culm_topics.records.shape import FORMAT, check_size, dump, head_size, load_array, refuse_item
+
+CHECK_SIZE = 4
+MAX_PARTITION = 2**31 - 1
+_NAME = "sds.index"
+
+
+def check_of(wire: bytes) -> bytes:
+    """The first 4 bytes of the SHA-256 of a message: whether a record is still the one that was meant."""
+    return sha256(wire).digest()[:CHECK_SIZE]
+
+
+@dataclass(frozen=True, slots=True)
+class SdsIndexRecord:
+    """Value of `sds.index`; its key is the channel and the message (`index_key`).
+
+    `size` is that of the message's bytes, `check` is `check_of` them, `retrieval_hint` the one of another
+    transport's store, as in `sds.messages`.
+    """
+
+    partition: int
+    offset: int
+    lamport_timestamp: int
+    sender_id: str
+    size: int
+    check: bytes
+    retrieval_hint: bytes | None = None
+
+    def encode(self) -> bytes:
+        """`[1, partition, offset, lamport_timestamp, sender_id, size, check, retrieval_hint]`."""
+        assert 0 <= self.partition <= MAX_PARTITION
+        assert is_id(self.sender_id, empty=True)
+        assert len(self.check) == CHECK_SIZE
+        assert self.retrieval_hint is None or len(self.retrieval_hint) <= MAX_HINT_BYTES
+        return dump(
+            FORMAT,
+            self.partition,
+            self.offset,
+            self.lamport_timestamp,
+            self.sender_id,
+            self.size,
+            self.check,
+            self.retrieval_hint,
+        )
+
+    @staticmethod
+    def decode(value: bytes | None) -> "SdsIndexRecord":
+        """The record in `value`; `RecordError` says what is wrong with it."""
+        _, partition, offset, lamport, sender_id, length, check, hint = load_array(value, _NAME, 8)
+        if type(partition) is not int or not 0 <= partition <= MAX_PARTITION:
+            refuse_item(_NAME, "partition", partition, f"a number from 0 to {MAX_PARTITION}")
+        size = (
+            2
+            + head_size(partition)
+            + uint_size(_NAME, "offset", offset)
+            + uint_size(_NAME, "lamport_timestamp", lamport)
+            + id_size(_NAME, "sender_id", sender_id, empty=True)
+            + uint_size(_NAME, "size", length)
+            + bytes_size(_NAME, "check", check, CHECK_SIZE)
+            + hint_size(_NAME, hint)
+        )
+        check_size(value, size, _NAME)
+        return SdsIndexRecord(partition, offset, lamport, sender_id, length, check, hint)
