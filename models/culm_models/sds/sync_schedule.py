@@ -2,32 +2,65 @@
 
 A sync waits for a floor of quiet in the channel plus an even spread that grows with the number of distinct
 senders, so that of n participants about one speaks per floor, however many they are. It stops after three
-own syncs without news, or after hearing many of others', and begins again with the next news. Content that
-nobody has acknowledged yet halves the wait, and further messages do not put that off.
+own syncs without news, or after hearing many of others', and begins again with the next news.
+
+Two things come sooner, and further messages do not put them off: content that nobody has acknowledged yet is
+answered within half the wait, and content that was sent again within a part of the floor that grows with the
+group, for its sender has not heard anyone. No participant sends two syncs within a floor, whatever comes.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final, Self
 
 from culm_models.sds.acknowledgement import Filter, HashPair
-from culm_models.sds.backoff import Draw
+from culm_models.sds.backoff import Draw, share
+from culm_models.sds.group_size import GroupSize
+from culm_models.sds.packed import pack, unpacked
+
+MOST_NAMED: Final = 16
+"""Ids of repeated messages that a sync names before its regular causal history."""
+
+_FORMAT: Final = 1
+_ITEMS: Final = 13
+# Received content of which it is kept that nobody has acknowledged it; older ones count as acknowledged.
+_MOST_OWED: Final = 16
+# Below so many senders the spread does not grow.
+_SMALL_GROUP: Final = 16
+# The answer to repeated content comes within so much of the floor, times the group by as much.
+_EARLY: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class SyncRule:
-    """`fruitless`: own syncs without news before silence; `fruitless_heard`: the same of syncs of others."""
+    """`fruitless`: own syncs without news before silence; `fruitless_heard`: the same of others' syncs."""
 
     floor_ms: int = 30_000
     spread_ms: int = 30_000
     fruitless: int = 3
     fruitless_heard: int = 16
+    most_senders: int = 10_000
 
 
 class SyncSchedule:
     """One schedule a channel, for all participants that this side hosts."""
 
     def __init__(self, rule: SyncRule, draw: Draw) -> None:
-        raise NotImplementedError
+        self._rule = rule
+        self._draw = draw
+        self._group = GroupSize(rule.most_senders)
+        # When the channel was last heard, how many senders there were, and how often the wait began anew.
+        self._heard_ms: int | None = None
+        self._heard_size = 0
+        self._waits = 0
+        self._silent = True
+        self._own_sync_ms: int | None = None
+        self._fruitless = 0
+        self._fruitless_heard = 0
+        self._owed: dict[str, HashPair] = {}
+        self._owed_due_ms: int | None = None
+        self._repeated: dict[str, None] = {}
+        self._early_due_ms: int | None = None
 
     def seen(
         self,
@@ -38,50 +71,143 @@ class SyncSchedule:
         history_ids: Iterable[str] = (),
         filter: Filter | None = None,
     ) -> None:
-        """A message of another participant was received (content or sync, no ephemeral, no own).
+        """A message of another participant was received (new content or a sync; no ephemeral, no own).
 
         `news`: it brought content, an acknowledgement or the id of a missing message, or its filter lacks
         something that we have, so that its sender has something to learn from us.
         """
-        raise NotImplementedError
+        self._group.add(sender_id)
+        if news:
+            self._news()
+        else:
+            self._fruitless_heard += 1
+            self._silent = self._silent or self._fruitless_heard >= self._rule.fruitless_heard
+        self._settle(history_ids, filter)
+        self._begin(now_ms)
 
     def owe(self, message_id: str, pair: HashPair, now_ms: int) -> None:
-        """New content of another participant was taken, which nobody has acknowledged yet (after `seen`)."""
-        raise NotImplementedError
+        """New content of another participant was taken (after `seen`), and nobody has acknowledged it yet."""
+        if self._owed_due_ms is None:
+            self._owed_due_ms = now_ms + self._wait_ms() // 2
+        self._owed[message_id] = pair
+        if len(self._owed) > _MOST_OWED:
+            del self._owed[next(iter(self._owed))]
 
     def repeated(self, message_id: str, now_ms: int) -> None:
         """Content that we have came again: its sender has not heard of us. The next sync comes early."""
-        raise NotImplementedError
+        if message_id in self._repeated or len(self._repeated) == MOST_NAMED:
+            return
+        self._repeated[message_id] = None
+        if self._early_due_ms is None:
+            limit_ms = self._rule.floor_ms * max(_EARLY, self._group.count()) // (_EARLY * _EARLY)
+            self._early_due_ms = now_ms + share(limit_ms, self._draw("sync.early", message_id, self._waits))
 
     def names(self) -> tuple[str, ...]:
         """The repeated ids, at most 16: the next sync names them before its regular causal history."""
-        raise NotImplementedError
+        return tuple(self._repeated)
 
     def sent(self, now_ms: int, *, sync: bool, named: Iterable[str] = ()) -> None:
-        """A participant of ours has sent content or a sync that named `named` in its causal history."""
-        raise NotImplementedError
+        """A participant of ours has sent content, or a sync, that named `named` in its causal history."""
+        # Its filter shows whatever we have.
+        self._owed.clear()
+        self._owed_due_ms = None
+        for message_id in named:
+            self._repeated.pop(message_id, None)
+        if sync:
+            self._own_sync_ms = now_ms
+            self._fruitless += 1
+            self._silent = self._silent or self._fruitless >= self._rule.fruitless
+            self._early_due_ms = now_ms if self._repeated else None
+        else:
+            self._news()
+        if not self._repeated:
+            self._early_due_ms = None
+        self._begin(now_ms)
 
     def rest(self) -> None:
         """There is nothing to sync (an empty log): silence until there is news."""
-        raise NotImplementedError
+        self._silent = True
+        self._owed.clear()
+        self._repeated.clear()
+        self._owed_due_ms = self._early_due_ms = None
 
     def due(self, now_ms: int) -> bool:
         """Whether a sync is to be sent now."""
-        raise NotImplementedError
+        due_ms = self.next_due_ms()
+        return due_ms is not None and due_ms <= now_ms
 
     def next_due_ms(self) -> int | None:
         """When the next sync is due; None while the schedule is silent."""
-        raise NotImplementedError
+        times = [time for time in (self._owed_due_ms, self._early_due_ms) if time is not None]
+        if not self._silent and self._heard_ms is not None:
+            times.append(self._heard_ms + self._wait_ms())
+        if not times:
+            return None
+        due_ms = min(times)
+        return due_ms if self._own_sync_ms is None else max(due_ms, self._own_sync_ms + self._rule.floor_ms)
 
     def senders(self) -> int:
         """How many distinct senders there are: exact to 1,024, then an estimate within some percent."""
-        raise NotImplementedError
+        return self._group.count()
 
     def pack(self) -> bytes:
         """All of it as bytes, equal for equal histories."""
-        raise NotImplementedError
+        return pack(
+            _FORMAT,
+            self._group.hashes(),
+            self._heard_ms,
+            self._heard_size,
+            self._waits,
+            self._silent,
+            self._own_sync_ms,
+            self._fruitless,
+            self._fruitless_heard,
+            list(self._owed),
+            list(self._owed.values()),
+            self._owed_due_ms,
+            list(self._repeated),
+            self._early_due_ms,
+        )
 
     @classmethod
-    def unpack(cls, data: bytes, rule: SyncRule, draw: Draw) -> "SyncSchedule":
-        """What `pack` wrote."""
-        raise NotImplementedError
+    def unpack(cls, data: bytes, rule: SyncRule, draw: Draw) -> Self:
+        """What `pack` wrote; `SnapshotError` for what it did not."""
+        schedule = cls(rule, draw)
+        with unpacked(data, _FORMAT, _ITEMS) as items:
+            hashes, schedule._heard_ms, schedule._heard_size, schedule._waits, schedule._silent = items[:5]
+            schedule._own_sync_ms, schedule._fruitless, schedule._fruitless_heard = items[5:8]
+            owed, pairs, schedule._owed_due_ms, repeated, schedule._early_due_ms = items[8:]
+            schedule._group = GroupSize(rule.most_senders, hashes)
+            schedule._owed = {
+                message_id: (first, second) for message_id, (first, second) in zip(owed, pairs, strict=True)
+            }
+            schedule._repeated = dict.fromkeys(repeated)
+        return schedule
+
+    def _news(self) -> None:
+        self._silent = False
+        self._fruitless = self._fruitless_heard = 0
+
+    def _settle(self, history_ids: Iterable[str], filter: Filter | None) -> None:
+        """What another participant acknowledges is not for us to acknowledge early."""
+        if self._owed or self._repeated:
+            for message_id in history_ids:
+                self._owed.pop(message_id, None)
+                self._repeated.pop(message_id, None)
+        if self._owed and filter is not None and filter.is_evidence:
+            for message_id in [key for key, pair in self._owed.items() if filter.contains(pair)]:
+                del self._owed[message_id]
+        if not self._owed:
+            self._owed_due_ms = None
+        if not self._repeated:
+            self._early_due_ms = None
+
+    def _begin(self, now_ms: int) -> None:
+        self._heard_ms = now_ms
+        self._heard_size = self._group.count()
+        self._waits += 1
+
+    def _wait_ms(self) -> int:
+        """The wait since the channel was last heard; it follows from what is kept."""
+        limit_ms = self._rule.spread_ms * max(_SMALL_GROUP, self._heard_size) // _SMALL_GROUP
+        return self._rule.floor_ms + share(limit_ms + 1, self._draw("sync", "", self._waits))
