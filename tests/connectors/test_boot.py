@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pytest
 
 from culm_connectors.connector import INDEX_FOLDER, Connector
 from culm_connectors.index import LmdbLogStore, layout
+from culm_connectors.intake import Intake
 from culm_connectors.kafka import TopicReader
 from culm_connectors.settings import ConnectorSettings
 from culm_models.p2panda.checks import CheckedEntry
@@ -42,6 +44,15 @@ def write_logs(kafka: KafkaSettings, *logs: Sequence[CheckedEntry]) -> int:
     return sum(map(len, logs))
 
 
+@dataclass(slots=True, kw_only=True)
+class GatedIntake(Intake):
+    gate: asyncio.Event
+
+    async def _catch_up(self, logs: TopicReader, *, fresh: bool) -> None:
+        await self.gate.wait()
+        await Intake._catch_up(self, logs, fresh=fresh)
+
+
 class Gated(Connector):
     """A connector that does not read `logs` before it is let."""
 
@@ -49,9 +60,10 @@ class Gated(Connector):
         super().__init__(ConnectorSettings(directory=folder, schemas=(SCHEMA,)), kafka)
         self.gate = asyncio.Event()
 
-    async def _catch_up(self, logs: TopicReader, *, fresh: bool) -> None:
-        await self.gate.wait()
-        await super()._catch_up(logs, fresh=fresh)
+    def _assemble(self) -> None:
+        super()._assemble()
+        given = {part.name: getattr(self.intake, part.name) for part in fields(self.intake)}
+        self.intake = GatedIntake(**given, gate=self.gate)
 
 
 async def test_a_fresh_connector_serves_before_it_holds_anything(

@@ -4,9 +4,11 @@
 |---|---|
 | producer | many records in, one wait until Kafka has acknowledged all of them |
 | consumer | a topic read in a thread, handed over in bounded batches |
+| clients | producers and consumers as a connector makes them |
 | origin | which cluster and which incarnation of a topic the offsets count in |
 """
 
+from culm_connectors.kafka.clients import TopicReaders, log_kafka_error, quiet
 from culm_connectors.kafka.consumer import Batch, TopicReader
 from culm_connectors.kafka.errors import ConsumeFailed, OffsetLost, ProduceFailed, TopicRecreated
 from culm_connectors.kafka.origin import ask_origin, watch_origin
@@ -21,7 +23,10 @@ __all__ = [
     "ProducerLimits",
     "Record",
     "TopicReader",
+    "TopicReaders",
     "TopicRecreated",
     "ask_origin",
+    "log_kafka_error",
+    "quiet",
     "watch_origin",
 ]

@@ -1,0 +1,50 @@
+"""How a connector's Kafka clients are made: quiet, since their errors are heard once and as events."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from confluent_kafka import KafkaError
+
+from culm_connectors.kafka.consumer import Partition, TopicReader
+from culm_topics.kafka import KafkaSettings, consumer
+
+logger = logging.getLogger(__name__)
+
+
+def log_kafka_error(error: KafkaError) -> None:
+    """What the Kafka client has to say; it goes on trying by itself."""
+    logger.warning("Kafka: %s", error.str())
+
+
+def quiet(kafka: KafkaSettings) -> KafkaSettings:
+    """Errors come to us as events; librdkafka's own lines about them, twenty a second, help nobody."""
+    return kafka.model_copy(update={"options": {"log_level": "2"} | kafka.options})
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReaders:
+    """Opens readers of topics, in the name of one consumer group that commits nothing."""
+
+    kafka: KafkaSettings
+    group_id: str
+
+    def open(
+        self, name: str, offsets: Mapping[Partition, int] | None = None, *, skip_lost: bool = False
+    ) -> TopicReader:
+        """A reader of a topic, by its name in the catalogue; from its start where no offset is given."""
+        make = partial(
+            consumer,
+            self.kafka,
+            group_id=self.group_id,
+            on_error=log_kafka_error,
+            defaults={"enable.partition.eof": "true"},
+        )
+        return TopicReader(make, self.kafka.topic(name), offsets or {}, skip_lost=skip_lost)
+
+    def whole_logs(self) -> TopicReader:
+        """A reader of `logs` from its very start."""
+        return self.open("logs")
