@@ -52,7 +52,8 @@ peer_ids = st.none() | st.binary(min_size=32, max_size=32)
 entries = st.builds(HistoryEntry, ids, hints, st.none() | senders)
 details = st.dictionaries(
     st.text(min_size=1, max_size=16),
-    st.booleans()
+    st.none()
+    | st.booleans()
     | uints
     | st.floats(allow_nan=False, allow_infinity=False)
     | senders
@@ -192,7 +193,7 @@ def test_whatever_breaks_the_cddl_is_refused(name: str) -> None:
         [1, 2, 3],
         [["id", None, None]] * (MAX_FETCH_ENTRIES + 1),
         ["sender"] * 65,
-        {"a": None},
+        {"a": {}},
         {1: 1},
         {"a": [1]},
         cbor2.CBORTag(9, 1),

@@ -52,8 +52,8 @@ class SdsEventRecord:
     `participant_id` is the hosted participant whom it concerns, none where it concerns the whole channel (a
     delivery does). `message_id` is empty where no message can be told. `time_ms` is the channel's clock: when
     the input's record was taken, or the timer was due. `details` are the further fields of the event under
-    their names in `culm_models.sds.events`; besides, what a command brought about has its `token`.
-    `content` is that of a delivered message, also of an ephemeral one.
+    their names in `culm_models.sds.events`, of `missing` the ids alone; what is None is left out. Besides,
+    what a command brought about has its `token`. `content` is that of a sent or delivered message.
     """
 
     number: int

@@ -18,14 +18,14 @@ MAX_HINT_BYTES = 1_024
 """The longest retrieval hint that a record takes."""
 MAX_DETAILS = 64
 """Entries of one map of settings or details."""
-MAX_DETAIL_ITEMS = 1_000
+MAX_DETAIL_ITEMS = 10_000
 """Items of one list among the details."""
 MAX_NAME_BYTES = 64
 
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 
-Detail = bool | int | float | str | bytes | tuple[str, ...]
-"""One detail: a number (a float is written with 64 bits and finite), a text, bytes, or several ids."""
+Detail = None | bool | int | float | str | bytes | tuple[str, ...]
+"""One detail: a number (a float is written with 64 bits and finite), a text, bytes, several ids, or nothing."""
 Details = Mapping[str, Detail]
 """By name, in the names' order of bytes; the order of insertion does not matter to `packed_details`."""
 
@@ -115,7 +115,7 @@ def read_details(items: Mapping[str, Any]) -> dict[str, Detail]:
 
 def _detail_size(record: str, name: str, item: object) -> int:
     kind = type(item)
-    if kind is bool:
+    if item is None or kind is bool:
         return 1
     if is_uint(item):
         return head_size(item)
@@ -127,4 +127,4 @@ def _detail_size(record: str, name: str, item: object) -> int:
         return string_size(len(item))
     if type(item) is list and len(item) <= MAX_DETAIL_ITEMS and all(type(one) is str for one in item):
         return head_size(len(item)) + sum(map(text_size, item))
-    return refuse_item(record, name, item, "a number, a text, bytes or a list of texts")
+    return refuse_item(record, name, item, "a number, a text, bytes, a list of texts or null")
