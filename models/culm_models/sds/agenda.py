@@ -63,9 +63,9 @@ class Agenda:
         del self._times[first[1]]
         return first[1]
 
-    def due_ms(self, key: str) -> int:
-        """When a key is due that is here."""
-        return self._times[key][0]
+    def time(self, key: str) -> tuple[int, int]:
+        """When a key is due that is here, and its number."""
+        return self._times[key]
 
     def __len__(self) -> int:
         return len(self._times)
