@@ -1,0 +1,109 @@
+"""Filters from elsewhere: read on their bytes, ignored when they cannot be read, not believed when full."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from culm_models.sds.bloom import LayoutName, ReceivedFilter, filter_of, hash_pair
+
+layouts = st.sampled_from(["spec", "js", "nim"])
+ids = st.text(st.characters(codec="utf-8"), max_size=12)
+MEASURES = 40, 0.01
+
+
+@given(layouts, st.sets(ids, max_size=40), st.sets(ids, max_size=20))
+def test_what_was_put_in_is_found_and_what_was_not_is_seldom(
+    layout: LayoutName, inside: set[str], outside: set[str]
+) -> None:
+    found = ReceivedFilter.parse(layout, filter_of(layout, inside, *MEASURES), *MEASURES)
+    assert found is not None
+    assert all(found.contains(hash_pair(layout, one)) for one in inside)
+    wrong = [one for one in outside - inside if found.contains(hash_pair(layout, one))]
+    assert len(wrong) <= 5
+
+
+@given(st.sampled_from(["spec", "js"]), st.integers(0, 200))
+def test_a_filter_of_another_length_says_nothing(layout: LayoutName, size: int) -> None:
+    right = len(filter_of(layout, [], *MEASURES))
+    parsed = ReceivedFilter.parse(layout, bytes(size), *MEASURES)
+    assert (parsed is not None) == (size == right)
+
+
+@given(layouts, st.binary(max_size=120))
+def test_any_bytes_are_read_or_ignored(layout: LayoutName, value: bytes) -> None:
+    parsed = ReceivedFilter.parse(layout, value, *MEASURES)
+    if parsed is not None:
+        parsed.contains(hash_pair(layout, "x"))
+
+
+@pytest.mark.parametrize("layout", ["spec", "js", "nim"])
+def test_a_filter_at_its_capacity_is_evidence_and_an_overfull_one_is_not(layout: LayoutName) -> None:
+    def of(count: int) -> ReceivedFilter:
+        value = filter_of(layout, [str(number) for number in range(count)], 1_000, 0.001)
+        parsed = ReceivedFilter.parse(layout, value, 1_000, 0.001)
+        assert parsed is not None
+        return parsed
+
+    assert of(0).is_evidence
+    assert of(1_200).is_evidence
+    assert not of(1_500).is_evidence
+
+
+def test_a_filter_of_ones_is_no_evidence() -> None:
+    size = len(filter_of("js", [], 10_000, 0.001))
+    full = ReceivedFilter.parse("js", b"\xff" * size, 10_000, 0.001)
+    assert full is not None
+    assert full.contains(hash_pair("js", "anything"))
+    assert not full.is_evidence
+
+
+def varint(number: int) -> bytes:
+    return bytes((number & 0x7F | 0x80,)) + varint(number >> 7) if number > 0x7F else bytes((number,))
+
+
+def container(words: bytes = bytes(16), hash_count: int = 3, bit_count: int = 100, **more: bytes) -> bytes:
+    numbers = (10, 10_000, hash_count, bit_count)
+    fields = b"".join(bytes((at << 3,)) + varint(number) for at, number in enumerate(numbers, 2))
+    return b"\x0a" + varint(len(words)) + words + fields + more.get("behind", b"")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        container(bytes(8)),
+        container(bytes(24)),
+        container(b"", bit_count=0),
+        container(hash_count=0),
+        container(hash_count=65),
+        container(bit_count=1 << 63),
+        container()[:-2],
+        container()[18:],
+        container(behind=b"\x28"),
+        container(behind=b"\x28" + b"\xff" * 10 + b"\x01"),
+        container(behind=b"\x2a\x00"),
+        container(behind=b"\x32\x05ab"),
+        container(behind=b"\x33"),
+        container(behind=b"\x00\x00"),
+        container(behind=b"\x35abc"),
+        container(behind=b"\x30\x00" * 32),
+    ],
+)
+def test_a_container_whose_measures_do_not_fit_says_nothing(value: bytes) -> None:
+    assert ReceivedFilter.parse("nim", value, *MEASURES) is None
+
+
+@pytest.mark.parametrize(
+    "behind", [b"\x30\x07", b"\x32\x02ab", b"\x35abcd", b"\x31abcdefgh", b"\x28\x64", b"\x82\x01\x00"]
+)
+def test_unknown_fields_of_a_container_are_skipped_and_the_last_of_one_kind_counts(behind: bytes) -> None:
+    assert ReceivedFilter.parse("nim", container(behind=behind), *MEASURES) is not None
+
+
+def test_a_container_of_another_capacity_is_read_by_its_own_measures() -> None:
+    wider = filter_of("nim", ["a", "b"], 12_000, 0.001)
+    found = ReceivedFilter.parse("nim", wider, 10_000, 0.001)
+    assert found is not None
+    assert [found.contains(hash_pair("nim", one)) for one in ("a", "b", "c")] == [True, True, False]
