@@ -7,6 +7,9 @@
 | kafka | producing and consuming from an event loop |
 | p2panda | the driver of the p2panda protocol: many connections, one sans-I/O peer |
 | connector | the connector process: peers on one side, topics on the other |
+| parts | what a connector is put together from |
+| intake | what a connector reads from Kafka, from its start on |
+| service | who is served, where, and what they may ask for |
 | peer | the reference peer: its own logs, synchronised with any peer or connector |
 | synchronisation | one catching up of the reference peer: progress and end |
 | authoring, interchange | writing operations to logs; logs as text |
