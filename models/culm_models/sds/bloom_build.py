@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
+from types import ModuleType
 
 from culm_models.sds.bloom_container import wrapped
 from culm_models.sds.bloom_layout import LAYOUTS, Layout, LayoutName, set_bits
@@ -12,6 +13,8 @@ from culm_models.sds.bloom_shape import BloomShape
 
 _FEW_IDS = 64
 """Below that, setting the bits one by one is as fast as calling numpy."""
+
+_FEW_BYTES = 1_024
 
 
 def filter_of(layout: LayoutName, message_ids: Iterable[str], capacity: int, error_rate: float) -> bytes:
@@ -35,18 +38,24 @@ def written(bits: bytearray, layout: Layout, shape: BloomShape) -> bytes:
 
 def filled(bits: bytearray, layout: Layout, shape: BloomShape, pairs: array[int]) -> None:
     """Insert ids by their pairs, first and second hashes by turns, into a filter of that shape."""
-    many = _vectorised() if len(pairs) > 2 * _FEW_IDS else None
+    many = _vectors() if len(pairs) > 2 * _FEW_IDS else None
     if many is None:
         set_bits(bits, layout, shape, zip(pairs[::2], pairs[1::2], strict=True))
     else:
-        many(bits, layout, shape, pairs)
+        many.set_many(bits, layout, shape, pairs)
+
+
+def set_bit_count(bits: bytes) -> int:
+    """How many bits of a filter are set."""
+    many = _vectors() if len(bits) > _FEW_BYTES else None
+    return int.from_bytes(bits, "little").bit_count() if many is None else many.set_bit_count(bits)
 
 
 @cache
-def _vectorised() -> Callable[[bytearray, Layout, BloomShape, array[int]], None] | None:
+def _vectors() -> ModuleType | None:
     # models needs no numpy: who installs models and topics alone pays with some milliseconds a rebuild.
     try:
-        from culm_models.sds.bloom_vectors import set_many
+        from culm_models.sds import bloom_vectors
     except ImportError:
         return None
-    return set_many
+    return bloom_vectors

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-import mmh3
+from mmh3 import mmh3_32_sintdigest
 
 from culm_models.sds.bloom_shape import BloomShape
 from culm_models.sds.farmhash import fingerprint64
@@ -29,6 +29,7 @@ HashPair: TypeAlias = tuple[int, int]
 SECOND_SUFFIX = " b"
 """What is put behind an id for its second hash."""
 
+_SUFFIX = SECOND_SUFFIX.encode()
 _SIGN_32 = 1 << 31
 _SIGN_64 = 1 << 63
 
@@ -53,15 +54,16 @@ def hash_pair(layout: LayoutName, message_id: str) -> HashPair:
 
 
 def _murmur_pair(message_id: str) -> HashPair:
-    return abs(mmh3.hash(message_id)), abs(mmh3.hash(message_id + SECOND_SUFFIX))
+    data = message_id.encode()
+    return abs(mmh3_32_sintdigest(data)), abs(mmh3_32_sintdigest(data + _SUFFIX))
 
 
 def _unit_pair(message_id: str) -> HashPair:
     if message_id.isascii():
-        return abs(mmh3.hash(message_id)), abs(mmh3.hash(message_id + SECOND_SUFFIX))
+        return _murmur_pair(message_id)
     # JavaScript's peer walks over characters and takes the first code unit of each.
     units = [_first_unit(ord(character)) for character in message_id]
-    second = hash_units([*units, *SECOND_SUFFIX.encode()])
+    second = hash_units([*units, *_SUFFIX])
     return _positive(hash_units(units), _SIGN_32), _positive(second, _SIGN_32)
 
 
@@ -71,7 +73,7 @@ def _first_unit(code_point: int) -> int:
 
 def _farm_pair(message_id: str) -> HashPair:
     data = message_id.encode()
-    second = fingerprint64(data + SECOND_SUFFIX.encode())
+    second = fingerprint64(data + _SUFFIX)
     return _positive(fingerprint64(data), _SIGN_64), _positive(second, _SIGN_64)
 
 

@@ -112,6 +112,11 @@ def set_many(bits: bytearray, layout: Layout, shape: BloomShape, pairs: array[in
     _insert(np.frombuffer(bits, np.uint8), layout, shape, flat.reshape(-1, 2))
 
 
+def set_bit_count(bits: bytes) -> int:
+    """How many bits are set in whole 64-bit words."""
+    return int(np.bitwise_count(np.frombuffer(bits, np.uint64)).sum(dtype=np.int64))
+
+
 def _insert(into: NDArray[np.uint8], layout: Layout, shape: BloomShape, pairs: Pairs) -> None:
     flags = np.zeros(8 * shape.byte_count, np.bool_)
     for start in range(0, len(pairs), _PIECE):

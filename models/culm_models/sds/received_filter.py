@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from culm_models.sds.bloom_build import set_bit_count
 from culm_models.sds.bloom_container import unwrapped
 from culm_models.sds.bloom_layout import LAYOUTS, HashPair, LayoutName
 from culm_models.sds.bloom_shape import BloomShape
@@ -46,8 +47,7 @@ class ReceivedFilter:
     def is_evidence(self) -> bool:
         """Whether a hit means anything: at most 60 % of the bits are set. A full filter affirms all."""
         if self._full is None:
-            set_bits = int.from_bytes(self._bits, "little").bit_count()
-            self._full = set_bits * 100 > self._bit_count * _FULL_PERCENT
+            self._full = set_bit_count(self._bits) * 100 > self._bit_count * _FULL_PERCENT
         return not self._full
 
     def contains(self, pair: HashPair) -> bool:

@@ -47,7 +47,15 @@ def test_every_held_id_is_found_and_the_fill_stays_within_the_design(
     assert all(filter_now.contains(hash_pair(layout, one)) for one in newest)
     assert len(rolling) <= (capacity if layout != "nim" else capacity * 12 // 10)
     assert len(rolling) >= min(count, capacity // 2)
-    assert filter_now.is_evidence
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_however_many_ids_come_the_filter_stays_evidence(layout: LayoutName) -> None:
+    rolling = RollingFilter(layout, 500, 0.001)
+    for index, message_id in enumerate(ids(2_000)):
+        rolling.add(message_id)
+        if index % 50 == 49:
+            assert received(layout, rolling.value(), 500).is_evidence
 
 
 @given(layouts, capacities, st.integers(0, 150))
@@ -127,10 +135,14 @@ def test_filters_are_the_same_with_and_without_numpy(
     layout: LayoutName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_numpy, _ = grown(layout, 1_000, 1_700)
-    monkeypatch.setattr(bloom_build, "_vectorised", lambda: None)
+    monkeypatch.setattr(bloom_build, "_vectors", lambda: None)
     without, _ = grown(layout, 1_000, 1_700)
     assert without.value() == with_numpy.value()
     assert without.value_at(1_650) == with_numpy.value_at(1_650)
+    words = without.value()[:1_800]
+    one_by_one = bloom_build.set_bit_count(words)
+    monkeypatch.undo()
+    assert bloom_build.set_bit_count(words) == one_by_one
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
