@@ -12,6 +12,7 @@ from culm_infra.demo.cast import Actor
 from culm_infra.demo.plan import Plan
 from culm_infra.demo.report import PeerFigures, Report, percentile
 from culm_infra.demo.sessions import SessionBook
+from culm_infra.demo.waits import SHOWN_LOGS, LogGap, Unmet, Wait
 from culm_models.p2panda.store import LogKey
 from culm_topics.kafka import KafkaSettings
 from culm_topics.vectors import Vectors, read_vectors
@@ -56,11 +57,34 @@ class Evidence:
             for log in self.logs_of(actor)
         )
 
-    def settled(self, plan: Plan, actors: Sequence[Actor]) -> bool:
-        """Whether nothing is still on its way."""
-        complete = not audit.compare(signed_entries(plan), self.logs, plan.fork).lost
-        known = plan.fork.log in self.refusals.forked and not any(map(self.behind, actors))
-        return complete and known and not self.blocks.differing_logs
+    def gaps(self, actor: Actor) -> list[LogGap]:
+        """The logs of which the topic does not know the actor to hold everything, the widest gaps first."""
+        found = [
+            LogGap(f"{log[0].hex()}/{log[1]}", held, self.wanted[log][1])
+            for log in self.logs_of(actor)
+            if (held := self.vectors.height(actor.peer.peer_id, log)) < self.wanted[log][1]
+        ]
+        return sorted(found, key=lambda gap: (gap.held - gap.wanted, gap.log))
+
+    def unmet(self, plan: Plan, actors: Sequence[Actor]) -> tuple[Unmet, ...]:
+        """What is still on its way: the conditions that do not hold; none when all has settled."""
+        lost = audit.compare(signed_entries(plan), self.logs, plan.fork).lost
+        conditions = [
+            Unmet("logs", None, lost, "entries"),
+            Unmet("rejected", None, int(plan.fork.log not in self.refusals.forked), "forks"),
+            *(
+                Unmet(
+                    "version-vectors",
+                    actor.plan.name,
+                    self.behind(actor),
+                    "entries",
+                    tuple(self.gaps(actor)[:SHOWN_LOGS]),
+                )
+                for actor in actors
+            ),
+            Unmet("blocks", None, self.blocks.differing_logs, "logs"),
+        ]
+        return tuple(one for one in conditions if one.count)
 
 
 def gather(kafka: KafkaSettings, wanted: Mapping[LogKey, tuple[str, int]]) -> Evidence:
@@ -84,7 +108,12 @@ def signed_entries(plan: Plan) -> dict[EntryKey, Bytes]:
 
 
 def judge(
-    plan: Plan, actors: Sequence[Actor], evidence: Evidence, timings: Timings, book: SessionBook
+    plan: Plan,
+    actors: Sequence[Actor],
+    evidence: Evidence,
+    timings: Timings,
+    book: SessionBook,
+    waits: Sequence[Wait],
 ) -> Report:
     """Compare everything with everything, and say what is not as it should be."""
     signed = signed_entries(plan)
@@ -101,6 +130,7 @@ def judge(
         forks_found=len(evidence.refusals.forked),
         rejected_by_code=evidence.refusals.by_code,
         sessions=book.done,
+        waits=list(waits),
         blocks=list(evidence.blocks.schemas),
         blocks_differing_logs=evidence.blocks.differing_logs,
         blocks_wrong_fingerprints=evidence.blocks.wrong_fingerprints,

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from culm_infra.demo.blocks import SchemaBlocks
 from culm_infra.demo.sessions import SessionFigures
+from culm_infra.demo.waits import Wait, told
 
 _SHOWN_SESSIONS = 16
 _SHOWN_SCHEMAS = 4
@@ -50,6 +51,7 @@ class Report:
     forks_found: int
     rejected_by_code: dict[str, int]
     sessions: list[SessionFigures]
+    waits: list[Wait]
     blocks: list[SchemaBlocks]
     blocks_differing_logs: int
     blocks_wrong_fingerprints: int
@@ -190,6 +192,12 @@ def _whole(report: Report) -> Table:
     boot = f"{report.boot_s:.1f} s, with {report.boot_logs:,} logs from blocks"
     whole.add_row("serving from an empty index", boot)
     whole.add_row("identical bytes everywhere", "yes" if report.converged else "NO")
+    for wait in report.waits:
+        if wait.missing:
+            whole.add_row(
+                f"gave up waiting ({wait.chapter})",
+                f"after {wait.waited_s:.0f} s without {told(wait.missing)}",
+            )
     for problem in report.problems:
         whole.add_row("problem", problem)
     return whole

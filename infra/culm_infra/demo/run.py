@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from culm_connectors.keyfile import load_or_make_key
@@ -21,6 +21,7 @@ from culm_infra.demo.processes import DemoError
 from culm_infra.demo.report import Report
 from culm_infra.demo.sessions import SessionBook
 from culm_infra.demo.stage import SERVING, DemoSettings, Scene, Tell, staged
+from culm_infra.demo.waits import Wait, told
 from culm_models.p2panda.store import LogKey
 
 _EMPTIED_EDGE, _KILLED_EDGE = 0, 1
@@ -45,6 +46,8 @@ class Play:
     clock: LiveClock
     book: SessionBook
     source: random.Random
+    tell: Tell
+    waits: list[Wait] = field(default_factory=list)
 
     @property
     def timeout_s(self) -> float:
@@ -138,12 +141,20 @@ class Play:
         return Boot(served_s, int(told[1]) if told is not None else 0)
 
     async def settled(self) -> Evidence:
-        """Read the topics until they say what they should, or time is up: no verdict is given here."""
-        deadline_s = time.monotonic() + self.timeout_s
+        """Read the topics until they say what they should, or time is up: no verdict is given here.
+
+        What is still missing then is told, and written down in ``waits``.
+        """
+        started_s = time.monotonic()
         while True:
             self.scene.check()
             evidence = await asyncio.to_thread(gather, self.scene.kafka, self.wanted)
-            if evidence.settled(self.scene.plan, self.actors) or time.monotonic() > deadline_s:
+            missing = evidence.unmet(self.scene.plan, self.actors)
+            waited_s = time.monotonic() - started_s
+            if not missing or waited_s > self.timeout_s:
+                self.waits.append(Wait(self.book.chapter, waited_s, missing))
+                if missing:
+                    self.tell(f"gave up after {waited_s:.0f} s without {told(missing)}")
                 return evidence
             await asyncio.sleep(_POLL_S)
 
@@ -156,7 +167,7 @@ async def play(settings: DemoSettings, tell: Tell) -> Report:
         tell(f"opening {settings.peer_count} peers with their histories")
         folder = settings.directory / "peers"
         actors = await cast.enter(stack, scene.plan.peers, folder, settings.seed, clock, book)
-        story = Play(scene, actors, _wanted(scene.plan), clock, book, random.Random(settings.seed + 1))
+        story = Play(scene, actors, _wanted(scene.plan), clock, book, random.Random(settings.seed + 1), tell)
         before, around = (int(settings.live_entries * share) for share in _SHARES)
 
         tell("peers come and catch up by set reconciliation (mode 1)")
@@ -182,7 +193,7 @@ async def play(settings: DemoSettings, tell: Tell) -> Report:
         tell("comparing everything byte for byte")
         evidence = await story.settled()
         timings = Timings(catch_up_s, recovery_s, boot, time.monotonic() - started_s)
-        return judge(scene.plan, actors, evidence, timings, book)
+        return judge(scene.plan, actors, evidence, timings, book, story.waits)
 
 
 def _wanted(plan: Plan) -> Wanted:

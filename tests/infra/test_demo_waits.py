@@ -1,0 +1,143 @@
+"""A demo that gives up waiting for the topics says which conditions do not hold, by name and number."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from culm_infra.demo import run
+from culm_infra.demo.audit import Refusals
+from culm_infra.demo.blocks import BlockAudit
+from culm_infra.demo.cast import LiveClock
+from culm_infra.demo.judge import Boot, Evidence, Timings, judge, signed_entries
+from culm_infra.demo.plan import make_plan
+from culm_infra.demo.report import Report, tables
+from culm_infra.demo.sessions import SessionBook
+from culm_infra.demo.waits import SHOWN_LOGS, Unmet, Wait, told
+from culm_topics.vectors import Vectors
+
+PLAN = make_plan(2, 40, 3)
+WANTED = run._wanted(PLAN)
+PEER_IDS = (bytes([1]) * 32, bytes([2]) * 32)
+
+
+class Standing:
+    """An actor as far as the verdict looks at it; it holds nothing."""
+
+    def __init__(self, number: int) -> None:
+        self.plan = PLAN.peers[number]
+        self.peer = SimpleNamespace(peer_id=PEER_IDS[number])
+        self.latencies_ms: list[float] = []
+        self.repeated = 0
+
+    def held(self) -> list[Any]:
+        return []
+
+
+ACTORS: list[Any] = [Standing(0), Standing(1)]
+
+
+def evidence(**changed: Any) -> Evidence:
+    """All as it should be, but for what is changed."""
+    heights = {log: height for log, (_, height) in WANTED.items()}
+    settled: dict[str, Any] = {
+        "wanted": WANTED,
+        "logs": list(signed_entries(PLAN).items()),
+        "vectors": Vectors({peer_id: dict(heights) for peer_id in PEER_IDS}),
+        "refusals": Refusals({"bamboo.fork": 1}, {PLAN.fork.log}),
+        "blocks": BlockAudit((), 0, 0),
+    }
+    return Evidence(**(settled | changed))
+
+
+def report(found: Evidence, waits: list[Wait]) -> Report:
+    return judge(PLAN, ACTORS, found, Timings(1.0, 1.0, Boot(1.0, 1), 4.0), SessionBook(""), waits)
+
+
+def test_nothing_is_unmet_when_all_is_as_it_should_be() -> None:
+    assert evidence().unmet(PLAN, ACTORS) == ()
+
+
+def test_every_condition_is_named_with_what_it_lacks() -> None:
+    vectors = Vectors({PEER_IDS[0]: {log: height for log, (_, height) in WANTED.items()}})
+    found = evidence(
+        logs=list(signed_entries(PLAN).items())[3:],
+        vectors=vectors,
+        refusals=Refusals({}, set()),
+        blocks=BlockAudit((), 5, 0),
+    )
+    unmet = found.unmet(PLAN, ACTORS)
+    interest = found.logs_of(ACTORS[1])
+    assert [(one.topic, one.peer, one.count, one.unit) for one in unmet] == [
+        ("logs", None, 3, "entries"),
+        ("rejected", None, 1, "forks"),
+        ("version-vectors", "peer-2", sum(WANTED[log][1] for log in interest), "entries"),
+        ("blocks", None, 5, "logs"),
+    ]
+    assert len(unmet[2].logs) == min(SHOWN_LOGS, len(interest))
+
+
+def test_a_log_that_a_vector_is_behind_of_is_named_with_both_heights() -> None:
+    log = next(log for log, (_, height) in WANTED.items() if height > 1)
+    found = evidence()
+    found.vectors.by_peer[PEER_IDS[1]][log] -= 1
+    height = WANTED[log][1]
+    (unmet,) = found.unmet(PLAN, ACTORS)
+    assert str(unmet) == (
+        f"version-vectors of peer-2: 1 entry ({log[0].hex()}/{log[1]}: {height - 1} of {height})"
+    )
+
+
+def test_the_report_says_what_a_wait_ended_without_in_text_and_as_data() -> None:
+    found = evidence(blocks=BlockAudit((), 2, 0), refusals=Refusals({}, set()))
+    missing = found.unmet(PLAN, ACTORS)
+    made = report(found, [Wait("after kill -9", 3.0, ()), Wait("empty index", 120.4, missing)])
+    assert json.loads(json.dumps(made.as_json()))["waits"] == [
+        {"chapter": "after kill -9", "waited_s": 3.0, "missing": []},
+        {
+            "chapter": "empty index",
+            "waited_s": 120.4,
+            "missing": [
+                {"topic": "rejected", "peer": None, "count": 1, "unit": "forks", "logs": []},
+                {"topic": "blocks", "peer": None, "count": 2, "unit": "logs", "logs": []},
+            ],
+        },
+    ]
+    text = io.StringIO()
+    console = Console(file=text, width=200)
+    for table in tables(made):
+        console.print(table)
+    assert "gave up waiting (empty index)" in text.getvalue()
+    assert "after 120 s without rejected: 1 fork, blocks: 2 logs" in text.getvalue()
+    assert "gave up waiting (after kill -9)" not in text.getvalue()
+
+
+async def test_a_wait_whose_time_is_up_tells_at_once_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = evidence(blocks=BlockAudit((), 1, 0))
+    monkeypatch.setattr(run, "gather", lambda *_: found)
+    scene: Any = SimpleNamespace(
+        plan=PLAN, kafka=None, check=lambda: None, settings=SimpleNamespace(timeout_s=-1.0)
+    )
+    lines: list[str] = []
+    story = run.Play(
+        scene, ACTORS, dict(WANTED), LiveClock(), SessionBook("catch-up"), random.Random(1), lines.append
+    )
+    assert await story.settled() is found
+    assert [(wait.chapter, wait.missing) for wait in story.waits] == [
+        ("catch-up", (Unmet("blocks", None, 1, "logs"),))
+    ]
+    assert lines == ["gave up after 0 s without blocks: 1 log"]
+
+
+def test_what_is_missing_is_told_on_one_line() -> None:
+    assert told([Unmet("logs", None, 2, "entries"), Unmet("rejected", None, 1, "forks")]) == (
+        "logs: 2 entries, rejected: 1 fork"
+    )
