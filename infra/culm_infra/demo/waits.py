@@ -9,7 +9,7 @@ from typing import Literal
 Unit = Literal["entries", "forks", "logs"]
 
 SHOWN_LOGS = 8
-"""Of the logs that an unmet condition is about, the report names this many; on a line there is room for less."""
+"""Of the logs that an unmet condition is about, the report names this many; a line names fewer."""
 _TOLD_LOGS = 2
 
 
