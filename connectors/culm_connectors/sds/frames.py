@@ -60,11 +60,15 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class CaughtUp:
-    """All that the store held since the cursor of `Join` has been sent; a later `Join` may go on here."""
+class Mark:
+    """All that the store held before this cursor has been said; a later `Join` may begin here.
+
+    `present`: nothing else was held, so what follows is what happens.
+    """
 
     channel_id: str
     cursor: bytes
+    present: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +149,10 @@ class AskHead:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The channel's newest messages as (Lamport timestamp, message id), in order; a `Join` may go on here."""
+    """The channel's newest messages as (Lamport timestamp, message id), in order."""
 
     channel_id: str
     newest: tuple[tuple[int, str], ...]
-    cursor: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,7 @@ Frame: TypeAlias = (
     Hello
     | Join
     | Joined
-    | CaughtUp
+    | Mark
     | Leave
     | SdsMessage
     | Send

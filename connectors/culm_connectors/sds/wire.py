@@ -146,7 +146,7 @@ _KINDS: dict[int, tuple[type[Frame], tuple[Check, ...]]] = {
         ),
     ),
     2: (frames.Joined, (_channel_id,)),
-    3: (frames.CaughtUp, (_channel_id, _cursor)),
+    3: (frames.Mark, (_channel_id, _cursor, _bool)),
     4: (frames.Leave, (_channel_id, _bool)),
     5: (frames.SdsMessage, (_channel_id, _bytes(), _hint)),
     6: (frames.Send, (_channel_id, _token, _bytes(), _bool)),
@@ -173,7 +173,7 @@ _KINDS: dict[int, tuple[type[Frame], tuple[Check, ...]]] = {
     11: (frames.AskHead, (_channel_id,)),
     12: (
         frames.Head,
-        (_channel_id, _tuple_of(_row(_uint, _message_id), frames.MAX_HEADS), _optional(_cursor)),
+        (_channel_id, _tuple_of(_row(_uint, _message_id), frames.MAX_HEADS)),
     ),
     13: (
         frames.Refused,
@@ -202,7 +202,7 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if type(value) is HistoryEntry:
         return [value.message_id, value.retrieval_hint, value.sender_id]
-    return dict(value) if isinstance(value, Mapping) else value
+    return {name: _plain(item) for name, item in value.items()} if isinstance(value, Mapping) else value
 
 
 def decode(body: bytes) -> Frame:

@@ -19,7 +19,7 @@ FRAMES: list[Frame] = [
     frames.Join("room", "spec", "alice"),
     frames.Join("room", "nim", "alice", True, b"", 7, {"causal_history_size": 2, "bloom_error_rate": 0.01}),
     frames.Joined("room"),
-    frames.CaughtUp("room", b"\x00" * 12),
+    frames.Mark("room", b"\x00" * 12, True),
     frames.Leave("room", True),
     frames.SdsMessage("room", b"\x0a\x01a" * 30, b"K" * 17),
     frames.SdsMessage("Raum é", b""),
@@ -30,7 +30,7 @@ FRAMES: list[Frame] = [
     frames.Fetch("room", 2**64 - 1, (HistoryEntry("a", b"hint", "bob"), HistoryEntry("b"))),
     frames.Fetched("room", 0, ((b"one", None), (b"two", b"hint")), True),
     frames.AskHead("room"),
-    frames.Head("room", ((1, "a"), (2**63, "b")), b"cursor"),
+    frames.Head("room", ((1, "a"), (2**63, "b"))),
     frames.Refused("sds.join.refused", "not you", "room"),
 ]
 
@@ -111,7 +111,7 @@ def test_a_changed_byte_never_escapes_the_door(frame: Frame, data: st.DataObject
         (body(1, "room", "spec", "alice", False, None, -1, {}), "sds.frame.shape"),
         (body(1, "room", "spec", "alice", False, None, 0, {"a": []}), "sds.frame.shape"),
         (body(9, "room", 0, [["a", None]]), "sds.frame.shape"),
-        (body(12, "room", [[-1, "a"]], None), "sds.frame.shape"),
+        (body(12, "room", [[-1, "a"]]), "sds.frame.shape"),
     ],
 )
 def test_what_is_no_frame_is_refused_with_its_code(data: bytes, code: str) -> None:

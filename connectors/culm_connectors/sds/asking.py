@@ -1,0 +1,138 @@
+"""Looking for messages that somebody lacks: in the store, then at peers that are in the channel.
+
+What peers answer is taken only where it was asked for: a message of this channel with a wanted id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from culm_connectors.sds.backbone import Backbone
+from culm_connectors.sds.frames import MAX_ENTRIES, Fetch, Fetched
+from culm_connectors.sds.metrics import SdsMetrics
+from culm_connectors.sds.rooms import Room
+from culm_connectors.sds.sessions import Link, Membership
+from culm_connectors.sds.settings import SdsEdgeSettings
+from culm_models.sds.codec import decode
+from culm_models.sds.errors import SdsError
+from culm_models.sds.messages import HistoryEntry
+
+Wire = tuple[bytes, bytes | None]
+"""A message and the hint under which the store has it."""
+
+_MAX_ASKED = 1_024
+_FRAME_MARGIN = 64
+
+
+@dataclass(slots=True)
+class _Asked:
+    """One question to several peers."""
+
+    room: Room
+    wanted: set[str]
+    links: set[int]
+    found: dict[str, bytes] = field(default_factory=dict)
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Asking:
+    """Answers questions for messages; bounded by the settings in how many are under way."""
+
+    def __init__(self, backbone: Backbone, settings: SdsEdgeSettings, metrics: SdsMetrics) -> None:
+        self._backbone = backbone
+        self._settings = settings
+        self._metrics = metrics
+        self._asked: dict[int, _Asked] = {}
+        self._numbers = itertools.count()
+
+    async def find(
+        self, room: Room, entries: Sequence[HistoryEntry], *, but: Link | None = None, peers: bool = True
+    ) -> list[Wire]:
+        """Those of the messages that can be had now; `but` is who asks."""
+        found = await self._backbone.find(room.channel_id, entries)
+        wires: list[Wire] = [(one.record.wire, one.retrieval_hint) for one in found]
+        self._metrics.lookups["store"] += len(found)
+        have = {one.record.message_id for one in found}
+        missing = [entry for entry in entries if entry.message_id not in have]
+        if missing and peers:
+            answers = await self._ask(room, missing[:MAX_ENTRIES], but)
+            self._metrics.lookups["peer"] += len(answers)
+            wires += [(wire, None) for wire in answers]
+        self._metrics.lookups["nowhere"] += len(entries) - len(wires)
+        return wires
+
+    async def _ask(self, room: Room, entries: Sequence[HistoryEntry], but: Link | None) -> list[bytes]:
+        members = self._whom(room, entries, but)
+        if not members or len(self._asked) >= _MAX_ASKED:
+            return []
+        number = next(self._numbers)
+        asked = self._asked[number] = _Asked(
+            room, {entry.message_id for entry in entries}, {id(member.link) for member in members}
+        )
+        try:
+            question = Fetch(room.channel_id, number, tuple(entries))
+            for member in members:
+                if not member.link.say(question):
+                    asked.links.discard(id(member.link))
+            if asked.links:
+                async with asyncio.timeout(self._settings.ask_timeout_s):
+                    await asked.settled.wait()
+        except TimeoutError:
+            pass
+        finally:
+            del self._asked[number]
+        return list(asked.found.values())
+
+    def _whom(self, room: Room, entries: Iterable[HistoryEntry], but: Link | None) -> list[Membership]:
+        """Their writers first, then whoever has been in the channel the longest."""
+        writers = {entry.sender_id for entry in entries}
+        others = [member for member in room.full.values() if member.link is not but]
+        others.sort(key=lambda member: member.participant_id not in writers)
+        return others[: self._settings.asked_peers]
+
+    def answered(self, link: Link, frame: Fetched) -> bool:
+        """A peer answers; False where nobody asked it."""
+        asked = self._asked.get(frame.request)
+        if asked is None or id(link) not in asked.links or asked.room.channel_id != frame.channel_id:
+            return False
+        for wire, _ in frame.wires:
+            try:
+                message = decode(wire, asked.room.profile)
+            except SdsError as error:
+                self._metrics.rejects[error.code] += 1
+                continue
+            if message.channel_id == frame.channel_id and message.message_id in asked.wanted:
+                asked.found.setdefault(message.message_id, wire)
+        if not frame.more:
+            asked.links.discard(id(link))
+        if len(asked.found) == len(asked.wanted) or not asked.links:
+            asked.settled.set()
+        return True
+
+    def gone(self, link: Link) -> None:
+        """A peer has left: nobody waits for its answers."""
+        for asked in self._asked.values():
+            asked.links.discard(id(link))
+            if not asked.links:
+                asked.settled.set()
+
+
+def cut(channel_id: str, request: int, wires: Sequence[Wire], max_bytes: int) -> list[Fetched]:
+    """An answer as frames that fit; what fits in none is left out."""
+    frames: list[Fetched] = []
+    part: list[Wire] = []
+    size = 0
+    room = max_bytes - len(channel_id.encode()) - _FRAME_MARGIN
+    for wire in wires:
+        wire_size = len(wire[0]) + len(wire[1] or b"") + _FRAME_MARGIN
+        if wire_size > room:
+            continue
+        if part and (size + wire_size > room or len(part) == MAX_ENTRIES):
+            frames.append(Fetched(channel_id, request, tuple(part), more=True))
+            part, size = [], 0
+        part.append(wire)
+        size += wire_size
+    return [*frames, Fetched(channel_id, request, tuple(part))]

@@ -1,0 +1,110 @@
+"""What the SDS driver asks of what lies behind it: Kafka in a connector, memory in tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+from culm_models.sds.messages import HistoryEntry, Profile
+from culm_topics.records import (
+    SdsCommandRecord,
+    SdsEventRecord,
+    SdsFetchRecord,
+    SdsInRecord,
+    SdsMessageRecord,
+)
+
+Stored = TypeVar("Stored")
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A record for the job, and for the other connectors, about one channel."""
+
+    channel_id: str
+    record: SdsInRecord | SdsCommandRecord
+
+    @property
+    def size_bytes(self) -> int:
+        """About what it takes in memory and in Kafka."""
+        record = self.record
+        return len(record.wire) if isinstance(record, SdsInRecord) else len(record.content or b"") + 256
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A message of the store and the hint under which it lies there."""
+
+    record: SdsMessageRecord
+    retrieval_hint: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Stored]):
+    """What comes next of one channel's past, and the cursor behind it.
+
+    `present`: nothing else had been kept when this page was read; what comes later is heard live.
+    """
+
+    items: tuple[Stored, ...]
+    cursor: bytes
+    present: bool
+
+
+EventAt: TypeAlias = tuple[SdsEventRecord, bytes]
+"""An event and the cursor behind it."""
+
+
+class Hearing(Protocol):
+    """Who hears what others say in followed channels; on the event loop, and it must not block."""
+
+    def heard(
+        self, channel_id: str, profile: Profile, wire: bytes, retrieval_hint: bytes | None = None
+    ) -> None:
+        """Somebody else said something: a peer of another connector, or a participant of the job."""
+        ...
+
+    def happened(self, channel_id: str, event: SdsEventRecord, cursor: bytes) -> None:
+        """The job tells an event."""
+        ...
+
+    def wanted(self, channel_id: str, record: SdsFetchRecord) -> None:
+        """The job lacks messages."""
+        ...
+
+    def stored(self, channel_id: str, lamport_timestamp: int, message_id: str) -> None:
+        """The store holds another message."""
+        ...
+
+
+class Backbone(Protocol):
+    """Where channels live."""
+
+    async def follow(self, channel_id: str) -> None:
+        """When this returns, the channel is heard; once more for each call, until as many `unfollow`."""
+        ...
+
+    def unfollow(self, channel_id: str) -> None:
+        """One less wants to hear the channel."""
+        ...
+
+    async def put(self, batch: Sequence[Outgoing]) -> None:
+        """Keep records, in order; they are durable when this returns. A raised error ends the driver."""
+        ...
+
+    def history(self, channel_id: str, cursor: bytes) -> AsyncIterator[Page[Found]]:
+        """The channel's messages in the store, from a cursor (empty: all) to the present."""
+        ...
+
+    def events(self, channel_id: str, cursor: bytes) -> AsyncIterator[Page[EventAt]]:
+        """The channel's events from a cursor (empty: all) to the present; some may come twice."""
+        ...
+
+    async def find(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Sequence[Found]:
+        """Those of the messages that the store holds."""
+        ...
+
+    def mark(self, channel_id: str) -> bytes | None:
+        """A cursor of the store before which everything has been heard live; None where that is unknown."""
+        ...

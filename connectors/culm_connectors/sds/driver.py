@@ -1,0 +1,335 @@
+"""Drives SDS over many connections: relays messages among a channel's members, and between them and Kafka.
+
+A full participant's message goes at once to the other full participants of its channel here, and into
+`sds.in` for the job and the other connectors. What the backbone hears goes to members likewise. Nothing
+that a peer leaves unread is buffered for ever: one that is too slow for what happens is dropped and comes
+again; what can wait (the past) waits for room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable
+
+from culm_connectors.sds import wire
+from culm_connectors.sds.asking import Asking
+from culm_connectors.sds.backbone import Backbone, Outgoing
+from culm_connectors.sds.exchange import exchange
+from culm_connectors.sds.frames import Event, Head, Mark, SdsMessage
+from culm_connectors.sds.metrics import SdsMetrics
+from culm_connectors.sds.rooms import Newest, Room
+from culm_connectors.sds.sessions import Link, LinkEnded, Membership
+from culm_connectors.sds.settings import SdsEdgeSettings
+from culm_connectors.sds.staging import Staging
+from culm_connectors.transport.codes import CloseCode
+from culm_connectors.transport.interface import Connection
+from culm_models.sds.codec import Decoder
+from culm_models.sds.errors import SdsError
+from culm_models.sds.messages import Message, Profile
+from culm_topics.records import SdsEventRecord, SdsFetchRecord, SdsInRecord
+
+logger = logging.getLogger(__name__)
+
+Permit = Callable[[bytes, str], bool]
+"""Whether a peer (by its id) may join a channel."""
+
+_PROFILES: tuple[Profile, ...] = ("spec", "js", "nim")
+
+
+def permit_everything(remote: bytes, channel_id: str) -> bool:
+    """The rule without an allow-list."""
+    return True
+
+
+class SdsDriver:
+    """The connections that speak SDS. `run` must be running while they are served."""
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        settings: SdsEdgeSettings | None = None,
+        *,
+        connector_id: bytes,
+        permit: Permit = permit_everything,
+        chance: random.Random | None = None,
+    ) -> None:
+        self.backbone = backbone
+        self.settings = settings or SdsEdgeSettings()
+        self.permit = permit
+        self.metrics = SdsMetrics()
+        self.links: dict[int, Link] = {}
+        self.rooms: dict[tuple[str, Profile], Room] = {}
+        self.staging = Staging(backbone, self.settings, self.metrics)
+        self.asking = Asking(backbone, self.settings, self.metrics)
+        self.catching_up = asyncio.Semaphore(self.settings.max_catching_up)
+        self._connector_id = connector_id
+        self._decoders = {profile: Decoder(profile) for profile in _PROFILES}
+        self._chance = chance or random.Random()
+        self._fetches: set[asyncio.Task[None]] = set()
+        self._left = asyncio.Event()
+
+    async def run(self) -> None:
+        """Keep what peers bring and let time pass, until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.staging.run(), name="sds-store")
+                group.create_task(self._tick(), name="sds-tick")
+        finally:
+            for task in self._fetches:
+                task.cancel()
+
+    # Connections.
+
+    async def serve(self, connection: Connection) -> None:
+        """Speak SDS on an accepted connection until it ends; never raises for what the remote does."""
+        link = Link(connection, self.settings, time.monotonic())
+        self.links[id(link)] = link
+        self.metrics.connections += 1
+        self.metrics.connections_total += 1
+        try:
+            ended = await exchange(link, self)
+        except Exception:
+            # A defect of ours must cost this connection only.
+            logger.exception("serving %s failed", link.name)
+            ended = LinkEnded(CloseCode.INTERNAL, "internal error")
+        finally:
+            self._drop(link)
+        if ended.close_code is not CloseCode.NORMAL:
+            self.metrics.closed[ended.close_code.name.lower()] += 1
+            logger.warning("closing the connection of %s: %s", link.name, ended)
+        await connection.close(ended.close_code, str(ended))
+
+    def let_go(self, link: Link, code: CloseCode, reason: str) -> None:
+        """Close a connection at once, if that has not been done."""
+        if not link.letting_go:
+            link.letting_go = True
+            self.metrics.closed[code.name.lower()] += 1
+            logger.info("closing the connection of %s: %s", link.name, reason)
+            link.connection.abort(code, reason)
+
+    def judge_again(self) -> None:
+        """Other rules are in force: connections in channels that they may not join any more are closed."""
+        for link in tuple(self.links.values()):
+            if not all(self.permit(link.remote, channel_id) for channel_id in link.memberships):
+                self.let_go(link, CloseCode.REVOKED, "this key is no longer allowed in a channel of it")
+
+    async def finish(self, reason: str) -> None:
+        """Close every connection, and wait until all that was taken from them is kept."""
+        while self.links:
+            for link in tuple(self.links.values()):
+                self.let_go(link, CloseCode.SHUTTING_DOWN, reason)
+            self._left.clear()
+            await self._left.wait()
+        await self.staging.drained()
+
+    def _drop(self, link: Link) -> None:
+        del self.links[id(link)]
+        self.metrics.connections -= 1
+        for member in tuple(link.memberships.values()):
+            self.leave(member)
+        self.asking.gone(link)
+        self._left.set()
+
+    # Channels.
+
+    def room(self, member: Membership) -> Room:
+        """The room of a member, made when there is none."""
+        key = (member.channel_id, member.profile)
+        room = self.rooms.get(key)
+        if room is None:
+            room = self.rooms[key] = Room(*key, Newest(self.settings.head_size))
+            self.metrics.channels = len(self.rooms)
+        return room
+
+    def leave(self, member: Membership) -> None:
+        """A connection is no longer in a channel."""
+        if member.link.memberships.pop(member.channel_id, None) is None:
+            return
+        for task in member.tasks:
+            task.cancel()
+        self.metrics.memberships -= 1
+        if member.following:
+            self.backbone.unfollow(member.channel_id)
+        room = self.rooms.get((member.channel_id, member.profile))
+        if room is not None:
+            room.leave(member)
+            if room.is_empty:
+                del self.rooms[member.channel_id, member.profile]
+                self.metrics.channels = len(self.rooms)
+
+    def decode(self, profile: Profile, data: bytes) -> Message:
+        """A message of a profile. Raises SdsError."""
+        return self._decoders[profile].decode(data)
+
+    def bring(
+        self,
+        member: Membership | None,
+        room: Room,
+        message: Message,
+        data: bytes,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        """A member says something: to the others here at once, and to everybody else through Kafka."""
+        link = member.link if member is not None else None
+        self._relay(room, message, data, None, but=link)
+        record = SdsInRecord(
+            room.profile, data, None if link is None else link.remote, None, self._connector_id
+        )
+        self.staging.add(Outgoing(room.channel_id, record), link, done)
+
+    def _relay(
+        self, room: Room, message: Message, data: bytes, hint: bytes | None, *, but: Link | None = None
+    ) -> None:
+        if message.kind == "content":
+            room.note(message.message_id, message.lamport_timestamp, time.monotonic())
+        frame = wire.encode(SdsMessage(room.channel_id, data, hint)) if room.full else b""
+        for member in tuple(room.full.values()):
+            if member.link is not but and self._put(member.link, frame):
+                self.metrics.messages_out += 1
+        if message.kind == "ephemeral" and room.hosted:
+            event = wire.encode(_ephemeral(message))
+            for member in tuple(room.hosted.values()):
+                if member.link is not but and self._put(member.link, event):
+                    self.metrics.events_out += 1
+
+    def _put(self, link: Link, data: bytes) -> bool:
+        if link.letting_go:
+            return False
+        if link.put(data):
+            return True
+        self.let_go(link, CloseCode.OVERLOADED, "what happens is not read in time")
+        return False
+
+    # What the backbone hears.
+
+    def heard(
+        self, channel_id: str, profile: Profile, data: bytes, retrieval_hint: bytes | None = None
+    ) -> None:
+        """Somebody elsewhere said something."""
+        room = self.rooms.get((channel_id, profile))
+        if room is None:
+            return
+        try:
+            message = self.decode(profile, data)
+        except SdsError as error:
+            self.metrics.rejects[error.code] += 1
+            return
+        self.metrics.messages_heard += 1
+        self._relay(room, message, data, retrieval_hint)
+
+    def happened(self, channel_id: str, event: SdsEventRecord, cursor: bytes) -> None:
+        """The job tells an event."""
+        for profile in _PROFILES:
+            room = self.rooms.get((channel_id, profile))
+            if room is None:
+                continue
+            for member in tuple(room.hosted.values()):
+                if not member.live:
+                    continue
+                if member.last is not None and event.number > member.last + 1:
+                    # Something in between was not heard: it is read from where this one stands.
+                    member.live = False
+                    member.behind()
+                elif not self.pass_on(member, event, cursor):
+                    self.let_go(member.link, CloseCode.OVERLOADED, "what happens is not read in time")
+
+    def pass_on(self, member: Membership, event: SdsEventRecord, cursor: bytes) -> bool:
+        """Tell a hosted participant's client an event that it has not been told; False: no room."""
+        if member.last is not None and event.number <= member.last:
+            return True
+        if _concerns(member, event) and not member.link.letting_go:
+            frame = Event(
+                member.channel_id,
+                event.number,
+                event.kind,
+                event.participant_id,
+                event.message_id,
+                event.time_ms,
+                {
+                    name: list(item) if isinstance(item, tuple) else item
+                    for name, item in event.details.items()
+                },
+                event.content,
+                cursor,
+            )
+            if not member.link.say(frame):
+                return False
+            self.metrics.events_out += 1
+        member.last, member.cursor = event.number, cursor
+        return True
+
+    def wanted(self, channel_id: str, record: SdsFetchRecord) -> None:
+        """The job lacks messages: whoever has members of the channel looks for them."""
+        room = self.rooms.get((channel_id, record.profile))
+        if room is None or len(self._fetches) >= self.settings.max_job_fetches:
+            return
+        task = asyncio.get_running_loop().create_task(self._fetch_for_job(room, record))
+        self._fetches.add(task)
+        task.add_done_callback(self._fetches.discard)
+
+    async def _fetch_for_job(self, room: Room, record: SdsFetchRecord) -> None:
+        try:
+            await asyncio.sleep(self._chance.uniform(0, self.settings.job_fetch_spread_s))
+            entries = [entry for entry in record.entries if not room.has_passed(entry.message_id)]
+            if not entries:
+                return
+            for data, hint in await self.asking.find(room, entries, peers=record.attempt > 1):
+                answer = SdsInRecord(room.profile, data, None, hint, self._connector_id)
+                self.staging.add(Outgoing(room.channel_id, answer))
+        except Exception:
+            logger.exception("looking for what the job lacks in a channel failed")
+
+    def stored(self, channel_id: str, lamport_timestamp: int, message_id: str) -> None:
+        """The store holds another message."""
+        for profile in _PROFILES:
+            room = self.rooms.get((channel_id, profile))
+            if room is not None and room.newest.add(lamport_timestamp, message_id):
+                room.told = False
+
+    # Heads.
+
+    def tell_head(self, member: Membership, room: Room) -> None:
+        """Tell a full participant the newest messages, so that it can ask for those that it lacks."""
+        if member.link.say(Head(room.channel_id, room.newest.heads())):
+            self.metrics.heads_out += 1
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(self.settings.tick_interval_s)
+            now_s = time.monotonic()
+            for room in tuple(self.rooms.values()):
+                if room.told or now_s - room.quiet_since_s < self.settings.head_idle_s:
+                    continue
+                room.told = True
+                cursor = self.backbone.mark(room.channel_id)
+                for member in tuple(room.full.values()):
+                    self.tell_head(member, room)
+                    if cursor is not None and member.live:
+                        member.link.say(Mark(room.channel_id, cursor, present=True))
+
+
+def _ephemeral(message: Message) -> Event:
+    """What clients of hosted participants are told of an ephemeral message: nothing keeps it, no number."""
+    return Event(
+        message.channel_id,
+        None,
+        "delivered",
+        None,
+        message.message_id,
+        time.time_ns() // 1_000_000,
+        {"sender_id": message.sender_id, "ephemeral": True},
+        message.content,
+    )
+
+
+def _concerns(member: Membership, event: SdsEventRecord) -> bool:
+    """Events of the channel, and of the participant itself; what others say is told as events of theirs.
+
+    An ephemeral message has come on the live path already.
+    """
+    if event.kind == "delivered" and event.details.get("ephemeral") is True:
+        return False
+    return event.participant_id in (None, member.participant_id) or event.kind == "sent"

@@ -1,0 +1,287 @@
+"""One connection: the serving side opens the stream and greets, then frames go both ways until it ends.
+
+Frames of one connection are taken in their order; a frame that must wait (for its rate, for room before
+Kafka) stops the reader, and at last the remote. Joins and look-ups go on beside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from culm_connectors.sds.asking import cut
+from culm_connectors.sds.backbone import Outgoing
+from culm_connectors.sds.entering import enter, refusal_of
+from culm_connectors.sds.errors import FrameError, FrameKindError, FrameTooLargeError
+from culm_connectors.sds.frames import (
+    VERSION,
+    Accepted,
+    AskHead,
+    Fetch,
+    Fetched,
+    Frame,
+    Hello,
+    Join,
+    Leave,
+    Refused,
+    SdsMessage,
+    Send,
+)
+from culm_connectors.sds.sessions import Link, LinkEnded, Membership
+from culm_connectors.sds.wire import FrameReader
+from culm_connectors.transport.codes import CloseCode
+from culm_connectors.transport.errors import TransportError
+from culm_connectors.transport.interface import ReceiveStream, SendStream
+from culm_models.errors import CulmError
+from culm_models.sds.channel_errors import EmptyContentError, OtherChannelError, OversizeError
+from culm_models.sds.codec import encode
+from culm_models.sds.errors import SdsError
+from culm_models.sds.message_ids import content_message_id
+from culm_models.sds.messages import Message
+from culm_topics.records import SdsCommandRecord
+
+if TYPE_CHECKING:
+    from culm_connectors.sds.driver import SdsDriver
+
+logger = logging.getLogger(__name__)
+
+_READ_BYTES = 256 * 1024
+# What a message of the job says besides the content: history, filter, ids.
+_MAX_CONTENT_BYTES = 512 * 1024
+
+
+async def exchange(link: Link, driver: SdsDriver) -> LinkEnded:
+    """Speak on a connection until it ends; returns what the remote is to be told."""
+    ended = LinkEnded(CloseCode.NORMAL)
+    try:
+        async with asyncio.TaskGroup() as group:
+            stream = await link.connection.open_stream(bidirectional=True)
+            assert stream.receive is not None, "a bidirectional stream has two directions"
+            settings = driver.settings
+            link.say(Hello(VERSION, settings.max_frame_bytes, settings.max_channels))
+            talk = _Talk(link, driver, group)
+            talk.start(_write(link, stream, driver))
+            await talk.read(stream.receive)
+            talk.stop()
+    except* TransportError as errors:
+        logger.debug("connection of %s: %s", link.name, errors.exceptions[0])
+    except* LinkEnded as endings:
+        ended = _leaf(endings)
+    return ended
+
+
+def _leaf(error: BaseException) -> LinkEnded:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, LinkEnded), "only such are caught"
+    return error
+
+
+async def _write(link: Link, stream: SendStream, driver: SdsDriver) -> None:
+    while True:
+        await link.wake.wait()
+        link.wake.clear()
+        while link.outbox:
+            data = link.take(driver.settings.write_bytes)
+            await stream.write(data)
+            driver.metrics.bytes_out += len(data)
+
+
+class _Talk:
+    """What the remote of one connection says, and what is done about it."""
+
+    def __init__(self, link: Link, driver: SdsDriver, group: asyncio.TaskGroup) -> None:
+        self._link = link
+        self._driver = driver
+        self._group = group
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do something beside, as long as the connection lasts."""
+        task = self._group.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def stop(self) -> None:
+        """The connection is over."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def read(self, stream: ReceiveStream) -> None:
+        """Take frames until the remote says no more."""
+        driver = self._driver
+        reader = FrameReader(driver.settings.max_frame_bytes)
+        while data := await stream.read(_READ_BYTES):
+            driver.metrics.bytes_in += len(data)
+            try:
+                found = reader.feed(data)
+                for frame in found:
+                    await self._take(frame)
+                    # A long run of small frames must not keep others waiting.
+                    await asyncio.sleep(0)
+                if found:
+                    reader.feed(b"")
+            except FrameError as error:
+                driver.metrics.rejects[error.code] += 1
+                too_large = isinstance(error, FrameTooLargeError)
+                code = CloseCode.TOO_LARGE if too_large else CloseCode.PROTOCOL
+                raise LinkEnded(code, f"{error.code}: {error}") from error
+
+    async def _take(self, frame: Frame) -> None:
+        match frame:
+            case SdsMessage():
+                await self._message(frame)
+            case Send():
+                await self._send(frame)
+            case Join():
+                self._join(frame)
+            case Leave():
+                self._leave(frame)
+            case Fetch():
+                await self._fetch(frame)
+            case Fetched():
+                if not self._driver.asking.answered(self._link, frame):
+                    # It may have been too late for an honest one.
+                    self._driver.metrics.rejects["sds.fetch.unasked"] += 1
+            case AskHead():
+                self._head(frame)
+            case Refused():
+                logger.debug("%s refuses: %s", self._link.name, frame.code)
+            case _:
+                raise FrameKindError(f"{type(frame).__name__} is for the serving side to say")
+
+    def _refuse(self, code: str, reason: str, channel_id: str) -> None:
+        link, driver = self._link, self._driver
+        driver.metrics.rejects[code] += 1
+        if not link.rejects.take(1, time.monotonic()):
+            raise LinkEnded(CloseCode.PROTOCOL, "too much that had to be refused")
+        link.say(Refused(code, reason, channel_id))
+
+    def _member(self, channel_id: str, *, hosted: bool) -> Membership | None:
+        member = self._link.memberships.get(channel_id)
+        if member is None or member.hosted != hosted:
+            self._refuse("sds.join.missing", "the channel was not joined for this", channel_id)
+            return None
+        return member
+
+    async def _pace(self) -> None:
+        wait_s = self._link.messages.wait_s(1, time.monotonic())
+        if wait_s > 0:
+            await asyncio.sleep(wait_s)
+        await self._driver.staging.room(self._link)
+
+    # Joining and leaving.
+
+    def _join(self, frame: Join) -> None:
+        refusal = refusal_of(self._link, frame, self._driver)
+        if refusal is not None:
+            self._refuse(*refusal, frame.channel_id)
+            return
+        member = Membership(
+            self._link,
+            frame.channel_id,
+            frame.profile,
+            frame.participant_id,
+            frame.hosted,
+            start=self.start,
+        )
+        self._link.memberships[frame.channel_id] = member
+        self._driver.metrics.memberships += 1
+        member.do(enter(member, frame, self._driver))
+
+    def _leave(self, frame: Leave) -> None:
+        member = self._link.memberships.get(frame.channel_id)
+        if member is None:
+            return
+        if frame.final and member.hosted:
+            self._driver.staging.add(member.command("leave"), self._link)
+        self._driver.leave(member)
+
+    # Speaking.
+
+    async def _message(self, frame: SdsMessage) -> None:
+        member = self._member(frame.channel_id, hosted=False)
+        if member is None:
+            return
+        await self._pace()
+        try:
+            message = self._driver.decode(member.profile, frame.wire)
+            if message.channel_id != frame.channel_id:
+                raise OtherChannelError("the message is of another channel")
+        except SdsError as error:
+            self._refuse(error.code, str(error), frame.channel_id)
+            return
+        self._driver.metrics.messages_in[message.kind] += 1
+        self._driver.bring(member, self._driver.room(member), message, frame.wire)
+
+    async def _send(self, frame: Send) -> None:
+        member = self._member(frame.channel_id, hosted=True)
+        if member is None:
+            return
+        await self._pace()
+        link, driver = self._link, self._driver
+
+        def accepted() -> None:
+            link.say(Accepted(frame.channel_id, frame.token))
+
+        try:
+            _check_content(frame.content)
+            if not frame.ephemeral:
+                driver.metrics.commands_in += 1
+                command = SdsCommandRecord(
+                    "send", member.profile, member.participant_id, frame.token, frame.content
+                )
+                driver.staging.add(Outgoing(frame.channel_id, command), link, accepted)
+                return
+            message = Message(
+                member.participant_id,
+                content_message_id(frame.channel_id, member.participant_id, frame.token, frame.content),
+                frame.channel_id,
+                content=frame.content,
+            )
+            driver.metrics.messages_in["ephemeral"] += 1
+            driver.bring(member, driver.room(member), message, encode(message, member.profile), accepted)
+        except CulmError as error:
+            self._refuse(error.code, f"{frame.token.hex()}: {error}", frame.channel_id)
+
+    # Asking.
+
+    async def _fetch(self, frame: Fetch) -> None:
+        member = self._member(frame.channel_id, hosted=False)
+        if member is None:
+            return
+        link = self._link
+        if link.requests >= self._driver.settings.max_requests:
+            self._refuse("sds.fetch.too_many", "too many requests at a time", frame.channel_id)
+            return
+        wait_s = link.lookups.wait_s(len(frame.entries), time.monotonic())
+        if wait_s > 0:
+            await asyncio.sleep(wait_s)
+        link.requests += 1
+        member.do(self._answer(member, frame))
+
+    async def _answer(self, member: Membership, frame: Fetch) -> None:
+        link, driver = self._link, self._driver
+        try:
+            wires = await driver.asking.find(driver.room(member), frame.entries, but=link)
+            for part in cut(frame.channel_id, frame.request, wires, driver.settings.max_frame_bytes):
+                await link.room()
+                link.say(part)
+        finally:
+            link.requests -= 1
+
+    def _head(self, frame: AskHead) -> None:
+        member = self._member(frame.channel_id, hosted=False)
+        if member is not None:
+            self._driver.tell_head(member, self._driver.room(member))
+
+
+def _check_content(content: bytes) -> None:
+    if not content:
+        raise EmptyContentError("a message says something")
+    if len(content) > _MAX_CONTENT_BYTES:
+        raise OversizeError(f"a content of {len(content)} bytes where {_MAX_CONTENT_BYTES} are taken")

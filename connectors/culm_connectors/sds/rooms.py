@@ -1,0 +1,81 @@
+"""The channels that somebody here has joined: who is in, and which messages are the newest."""
+
+from __future__ import annotations
+
+import bisect
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from culm_connectors.sds.sessions import Membership
+from culm_models.sds.messages import Profile
+
+_RECENT_IDS = 4_096
+
+
+class Newest:
+    """The newest messages of a channel that are known here, at most `size`, by (Lamport, id)."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._heads: list[tuple[int, str]] = []
+
+    def add(self, lamport_timestamp: int, message_id: str) -> bool:
+        """Take one note of; True where it is among the newest and was not known as such."""
+        head = (lamport_timestamp, message_id)
+        place = bisect.bisect_left(self._heads, head)
+        if place < len(self._heads) and self._heads[place] == head:
+            return False
+        if len(self._heads) == self._size:
+            if place == 0:
+                return False
+            del self._heads[0]
+            place -= 1
+        self._heads.insert(place, head)
+        return True
+
+    def heads(self) -> tuple[tuple[int, str], ...]:
+        """In order."""
+        return tuple(self._heads)
+
+
+@dataclass(slots=True)
+class Room:
+    """One channel, in one profile. Those who speak another profile under the same id are in another room."""
+
+    channel_id: str
+    profile: Profile
+    newest: Newest
+    full: dict[int, Membership] = field(default_factory=dict)
+    """Members by the identity of their connection."""
+    hosted: dict[int, Membership] = field(default_factory=dict)
+    quiet_since_s: float = 0.0
+    told: bool = True
+    """Whether the members have been told the head as it is."""
+    _recent: OrderedDict[str, None] = field(default_factory=OrderedDict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Nobody is in."""
+        return not self.full and not self.hosted
+
+    def enter(self, member: Membership) -> None:
+        """Let somebody in."""
+        (self.hosted if member.hosted else self.full)[id(member.link)] = member
+
+    def leave(self, member: Membership) -> None:
+        """Somebody leaves."""
+        (self.hosted if member.hosted else self.full).pop(id(member.link), None)
+
+    def note(self, message_id: str, lamport_timestamp: int | None, now_s: float) -> None:
+        """A message with content has passed."""
+        self.quiet_since_s = now_s
+        self._recent[message_id] = None
+        self._recent.move_to_end(message_id)
+        if len(self._recent) > _RECENT_IDS:
+            self._recent.popitem(last=False)
+        if lamport_timestamp is not None and self.newest.add(lamport_timestamp, message_id):
+            self.told = False
+
+    def has_passed(self, message_id: str) -> bool:
+        """Whether this message has passed lately."""
+        return message_id in self._recent

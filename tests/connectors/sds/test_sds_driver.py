@@ -1,0 +1,355 @@
+"""The SDS driver over real QUIC: who hears what, live and from the past, and what Kafka gets."""
+
+from __future__ import annotations
+
+import pytest
+
+from culm_connectors.sds.frames import (
+    Accepted,
+    AskHead,
+    Event,
+    Fetch,
+    Fetched,
+    Head,
+    Joined,
+    Leave,
+    Mark,
+    Refused,
+    SdsMessage,
+    Send,
+)
+from culm_connectors.transport import CloseCode
+from culm_models.sds.codec import decode
+from culm_models.sds.messages import HistoryEntry
+from culm_topics.records import SdsFetchRecord
+from tests.support.quic import eventually, identity
+from tests.support.sds_edge import MemoryBackbone, event, message, remote, serving
+
+TOKEN = bytes(range(16))
+
+
+async def test_a_message_reaches_the_other_full_participants_and_kafka_but_not_its_speaker() -> None:
+    backbone = MemoryBackbone()
+    async with (
+        serving(backbone) as (_, address),
+        remote(address, 1) as a,
+        remote(address, 2) as b,
+        remote(address, 3) as c,
+    ):
+        await a.joins("room", "a")
+        await b.joins("room", "b")
+        await c.joins("elsewhere", "c")
+        said = message("a", "m1")
+        await a.say(SdsMessage("room", said))
+        assert (await b.hears(SdsMessage)) == [SdsMessage("room", said)]
+        await eventually(lambda: backbone.said)
+        ((channel_id, record),) = backbone.said
+        assert (channel_id, record.wire, record.peer_id) == ("room", said, identity(1).peer_id)
+        assert record.connector == b"edge-one"
+        assert not a.all(SdsMessage) and not c.all(SdsMessage)
+
+
+async def test_the_live_path_does_not_wait_for_kafka() -> None:
+    backbone = MemoryBackbone()
+    backbone.gate.clear()
+    async with serving(backbone) as (_, address), remote(address, 1) as a, remote(address, 2) as b:
+        await a.joins("room", "a")
+        await b.joins("room", "b")
+        await a.say(SdsMessage("room", message("a", "m1")))
+        await b.hears(SdsMessage)
+        assert not backbone.said
+        backbone.gate.set()
+        await eventually(lambda: backbone.said)
+
+
+async def test_profiles_under_the_same_channel_id_do_not_mix() -> None:
+    backbone = MemoryBackbone()
+    async with serving(backbone) as (driver, address), remote(address, 1) as a, remote(address, 2) as b:
+        await a.joins("room", "a", profile="spec")
+        await b.joins("room", "b", profile="js")
+        await a.say(SdsMessage("room", message("a", "m1")))
+        await eventually(lambda: backbone.said)
+        driver.heard("room", "js", message("x", "m2"))
+        await b.hears(SdsMessage)
+        assert [decode(one.wire, "js").message_id for one in b.all(SdsMessage)] == ["m2"]
+        assert not a.all(SdsMessage)
+
+
+async def test_what_the_backbone_hears_reaches_the_members_with_its_hint() -> None:
+    backbone = MemoryBackbone()
+    async with serving(backbone) as (driver, address), remote(address, 1) as a:
+        await a.joins("room", "a")
+        driver.heard("room", "spec", message("b", "m1"), b"hint")
+        driver.heard("other", "spec", message("b", "m2", channel_id="other"))
+        driver.heard("room", "spec", b"\xff noise")
+        assert await a.hears(SdsMessage) == [SdsMessage("room", message("b", "m1"), b"hint")]
+        assert sum(driver.metrics.rejects.values()) == 1
+        assert not backbone.said
+
+
+async def test_a_hosted_participant_sends_commands_and_hears_that_they_are_kept() -> None:
+    backbone = MemoryBackbone()
+    backbone.gate.clear()
+    async with serving(backbone) as (_, address), remote(address, 1) as a:
+        await a.joins("room", "alice", hosted=True, settings={"causal_history_size": 2})
+        await a.say(Send("room", TOKEN, b"hello"))
+        backbone.gate.set()
+        assert await a.hears(Accepted) == [Accepted("room", TOKEN)]
+        join, send = [record for _, record in backbone.commands]
+        assert (join.kind, join.participant_id, dict(join.settings)) == (
+            "join",
+            "alice",
+            {"causal_history_size": 2},
+        )
+        assert (send.kind, send.token, send.content) == ("send", TOKEN, b"hello")
+        await a.say(Leave("room", final=True))
+        await eventually(lambda: len(backbone.commands) == 3)
+        assert backbone.commands[-1][1].kind == "leave"
+
+
+async def test_an_accepted_command_is_durable() -> None:
+    backbone = MemoryBackbone()
+    backbone.gate.clear()
+    async with serving(backbone) as (driver, address), remote(address, 1) as a:
+        await a.joins("room", "alice", hosted=True)
+        await a.say(Send("room", TOKEN, b"hello"))
+        await eventually(lambda: driver.metrics.staged == 2)
+        assert not a.all(Accepted)
+
+
+async def test_a_hosted_participant_hears_its_events_and_those_of_the_channel_once_and_in_order() -> None:
+    backbone = MemoryBackbone()
+    async with serving(backbone) as (_, address), remote(address, 1) as a:
+        await a.joins("room", "alice", hosted=True)
+        for one in (
+            event(1, content=b"hi"),
+            event(2, "acknowledged", "alice"),
+            event(2, "acknowledged", "alice"),
+            event(1, content=b"hi"),
+            event(3, "acknowledged", "bob"),
+            event(4, "sent", "bob"),
+            event(5),
+        ):
+            backbone.tell("room", one)
+        backbone.tell("other", event(6))
+        await a.hears(Event, 4)
+        assert [(one.number, one.kind) for one in a.all(Event)] == [
+            (1, "delivered"),
+            (2, "acknowledged"),
+            (4, "sent"),
+            (5, "delivered"),
+        ]
+
+
+@pytest.mark.parametrize("with_cursor", [True, False])
+async def test_events_are_resumed_from_the_number_that_the_client_names(with_cursor: bool) -> None:
+    backbone = MemoryBackbone()
+    for number in range(1, 11):
+        backbone.tell("room", event(number))
+        backbone.tell("other", event(number))
+    async with serving(backbone) as (_, address), remote(address, 1) as a:
+        cursor = (7).to_bytes(8, "big") if with_cursor else None
+        await a.joins("room", "alice", hosted=True, after=4, cursor=cursor)
+        await a.hears(Mark)
+        backbone.tell("room", event(11))
+        await a.hears(Event, 7)
+        assert [one.number for one in a.all(Event)] == list(range(5, 12))
+
+
+async def test_an_event_that_was_not_heard_is_read() -> None:
+    backbone = MemoryBackbone()
+    async with serving(backbone) as (driver, address), remote(address, 1) as a:
+        await a.joins("room", "alice", hosted=True)
+        backbone.tell("room", event(1))
+        backbone.told.append(("room", event(2)))
+        backbone.tell("room", event(3))
+        await a.hears(Event, 3)
+        backbone.tell("room", event(4))
+        await a.hears(Event, 4)
+        assert [one.number for one in a.all(Event)] == [1, 2, 3, 4]
+        assert driver.metrics.events_out == 4
+
+
+async def test_events_that_come_while_the_past_is_read_are_neither_lost_nor_repeated() -> None:
+    backbone = MemoryBackbone(page=1)
+    for number in range(1, 31):
+        backbone.tell("room", event(number))
+    async with serving(backbone) as (_, address), remote(address, 1) as a:
+        await a.joins("room", "alice", hosted=True, cursor=b"")
+        for number in range(31, 61):
+            backbone.tell("room", event(number))
+            await a.hears(Event, max(0, number - 31))
+        await a.hears(Event, 60)
+        assert [one.number for one in a.all(Event)] == list(range(1, 61))
+
+
+async def test_ephemeral_messages_take_the_live_path_to_everybody() -> None:
+    backbone = MemoryBackbone()
+    async with (
+        serving(backbone) as (_, address),
+        remote(address, 1) as thin,
+        remote(address, 2) as full,
+        remote(address, 3) as other,
+    ):
+        await thin.joins("room", "alice", hosted=True)
+        await full.joins("room", "bob")
+        await other.joins("room", "carol", hosted=True)
+        await thin.say(Send("room", TOKEN, b"typing", ephemeral=True))
+        (said,) = await full.hears(SdsMessage)
+        assert decode(said.wire, "spec").kind == "ephemeral"
+        (heard,) = await other.hears(Event)
+        assert (heard.number, heard.kind, heard.content) == (None, "delivered", b"typing")
+        assert heard.details == {"sender_id": "alice", "ephemeral": True}
+        await thin.hears(Accepted)
+        assert [record.wire for _, record in backbone.said] == [said.wire]
+        assert [record.kind for _, record in backbone.commands] == ["join", "join"]
+        assert not thin.all(Event)
+
+
+async def test_a_full_participant_is_brought_the_past_from_its_cursor() -> None:
+    backbone = MemoryBackbone()
+    for number in range(10):
+        backbone.keep("room", message("x", f"m{number}", number))
+        backbone.keep("other", message("x", f"o{number}", number, "other"))
+    async with serving(backbone) as (_, address):
+        async with remote(address, 1) as a:
+            await a.joins("room", "a", cursor=b"")
+            await eventually(lambda: a.all(Mark) and a.all(Mark)[-1].present)
+            assert [decode(one.wire, "spec").message_id for one in a.all(SdsMessage)] == [
+                f"m{number}" for number in range(10)
+            ]
+            assert all(one.retrieval_hint for one in a.all(SdsMessage))
+            (head,) = await a.hears(Head)
+            assert head.newest[-1] == (9, "m9")
+            cursor = a.all(Mark)[-1].cursor
+        backbone.keep("room", message("x", "m10", 10))
+        async with remote(address, 1) as a:
+            await a.joins("room", "a", cursor=cursor)
+            await eventually(lambda: a.all(Mark) and a.all(Mark)[-1].present)
+            assert [decode(one.wire, "spec").message_id for one in a.all(SdsMessage)] == ["m10"]
+        async with remote(address, 1) as a:
+            await a.joins("room", "a")
+            await a.say(AskHead("room"))
+            await a.hears(Head)
+            assert not a.all(SdsMessage)
+
+
+async def test_a_silent_channel_tells_its_head_once() -> None:
+    backbone = MemoryBackbone()
+    async with serving(backbone) as (driver, address), remote(address, 1) as a:
+        await a.joins("room", "a")
+        driver.stored("room", 7, "trailing")
+        (head,) = await a.hears(Head)
+        assert head.newest == ((7, "trailing"),)
+        (mark,) = await a.hears(Mark)
+        assert mark.present
+        driver.stored("room", 7, "trailing")
+        await a.say(AskHead("room"))
+        await a.hears(Head, 2)
+        assert driver.metrics.heads_out == 2
+
+
+async def test_what_is_asked_for_comes_from_the_store_then_from_peers() -> None:
+    backbone = MemoryBackbone()
+    stored, held = message("x", "stored", 1), message("x", "held", 2)
+    backbone.keep("room", stored)
+    async with serving(backbone) as (driver, address), remote(address, 1) as a, remote(address, 2) as b:
+        await a.joins("room", "a")
+        await b.joins("room", "b")
+        wanted = tuple(HistoryEntry(name) for name in ("stored", "held", "unknown"))
+        await a.say(Fetch("room", 5, wanted))
+        (question,) = await b.hears(Fetch)
+        assert [entry.message_id for entry in question.entries] == ["held", "unknown"]
+        forged = message("x", "other", 3)
+        await b.say(Fetched("room", question.request, ((held, None), (forged, None), (b"\xff", None))))
+        (answer,) = await a.hears(Fetched)
+        assert (answer.request, answer.more) == (5, False)
+        assert [wire for wire, _ in answer.wires] == [stored, held]
+        assert driver.metrics.lookups == {"store": 1, "peer": 1, "nowhere": 1}
+
+
+async def test_a_large_answer_comes_in_parts_that_fit() -> None:
+    backbone = MemoryBackbone()
+    for number in range(20):
+        backbone.keep("room", message("x", f"m{number}", number, content=bytes(20_000)))
+    async with serving(backbone, max_frame_bytes=65_536) as (_, address), remote(address, 1) as a:
+        await a.joins("room", "a")
+        await a.say(Fetch("room", 1, tuple(HistoryEntry(f"m{number}") for number in range(20))))
+        await eventually(lambda: a.all(Fetched) and not a.all(Fetched)[-1].more)
+        parts = a.all(Fetched)
+        assert len(parts) > 1 and all(part.more for part in parts[:-1])
+        assert sum(len(part.wires) for part in parts) == 20
+
+
+async def test_an_answer_that_nobody_asked_for_is_passed_over() -> None:
+    backbone = MemoryBackbone()
+    async with serving(backbone) as (driver, address), remote(address, 1) as a:
+        await a.joins("room", "a")
+        await a.say(Fetched("room", 0, ((message("x", "m"), None),)), AskHead("room"))
+        await a.hears(Head)
+        assert driver.metrics.rejects["sds.fetch.unasked"] == 1
+
+
+async def test_the_job_is_answered_from_the_store_and_later_from_peers() -> None:
+    backbone = MemoryBackbone()
+    stored, held = message("x", "stored", 1), message("x", "held", 2)
+    backbone.keep("room", stored)
+    async with serving(backbone) as (driver, address), remote(address, 1) as a:
+        await a.joins("room", "a")
+        entries = (HistoryEntry("stored"), HistoryEntry("held"))
+        driver.wanted("room", SdsFetchRecord("spec", entries, 1))
+        await eventually(lambda: len(backbone.said) == 1)
+        assert (backbone.said[0][1].wire, backbone.said[0][1].peer_id) == (stored, None)
+        assert backbone.said[0][1].retrieval_hint is not None
+        assert not a.all(Fetch)
+        driver.wanted("room", SdsFetchRecord("spec", entries, 2))
+        (question,) = await a.hears(Fetch)
+        await a.say(Fetched("room", question.request, ((held, None),)))
+        await eventually(lambda: len(backbone.said) == 3)
+        assert backbone.said[-1][1].wire == held
+
+
+async def test_what_has_just_passed_is_not_looked_for() -> None:
+    backbone = MemoryBackbone()
+    async with serving(backbone) as (driver, address), remote(address, 1) as a:
+        await a.joins("room", "a")
+        driver.heard("room", "spec", message("x", "m1"))
+        backbone.keep("room", message("x", "m1"))
+        driver.wanted("room", SdsFetchRecord("spec", (HistoryEntry("m1"),), 1))
+        await eventually(lambda: not driver._fetches)
+        assert not backbone.said
+
+
+async def test_the_channel_is_followed_as_long_as_somebody_is_in() -> None:
+    backbone = MemoryBackbone()
+    async with serving(backbone) as (driver, address):
+        async with remote(address, 1) as a, remote(address, 2) as b:
+            await a.joins("room", "a")
+            await b.joins("room", "b")
+            assert backbone.followed["room"] == 2
+            await a.say(Leave("room"))
+            await eventually(lambda: backbone.followed["room"] == 1)
+        await eventually(lambda: backbone.followed["room"] == 0)
+        assert not driver.rooms and driver.metrics.memberships == 0
+
+
+async def test_a_channel_that_was_left_may_be_joined_again() -> None:
+    backbone = MemoryBackbone()
+    async with serving(backbone) as (_, address), remote(address, 1) as a:
+        await a.joins("room", "a")
+        await a.say(Leave("room"))
+        await a.joins("room", "a", hosted=True)
+        assert len(a.all(Joined)) == 2 and not a.all(Refused)
+
+
+async def test_a_graceful_end_keeps_what_was_taken() -> None:
+    backbone = MemoryBackbone()
+    backbone.gate.clear()
+    async with serving(backbone) as (driver, address), remote(address, 1) as a:
+        await a.joins("room", "a")
+        await a.say(*(SdsMessage("room", message("a", f"m{number}")) for number in range(50)))
+        await eventually(lambda: driver.metrics.staged == 50)
+        backbone.gate.set()
+        await driver.finish("the end")
+        assert len(backbone.said) == 50
+        assert (await a.closed()).code == CloseCode.SHUTTING_DOWN

@@ -1,0 +1,249 @@
+"""The SDS edge in tests: a backbone in memory, a driver behind real QUIC, and a remote that says anything."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from culm_connectors.sds import wire
+from culm_connectors.sds.backbone import EventAt, Found, Hearing, Outgoing, Page
+from culm_connectors.sds.driver import SdsDriver, permit_everything
+from culm_connectors.sds.frames import Frame, Hello, Join, Joined
+from culm_connectors.sds.settings import ALPN, SdsEdgeSettings
+from culm_connectors.transport import (
+    Address,
+    CloseReason,
+    Connection,
+    Identity,
+    SendStream,
+    TransportError,
+    connect,
+    serve,
+)
+from culm_models.sds.codec import encode
+from culm_models.sds.messages import HistoryEntry, Message, Profile
+from culm_topics.records import (
+    SdsCommandRecord,
+    SdsEventRecord,
+    SdsInRecord,
+    SdsMessageRecord,
+)
+from tests.support.quic import LOOPBACK, eventually, identity, quick_settings
+
+SERVER = identity(100)
+FrameKind = TypeVar("FrameKind", bound=Frame)
+
+
+@dataclass
+class MemoryBackbone:
+    """Keeps everything in lists; several drivers may share one, as connectors share a Kafka."""
+
+    hearers: list[Hearing] = field(default_factory=list)
+    said: list[tuple[str, SdsInRecord]] = field(default_factory=list)
+    commands: list[tuple[str, SdsCommandRecord]] = field(default_factory=list)
+    store: list[tuple[str, SdsMessageRecord]] = field(default_factory=list)
+    told: list[tuple[str, SdsEventRecord]] = field(default_factory=list)
+    followed: Counter[str] = field(default_factory=Counter)
+    page: int = 3
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    """While it is not set nothing becomes durable."""
+
+    def __post_init__(self) -> None:
+        self.gate.set()
+
+    async def follow(self, channel_id: str) -> None:
+        self.followed[channel_id] += 1
+
+    def unfollow(self, channel_id: str) -> None:
+        self.followed[channel_id] -= 1
+
+    async def put(self, batch: Sequence[Outgoing]) -> None:
+        await self.gate.wait()
+        for outgoing in batch:
+            record = outgoing.record
+            if isinstance(record, SdsInRecord):
+                self.said.append((outgoing.channel_id, record))
+            else:
+                self.commands.append((outgoing.channel_id, record))
+
+    def keep(self, channel_id: str, data: bytes, profile: Profile = "spec") -> None:
+        """A message is in the store now."""
+        from culm_models.sds.codec import decode
+
+        message = decode(data, profile)
+        assert message.lamport_timestamp is not None
+        self.store.append(
+            (
+                channel_id,
+                SdsMessageRecord(
+                    profile, message.message_id, message.sender_id, message.lamport_timestamp, data
+                ),
+            )
+        )
+
+    def tell(self, channel_id: str, event: SdsEventRecord) -> None:
+        """The job tells an event: it is kept and heard."""
+        self.told.append((channel_id, event))
+        for hearer in self.hearers:
+            hearer.happened(channel_id, event, _cursor(len(self.told)))
+
+    async def history(self, channel_id: str, cursor: bytes) -> AsyncIterator[Page[Found]]:
+        position = _position(cursor)
+        while True:
+            await asyncio.sleep(0)
+            rows = self.store[position : position + self.page]
+            found = tuple(
+                Found(record, _cursor(position + place))
+                for place, (name, record) in enumerate(rows)
+                if name == channel_id
+            )
+            position += len(rows)
+            present = position >= len(self.store)
+            yield Page(found, _cursor(position), present)
+            if present:
+                return
+
+    async def events(self, channel_id: str, cursor: bytes) -> AsyncIterator[Page[EventAt]]:
+        position = _position(cursor)
+        while True:
+            await asyncio.sleep(0)
+            rows = self.told[position : position + self.page]
+            found = tuple(
+                (record, _cursor(position + place + 1))
+                for place, (name, record) in enumerate(rows)
+                if name == channel_id
+            )
+            position += len(rows)
+            present = position >= len(self.told)
+            yield Page(found, _cursor(position), present)
+            if present:
+                return
+
+    async def find(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Sequence[Found]:
+        wanted = {entry.message_id for entry in entries}
+        return [
+            Found(record, _cursor(place))
+            for place, (name, record) in enumerate(self.store)
+            if name == channel_id and record.message_id in wanted
+        ]
+
+    def mark(self, channel_id: str) -> bytes | None:
+        return _cursor(len(self.store))
+
+
+def _cursor(position: int) -> bytes:
+    return position.to_bytes(8, "big")
+
+
+def _position(cursor: bytes) -> int:
+    return int.from_bytes(cursor, "big")
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    backbone: MemoryBackbone,
+    *,
+    connector: bytes = b"edge-one",
+    permit: Callable[[bytes, str], bool] = permit_everything,
+    **settings: Any,
+) -> AsyncIterator[tuple[SdsDriver, Address]]:
+    """A driver that serves over real QUIC."""
+    edge = SdsEdgeSettings.model_validate(
+        {"tick_interval_s": 0.02, "job_fetch_spread_s": 0, "head_idle_s": 0.05, **settings}
+    )
+    driver = SdsDriver(backbone, edge, connector_id=connector, permit=permit)
+    backbone.hearers.append(driver)
+    running = asyncio.create_task(driver.run())
+    try:
+        async with serve(LOOPBACK, SERVER, quick_settings(), driver.serve, alpn=ALPN) as listener:
+            yield driver, listener.address
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+        backbone.hearers.remove(driver)
+
+
+@dataclass
+class Remote:
+    """The client's end of a connection: says frames or any bytes, and notes what it hears."""
+
+    connection: Connection
+    stream: SendStream
+    heard: list[Frame] = field(default_factory=list)
+
+    async def say(self, *frames: Frame) -> None:
+        await self.send(b"".join(map(wire.encode, frames)))
+
+    async def send(self, data: bytes) -> None:
+        with contextlib.suppress(TransportError):
+            await self.stream.write(data)
+
+    def all(self, kind: type[FrameKind]) -> list[FrameKind]:
+        return [frame for frame in self.heard if isinstance(frame, kind)]
+
+    async def hears(self, kind: type[FrameKind], count: int = 1) -> list[FrameKind]:
+        """Wait until so many frames of a kind have come."""
+        await eventually(lambda: len(self.all(kind)) >= count or self.connection.close_reason)
+        found = self.all(kind)
+        assert len(found) >= count, f"closed: {self.connection.close_reason}"
+        return found
+
+    async def joins(self, channel_id: str, participant_id: str, **how: Any) -> None:
+        """Join, and wait until that is so."""
+        profile: Profile = how.pop("profile", "spec")
+        before = len(self.all(Joined))
+        await self.say(Join(channel_id, profile, participant_id, **how))
+        await self.hears(Joined, before + 1)
+
+    async def closed(self) -> CloseReason:
+        async with asyncio.timeout(20):
+            return await self.connection.wait_closed()
+
+
+@contextlib.asynccontextmanager
+async def remote(address: Address, who: Identity | int, *, listens: bool = True) -> AsyncIterator[Remote]:
+    """A client's connection."""
+    own = identity(who) if isinstance(who, int) else who
+    connection = await connect(address, own, SERVER.peer_id, quick_settings(), alpn=ALPN)
+    receive = await connection.accept_stream()
+    assert receive.send is not None
+    found = Remote(connection, receive.send)
+
+    async def listen() -> None:
+        reader = wire.FrameReader()
+        with contextlib.suppress(TransportError):
+            while data := await receive.read():
+                found.heard += reader.feed(data)
+
+    listening = asyncio.create_task(listen() if listens else asyncio.sleep(0))
+    try:
+        if listens:
+            await found.hears(Hello)
+        yield found
+    finally:
+        listening.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await listening
+        await connection.close()
+
+
+def message(
+    sender: str, message_id: str, lamport: int | None = 1, channel_id: str = "room", **fields: Any
+) -> bytes:
+    """The bytes of a message in profile spec."""
+    content = fields.pop("content", b"hello")
+    return encode(
+        Message(sender, message_id, channel_id, lamport_timestamp=lamport, content=content, **fields), "spec"
+    )
+
+
+def event(
+    number: int, kind: Any = "delivered", participant: str | None = None, **fields: Any
+) -> SdsEventRecord:
+    """An event as the job tells it."""
+    return SdsEventRecord(number, kind, participant, f"m{number}", 1_000 + number, **fields)
