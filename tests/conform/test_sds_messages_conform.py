@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-VECTORS = Path(__file__).parents[1] / "vectors" / "sds" / "js-messages.json"
-ENCODED = {row["name"]: row for row in json.loads(VECTORS.read_text())["encoded"]}
+VECTORS = Path(__file__).parents[1] / "vectors" / "sds"
+ENCODED = {row["name"]: row for row in json.loads((VECTORS / "js-messages.json").read_text())["encoded"]}
+BLOOMS = [
+    row
+    for row in map(json.loads, (VECTORS / "bloom-js.jsonl").read_text().splitlines())
+    if row["rule"] == "hex" and row["count"] <= 1_000
+]
 IDS = {"sender_id": "alice", "message_id": "m1", "channel_id": "c"}
 CONTENT = {
     **IDS,
@@ -71,3 +77,40 @@ def test_arguments_are_checked(talk: Any) -> None:
     assert talk.code("sds.message.encode", message=CONTENT, profile="go") == "conform.argument"
     assert talk.code("sds.message.decode", bytes="zz") == "conform.argument"
     assert talk.code("sds.message.decode", bytes="0a") == "sds.message.truncated"
+
+
+@pytest.mark.parametrize("profile", ["spec", "js", "nim"])
+def test_filters_hold_what_was_put_in(talk: Any, profile: str) -> None:
+    built = talk.ok("sds.bloom.build", ids=["a1", "b2"], profile=profile)["bytes"]
+    assert len(built) // 2 == (18_768 if profile == "nim" else 18_752)
+    ids = ["b2", "c3", "a1"]
+    assert talk.ok("sds.bloom.contains", bytes=built, ids=ids, profile=profile) == {
+        "hits": [True, False, True]
+    }
+
+
+@pytest.mark.parametrize("row", BLOOMS, ids=lambda row: f"{row['count']} of {row['capacity']}")
+def test_filters_of_waku_sds(talk: Any, row: dict[str, Any]) -> None:
+    measures = {"profile": "js", "capacity": row["capacity"], "error_rate": row["error_rate"]}
+    ids = [sha256(f"id-{n}".encode()).hexdigest() for n in range(row["count"])]
+    built = talk.ok("sds.bloom.build", ids=ids, **measures)["bytes"]
+    assert sha256(bytes.fromhex(built)).hexdigest() == row["sha256"]
+    absent = [sha256(f"id-absent-{n}".encode()).hexdigest() for n in range(200)]
+    hits = talk.ok("sds.bloom.contains", bytes=built, ids=absent, **measures)["hits"]
+    assert [n for n, hit in enumerate(hits) if hit] == row["false_hits"]
+
+
+@pytest.mark.parametrize(
+    ("measures", "code"),
+    [
+        ({"capacity": 0}, "conform.argument"),
+        ({"error_rate": 1}, "conform.argument"),
+        ({"error_rate": "0.1"}, "conform.argument"),
+        ({"error_rate": 1.5}, "sds.bloom.shape"),
+        ({"capacity": 2**32}, "sds.bloom.shape"),
+        ({"capacity": 20_000}, "sds.bloom.shape"),
+    ],
+)
+def test_measures_are_checked(talk: Any, measures: dict[str, Any], code: str) -> None:
+    built = talk.ok("sds.bloom.build", ids=["a1"])["bytes"]
+    assert talk.code("sds.bloom.contains", bytes=built, ids=["a1"], **measures) == code

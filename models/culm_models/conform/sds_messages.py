@@ -1,4 +1,4 @@
-"""Operations on SDS messages: bytes and back in each wire profile."""
+"""Operations on SDS messages and their bloom filters: bytes and back in each wire profile."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from typing import Any
 
 from culm_models.conform.arguments import ArgumentError, Arguments, as_mapping
 from culm_models.conform.dispatch import Machines, Operation
+from culm_models.sds.bloom import ReceivedFilter, filter_of, hash_pair
 from culm_models.sds.codec import decode, encode
+from culm_models.sds.errors import BloomShapeError
 from culm_models.sds.messages import HistoryEntry, Message, Profile
 from culm_models.sds.profiles import PROFILES
 
 _LARGEST_MESSAGE_BYTES = 1 << 25
+_LARGEST_CAPACITY = 1 << 32
+_DEFAULT_CAPACITY = 10_000
+_DEFAULT_ERROR_RATE = 0.001
 
 
 def profile_of(arguments: Arguments) -> Profile:
@@ -32,6 +37,28 @@ def _message_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]
 def _message_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
     message = message_from_json(as_mapping(arguments.raw("message"), "message"))
     return {"bytes": encode(message, profile_of(arguments)).hex()}
+
+
+def _bloom_build(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    layout = PROFILES[profile_of(arguments)].bloom_layout
+    value = filter_of(layout, arguments.texts("ids"), *_bloom_measures(arguments))
+    return {"bytes": value.hex()}
+
+
+def _bloom_contains(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    layout = PROFILES[profile_of(arguments)].bloom_layout
+    found = ReceivedFilter.parse(layout, arguments.octets("bytes"), *_bloom_measures(arguments))
+    if found is None:
+        raise BloomShapeError("the bytes are no filter of these measures")
+    return {"hits": [found.contains(hash_pair(layout, each)) for each in arguments.texts("ids")]}
+
+
+def _bloom_measures(arguments: Arguments) -> tuple[int, float]:
+    capacity = arguments.integer("capacity", least=1, most=_LARGEST_CAPACITY, default=_DEFAULT_CAPACITY)
+    error_rate = arguments.raw("error_rate") if arguments.has("error_rate") else _DEFAULT_ERROR_RATE
+    if not isinstance(error_rate, float):
+        raise ArgumentError("error_rate is not a number between 0 and 1")
+    return capacity, error_rate
 
 
 def message_to_json(message: Message) -> dict[str, Any]:
@@ -96,4 +123,16 @@ def _entry_to_json(entry: HistoryEntry) -> dict[str, Any]:
 OPERATIONS = [
     Operation("sds.message.decode", "bytes, profile? (spec, js or nim; spec)", "message", _message_decode),
     Operation("sds.message.encode", "message, profile? (spec, js or nim; spec)", "bytes", _message_encode),
+    Operation(
+        "sds.bloom.build",
+        "ids, profile? (spec), capacity? (10000), error_rate? (0.001)",
+        "bytes",
+        _bloom_build,
+    ),
+    Operation(
+        "sds.bloom.contains",
+        "bytes, ids, profile? (spec), capacity? (10000), error_rate? (0.001)",
+        "hits: a list of booleans",
+        _bloom_contains,
+    ),
 ]
