@@ -142,13 +142,11 @@ class Acknowledgements:
         left = self._most_misses
         groups = self._groups
         for _ in range(len(groups)):
-            evidence, group = next(iter(groups.items()))
-            groups.move_to_end(evidence)
-            left -= 1
-            if sender_id not in evidence:
-                left = _probe(group, sender_id, filter, left, hits)
             if left <= 0:
                 break
+            evidence, group = next(iter(groups.items()))
+            groups.move_to_end(evidence)
+            left = left - 1 if sender_id in evidence else _probe(group, sender_id, filter, left, hits)
         hits.sort(key=_BY_NUMBER)
         return hits
 

@@ -12,8 +12,7 @@ from typing import Any, Final, Self
 from culm_models.sds.acknowledgement import Acknowledged, Acknowledgements, Fact, Filter, HashPair
 from culm_models.sds.agenda import Agenda
 from culm_models.sds.backoff import Draw, wait_ms
-from culm_models.sds.channel_errors import OutgoingFullError
-from culm_models.sds.outgoing_messages import Due, Pending, ResendRule, Stripped
+from culm_models.sds.outgoing_messages import Due, OutgoingFullError, Pending, ResendRule, Stripped
 from culm_models.sds.packed import pack, unpacked
 
 _FORMAT: Final = 1

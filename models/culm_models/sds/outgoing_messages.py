@@ -1,8 +1,16 @@
 """A message that waits for acknowledgement, and the rule of its re-sends: the records of `outgoing`."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from culm_models.sds.acknowledgement import AckState
+from culm_models.sds.errors import SdsError
+
+
+class OutgoingFullError(SdsError):
+    """As many messages of the participant as may wait for acknowledgement do so already."""
+
+    code: ClassVar[str] = "sds.outgoing.full"
 
 
 @dataclass(frozen=True, slots=True)
