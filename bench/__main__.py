@@ -26,6 +26,7 @@ CASES = {
     "ranges": "bench.range_index",
     "boot": "bench.boot",
     "fan-out": "bench.fan_out",
+    "sds-bloom": "bench.sds_bloom",
 }
 
 talk = Console(stderr=True)
