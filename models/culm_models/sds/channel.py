@@ -9,12 +9,17 @@ bytes and events. Nothing received raises: what is refused becomes a `rejected` 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Literal, TypeAlias
 
-from culm_models.sds.messages import Profile
-from culm_models.sds.output import Output
+from culm_models.sds import hearing, snapshot, speaking
+from culm_models.sds.channel_errors import ParticipantError
+from culm_models.sds.entry_codec import id_bytes
+from culm_models.sds.messages import HistoryEntry, Profile
+from culm_models.sds.output import Collected, Output
+from culm_models.sds.parts import Parts
 from culm_models.sds.settings import SdsSettings
-from culm_models.sds.status import Status
+from culm_models.sds.status import Status, status_of
 
 Part: TypeAlias = Literal["incoming", "outgoing", "sync", "repair"]
 """A part of the periodic work: fetches and losses, re-sends, syncs, repair requests and answers."""
@@ -23,18 +28,50 @@ Part: TypeAlias = Literal["incoming", "outgoing", "sync", "repair"]
 class Channel:
     """The machine of one channel."""
 
+    __slots__ = ("_parts",)
+
     def __init__(
         self, channel_id: str, profile: Profile, settings: SdsSettings, *, now_ms: int, seed: bytes
     ) -> None:
-        raise NotImplementedError
+        id_bytes(channel_id)
+        self._parts = Parts.made(channel_id, profile, settings, now_ms, seed)
+
+    @property
+    def channel_id(self) -> str:
+        """Which channel this is."""
+        return self._parts.channel_id
+
+    @property
+    def profile(self) -> Profile:
+        """How its messages are written."""
+        return self._parts.facts.name
+
+    @property
+    def participants(self) -> tuple[str, ...]:
+        """The hosted participants, in the order in which they joined."""
+        return tuple(self._parts.participants)
 
     def join(self, participant_id: str, now_ms: int) -> Output:
         """Host a participant from now on; `ParticipantError` when it is hosted already."""
-        raise NotImplementedError
+        parts = self._parts
+        if not id_bytes(participant_id) or participant_id in parts.participants:
+            raise ParticipantError(f"{participant_id[:100]!r} is no id, or is hosted already")
+        if len(parts.participants) >= parts.settings.max_participants:
+            raise ParticipantError(f"{len(parts.participants)} participants are hosted already")
+        parts.participants[participant_id] = None
+        parts.delivery.repair.host(self.participants)
+        return Output()
 
     def leave(self, participant_id: str, now_ms: int) -> Output:
         """Host it no longer: its unacknowledged messages are given up (`gave_up`)."""
-        raise NotImplementedError
+        parts = self._parts
+        if participant_id not in parts.participants:
+            raise ParticipantError(f"{participant_id[:100]!r} is not hosted in this channel")
+        del parts.participants[participant_id]
+        parts.delivery.repair.host(self.participants)
+        collected = Collected()
+        speaking.give_up(parts.outgoing.leave(participant_id), collected)
+        return collected.output()
 
     def send(
         self,
@@ -53,7 +90,23 @@ class Channel:
         without a nonce one is drawn, so equal contents get different ids. A repeated nonce with equal content
         gives `KnownMessageError`. `retrieval_hint`: what causal histories of ours say how to fetch it.
         """
-        raise NotImplementedError
+        collected = Collected()
+        if ephemeral:
+            speaking.send_ephemeral(
+                self._parts, participant_id, content, collected, message_id=message_id, nonce=nonce
+            )
+        else:
+            speaking.send_content(
+                self._parts,
+                participant_id,
+                content,
+                now_ms,
+                collected,
+                message_id=message_id,
+                retrieval_hint=retrieval_hint,
+                nonce=nonce,
+            )
+        return collected.output()
 
     def receive(
         self, wire: bytes, now_ms: int, *, retrieval_hint: bytes | None = None, source: str | None = None
@@ -61,56 +114,93 @@ class Channel:
         """Take a message as it came; never an error, whatever the bytes are.
 
         `source="store"`: it was retrieved; then a message of a hosted participant that is not known, as
-        after a loss of state, is taken into the log too.
+        after a loss of state, is taken into the log too, and nothing in it counts as said now.
         """
-        raise NotImplementedError
+        collected = Collected()
+        hearing.hear(self._parts, wire, now_ms, retrieval_hint, source, collected)
+        return collected.output()
 
     def tick(self, now_ms: int, only: Part | None = None) -> Output:
         """Do what is due at this time; with `only`, what is due of one part."""
-        raise NotImplementedError
+        parts, collected = self._parts, Collected()
+        if only in (None, "incoming"):
+            hearing.release(parts, now_ms, collected)
+            parts.delivery.sweep(now_ms, collected)
+        if only in (None, "repair"):
+            asking_ms = parts.delivery.repair.requests_due_ms()
+            if parts.speaks and asking_ms is not None and asking_ms <= now_ms:
+                speaking.send_sync(parts, now_ms, collected)
+            speaking.answer(parts, now_ms, collected)
+        if only in (None, "outgoing"):
+            speaking.resend(parts, now_ms, collected)
+        if only in (None, "sync") and parts.speaks and parts.schedule.due(now_ms):
+            speaking.send_sync(parts, now_ms, collected)
+        return collected.output()
 
     def next_due_ms(self) -> int | None:
         """When `tick` has something to do next; None: not before something else happens."""
-        raise NotImplementedError
+        parts = self._parts
+        repair = parts.delivery.repair
+        times = [
+            parts.delivery.next_due_ms(),
+            parts.quarantine.next_due_ms(),
+            parts.outgoing.next_due_ms(),
+            repair.answers_due_ms(),
+        ]
+        if parts.speaks:
+            times += [parts.schedule.next_due_ms(), repair.requests_due_ms()]
+        return min((time for time in times if time is not None), default=None)
+
+    def send_again(self, message_id: str, now_ms: int) -> bool:
+        """Make an unacknowledged message due now, as a person asks; whether it is one."""
+        return self._parts.outgoing.hasten(message_id, now_ms)
 
     def compare_head(self, head: Iterable[tuple[int, str]], now_ms: int) -> Output:
         """Compare with a store's newest messages, as (Lamport, id): unknown ones are missing from now on."""
-        raise NotImplementedError
+        collected, delivery = Collected(), self._parts.delivery
+        most = self._parts.settings.max_history_entries
+        named = [HistoryEntry(message_id) for _, message_id in islice(head, most) if message_id]
+        unmet = [entry for entry in delivery.unmet(named, "") if entry.message_id not in delivery.lost]
+        if unmet:
+            delivery.want("", unmet, now_ms, collected)
+        return collected.output()
 
     def learn_hint(self, message_id: str, retrieval_hint: bytes) -> bool:
         """Remember how to fetch a message of the log, where that is not known; whether anything changed."""
-        raise NotImplementedError
-
-    @property
-    def participants(self) -> tuple[str, ...]:
-        """The hosted participants, in the order in which they joined."""
-        raise NotImplementedError
+        return self._parts.delivery.learn_hint(message_id, retrieval_hint)
 
     @property
     def journal_mark(self) -> int:
         """How many records the journal has had; the same number: the same log and filter."""
-        raise NotImplementedError
+        return self._parts.delivery.journal.mark
 
     def journal_since(self, mark: int) -> bytes:
         """The records after a mark, to be appended to what is kept; `JournalForgottenError` if too old."""
-        raise NotImplementedError
+        return snapshot.journal_since(self._parts, mark)
 
     def journal_whole(self) -> bytes:
         """The journal in its shortest form, to replace all that is kept."""
-        raise NotImplementedError
+        return snapshot.journal_whole(self._parts)
+
+    def journal_kept(self, mark: int) -> None:
+        """What came before this mark is kept elsewhere: the journal in memory need not hold it."""
+        self._parts.delivery.journal.forget_before(mark)
 
     def apply_journal(self, data: bytes) -> None:
-        """Take what `journal_whole` or `journal_since` gave, in that order, into a fresh channel."""
-        raise NotImplementedError
+        """Take what `journal_whole` or `journal_since` gave, in that order, into a fresh channel.
+
+        `SnapshotError` for bytes that are none of this channel's; it is not to be used any more then.
+        """
+        snapshot.apply_journal(self._parts, data)
 
     def head(self) -> bytes:
         """All else that must outlive a restart, in one small piece; it belongs to the journal's mark."""
-        raise NotImplementedError
+        return snapshot.head(self._parts)
 
     def restore_head(self, data: bytes) -> None:
-        """Take what `head` gave, after the journal."""
-        raise NotImplementedError
+        """Take what `head` gave, after the journal; `SnapshotError` as in `apply_journal`."""
+        snapshot.restore_head(self._parts, data)
 
     def status(self) -> Status:
         """What the channel knows and waits for, for people and tests."""
-        raise NotImplementedError
+        return status_of(self._parts, self.next_due_ms())

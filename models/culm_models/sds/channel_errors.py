@@ -5,12 +5,6 @@ from typing import ClassVar
 from culm_models.sds.errors import SdsError
 
 
-class OutgoingFullError(SdsError):
-    """The participant has as many unacknowledged messages as are allowed."""
-
-    code: ClassVar[str] = "sds.outgoing.full"
-
-
 class ParticipantError(SdsError):
     """The participant is not hosted in this channel, is hosted already, or is one too many."""
 

@@ -1,6 +1,6 @@
 """What a step of a channel gives its driver: messages to broadcast, events to tell, messages to fetch."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from culm_models.sds.events import Event
@@ -42,3 +42,16 @@ class Output:
     send: tuple[Outbound, ...] = ()
     events: tuple[Event, ...] = ()
     fetch: tuple[Fetch, ...] = ()
+
+
+@dataclass(slots=True)
+class Collected:
+    """An `Output` while it comes about."""
+
+    send: list[Outbound] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    fetch: list[Fetch] = field(default_factory=list)
+
+    def output(self) -> Output:
+        """All of it, as it is now."""
+        return Output(tuple(self.send), tuple(self.events), tuple(self.fetch))

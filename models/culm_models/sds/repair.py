@@ -166,9 +166,13 @@ class RepairBook:
             return due_ms
         return max(due_ms, self._asked_ms + self._rule.gap_ms)
 
+    def answers_due_ms(self) -> int | None:
+        """When the next answer is due; None when none is planned."""
+        return self._answer_times.next_due_ms()
+
     def next_due_ms(self) -> int | None:
         """The earliest time at which a request or an answer is due; None when nothing is planned."""
-        times = (self.requests_due_ms(), self._answer_times.next_due_ms())
+        times = (self.requests_due_ms(), self.answers_due_ms())
         return min((time for time in times if time is not None), default=None)
 
     def pack(self) -> bytes:

@@ -10,7 +10,14 @@ _MS_PER_H: Final = 3_600_000
 LARGEST_SETTING: Final = (1 << 40) - 1
 _RATE_LEAST: Final = 1e-9
 _MAY_BE_ZERO: Final = frozenset(
-    {"causal_history_size", "sync_spread_ms", "repair_max_requests", "lamport_allowance_ms", "max_wire_bytes"}
+    {
+        "causal_history_size",
+        "sync_spread_ms",
+        "fetch_first_ms",
+        "repair_max_requests",
+        "lamport_allowance_ms",
+        "max_wire_bytes",
+    }
 )
 
 
@@ -29,6 +36,8 @@ class SdsSettings:
     resend_max_ms: int = 600_000
     """Each time one is sent again its wait doubles, up to this."""
     resend_attempts: int = 10
+    fetch_first_ms: int = 0
+    """How long a message that may only be late is waited for before it is fetched."""
     fetch_retry_ms: int = 10_000
     """A missing message is fetched again after this, then after twice as long, up to `fetch_max_ms`."""
     fetch_max_ms: int = 600_000
@@ -52,6 +61,7 @@ class SdsSettings:
     lamport_allowance_ms: int = _MS_PER_H
     """A Lamport timestamp further ahead of the time than this is not taken before its time has come."""
     max_quarantined: int = 1_000
+    max_quarantined_bytes: int = 16 * 1024 * 1024
     max_log_entries: int = 100_000
     """The oldest messages leave the log beyond it; their ids stay known."""
     max_known_ids: int = 1_000_000
@@ -59,6 +69,8 @@ class SdsSettings:
     max_waiting: int = 10_000
     """Messages with unmet dependencies; the latest are dropped beyond it and fetched again in their turn."""
     max_waiting_bytes: int = 64 * 1024 * 1024
+    max_waiting_dependencies: int = 500_000
+    """Unmet dependencies of all waiting messages."""
     max_wanted: int = 100_000
     """Missing ids."""
     max_lost: int = 100_000
@@ -73,12 +85,9 @@ class SdsSettings:
     max_message_bytes: int = 1024 * 1024
     max_history_entries: int = 10_000
     """Entries of a received message's causal history, and of its repair requests."""
-    max_id_bytes: int = 1_024
-    """Bytes of any id in UTF-8."""
-    max_hint_bytes: int = 1_024
     max_wire_bytes: int = 16 * 1024 * 1024
     """Recent messages kept as they were on the wire, to answer repair requests; 0: none."""
-    max_journal_records: int = 100_000
+    max_journal_records: int = 10_000
     """Journal records kept until they are taken; beyond it the whole journal is written anew."""
 
     def __post_init__(self) -> None:

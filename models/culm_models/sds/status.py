@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from culm_models.sds.events import OutgoingState
 from culm_models.sds.messages import HistoryEntry
+from culm_models.sds.parts import Parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +55,38 @@ class Status:
     bloom_filter: bytes
     journal_mark: int
     next_due_ms: int | None
+
+
+def status_of(parts: Parts, next_due_ms: int | None) -> Status:
+    """The record of a channel as it is now."""
+    delivery = parts.delivery
+    return Status(
+        participants=tuple(parts.participants),
+        lamport_timestamp=delivery.lamport,
+        log=tuple(delivery.log.keys()),
+        log_start=delivery.log.left,
+        outgoing=tuple(
+            OutgoingStatus(
+                one.participant_id, one.message_id, one.state, one.evidence, one.attempts, one.next_due_ms
+            )
+            for one in parts.outgoing
+        ),
+        incoming=tuple(
+            WaitingStatus(held.message_id, tuple(held.unmet), held.since_ms) for held in delivery.waiting
+        ),
+        missing=tuple(
+            MissingStatus(
+                one.entry,
+                one.since_ms,
+                one.attempts,
+                one.next_due_ms,
+                None if parts.settings.lost_timeout_ms is None else one.lost_at_ms,
+            )
+            for one in delivery.missing
+        ),
+        lost=tuple(delivery.lost),
+        quarantined=tuple(aside.message_id for aside in parts.quarantine),
+        bloom_filter=delivery.filter.value(),
+        journal_mark=delivery.journal.mark,
+        next_due_ms=next_due_ms,
+    )

@@ -1,0 +1,193 @@
+"""What a channel does with what it receives (specification "Receive Message")."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from culm_models.sds.bloom import ReceivedFilter, hash_pair
+from culm_models.sds.channel_errors import LamportAheadError, OtherChannelError, OwnMessageError
+from culm_models.sds.entry_codec import MAX_ID_BYTES
+from culm_models.sds.errors import FieldMissingError, MessageError
+from culm_models.sds.events import Delivered, Received, Rejected, SyncReceived
+from culm_models.sds.journal import RELEASED, quarantine_record
+from culm_models.sds.messages import HistoryEntry, Message
+from culm_models.sds.output import Collected
+from culm_models.sds.parts import Parts
+from culm_models.sds.quarantine import Quarantined
+from culm_models.sds.review import parsed, review
+from culm_models.sds.waiting import Held
+
+FROM_STORE: Final = "store"
+_LATEST_ASKED: Final = 8
+_REASON_MOST: Final = 300
+
+
+def hear(
+    parts: Parts, wire: bytes, now_ms: int, hint: bytes | None, source: str | None, collected: Collected
+) -> None:
+    """Take a message as it came."""
+    try:
+        message = parts.decoder.decode(wire)
+    except MessageError as error:
+        collected.events.append(Rejected("", None, error.code, str(error)[:_REASON_MOST]))
+        return
+    if message.channel_id != parts.channel_id:
+        reject(message, OtherChannelError.code, "a message of another channel", collected)
+        return
+    if not message.message_id:
+        reject(message, FieldMissingError.code, "the message_id is empty", collected)
+        return
+    if hint is not None and not 0 < len(hint) <= MAX_ID_BYTES:
+        hint = None
+    if message.lamport_timestamp is None:
+        _hear_ephemeral(parts, message, collected)
+    elif not message.content and "sync" in parts.facts.kinds:
+        _hear_sync(parts, message, now_ms, source, collected)
+    else:
+        _hear_content(parts, message, wire, now_ms, hint, source, collected)
+
+
+def release(parts: Parts, now_ms: int, collected: Collected) -> None:
+    """Take the messages from the quarantine whose time has come."""
+    for aside in parts.quarantine.take_due(now_ms):
+        parts.delivery.note((RELEASED, aside.message_id))
+        if not parts.delivery.knows(aside.message_id):
+            held = Held(
+                aside.message_id,
+                aside.sender_id,
+                aside.lamport_timestamp,
+                aside.content,
+                aside.retrieval_hint,
+                now_ms,
+            )
+            parts.delivery.take(held, aside.causal_history, now_ms, collected)
+
+
+def reject(message: Message, code: str, reason: str, collected: Collected) -> None:
+    """Refuse a message that could be read."""
+    collected.events.append(
+        Rejected(message.message_id, None, code, reason[:_REASON_MOST], message.sender_id or None)
+    )
+
+
+def _hear_ephemeral(parts: Parts, message: Message, collected: Collected) -> None:
+    message_id, sender_id = message.message_id, message.sender_id
+    if sender_id in parts.participants or parts.delivery.knows(message_id):
+        return
+    collected.events.append(Received(message_id, None, sender_id, "ephemeral", None))
+    content = message.content or b""
+    collected.events.append(Delivered(message_id, None, sender_id, content, None, None, True))
+
+
+def _hear_sync(parts: Parts, message: Message, now_ms: int, source: str | None, collected: Collected) -> None:
+    sender_id, delivery = message.sender_id, parts.delivery
+    if sender_id in parts.participants:
+        return
+    lamport = message.lamport_timestamp or 0
+    if _ahead(parts, lamport, now_ms):
+        reject(message, LamportAheadError.code, f"the Lamport timestamp {lamport} is far ahead", collected)
+        return
+    collected.events.append(SyncReceived(message.message_id, None, sender_id, lamport))
+    history = message.causal_history
+    history_ids = [entry.message_id for entry in history]
+    found = parsed(parts, message.bloom_filter)
+    news = review(parts, sender_id, history_ids, found, now_ms, collected)
+    _hear_requests(parts, message, now_ms, source)
+    unmet = [entry for entry in delivery.unmet(history, "") if entry.message_id not in delivery.lost]
+    if unmet:
+        news = delivery.want(message.message_id, unmet, now_ms, collected) or news
+    news = news or _lacks(parts, history_ids, found)
+    if source != FROM_STORE:
+        parts.schedule.seen(sender_id, now_ms, news=news, history_ids=history_ids, filter=found)
+
+
+def _hear_content(
+    parts: Parts,
+    message: Message,
+    wire: bytes,
+    now_ms: int,
+    hint: bytes | None,
+    source: str | None,
+    collected: Collected,
+) -> None:
+    message_id, sender_id, delivery = message.message_id, message.sender_id, parts.delivery
+    own = sender_id in parts.participants
+    history = message.causal_history
+    history_ids = [entry.message_id for entry in history]
+    found = None
+    if not own:
+        found = parsed(parts, message.bloom_filter)
+        review(parts, sender_id, history_ids, found, now_ms, collected)
+        delivery.repair.got(message_id)
+        _hear_requests(parts, message, now_ms, source)
+    if delivery.knows(message_id):
+        if hint is not None:
+            delivery.learn_hint(message_id, hint)
+        if not own and source != FROM_STORE:
+            parts.schedule.repeated(message_id, now_ms)
+        return
+    if own and source != FROM_STORE and message_id not in delivery.missing:
+        reject(message, OwnMessageError.code, "an own message that nobody here sent", collected)
+        return
+    lamport, content = message.lamport_timestamp or 0, message.content or b""
+    if _ahead(parts, lamport, now_ms):
+        _set_aside(parts, message, lamport, content, now_ms, hint, collected)
+        return
+    held = Held(message_id, sender_id, lamport, content, hint, now_ms)
+    pair = delivery.take(held, history, now_ms, collected)
+    if delivery.knows(message_id):
+        parts.wires.put(message_id, sender_id, wire)
+    if not own and source != FROM_STORE:
+        parts.schedule.seen(sender_id, now_ms, news=True, history_ids=history_ids, filter=found)
+        parts.schedule.owe(message_id, pair, now_ms)
+    parts.forget_filter_past()
+
+
+def _hear_requests(parts: Parts, message: Message, now_ms: int, source: str | None) -> None:
+    # What a store gives was said long ago.
+    if message.repair_request and parts.settings.repair_requests and source != FROM_STORE:
+
+        def writer_of(message_id: str) -> str | None:
+            writer = parts.wires.writer(message_id)
+            if writer is None and (pending := parts.outgoing.get(message_id)) is not None:
+                return pending.participant_id
+            return writer
+
+        parts.delivery.repair.requested_by(message.sender_id, message.repair_request, writer_of, now_ms)
+
+
+def _ahead(parts: Parts, lamport: int, now_ms: int) -> bool:
+    return lamport > parts.facts.lamport_now(now_ms + parts.settings.lamport_allowance_ms)
+
+
+def _set_aside(
+    parts: Parts,
+    message: Message,
+    lamport: int,
+    content: bytes,
+    now_ms: int,
+    hint: bytes | None,
+    collected: Collected,
+) -> None:
+    if message.message_id in parts.quarantine:
+        return
+    due_ms = lamport * parts.facts.lamport_unit_ms - parts.settings.lamport_allowance_ms
+    history: tuple[HistoryEntry, ...] = message.causal_history
+    aside = Quarantined(due_ms, message.message_id, message.sender_id, lamport, content, history, hint)
+    kept = parts.quarantine.put(aside, now_ms)
+    if kept:
+        parts.delivery.note(quarantine_record(aside), aside.size)
+    until = f"taken at {due_ms} ms" if kept else "not kept"
+    reason = f"the Lamport timestamp {lamport} is far ahead: {until}"
+    reject(message, LamportAheadError.code, reason, collected)
+
+
+def _lacks(parts: Parts, history_ids: list[str], found: ReceivedFilter | None) -> bool:
+    """Whether the sender of a sync lacks one of the latest messages of the log."""
+    named = set(history_ids)
+    tail_ids = parts.delivery.log.tail_ids()[-_LATEST_ASKED:]
+    latest = [message_id for message_id in tail_ids if message_id not in named]
+    if found is None or not found.is_evidence:
+        return bool(latest)
+    layout = parts.facts.bloom_layout
+    return any(not found.contains(hash_pair(layout, message_id)) for message_id in latest)

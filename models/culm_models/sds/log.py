@@ -1,0 +1,144 @@
+"""The log of a channel: message ids by Lamport timestamp, ties by id (specification "Resolve Conflicts").
+
+The end is what almost everything touches, so messages are put there, and causal histories taken from there,
+at a price that does not depend on the log's length. The oldest leave at the front when there are too many.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from culm_models.sds.codec import encode_entry
+from culm_models.sds.messages import HistoryEntry, Profile
+
+_SPARE_ENTRIES: Final = 1_024
+"""Entries that left are cut off in one go when there are so many, and an eighth of all."""
+
+
+@dataclass(slots=True)
+class LogEntry:
+    """One message of the log; what it said is with the application."""
+
+    message_id: str
+    lamport_timestamp: int
+    sender_id: str
+    retrieval_hint: bytes | None
+
+    def named(self) -> HistoryEntry:
+        """How causal histories name it."""
+        return HistoryEntry(self.message_id, self.retrieval_hint, self.sender_id or None)
+
+
+class Log:
+    """The entries in order. `window`: how many at the end causal histories of ours name."""
+
+    __slots__ = ("_encoded", "_entries", "_first", "_keys", "_left", "_most", "_profile", "_window")
+
+    def __init__(self, profile: Profile, *, window: int, most: int) -> None:
+        self._profile: Profile = profile
+        self._window = window
+        self._most = most
+        # Ids compare by code points, which is the order of their UTF-8 bytes too.
+        self._keys: list[tuple[int, str]] = []
+        # Beside the keys: entries as causal histories hold them, kept for the window alone.
+        self._encoded: list[bytes | None] = []
+        self._entries: dict[str, LogEntry] = {}
+        self._first = 0
+        self._left = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, message_id: object) -> bool:
+        return message_id in self._entries
+
+    def __iter__(self) -> Iterator[LogEntry]:
+        """The entries in order."""
+        return (self._entries[message_id] for _, message_id in self.keys())
+
+    @property
+    def by_id(self) -> dict[str, LogEntry]:
+        """The entries by id, to be read only."""
+        return self._entries
+
+    @property
+    def left(self) -> int:
+        """How many entries have left at the front: the position of the first one that is here."""
+        return self._left
+
+    def keys(self) -> list[tuple[int, str]]:
+        """(Lamport timestamp, id) of the entries, in order."""
+        return self._keys[self._first :]
+
+    def insert(self, entry: LogEntry) -> int:
+        """Put an entry where it belongs; its position, counted from the channel's first message."""
+        key = (entry.lamport_timestamp, entry.message_id)
+        keys, encoded, window = self._keys, self._encoded, self._window
+        self._entries[entry.message_id] = entry
+        if not keys or key > keys[-1]:
+            at = len(keys)
+            keys.append(key)
+            encoded.append(encode_entry(entry.named(), self._profile) if window else None)
+        else:
+            at = bisect_left(keys, key, self._first)
+            keys.insert(at, key)
+            inside = at >= len(keys) - window
+            encoded.insert(at, encode_entry(entry.named(), self._profile) if inside else None)
+        outside = len(keys) - window - 1
+        if outside >= 0:
+            encoded[outside] = None
+        return at - self._first + self._left
+
+    def extend(self, entries: list[LogEntry], left: int) -> None:
+        """Fill an empty log with entries in order, of which `left` others came before."""
+        self._entries = {entry.message_id: entry for entry in entries}
+        self._keys = [(entry.lamport_timestamp, entry.message_id) for entry in entries]
+        inside = max(len(entries) - self._window, 0)
+        self._encoded = [None] * inside
+        self._encoded += [encode_entry(entry.named(), self._profile) for entry in entries[inside:]]
+        self._left = left
+
+    def trim(self) -> list[str]:
+        """Let the oldest go that are too many; their ids."""
+        gone: list[str] = []
+        while len(self._entries) > self._most:
+            message_id = self._keys[self._first][1]
+            del self._entries[message_id]
+            gone.append(message_id)
+            self._first += 1
+            self._left += 1
+        if self._first > max(_SPARE_ENTRIES, len(self._keys) // 8):
+            del self._keys[: self._first]
+            del self._encoded[: self._first]
+            self._first = 0
+        return gone
+
+    def learn_hint(self, message_id: str, retrieval_hint: bytes) -> bool:
+        """Take a hint for an entry that has none; whether it was taken."""
+        entry = self._entries.get(message_id)
+        if entry is None or entry.retrieval_hint is not None:
+            return False
+        entry.retrieval_hint = retrieval_hint
+        at = bisect_left(self._keys, (entry.lamport_timestamp, message_id), self._first)
+        if self._encoded[at] is not None:
+            self._encoded[at] = encode_entry(entry.named(), self._profile)
+        return True
+
+    def tail_ids(self) -> list[str]:
+        """The ids that a causal history of ours names now, oldest first."""
+        return [message_id for _, message_id in self._keys[self._tail_start() :]]
+
+    def tail(self) -> list[bytes]:
+        """The same as entries of a causal history, each with tag and length."""
+        return self._encoded[self._tail_start() :]  # type: ignore[return-value]  # the window is filled
+
+    def encoded(self, message_id: str) -> bytes | None:
+        """One message as an entry of a causal history; None when it is not in the log."""
+        entry = self._entries.get(message_id)
+        return None if entry is None else encode_entry(entry.named(), self._profile)
+
+    def _tail_start(self) -> int:
+        return max(len(self._keys) - self._window, self._first)

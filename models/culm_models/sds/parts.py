@@ -1,0 +1,133 @@
+"""What a channel is made of: one record of its parts, for the modules that send, receive and keep it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from culm_models.sds.codec import Decoder, bloom_field
+from culm_models.sds.delivery import Delivery
+from culm_models.sds.draws import draw
+from culm_models.sds.messages import Profile
+from culm_models.sds.missing import FetchRule
+from culm_models.sds.missing import Missing as MissingBook
+from culm_models.sds.outgoing import Outgoing
+from culm_models.sds.outgoing_messages import ResendRule, Stripped
+from culm_models.sds.profiles import PROFILES, WireProfile
+from culm_models.sds.quarantine import Quarantine
+from culm_models.sds.repair import RepairBook, RepairRule
+from culm_models.sds.settings import SdsSettings
+from culm_models.sds.sync_schedule import SyncRule, SyncSchedule
+from culm_models.sds.wires import WireCache
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The settings, as each part wants them."""
+
+    fetch: FetchRule
+    resend: ResendRule
+    sync: SyncRule
+    repair: RepairRule
+
+    @classmethod
+    def of(cls, settings: SdsSettings, facts: WireProfile) -> Rules:
+        """The rules of a channel."""
+        return cls(
+            FetchRule(
+                first_ms=settings.fetch_first_ms,
+                retry_ms=settings.fetch_retry_ms,
+                most_ms=settings.fetch_max_ms,
+                lost_ms=settings.lost_timeout_ms,
+                most_waiting=settings.max_wanted,
+            ),
+            ResendRule(
+                unacknowledged_ms=settings.resend_unacknowledged_ms,
+                possibly_acknowledged_ms=settings.resend_possibly_acknowledged_ms,
+                most_ms=settings.resend_max_ms,
+                attempts=settings.resend_attempts,
+                possible_acks_threshold=settings.possible_acks_threshold,
+                most_waiting=settings.max_outgoing,
+            ),
+            SyncRule(
+                floor_ms=settings.sync_floor_ms,
+                spread_ms=settings.sync_spread_ms,
+                fruitless=settings.sync_quiet_after,
+                most_senders=settings.max_senders,
+            ),
+            RepairRule(
+                hash_rule=facts.repair_hash,
+                t_min_ms=settings.repair_t_min_ms,
+                t_max_ms=settings.repair_t_max_ms,
+                groups=settings.repair_groups,
+                most_waiting=settings.max_repairs,
+            ),
+        )
+
+
+@dataclass(slots=True)
+class Parts:
+    """One channel. `sends` and `syncs` count what was sent, to draw ids of their own for it."""
+
+    channel_id: str
+    facts: WireProfile
+    settings: SdsSettings
+    seed: bytes
+    rules: Rules
+    decoder: Decoder
+    delivery: Delivery
+    outgoing: Outgoing
+    schedule: SyncSchedule
+    quarantine: Quarantine
+    wires: WireCache
+    participants: dict[str, None] = field(default_factory=dict)
+    unclaimed: dict[str, Stripped] = field(default_factory=dict)
+    """Wire bytes that a journal has told of, until the head tells which are still unacknowledged."""
+    sends: int = 0
+    syncs: int = 0
+
+    @classmethod
+    def made(
+        cls, channel_id: str, profile: Profile, settings: SdsSettings, now_ms: int, seed: bytes
+    ) -> Parts:
+        """The parts of a channel in which nothing has happened yet."""
+        facts = PROFILES[profile]
+        rules = Rules.of(settings, facts)
+
+        def drawn(what: str, message_id: str, count: int) -> int:
+            return draw(seed, what, message_id, count)
+
+        missing, repair = MissingBook(rules.fetch, drawn), RepairBook(rules.repair)
+        return cls(
+            channel_id,
+            facts,
+            settings,
+            seed,
+            rules,
+            Decoder(profile, max_bytes=settings.max_message_bytes, max_entries=settings.max_history_entries),
+            Delivery(facts, settings, missing, repair, now_ms),
+            Outgoing(rules.resend, drawn),
+            SyncSchedule(rules.sync, drawn),
+            Quarantine(most=settings.max_quarantined, most_bytes=settings.max_quarantined_bytes),
+            WireCache(settings.max_wire_bytes),
+        )
+
+    def drawn(self, what: str, message_id: str, count: int) -> int:
+        """An even number below 2**64 for one purpose and occasion."""
+        return draw(self.seed, what, message_id, count)
+
+    @property
+    def speaks(self) -> bool:
+        """Whether syncs are sent: somebody is hosted, and the dialect has a word for them."""
+        return self.settings.sync_messages and bool(self.participants)
+
+    def wire(self, stripped: Stripped) -> bytes:
+        """A message that was sent, byte for byte."""
+        value = self.delivery.filter.value_at(stripped.filter_mark)
+        return b"".join((stripped.before, bloom_field(value, self.facts.name), stripped.after))
+
+    def forget_filter_past(self) -> None:
+        """Let go of ids that no filter to be sent needs any more; asked often, it acts seldom."""
+        mark = self.delivery.filter.mark
+        if mark % 1_024 == 0:
+            least = self.outgoing.least_mark()
+            self.delivery.filter.forget(mark if least is None else least)
