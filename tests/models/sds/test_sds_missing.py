@@ -1,0 +1,146 @@
+"""Missing messages: when they are fetched and when they are lost, against a model."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from culm_models.sds.channel_errors import SnapshotError
+from culm_models.sds.draws import draw
+from culm_models.sds.messages import HistoryEntry
+from culm_models.sds.missing import FetchRule, Missing, MissingDue
+
+DRAW = partial(draw, b"seed")
+RULE = FetchRule(first_ms=100, retry_ms=1_000, most_ms=8_000, lost_ms=30_000, most_waiting=6)
+
+
+def missing(*message_ids: str, rule: FetchRule = RULE) -> Missing:
+    book = Missing(rule, DRAW)
+    for message_id in message_ids:
+        assert book.want(HistoryEntry(message_id), 0)
+    return book
+
+
+def test_a_missing_message_is_fetched_with_back_off_until_it_is_lost() -> None:
+    book = missing("m1")
+    now_ms, fetched = 0, []
+    while not (due := book.due(now_ms)).lost:
+        fetched += [(now_ms, wanted.attempts) for wanted in due.fetch]
+        now_ms = book.next_due_ms() or 0
+    assert fetched[0] == (100, 1)
+    assert fetched[1] == (1_100, 2)
+    assert [attempt for _, attempt in fetched] == list(range(1, len(fetched) + 1))
+    assert now_ms == 30_000
+    assert [wanted.entry.message_id for wanted in due.lost] == ["m1"]
+    assert "m1" not in book
+
+
+def test_what_came_is_not_fetched_again() -> None:
+    book = missing("m1", "m2")
+    assert book.got("m1")
+    assert not book.got("m1")
+    assert [wanted.entry.message_id for wanted in book.due(100).fetch] == ["m2"]
+
+
+def test_nothing_is_ever_lost_without_a_time_for_it() -> None:
+    book = missing("m1", rule=replace(RULE, lost_ms=None))
+    for _ in range(100):
+        assert not book.due(book.next_due_ms() or 0).lost
+
+
+def test_a_later_hint_is_kept_and_an_earlier_one_stays() -> None:
+    book = missing("m1")
+    assert not book.want(HistoryEntry("m1", b"hint", "alice"), 5)
+    assert not book.want(HistoryEntry("m1", b"other", "bob"), 6)
+    assert next(iter(book)).entry == HistoryEntry("m1", b"hint", "alice")
+
+
+def test_a_full_book_takes_no_more() -> None:
+    book = missing(*(f"m{number}" for number in range(6)))
+    assert not book.want(HistoryEntry("m6"), 0)
+    assert "m6" not in book
+    book.got("m0")
+    assert book.want(HistoryEntry("m6"), 0)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x82\x01\x00", b"\x83\x01\x00\x81\x80"])
+def test_bytes_that_are_no_book_are_refused(data: bytes) -> None:
+    with pytest.raises(SnapshotError):
+        Missing.unpack(data, RULE, DRAW)
+
+
+@dataclass
+class Sought:
+    """What the model knows of a missing message."""
+
+    since_ms: int
+    attempts: int = 0
+
+
+ids = st.integers(0, 12).map(lambda number: f"m{number}")
+
+
+class ABookOfMissingMessages(RuleBasedStateMachine):
+    """Ids are missed and found, fetched and lost, and kept over restarts in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.book = Missing(RULE, DRAW)
+        self.now_ms = 0
+        self.sought: dict[str, Sought] = {}
+
+    @rule(message_id=ids, hint=st.none() | st.just(b"hint"))
+    def want(self, message_id: str, hint: bytes | None) -> None:
+        is_new = message_id not in self.sought and len(self.sought) < RULE.most_waiting
+        assert self.book.want(HistoryEntry(message_id, hint), self.now_ms) == is_new
+        if is_new:
+            self.sought[message_id] = Sought(self.now_ms)
+
+    @rule(message_id=ids)
+    def got(self, message_id: str) -> None:
+        assert self.book.got(message_id) == (self.sought.pop(message_id, None) is not None)
+
+    @rule(wait_ms=st.integers(0, 20_000), most=st.integers(1, 4))
+    def tick(self, wait_ms: int, most: int) -> None:
+        self.now_ms += wait_ms
+        self.take_due(most)
+
+    @precondition(lambda self: self.sought)
+    @rule(most=st.integers(1, 4))
+    def tick_when_due(self, most: int) -> None:
+        due_ms = self.book.next_due_ms()
+        assert due_ms is not None
+        if due_ms > self.now_ms:
+            assert self.book.due(due_ms - 1) == MissingDue()
+            self.now_ms = due_ms
+        assert self.take_due(most)
+
+    def take_due(self, most: int) -> bool:
+        due = self.book.due(self.now_ms, most)
+        assert len(due.fetch) + len(due.lost) <= most
+        for wanted in due.fetch:
+            sought = self.sought[wanted.entry.message_id]
+            sought.attempts += 1
+            assert wanted.attempts == sought.attempts
+            assert self.now_ms < sought.since_ms + 30_000
+        for wanted in due.lost:
+            assert self.now_ms >= self.sought.pop(wanted.entry.message_id).since_ms + 30_000
+        return bool(due.fetch or due.lost)
+
+    @rule()
+    def restart(self) -> None:
+        packed = self.book.pack()
+        again = Missing.unpack(packed, RULE, DRAW)
+        assert again.pack() == packed
+        assert again.next_due_ms() == self.book.next_due_ms()
+        self.book = again
+
+    @invariant()
+    def holds_what_is_sought(self) -> None:
+        assert [wanted.entry.message_id for wanted in self.book] == list(self.sought)
+        assert len(self.book) == len(self.sought)
+
+
+TestABookOfMissingMessages = ABookOfMissingMessages.TestCase
