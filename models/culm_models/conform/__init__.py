@@ -7,6 +7,7 @@
 - ``p2panda_messages``: messages and the incremental decoder.
 - ``p2panda_reconciliation``: those of them that belong to set reconciliation, as JSON.
 - ``p2panda_peer``: the peer machine.
+- ``sds_channel``: the machine of an SDS channel, its settings in ``sds_settings``.
 
 No logic of its own: every answer is what the models say. See docs/conform.md.
 """

@@ -144,7 +144,15 @@ def _repeatable(identifier: Any) -> Any:
 
 def all_operations() -> list[Operation]:
     """The operations of every protocol, each protocol in a module of its own."""
-    from culm_models.conform import bamboo, p2panda_data, p2panda_messages, p2panda_peer, rbsr, sds_messages
+    from culm_models.conform import (
+        bamboo,
+        p2panda_data,
+        p2panda_messages,
+        p2panda_peer,
+        rbsr,
+        sds_channel,
+        sds_messages,
+    )
 
     return [
         *bamboo.OPERATIONS,
@@ -153,5 +161,6 @@ def all_operations() -> list[Operation]:
         *p2panda_peer.OPERATIONS,
         *rbsr.OPERATIONS,
         *sds_messages.OPERATIONS,
+        *sds_channel.OPERATIONS,
         Operation("close", "name (of machines of any kind)", "", _close),
     ]

@@ -68,8 +68,8 @@ def message_to_json(message: Message) -> dict[str, Any]:
         "sender_id": message.sender_id,
         "message_id": message.message_id,
         "channel_id": message.channel_id,
-        "causal_history": [_entry_to_json(entry) for entry in message.causal_history],
-        "repair_request": [_entry_to_json(entry) for entry in message.repair_request],
+        "causal_history": [entry_to_json(entry) for entry in message.causal_history],
+        "repair_request": [entry_to_json(entry) for entry in message.repair_request],
     }
     if message.lamport_timestamp is not None:
         found["lamport_timestamp"] = message.lamport_timestamp
@@ -111,7 +111,8 @@ def _entry_from_json(value: dict[str, Any]) -> HistoryEntry:
     )
 
 
-def _entry_to_json(entry: HistoryEntry) -> dict[str, Any]:
+def entry_to_json(entry: HistoryEntry) -> dict[str, Any]:
+    """A history entry; what is not known of it is left out."""
     found: dict[str, Any] = {"message_id": entry.message_id}
     if entry.retrieval_hint is not None:
         found["retrieval_hint"] = entry.retrieval_hint.hex()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from culm_models.sds import hearing, snapshot, speaking
 from culm_models.sds.channel_errors import ParticipantError
@@ -23,6 +23,8 @@ from culm_models.sds.status import Status, status_of
 
 Part: TypeAlias = Literal["incoming", "outgoing", "sync", "repair"]
 """A part of the periodic work: fetches and losses, re-sends, syncs, repair requests and answers."""
+
+PARTS: Final[tuple[Part, ...]] = ("incoming", "outgoing", "sync", "repair")
 
 
 class Channel:
