@@ -34,13 +34,17 @@ class Filter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """`by` has named the message in a causal history, or is the last of enough filters (`evidence`)."""
+    """`by` has named the message in a causal history, or is the last of enough filters (`evidence`).
+
+    `attempts`: how often it was sent again before, which the buffer of outgoing messages fills in.
+    """
 
     participant_id: str
     message_id: str
     by: str
     how: Literal["history", "filters"]
     evidence: tuple[str, ...]
+    attempts: int = 0
 
 
 @dataclass(frozen=True, slots=True)

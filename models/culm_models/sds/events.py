@@ -97,11 +97,15 @@ class PossiblyAcknowledged(Event):
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged(Event):
-    """A message of the participant was heard: it is not re-sent any more. `evidence`: by whom."""
+    """A message of the participant was heard: it is not re-sent any more. `evidence`: by whom.
+
+    `attempts`: how often it was sent again before.
+    """
 
     kind: ClassVar[str] = "acknowledged"
     by: Evidence
     evidence: tuple[str, ...]
+    attempts: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ after the filter are kept, with the mark of the filter's value, which is the sam
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final, Self
 
 from culm_models.sds.acknowledgement import Acknowledged, Acknowledgements, Fact, Filter, HashPair
@@ -45,6 +46,7 @@ class Outgoing:
         # Linked, for it is emptied from the front: a plain one would be walked over its holes.
         self._slots: OrderedDict[str, _Slot] = OrderedDict()
         self._waiting: Counter[str] = Counter()
+        self._shown: Counter[str] = Counter()
         self._number = 0
         # Of those that nobody has shown, and of those that somebody has.
         self._agendas = (Agenda(), Agenda())
@@ -71,13 +73,16 @@ class Outgoing:
     ) -> list[Fact]:
         """What a received message says of those that wait: see `Acknowledgements.review`."""
         facts = self._acknowledgements.review(sender_id, history_ids, filter)
-        for fact in facts:
+        for place, fact in enumerate(facts):
             slot = self._slots[fact.message_id]
             if isinstance(fact, Acknowledged):
+                if slot.attempts:
+                    facts[place] = replace(fact, attempts=slot.attempts)
                 self._drop(slot)
             elif not slot.shown:
                 self._agendas[slot.shown].drop(slot.message_id)
                 slot.shown = True
+                self._shown[slot.participant_id] += 1
                 # Never earlier than it was due while nobody had shown it.
                 slot.due_ms = max(slot.due_ms, now_ms + self._wait_ms(slot))
                 self._enter(slot)
@@ -145,6 +150,11 @@ class Outgoing:
         """All that waits, in the order of sending."""
         return map(self._pending, self._slots.values())
 
+    def counts(self, participant_id: str) -> tuple[int, int]:
+        """How many messages of a participant are (unacknowledged, possibly acknowledged)."""
+        possibly = self._shown[participant_id]
+        return self._waiting[participant_id] - possibly, possibly
+
     def least_mark(self) -> int | None:
         """The oldest filter mark that a re-send may still need; None when nothing waits."""
         return next((slot.stripped.filter_mark for slot in self._slots.values()), None)
@@ -191,13 +201,15 @@ class Outgoing:
         self._acknowledgements.add(slot.number, slot.participant_id, slot.message_id, slot.pair)
         self._slots[slot.message_id] = slot
         self._waiting[slot.participant_id] += 1
+        self._shown[slot.participant_id] += slot.shown
 
     def _drop(self, slot: _Slot) -> None:
         del self._slots[slot.message_id]
         self._agendas[slot.shown].drop(slot.message_id)
         self._waiting[slot.participant_id] -= 1
+        self._shown[slot.participant_id] -= slot.shown
         if not self._waiting[slot.participant_id]:
-            del self._waiting[slot.participant_id]
+            del self._waiting[slot.participant_id], self._shown[slot.participant_id]
 
     def _wait_ms(self, slot: _Slot) -> int:
         rule = self._rule

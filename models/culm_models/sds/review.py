@@ -36,10 +36,14 @@ def review(
             collected.events.append(PossiblyAcknowledged(fact.message_id, fact.participant_id, fact.evidence))
         elif fact.how == "history":
             collected.events.append(
-                Acknowledged(fact.message_id, fact.participant_id, "causal_history", (fact.by,))
+                Acknowledged(
+                    fact.message_id, fact.participant_id, "causal_history", (fact.by,), fact.attempts
+                )
             )
         else:
             collected.events.append(
-                Acknowledged(fact.message_id, fact.participant_id, "bloom_filter", fact.evidence)
+                Acknowledged(
+                    fact.message_id, fact.participant_id, "bloom_filter", fact.evidence, fact.attempts
+                )
             )
     return bool(facts)

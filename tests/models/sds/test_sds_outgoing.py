@@ -210,6 +210,8 @@ class AnOutgoingBuffer(RuleBasedStateMachine):
             assert fact.message_id in (acknowledged if isinstance(fact, Acknowledged) else possibly)
             assert fact.evidence == tuple(self.waiting[fact.message_id].evidence)
             assert fact.by == sender_id
+            if isinstance(fact, Acknowledged):
+                assert fact.attempts == self.waiting[fact.message_id].attempts
         for message_id in acknowledged:
             del self.waiting[message_id]
         self.over |= acknowledged
@@ -283,6 +285,10 @@ class AnOutgoingBuffer(RuleBasedStateMachine):
             assert one.attempts == known.attempts
             assert self.outgoing.get(message_id) == one
         assert (self.outgoing.next_due_ms() is None) == (not self.waiting)
+        for participant_id in PEOPLE:
+            own = [known for known in self.waiting.values() if known.participant_id == participant_id]
+            possibly = sum(bool(known.evidence) for known in own)
+            assert self.outgoing.counts(participant_id) == (len(own) - possibly, possibly)
 
 
 TestAnOutgoingBuffer = AnOutgoingBuffer.TestCase
