@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from culm_models.sds.codec import Decoder, assemble, bloom_field, decode, encode, encode_entry
 from culm_models.sds.errors import MessageError
-from culm_models.sds.messages import Message, Profile
-from tests.models.sds.drawn_messages import ANY_PROFILE, MESSAGES
+from culm_models.sds.messages import HistoryEntry, Message, Profile
+from tests.models.sds.drawn_messages import ANY_PROFILE, MESSAGES, entries
 
 
 @given(MESSAGES)
@@ -79,3 +79,18 @@ def test_no_list_of_entries_is_longer_than_allowed(profile: Profile) -> None:
     decoder = Decoder(profile, max_entries=2)
     assert len(decoder.decode(wire + one * 2).repair_request) == 2
     assert outcome(decoder, wire + one * 3) == "sds.message.entry_count"
+
+
+@given(st.lists(entries("js"), min_size=1, max_size=12), st.data())
+def test_histories_that_repeat_each_other_are_read_as_alone(
+    log: list[HistoryEntry], data: st.DataObject
+) -> None:
+    remembering = Decoder("js", max_entries=10)
+    for _ in range(6):
+        first = data.draw(st.integers(0, len(log)))
+        history = log[first : data.draw(st.integers(first, len(log)))]
+        if data.draw(st.booleans()):
+            history.insert(data.draw(st.integers(0, len(history))), data.draw(st.sampled_from(log)))
+        wire = encode(Message("s", "i", "c", 1, tuple(history), b"f"), "js")
+        wire = wire[: data.draw(st.just(len(wire)) | st.integers(0, len(wire)))]
+        assert outcome(remembering, wire) == outcome(Decoder("js", max_entries=10, cached_entries=0), wire)
