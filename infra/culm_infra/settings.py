@@ -70,6 +70,15 @@ class JobSection(Section):
         ("add128",), min_length=1, description="fingerprints kept of each block; add64 and xor64 are slow"
     )
     max_offsets_per_trigger: int = Field(250_000, ge=1, description="the most records a micro-batch takes")
+    sds_max_offsets_per_trigger: int = Field(
+        20_000, ge=1, description="the same of the job sds: a message may have a MiB"
+    )
+    sds_interval_ms: int = Field(
+        1_000, ge=0, description="the job sds looks after its timers at most this often, in ms"
+    )
+    sds_cache_entries: int = Field(
+        400_000, ge=0, description="messages of channels that each worker of the job sds keeps in memory"
+    )
     driver_memory_mb: int = Field(1536, ge=512, description="the Spark driver's heap, in MiB")
     metrics_port: int | None = Field(None, ge=0, le=65_535, description="Prometheus port; 0 takes a free one")
     metrics_host: str = Field("127.0.0.1", description="the address that serves the metrics")

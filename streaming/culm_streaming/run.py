@@ -20,12 +20,16 @@ from culm_streaming.errors import JobError
 from culm_streaming.logs import LogsSettings, logs_query
 from culm_streaming.metrics import JobMetrics
 from culm_streaming.progress import OBSERVED, REJECTED, BatchProgress, read_progress
+from culm_streaming.sds import SdsJobSettings, sds_query
+from culm_streaming.sds_index import SdsIndexSettings, sds_index_query
 from culm_streaming.topics import kafka_sink
 from culm_streaming.version_vectors import VersionVectorsSettings, version_vectors_query
 from culm_topics.kafka import KafkaSettings
 
-Job = Literal["logs", "version-vectors", "blocks"]
+Job = Literal["logs", "version-vectors", "blocks", "sds", "sds-index"]
 JOBS: Final[tuple[Job, ...]] = ("logs", "version-vectors", "blocks")
+"""The jobs of p2panda, which run by default."""
+SDS_JOBS: Final[tuple[Job, ...]] = ("sds", "sds-index")
 
 _LOG = logging.getLogger(__name__)
 _STARTS: Final = 6
@@ -38,7 +42,8 @@ class RunSettings:
     """What to run and from where to resume.
 
     `checkpoints` is a directory or any URL that Spark can write; each job has a folder in it. `once` takes
-    what is there now and ends; else micro-batches start at most every `interval_ms`.
+    what is there now and ends; else micro-batches start at most every `interval_ms`, and those of a job that
+    has timers at most as often as its settings say.
     """
 
     kafka: KafkaSettings
@@ -47,6 +52,8 @@ class RunSettings:
     logs: LogsSettings = field(default_factory=LogsSettings)
     version_vectors: VersionVectorsSettings = field(default_factory=VersionVectorsSettings)
     blocks: BlocksSettings = field(default_factory=BlocksSettings)
+    sds: SdsJobSettings = field(default_factory=SdsJobSettings)
+    sds_index: SdsIndexSettings = field(default_factory=SdsIndexSettings)
     once: bool = False
     interval_ms: int = 0
     stop_timeout_seconds: float = 60.0
@@ -104,14 +111,21 @@ class _Running:
 
 
 def _start(session: SparkSession, settings: RunSettings, job: Job) -> StreamingQuery:
+    interval_ms = settings.interval_ms
+    if job == "sds" and not settings.once:
+        # Its timers expire in micro-batches, which must come without records too. One that is to end has none
+        # of these: they would go on for ever.
+        session = session.newSession()
+        session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
+        interval_ms = interval_ms or settings.sds.interval_ms
     records, mode = _QUERIES[job](session, settings)
     is_rejected = F.col("topic") == settings.kafka.topic("rejected")
     records = records.observe(OBSERVED, F.count_if(is_rejected).alias(REJECTED))
     writer = kafka_sink(records, settings.kafka, _checkpoint(settings, job)).queryName(job).outputMode(mode)
     if settings.once:
         writer = writer.trigger(availableNow=True)
-    elif settings.interval_ms:
-        writer = writer.trigger(processingTime=f"{settings.interval_ms} milliseconds")
+    elif interval_ms:
+        writer = writer.trigger(processingTime=f"{interval_ms} milliseconds")
     return writer.start()
 
 
@@ -122,6 +136,8 @@ _QUERIES: Final[dict[Job, Callable[[SparkSession, RunSettings], tuple[DataFrame,
         "update",
     ),
     "blocks": lambda session, run: (blocks_query(session, run.kafka, run.blocks), "append"),
+    "sds": lambda session, run: (sds_query(session, run.kafka, run.sds), "append"),
+    "sds-index": lambda session, run: (sds_index_query(session, run.kafka, run.sds_index), "append"),
 }
 """Of each job the records for Kafka's sink, and its output mode."""
 

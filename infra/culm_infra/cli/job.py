@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -20,13 +20,19 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Run the streaming jobs.")
 
-Which = Literal["logs", "version-vectors", "blocks", "all"]
+Which = Literal["logs", "version-vectors", "blocks", "all", "sds"]
 _TOPICS = {
     "logs": ("entries", "logs", "rejected"),
     "version-vectors": ("receipts", "logs", "version-vectors", "rejected"),
     "blocks": ("logs", "receipts", "blocks", "block-vectors", "rejected"),
+    "sds": (
+        *("sds.in", "sds.commands", "sds.messages", "sds.out", "sds.events", "sds.fetch", "sds.acks"),
+        "rejected",
+    ),
+    "sds-index": ("sds.messages", "sds.index", "rejected"),
 }
 _ALL: tuple[Job, ...] = ("logs", "version-vectors", "blocks")
+_SDS: tuple[Job, ...] = ("sds", "sds-index")
 _EXIT_INTERRUPTED = 130
 
 
@@ -38,7 +44,7 @@ def job() -> None:
 @app.command()
 def run(
     which: Annotated[
-        Which, typer.Argument(metavar="JOB", help="logs, version-vectors, blocks, or all of them.")
+        Which, typer.Argument(metavar="JOB", help="logs, version-vectors, blocks, all of these; or sds.")
     ] = "all",
     *,
     bootstrap: options.Bootstrap = None,
@@ -72,6 +78,20 @@ def run(
     max_offsets: Annotated[
         int | None, typer.Option("--max-offsets", min=1, help="The most records of a micro-batch.")
     ] = None,
+    sds_max_offsets: Annotated[
+        int | None,
+        typer.Option("--sds-max-offsets", min=1, help="The most records of a micro-batch of the job sds."),
+    ] = None,
+    sds_interval_ms: Annotated[
+        int | None,
+        typer.Option("--sds-interval-ms", min=0, help="sds looks after its timers at most this often."),
+    ] = None,
+    sds_cache_entries: Annotated[
+        int | None,
+        typer.Option(
+            "--sds-cache-entries", min=0, help="Messages of channels that each worker of sds keeps in memory."
+        ),
+    ] = None,
     interval_ms: Annotated[
         int, typer.Option("--interval-ms", min=0, help="Micro-batches start at most this often.")
     ] = 0,
@@ -86,6 +106,8 @@ def run(
     log_format: options.LogFormat = None,
 ) -> None:
     """Run one job or all of them, resuming from their checkpoints, until stopped or until one fails.
+
+    `sds` keeps SDS channels, and beside it the index of their messages; it is not among `all`.
 
     Example: `culm job run --once`
     """
@@ -104,6 +126,9 @@ def run(
             "shards": shards,
             "state_partitions": state_partitions,
             "max_offsets_per_trigger": max_offsets,
+            "sds_max_offsets_per_trigger": sds_max_offsets,
+            "sds_interval_ms": sds_interval_ms,
+            "sds_cache_entries": sds_cache_entries,
             "metrics_port": metrics_port,
             "metrics_host": metrics_host,
         },
@@ -111,7 +136,7 @@ def run(
     settings = load(**flags)
     log_lines.set_up(settings.log_format)
     kafka = resolve_kafka(settings)
-    jobs: tuple[Job, ...] = _ALL if which == "all" else (which,)
+    jobs: tuple[Job, ...] = {"all": _ALL, "sds": _SDS}.get(which) or (cast("Job", which),)
     _check_topics(kafka, jobs)
     _run(settings, _run_settings(settings, kafka, jobs, once=once, interval_ms=interval_ms), spark_option)
 
@@ -124,6 +149,9 @@ def _run_settings(
     from culm_streaming.heights.settings import HeightsSettings
     from culm_streaming.logs import LogsSettings
     from culm_streaming.run import RunSettings
+    from culm_streaming.sds import SdsJobSettings
+    from culm_streaming.sds_channels.settings import ChannelsSettings
+    from culm_streaming.sds_index import SdsIndexSettings
     from culm_streaming.version_vectors import VersionVectorsSettings
 
     given = settings.job
@@ -141,6 +169,12 @@ def _run_settings(
             max_offsets_per_trigger=given.max_offsets_per_trigger,
             heights=HeightsSettings(block_bits=settings.block_bits, lifts=given.lifts),
         ),
+        sds=SdsJobSettings(
+            max_offsets_per_trigger=given.sds_max_offsets_per_trigger,
+            interval_ms=given.sds_interval_ms,
+            channels=ChannelsSettings(cache_weight=given.sds_cache_entries),
+        ),
+        sds_index=SdsIndexSettings(max_offsets_per_trigger=given.sds_max_offsets_per_trigger),
         once=once,
         interval_ms=interval_ms,
     )

@@ -1,0 +1,65 @@
+"""The settings of a channel: the profile's own, the job's, and what the channel's first `join` changes."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from culm_models.sds.messages import Profile
+from culm_models.sds.settings import SdsSettings
+from culm_streaming.sds_channels.refusals import ChannelSettingsError
+from culm_topics.records import Details
+
+# What a command may set, up to which value. What bounds the job's memory is not for commands to set.
+_MOST: Mapping[str, float] = {
+    "causal_history_size": 1_000,
+    "bloom_capacity": 1_000_000,
+    "bloom_error_rate": 0.5,
+    "possible_acks_threshold": 1_000,
+    "resend_unacknowledged_ms": 86_400_000,
+    "resend_possibly_acknowledged_ms": 86_400_000,
+    "resend_max_ms": 86_400_000,
+    "resend_attempts": 1_000,
+    "fetch_retry_ms": 86_400_000,
+    "fetch_max_ms": 86_400_000,
+    "lost_timeout_ms": 366 * 86_400_000,
+    "sync_messages": 1,
+    "sync_floor_ms": 86_400_000,
+    "sync_spread_ms": 86_400_000,
+    "sync_quiet_after": 1_000_000,
+    "repair_requests": 1,
+    "repair_t_min_ms": 86_400_000,
+    "repair_t_max_ms": 86_400_000,
+    "repair_groups": 1_000_000,
+    "repair_max_requests": 100,
+    "lamport_allowance_ms": 86_400_000,
+}
+_LEAST_MS = 100
+
+
+def settings_of(profile: Profile, changed: Details) -> SdsSettings:
+    """The settings with changes. Raises `ChannelSettingsError`.
+
+    Wire bytes are not kept: they are not part of the state, and a channel must be the same after a restart.
+    """
+    own = replace(SdsSettings.for_profile(profile), max_wire_bytes=0)
+    checked: dict[str, Any] = {name: _checked(name, value) for name, value in changed.items()}
+    try:
+        return replace(own, **checked)
+    except AssertionError as error:
+        raise ChannelSettingsError(str(error)) from None
+
+
+def _checked(name: str, value: Any) -> Any:
+    most = _MOST.get(name)
+    if most is None:
+        raise ChannelSettingsError(f"{name!r} is no setting that a join can change")
+    present = SdsSettings.__dataclass_fields__[name].default
+    if value is None and name == "lost_timeout_ms":
+        return None
+    if isinstance(present, bool) is not isinstance(value, bool):
+        raise ChannelSettingsError(f"{name} is not a setting of this type: {value!r}")
+    if isinstance(present, float) is not isinstance(value, float) or not isinstance(value, (int, float)):
+        raise ChannelSettingsError(f"{name} is not a setting of this type: {value!r}")
+    if value > most or (name.endswith("_ms") and 0 < value < _LEAST_MS):
+        raise ChannelSettingsError(f"{name} is out of bounds: {value}")
+    return value

@@ -1,0 +1,29 @@
+"""Why the job refuses a record or a command. The codes are stable; they stand on `rejected`."""
+
+from typing import ClassVar
+
+from culm_streaming.errors import StreamingError
+
+
+class ProfileError(StreamingError):
+    """A record in another wire profile than its channel has: a channel has the one of its first message."""
+
+    code: ClassVar[str] = "sds.profile"
+
+
+class UnknownChannelError(StreamingError):
+    """A command for a channel in which nobody is hosted yet: only `join` begins one."""
+
+    code: ClassVar[str] = "sds.channel.unknown"
+
+
+class CommandError(StreamingError):
+    """A command that lacks what it needs."""
+
+    code: ClassVar[str] = "sds.command"
+
+
+class ChannelSettingsError(StreamingError):
+    """Settings of a `join` that are unknown, out of bounds, or not those that the channel has."""
+
+    code: ClassVar[str] = "sds.settings"

@@ -1,0 +1,42 @@
+"""Settings of the state of SDS channels."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelsSettings:
+    """`shards` is the number of partitions of `sds.out`: what is given here does not count in the job.
+
+    What is fixed for the life of a checkpoint: `shards` and `wake_ms`.
+    """
+
+    shards: int = 8
+    wake_ms: int = 500
+    """Times at which channels have something to do are rounded up to a multiple of this."""
+    far_ms: int = 60_000
+    """What is due later than this is first looked at again after at most half of its wait."""
+    lag_ms: int = 10_000
+    """A shard whose newest record is so much older than its micro-batch lags: nothing is due by the clock
+    meanwhile, because the acknowledgements that would prevent it may stand among what is still unread."""
+    lag_tick_ms: int = 60_000
+    """A shard that lags all the time does what is due this often nevertheless."""
+    tokens: int = 256
+    """Commands of a channel that are remembered, so that one that comes again is not done again."""
+    finished: int = 1_000
+    """Rows of finished messages that `sds.acks` keeps of each participant."""
+    tail_bytes: int = 4 * 1024
+    """A channel's newest journal stands in its record up to this size: all that small channels have."""
+    chunk_bytes: int = 48 * 1024
+    """A chunk of journal grows to this size."""
+    compact_bytes: int = 4 * 1024 * 1024
+    """The journal is written anew when it has grown by this and is twice as large as when it was new."""
+    lineage: int = 8
+    """Former states from which a worker's copy of a channel can be brought up to date."""
+    cache_weight: int = 400_000
+    """Log entries of the channels that each worker process keeps in memory; a channel counts as 64 more."""
+
+    def __post_init__(self) -> None:
+        assert self.shards > 0 and self.wake_ms > 0
+        assert self.far_ms >= 2 * self.wake_ms
+        assert min(self.tokens, self.finished, self.tail_bytes, self.chunk_bytes, self.lineage) > 0
+        assert self.cache_weight >= 0

@@ -1,0 +1,174 @@
+"""One shard of channels, one micro-batch: rows or an expired timer and state in, records and state out.
+
+A plain function of its arguments: the same rows on the same state give the same bytes, whatever a worker
+still has in its cache. Times are those of the records, of timers, and the batch's own, which Spark writes
+down before the batch begins and reads again when it is repeated.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from culm_models.errors import CulmError
+from culm_streaming.sds_channels.cache import Cache
+from culm_streaming.sds_channels.inputs import check_profile, command, receive
+from culm_streaming.sds_channels.opened import Input, OpenChannel, new_channel, open_channel
+from culm_streaming.sds_channels.record import load_record, save_record
+from culm_streaming.sds_channels.rows import TOPICS, Row, Source
+from culm_streaming.sds_channels.settings import ChannelsSettings
+from culm_streaming.sds_channels.state import State
+from culm_streaming.sds_channels.told import Record, rejected
+from culm_streaming.sds_channels.wakes import Wakes
+from culm_topics.errors import RecordError
+from culm_topics.records import SdsCommandRecord, SdsInRecord, split_channel_key
+
+_MOST_DUE = 4_096
+"""Channels that one expired timer looks at; the others follow in the next batch."""
+_MOST_TICKS = 16
+
+
+@dataclass(slots=True)
+class Output:
+    """Records to write, in order, and what the shard's timer was set to and is to be set to."""
+
+    records: list[Record] = field(default_factory=list)
+    timer_before_ms: int | None = None
+    timer_ms: int | None = None
+
+
+class _Shard:
+    """A shard during one batch: the channels that it has touched, in the order in which that came about."""
+
+    def __init__(self, state: State, settings: ChannelsSettings, cache: Cache, batch_ms: int) -> None:
+        self._state = state
+        self._settings = settings
+        self._cache = cache
+        self._batch_ms = batch_ms
+        self._opened: dict[str, OpenChannel] = {}
+        self.wakes = Wakes.load(state, settings)
+        self.output = Output(timer_before_ms=self.wakes.timer_ms)
+
+    def find(self, channel_id: str) -> OpenChannel | None:
+        """A channel that is in state, or has begun in this batch."""
+        opened = self._opened.get(channel_id)
+        if opened is None:
+            record = load_record(self._state, channel_id)
+            if record is not None:
+                opened = open_channel(self._state, channel_id, record, self._settings, self._cache)
+                self._opened[channel_id] = opened
+        return opened
+
+    def wake(self, channel_id: str, time_ms: int, until_ms: int) -> OpenChannel | None:
+        """A channel that stands under this time, if it does so still and is due; else it is put down anew."""
+        record = load_record(self._state, channel_id)
+        if record is None or record.wake_ms != time_ms:
+            return None
+        record.wake_ms = None
+        if record.due_ms is not None and record.due_ms <= until_ms:
+            opened = open_channel(self._state, channel_id, record, self._settings, self._cache)
+            self._opened[channel_id] = opened
+            return opened
+        record.wake_ms = self.wakes.put(channel_id.encode(), record.due_ms, None, self._batch_ms)
+        save_record(self._state, channel_id, record)
+        return None
+
+    def begin(self, channel_id: str, record: SdsInRecord | SdsCommandRecord, now_ms: int) -> OpenChannel:
+        """A new channel; it stays when something sound comes."""
+        opened = new_channel(self._state, channel_id, record.profile, self._settings, now_ms)
+        opened.now_ms(now_ms)
+        return opened
+
+    def keep(self, opened: OpenChannel) -> None:
+        """Hand on what the channel has told so far; one that is to be kept is written at the end."""
+        if opened.is_kept:
+            self._opened[opened.channel_id] = opened
+        self.output.records += opened.records
+        opened.records.clear()
+
+    def close(self) -> Output:
+        """Write what was touched."""
+        for opened in self._opened.values():
+            record = opened.record
+            record.wake_ms = self.wakes.put(opened.key, opened.due_ms, record.wake_ms, self._batch_ms)
+            self.output.records += opened.save(self._cache)
+        self.output.timer_ms = self.wakes.save(self._state, self._batch_ms)
+        return self.output
+
+
+def step(
+    state: State,
+    rows: Iterable[Row],
+    batch_ms: int,
+    settings: ChannelsSettings,
+    cache: Cache,
+    prefix: str = "",
+) -> Output:
+    """Take the rows of one shard, in their order. `prefix` is that of the topics' names."""
+    shard = _Shard(state, settings, cache, batch_ms)
+    newest: dict[int, int] = {}
+    for row in rows:
+        newest[row.source] = max(row.timestamp_ms, newest.get(row.source, 0))
+        source = Source(row.source)
+        place = (prefix + TOPICS[source], row.partition, row.offset)
+        try:
+            _take(shard, row, source, place)
+        except RecordError as error:
+            shard.output.records.append(
+                rejected(error.code, str(error), wire=row.value, peer_id=None, source=place)
+            )
+    newest_ms = min(newest.values(), default=batch_ms)
+    if newest_ms < batch_ms - settings.lag_ms:
+        shard.wakes.lag = (batch_ms, newest_ms)
+    return shard.close()
+
+
+def _take(shard: _Shard, row: Row, source: Source, place: tuple[str, int, int]) -> None:
+    channel_id = split_channel_key(row.key)
+    if source is Source.IN:
+        message = SdsInRecord.decode(row.value)
+        record: SdsInRecord | SdsCommandRecord = message
+        given = Input(place, message.wire, message.peer_id, message.retrieval_hint)
+    else:
+        record = asked = SdsCommandRecord.decode(row.value)
+        given = Input(place, token=asked.token)
+    opened = shard.find(channel_id)
+    is_known = opened is not None
+    if opened is None:
+        opened = shard.begin(channel_id, record, row.timestamp_ms)
+    now_ms = opened.now_ms(row.timestamp_ms)
+    try:
+        check_profile(opened if is_known else None, record.profile)
+        if isinstance(record, SdsInRecord):
+            receive(opened, record, given, now_ms)
+        else:
+            command(opened, record, given, now_ms)
+    except CulmError as error:
+        opened.refuse(error.with_traceback(None), given)
+    shard.keep(opened)
+
+
+def fire(state: State, expiry_ms: int, batch_ms: int, settings: ChannelsSettings, cache: Cache) -> Output:
+    """The shard's timer has expired: do what is due by then, each thing once, and set the timer anew."""
+    shard = _Shard(state, settings, cache, batch_ms)
+    wakes = shard.wakes
+    until_ms: int | None = expiry_ms
+    if wakes.lag is not None and wakes.lag[0] == batch_ms:
+        # What is unread may hold the answer to what is due: see `ChannelsSettings.lag_ms`.
+        is_long = batch_ms - wakes.looked_ms >= settings.lag_tick_ms
+        until_ms = min(expiry_ms, wakes.lag[1]) if is_long else None
+    if until_ms is not None:
+        wakes.looked_ms = batch_ms
+        for time_ms, channel in wakes.take(state, until_ms, _MOST_DUE):
+            opened = shard.wake(channel.decode(), time_ms, until_ms)
+            if opened is not None:
+                _tick(opened, until_ms)
+                shard.keep(opened)
+    return shard.close()
+
+
+def _tick(opened: OpenChannel, until_ms: int) -> None:
+    for _ in range(_MOST_TICKS):
+        due_ms = opened.due_ms
+        if due_ms is None or due_ms > until_ms:
+            return
+        now_ms = opened.now_ms(until_ms)
+        opened.take(opened.channel.tick(now_ms), now_ms, None)

@@ -1,0 +1,113 @@
+"""What a channel tells, as records: events, messages to broadcast and to fetch, what was refused."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+from enum import IntEnum
+from typing import Any, NamedTuple, cast
+
+from culm_models.sds.events import Event
+from culm_models.sds.messages import HistoryEntry, Profile
+from culm_models.sds.output import Fetch, Outbound
+from culm_topics.records import (
+    MAX_FETCH_ENTRIES,
+    RejectedRecord,
+    SdsEventKind,
+    SdsEventRecord,
+    SdsFetchRecord,
+    SdsOutRecord,
+)
+
+_PLAIN = frozenset({"message_id", "participant_id", "content"})
+_MOST_ITEMS = 1_000
+_MOST_DETAIL = 1_000
+_MOST_REPEATED_BYTES = 1 << 20
+
+
+class Topic(IntEnum):
+    """Where a record goes."""
+
+    OUT = 0
+    MESSAGES = 1
+    EVENTS = 2
+    FETCH = 3
+    ACKS = 4
+    REJECTED = 5
+
+
+TOPIC_NAMES: dict[Topic, str] = {
+    Topic.OUT: "sds.out",
+    Topic.MESSAGES: "sds.messages",
+    Topic.EVENTS: "sds.events",
+    Topic.FETCH: "sds.fetch",
+    Topic.ACKS: "sds.acks",
+    Topic.REJECTED: "rejected",
+}
+
+
+class Record(NamedTuple):
+    """One record to write; a value of None is a tombstone."""
+
+    topic: Topic
+    key: bytes
+    value: bytes | None
+
+
+def event_value(event: Event, number: int, time_ms: int, details: dict[str, Any]) -> bytes:
+    """The record of an event; `details` are told beside its own fields."""
+    for name in _names(type(event)):
+        value = _detail(getattr(event, name))
+        if value is not None:
+            details[name] = value
+    return SdsEventRecord(
+        number,
+        cast(SdsEventKind, event.kind),
+        event.participant_id,
+        event.message_id,
+        time_ms,
+        details,
+        getattr(event, "content", None),
+    ).encode()
+
+
+_NAMES: dict[type[Event], tuple[str, ...]] = {}
+
+
+def _names(kind: type[Event]) -> tuple[str, ...]:
+    names = _NAMES.get(kind)
+    if names is None:
+        names = _NAMES[kind] = tuple(field.name for field in fields(kind) if field.name not in _PLAIN)
+    return names
+
+
+def _detail(value: Any) -> Any:
+    """A field as a detail: messages by their ids, of long lists the beginning; None where it says nothing."""
+    if type(value) is tuple:
+        texts = [item.message_id if isinstance(item, HistoryEntry) else item for item in value[:_MOST_ITEMS]]
+        return tuple(texts) or None
+    return value
+
+
+def out_value(profile: Profile, outbound: Outbound) -> bytes:
+    """The record of a message to broadcast."""
+    return SdsOutRecord(
+        profile, outbound.kind, outbound.participant_id, outbound.message_id, outbound.wire
+    ).encode()
+
+
+def fetch_values(profile: Profile, fetch: Fetch) -> Iterator[bytes]:
+    """The records of messages to be retrieved."""
+    for start in range(0, len(fetch.entries), MAX_FETCH_ENTRIES):
+        entries = fetch.entries[start : start + MAX_FETCH_ENTRIES]
+        yield SdsFetchRecord(profile, entries, fetch.attempt).encode()
+
+
+def rejected(
+    code: str, reason: str, *, wire: bytes | None, peer_id: bytes | None, source: tuple[str, int, int]
+) -> Record:
+    """The record of something refused; bytes too large to be repeated are in its source."""
+    if wire is not None and len(wire) > _MOST_REPEATED_BYTES:
+        wire = None
+    value = RejectedRecord(
+        code=code, detail=reason[:_MOST_DETAIL], entry=wire, brought_by=peer_id, source=source
+    )
+    return Record(Topic.REJECTED, b"", value.encode())

@@ -1,0 +1,162 @@
+"""One shard of SDS channels without Spark: records in, records out, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from culm_models.sds.channel import Channel
+from culm_models.sds.messages import Profile
+from culm_models.sds.settings import SdsSettings
+from culm_streaming.sds_channels.cache import Cache
+from culm_streaming.sds_channels.rows import Row, Source
+from culm_streaming.sds_channels.settings import ChannelsSettings
+from culm_streaming.sds_channels.state import MemoryState
+from culm_streaming.sds_channels.step import fire, step
+from culm_streaming.sds_channels.told import Record, Topic
+from culm_topics.records import (
+    RejectedRecord,
+    SdsCommand,
+    SdsCommandRecord,
+    SdsEventRecord,
+    SdsFetchRecord,
+    SdsInRecord,
+    SdsMessageRecord,
+    SdsOutRecord,
+)
+
+SMALL = ChannelsSettings(shards=1, tail_bytes=300, chunk_bytes=1_000, compact_bytes=4_000, finished=64)
+START_MS = 1_700_000_000_000
+
+
+def token(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+@dataclass
+class Shard:
+    """Rows are collected, then taken by a batch; what was written is kept by topic."""
+
+    settings: ChannelsSettings = SMALL
+    state: MemoryState = field(default_factory=MemoryState)
+    cache: Cache = field(default_factory=lambda: Cache(100_000))
+    now_ms: int = START_MS
+    timer_ms: int | None = None
+    rows: list[Row] = field(default_factory=list)
+    written: list[Record] = field(default_factory=list)
+    offsets: dict[Source, int] = field(default_factory=dict)
+    tokens: int = 0
+
+    def put(self, source: Source, key: bytes | None, value: bytes | None) -> None:
+        """A record comes now."""
+        offset = self.offsets[source] = self.offsets.get(source, -1) + 1
+        self.rows.append(Row(self.now_ms, source, 0, offset, key, value))
+
+    def hear(
+        self, channel_id: str, wire: bytes, *, profile: Profile = "spec", from_store: bool = False
+    ) -> None:
+        """A peer's message comes now."""
+        peer_id = None if from_store else bytes(32)
+        self.put(Source.IN, channel_id.encode(), SdsInRecord(profile, wire, peer_id).encode())
+
+    def ask(
+        self,
+        channel_id: str,
+        kind: SdsCommand,
+        participant_id: str,
+        content: bytes | None = None,
+        *,
+        again: int | None = None,
+        profile: Profile = "spec",
+        message_id: str | None = None,
+        settings: dict[str, bool | int | float | str] | None = None,
+    ) -> int:
+        """A command comes now; `again`: the number of a former one, which it repeats. Its number."""
+        if again is None:
+            self.tokens += 1
+        number = self.tokens if again is None else again
+        record = SdsCommandRecord(
+            kind, profile, participant_id, token(number), content, message_id, settings or {}
+        )
+        self.put(Source.COMMANDS, channel_id.encode(), record.encode())
+        return number
+
+    def batch(self) -> list[Record]:
+        """A micro-batch with what has come, and with the timer where it has expired, as Spark does it."""
+        output = step(self.state, sorted(self.rows), self.now_ms, self.settings, self.cache)
+        self.rows = []
+        self.timer_ms = output.timer_ms
+        records = list(output.records)
+        fired = output.timer_before_ms
+        if fired is not None and fired <= self.now_ms:
+            again = fire(self.state, fired, self.now_ms, self.settings, self.cache)
+            records += again.records
+            self.timer_ms = again.timer_ms
+        self.written += records
+        return records
+
+    def wait(self, wait_ms: int, *, step_ms: int = 1_000) -> list[Record]:
+        """Batches without records, one every `step_ms`."""
+        records: list[Record] = []
+        until_ms = self.now_ms + wait_ms
+        while self.now_ms < until_ms:
+            self.now_ms = min(self.now_ms + step_ms, until_ms)
+            records += self.batch()
+        return records
+
+    def events(self, channel_id: str = "c") -> list[SdsEventRecord]:
+        return events(self.written, channel_id)
+
+
+def values(records: Iterable[Record], topic: Topic, channel_id: str | None = None) -> list[bytes]:
+    keys = None if channel_id is None else channel_id.encode()
+    return [
+        record.value
+        for record in records
+        if record.topic is topic and record.value is not None and keys in (None, record.key)
+    ]
+
+
+def events(records: Iterable[Record], channel_id: str = "c") -> list[SdsEventRecord]:
+    return [SdsEventRecord.decode(value) for value in values(records, Topic.EVENTS, channel_id)]
+
+
+def outs(records: Iterable[Record], channel_id: str = "c") -> list[SdsOutRecord]:
+    return [SdsOutRecord.decode(value) for value in values(records, Topic.OUT, channel_id)]
+
+
+def stored(records: Iterable[Record], channel_id: str = "c") -> list[SdsMessageRecord]:
+    return [SdsMessageRecord.decode(value) for value in values(records, Topic.MESSAGES, channel_id)]
+
+
+def fetches(records: Iterable[Record], channel_id: str = "c") -> list[SdsFetchRecord]:
+    return [SdsFetchRecord.decode(value) for value in values(records, Topic.FETCH, channel_id)]
+
+
+def refusals(records: Iterable[Record]) -> list[RejectedRecord]:
+    return [RejectedRecord.decode(value) for value in values(records, Topic.REJECTED)]
+
+
+def peer(
+    participant_id: str,
+    channel_id: str = "c",
+    *,
+    profile: Profile = "spec",
+    settings: SdsSettings | None = None,
+) -> Channel:
+    """A full participant elsewhere."""
+    channel = Channel(
+        channel_id,
+        profile,
+        settings or SdsSettings.for_profile(profile),
+        now_ms=START_MS,
+        seed=participant_id.encode(),
+    )
+    channel.join(participant_id, START_MS)
+    return channel
+
+
+def content(participant: Channel, text: bytes, now_ms: int) -> bytes:
+    """The bytes of a message that a full participant sends now."""
+    (outbound,) = participant.send(participant.participants[0], text, now_ms).send
+    return outbound.wire
