@@ -127,10 +127,12 @@ class Delivery:
         """`message_id` names these, which are not in the log: look for those that are not held. Any new?"""
         absent = [entry for entry in entries if entry.message_id not in self.waiting]
         new = False
+        asks = self.settings.repair_requests and self.settings.repair_max_requests > 0
         for entry in absent:
             if self.missing.want(entry, now_ms):
                 new = True
-                self.repair.want(entry, now_ms)
+                if asks:
+                    self.repair.want(entry, now_ms)
         if absent and (new or message_id in self.waiting):
             collected.events.append(Missing(message_id, None, tuple(absent), 1))
         if new:

@@ -114,16 +114,16 @@ def _hear_content(
     own = sender_id in parts.participants
     history = message.causal_history
     history_ids = [entry.message_id for entry in history]
-    found = None
+    found, is_answer = None, False
     if not own:
         found = parsed(parts, message.bloom_filter)
         review(parts, sender_id, history_ids, found, now_ms, collected)
-        delivery.repair.got(message_id)
+        is_answer = delivery.repair.got(message_id)
         _hear_requests(parts, message, now_ms, source)
     if delivery.knows(message_id):
         if hint is not None:
             delivery.learn_hint(message_id, hint)
-        if not own and source != FROM_STORE:
+        if not own and not is_answer and source != FROM_STORE and _sent_again(parts, message, now_ms):
             parts.schedule.repeated(message_id, now_ms)
         return
     if own and source != FROM_STORE and message_id not in delivery.missing:
@@ -154,6 +154,15 @@ def _hear_requests(parts: Parts, message: Message, now_ms: int, source: str | No
             return writer
 
         parts.delivery.repair.requested_by(message.sender_id, message.repair_request, writer_of, now_ms)
+
+
+def _sent_again(parts: Parts, message: Message, now_ms: int) -> bool:
+    """Whether a further copy is a re-send, and not one that the network made: those come soon after.
+
+    The Lamport timestamp tells when it was sent, if that clock goes right; if not, it counts as a re-send.
+    """
+    sent_ms = (message.lamport_timestamp or 0) * parts.facts.lamport_unit_ms
+    return abs(now_ms - sent_ms) >= parts.settings.resend_unacknowledged_ms // 2
 
 
 def _ahead(parts: Parts, lamport: int, now_ms: int) -> bool:

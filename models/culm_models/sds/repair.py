@@ -101,11 +101,16 @@ class RepairBook:
         self._plan(self._request_times, message_id, now_ms + offset_ms)
         return True
 
-    def got(self, message_id: str) -> None:
-        """A copy of the message was received: no request, and no answer, for another has answered."""
+    def got(self, message_id: str) -> bool:
+        """A copy of the message was received: no request, and no answer, for another has answered.
+
+        Whether it was that: an answer to what we were going to answer.
+        """
         self.forget(message_id)
-        if self._answers.pop(message_id, None) is not None:
-            self._answer_times.drop(message_id)
+        if self._answers.pop(message_id, None) is None:
+            return False
+        self._answer_times.drop(message_id)
+        return True
 
     def forget(self, message_id: str) -> None:
         """The message is given up as lost: no further requests."""

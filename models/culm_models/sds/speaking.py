@@ -116,7 +116,8 @@ def send_sync(parts: Parts, now_ms: int, collected: Collected) -> None:
     parts.syncs += 1
     lamport = parts.facts.lamport_to_send(delivery.lamport, now_ms)
     tail_ids, tail = delivery.log.tail_ids(), delivery.log.tail()
-    named = [name for name in parts.schedule.names() if name in delivery.log and name not in tail_ids]
+    repeated = parts.schedule.names()
+    named = [name for name in repeated if name in delivery.log and name not in tail_ids]
     first = [encoded for name in named if (encoded := delivery.log.encoded(name)) is not None]
     value = delivery.filter.value()
     before, after = assemble(
@@ -124,7 +125,8 @@ def send_sync(parts: Parts, now_ms: int, collected: Collected) -> None:
     )
     delivery.lamport = lamport
     history_ids = [*named, *tail_ids]
-    parts.schedule.sent(now_ms, sync=True, named=history_ids)
+    # Repeated messages that wait, or have left the log, are shown by the filter at best.
+    parts.schedule.sent(now_ms, sync=True, named=[*repeated, *tail_ids])
     wire = b"".join((before, bloom_field(value, profile), after))
     collected.send.append(Outbound("sync", participant_id, message_id, wire))
     collected.events.append(SyncSent(message_id, participant_id, lamport))
