@@ -80,10 +80,10 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
     "sds-index": st.builds(
         SdsIndexRecord,
         st.integers(0, 2**31 - 1),
-        uints,
+        uints.map(lambda number: number >> 1),
         uints,
         senders,
-        uints,
+        uints.map(lambda number: number >> 32),
         st.binary(min_size=4, max_size=4),
         hints,
     ),

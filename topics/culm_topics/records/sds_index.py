@@ -15,6 +15,8 @@ from culm_topics.records.shape import FORMAT, check_size, dump, head_size, load_
 
 CHECK_SIZE = 4
 MAX_PARTITION = 2**31 - 1
+MAX_OFFSET = 2**63 - 1
+MAX_SIZE = 2**32 - 1
 _NAME = "sds.index"
 
 
@@ -42,6 +44,8 @@ class SdsIndexRecord:
     def encode(self) -> bytes:
         """`[1, partition, offset, lamport_timestamp, sender_id, size, check, retrieval_hint]`."""
         assert 0 <= self.partition <= MAX_PARTITION
+        assert 0 <= self.offset <= MAX_OFFSET
+        assert 0 <= self.size <= MAX_SIZE
         assert is_id(self.sender_id, empty=True)
         assert len(self.check) == CHECK_SIZE
         assert self.retrieval_hint is None or len(self.retrieval_hint) <= MAX_HINT_BYTES
@@ -60,15 +64,20 @@ class SdsIndexRecord:
     def decode(value: bytes | None) -> "SdsIndexRecord":
         """The record in `value`; `RecordError` says what is wrong with it."""
         _, partition, offset, lamport, sender_id, length, check, hint = load_array(value, _NAME, 8)
-        if type(partition) is not int or not 0 <= partition <= MAX_PARTITION:
-            refuse_item(_NAME, "partition", partition, f"a number from 0 to {MAX_PARTITION}")
+        for name, number, most in (
+            ("partition", partition, MAX_PARTITION),
+            ("offset", offset, MAX_OFFSET),
+            ("size", length, MAX_SIZE),
+        ):
+            if type(number) is not int or not 0 <= number <= most:
+                refuse_item(_NAME, name, number, f"a number from 0 to {most}")
         size = (
             2
             + head_size(partition)
-            + uint_size(_NAME, "offset", offset)
+            + head_size(offset)
             + uint_size(_NAME, "lamport_timestamp", lamport)
             + id_size(_NAME, "sender_id", sender_id, empty=True)
-            + uint_size(_NAME, "size", length)
+            + head_size(length)
             + bytes_size(_NAME, "check", check, CHECK_SIZE)
             + hint_size(_NAME, hint)
         )

@@ -25,7 +25,7 @@ MAX_NAME_BYTES = 64
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 
 Detail = None | bool | int | float | str | bytes | tuple[str, ...]
-"""One detail: a number (a float is written with 64 bits and finite), a text, bytes, several ids, or nothing."""
+"""One detail: a number (a float is finite and written with 64 bits), a text, bytes, several ids, nothing."""
 Details = Mapping[str, Detail]
 """By name, in the names' order of bytes; the order of insertion does not matter to `packed_details`."""
 

@@ -1,0 +1,142 @@
+"""`SdsIndex` on the real broker: what the topic says is found, by the next program too, after any doubt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from culm_topics import admin, kafka
+from culm_topics.catalogue import spec
+from culm_topics.errors import TopicMissing
+from culm_topics.kafka import KafkaSettings
+from culm_topics.records import index_key, shard_of
+from culm_topics.sds_index import SdsIndex
+from tests.support.sds_topics import PARTITIONS, index_row, sds_settings, write, write_index
+
+pytestmark = pytest.mark.kafka
+
+HERE = "general"
+ELSEWHERE = next(
+    name for name in map(str, range(99)) if shard_of(name, PARTITIONS) != shard_of(HERE, PARTITIONS)
+)
+
+
+@pytest.fixture
+def settings(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
+    return sds_settings(kafka_bootstrap, topic_prefix, "sds.index", "sds.messages")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "index.sqlite"
+
+
+def test_news_is_found_and_the_next_program_reads_only_what_is_new(
+    settings: KafkaSettings, path: Path
+) -> None:
+    write_index(settings, HERE, [(f"m{number}", index_row(number, number)) for number in range(20)])
+    write_index(settings, ELSEWHERE, [("m1", index_row(7, 7))])
+    with SdsIndex(settings, path) as index:
+        assert index.find(HERE, ["m1"]) == {}
+        assert index.catch_up() == 21
+        assert index.find(HERE, ["m1", "none"]) == {"m1": index_row(1, 1)}
+        assert index.find(ELSEWHERE, ["m1"]) == {"m1": index_row(7, 7)}
+        assert index.head(HERE, 2) == [(18, "m18"), (19, "m19")]
+        assert index.catch_up() == 0
+        write_index(settings, HERE, [("m20", index_row(20, 20)), ("m19", None)])
+        taken = 0
+        while taken < 2:
+            taken += index.poll(5.0)
+        assert index.head(HERE, 2) == [(18, "m18"), (20, "m20")]
+    write_index(settings, HERE, [("m21", index_row(21, 21))])
+    with SdsIndex(settings, path) as index:
+        assert index.catch_up() == 1
+        assert index.count(HERE) == 21
+        assert [message_id for message_id, _ in index.page(HERE, (18, "m18"))] == ["m20", "m21"]
+
+
+def test_only_the_partitions_of_the_channels_are_read(settings: KafkaSettings, path: Path) -> None:
+    write_index(settings, HERE, [("m1", index_row(1, 1))])
+    write_index(settings, ELSEWHERE, [("m1", index_row(1, 1))])
+    with SdsIndex(settings, path, channels=[HERE]) as index:
+        assert index.catch_up() == 1
+        assert index.count(HERE) == 1
+        assert index.count(ELSEWHERE) == 0
+    with SdsIndex(settings, path) as index:
+        assert index.catch_up() == 1
+        assert index.count(ELSEWHERE) == 1
+
+
+def test_two_programs_share_a_file(settings: KafkaSettings, path: Path) -> None:
+    write_index(settings, HERE, [("m1", index_row(1, 1))])
+    with SdsIndex(settings, path) as one, SdsIndex(settings, path) as other:
+        one.catch_up()
+        write_index(settings, HERE, [("m2", index_row(2, 2))])
+        one.catch_up()
+        other.catch_up()
+        assert other.head(HERE) == one.head(HERE) == [(1, "m1"), (2, "m2")]
+
+
+def test_a_topic_made_anew_empties_the_file(settings: KafkaSettings, path: Path) -> None:
+    write_index(settings, HERE, [("m1", index_row(1, 1)), ("m2", index_row(2, 2))])
+    with SdsIndex(settings, path, topic_check_seconds=0.0) as index:
+        index.catch_up()
+        made_anew(settings, "sds.index")
+        write_index(settings, HERE, [("m3", index_row(3, 3))])
+        while index.head(HERE) != [(3, "m3")]:
+            index.poll(0.2)
+    made_anew(settings, "sds.index")
+    with SdsIndex(settings, path) as index:
+        assert index.catch_up() == 0
+        assert index.count(HERE) == 0
+
+
+def test_a_store_made_anew_empties_the_file(settings: KafkaSettings, path: Path) -> None:
+    write_index(settings, HERE, [("m1", index_row(1, 1))])
+    with SdsIndex(settings, path) as index:
+        index.catch_up()
+    made_anew(settings, "sds.messages")
+    with SdsIndex(settings, path) as index:
+        assert index.count(HERE) == 0
+        assert index.catch_up() == 1
+
+
+def test_a_file_that_is_damaged_while_it_is_open_is_filled_anew(settings: KafkaSettings, path: Path) -> None:
+    write_index(settings, HERE, [(f"m{number}", index_row(number, number)) for number in range(200)])
+    with SdsIndex(settings, path) as index:
+        index.catch_up()
+    with SdsIndex(settings, path) as index:
+        path.write_bytes(path.read_bytes()[:100] + b"\xff" * (path.stat().st_size - 100))
+        assert index.find(HERE, ["m1"]) == {}
+        write_index(settings, HERE, [("m200", index_row(200, 200))])
+        while index.count(HERE) < 201:
+            index.poll(0.2)
+
+
+def test_what_is_no_row_is_passed_over_and_counted(settings: KafkaSettings, path: Path) -> None:
+    write(settings, "sds.index", [(HERE, b"\x00", b"x"), (HERE, index_key(HERE, "m1"), b"x")])
+    write_index(settings, HERE, [("m1", index_row(1, 1))])
+    with SdsIndex(settings, path) as index:
+        assert index.catch_up() == 3
+        assert index.count(HERE) == 1
+        assert index.malformed == 2
+
+
+@pytest.mark.parametrize("name", ["sds.index", "sds.messages"])
+def test_a_missing_topic_is_an_error_that_says_what_to_do(
+    kafka_bootstrap: str, topic_prefix: str, path: Path, name: str
+) -> None:
+    settings = sds_settings(kafka_bootstrap, topic_prefix, name)
+    with pytest.raises(TopicMissing, match="culm topics create"):
+        SdsIndex(settings, path)
+
+
+def made_anew(settings: KafkaSettings, name: str) -> None:
+    """Delete a topic and create it again."""
+    client = kafka.admin(settings)
+    for future in client.delete_topics([settings.topic(name)]).values():
+        future.result(30)
+    while admin.list_topics(settings, [spec(name)])[0].exists:
+        pass
+    admin.create(settings, [spec(name)])
