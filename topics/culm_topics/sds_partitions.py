@@ -86,9 +86,13 @@ class TopicPartitions:
                 raise OffsetOutOfRange(
                     f"{self.topic} [{partition}]: offset {start} is outside of {low} to {ends[partition]}"
                 )
+        self.assign(starts)
+        return ends
+
+    def assign(self, starts: Mapping[int, int]) -> None:
+        """`read_from` for offsets that are known to be in the topic; none at all stops reading."""
         self.positions = dict(starts)
         self._client.assign([TopicPartition(self.topic, *place) for place in starts.items()])
-        return ends
 
     def poll(self, timeout_seconds: float, most: int = _BATCH_RECORDS) -> list[TopicMessage]:
         """The next records, at most `most`, each partition in order; none when none come in time.

@@ -35,6 +35,8 @@ _CLIENT: Final = {
     "queued.min.messages": "100",
     "queued.max.messages.kbytes": str(4 * 1024),
     "fetch.wait.max.ms": "10",
+    # A queue that was full for one retrieval must not make the next one wait a second.
+    "fetch.queue.backoff.ms": "5",
 }
 
 
@@ -172,12 +174,12 @@ class SdsStore:
                     room -= len(message.wire)
             if room <= 0:
                 break
-        self._reader.read_from({})
+        self._reader.assign({})
         return found
 
     def _records(self, partition: int, run: list[int]) -> Iterator[TopicMessage]:
         """The records at these offsets, which ascend."""
-        self._reader.read_from({partition: run[0]})
+        self._reader.assign({partition: run[0]})
         wanted = frozenset(run)
         heard_s = time.monotonic()
         while self._reader.positions[partition] <= run[-1]:
