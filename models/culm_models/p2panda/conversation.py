@@ -9,13 +9,12 @@ from culm_models.p2panda import (
     events,
     have_codec,
     schema_id,
-    schema_parts,
     session_errors,
+    wishes,
 )
 from culm_models.p2panda.auto_sync import AutoSync
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.messages import (
-    MODE_LOG_HEIGHT,
     MODE_SET_RECONCILIATION,
     Announce,
     Have,
@@ -86,7 +85,7 @@ class Conversation:
                 raise session_errors.NotAnnouncedError("the remote does not announce all of these schemas")
             self.sessions.check_own(wanted)
             self._check_room()
-            requests = self._fitting(mode, wanted)
+            requests = wishes.fitting(self._peer, self.remote, self._auto, self.offer, mode, wanted)
         except SessionError as error:
             self._peer.events.ignored(self.remote, error)
             return None
@@ -94,25 +93,6 @@ class Conversation:
         requests.sort(key=lambda request: self._auto.turn(request[1]))
         ids = [self._ask(*request, now, wants_live=fits) for request in requests]
         return next((session_id for session_id in ids if session_id is not None), None)
-
-    def _fitting(self, mode: int, wanted: tuple[str, ...]) -> list[tuple[int, tuple[str, ...]]]:
-        """Modes and schemas of the sessions that serve this wish. Raises `HaveTooLargeError`."""
-        if mode != MODE_LOG_HEIGHT:
-            return [(mode, wanted)]
-        split = schema_parts.split(self._peer.store, wanted, self._peer.settings.max_message_bytes)
-        requests = [(mode, part) for part in split.parts]
-        if split.parts == (wanted,):
-            return requests
-        if self._auto.can_have(MODE_SET_RECONCILIATION, self.offer):
-            return [(MODE_SET_RECONCILIATION, wanted)]
-        if split.too_large:
-            if self._auto.can_try(MODE_SET_RECONCILIATION, self.offer):
-                return [*requests, (MODE_SET_RECONCILIATION, split.too_large)]
-            error = _too_large(split.too_large)
-            if not requests:
-                raise error
-            self._peer.events.ignored(self.remote, error)
-        return requests
 
     def _ask(self, mode: int, schema_ids: tuple[str, ...], now: int, *, wants_live: bool) -> int | None:
         try:
@@ -209,12 +189,14 @@ class Conversation:
         if self.outbox.sent_count != self._sent_count or not self.outbox:
             self._sent_count, self._moved_at = self.outbox.sent_count, now
         stalled = now - self._moved_at >= settings.stall_timeout_ms
+        # Before anything is said about the end of a session.
+        waits = bool(self.outbox)
         for session in self.sessions:
-            if (self.outbox or session.rest is not None) and not stalled:
+            if (waits or session.rest is not None) and not stalled:
                 session.last_activity = now
             idle_ms = now - session.last_activity
             if session.state is not SessionState.LIVE and idle_ms >= settings.session_timeout_ms:
-                self._fail(session, session_errors.SessionTimeoutError(f"nothing for {idle_ms} ms"), now)
+                self._time_out(session, idle_ms, now)
         if settings.auto_sync:
             for session in self.sessions:
                 if session.state is SessionState.LIVE and self._auto.heals(session, now):
@@ -235,7 +217,7 @@ class Conversation:
         most = have_codec.room(self._peer.settings.max_message_bytes)
         held: tuple[LogHeight, ...] = tuple(self._peer.store.log_heights(schema_ids))
         if have_codec.size_within(held, most) is None:
-            raise _too_large(schema_ids)
+            raise wishes.too_large(schema_ids)
         return Have(session_id, held)
 
     def _begin(self, session: Session) -> None:
@@ -257,6 +239,15 @@ class Conversation:
             by_schema[schema].remove(session)
             if not by_schema[schema]:
                 del by_schema[schema]
+
+    def _time_out(self, session: Session, idle_ms: int, now: int) -> None:
+        error = session_errors.SessionTimeoutError(f"nothing for {idle_ms} ms")
+        if self._peer.settings.compat == "spec":
+            # The remote may be in live mode by now: what it says there would be passed over for ever.
+            self._give_up(session, error, now)
+        else:
+            # A node uses ids again at once, so that this would end another session.
+            self._fail(session, error, now)
 
     def _give_up(self, session: Session, error: CulmError, now: int) -> None:
         """End a session that cannot go on, and tell the remote."""
@@ -296,10 +287,3 @@ class Conversation:
             self._end(session, now)
             self._peer.events.add(events.SessionDone(self.remote, session.session_id, session.schema_ids))
             self._auto.finished(now)
-
-
-def _too_large(schema_ids: Sequence[str]) -> session_errors.HaveTooLargeError:
-    return session_errors.HaveTooLargeError(
-        f"the heights of all logs of {', '.join(schema_ids)} do not fit one message: "
-        "speak set reconciliation on both sides, or allow larger messages"
-    )
