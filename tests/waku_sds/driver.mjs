@@ -6,6 +6,9 @@ import { hex, messageFromJson, messageToJson, octets } from "./message_json.mjs"
 
 let now = 0;
 Date.now = () => now;
+// The ids of its syncs: the same in every run.
+let syncs = 0;
+Math.random = () => ++syncs / 2 ** 32;
 
 // Two of the events are sent under names of their own.
 const EVENTS = [...Object.values(MessageChannelEvent), "RepairRequestQueued", "RepairResponseQueued"];
