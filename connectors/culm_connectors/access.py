@@ -7,6 +7,9 @@ the connection; authors of entries need not be listed, their signatures speak fo
     [peers]
     2f8e50c2ede6d936ecc3144187ff1c273808185cfbc5ff3d3748d1ff7353fc96 = ["*"]
     "*" = ["schema_definition_v1"]
+
+A second table, `channels`, says in the same way who may join which channels of SDS. Without it every peer
+that is let in may join every channel.
 """
 
 from __future__ import annotations
@@ -35,10 +38,15 @@ class AccessError(ConnectorError):
 
 @dataclass(frozen=True, slots=True)
 class AccessList:
-    """The rules in force: peer id to schema ids; None stands for every schema."""
+    """The rules in force: peer id to schema ids; None stands for every schema.
+
+    `channels`: peer id to channel ids likewise; None: there are no rules of their own for channels.
+    """
 
     peers: Mapping[bytes, frozenset[str] | None]
     everybody_else: frozenset[str] | None = frozenset()
+    channels: Mapping[bytes, frozenset[str] | None] | None = None
+    channels_of_everybody_else: frozenset[str] | None = frozenset()
 
     def allows(self, peer_id: bytes) -> bool:
         """Whether a peer may connect at all."""
@@ -59,6 +67,21 @@ class AccessList:
         """The transport's question: may this proven key stay?"""
         return None if self.allows(peer_id) else Refusal("this key is not on the allow-list")
 
+    def allows_channel(self, peer_id: bytes, channel_id: str) -> bool:
+        """Whether a peer may join a channel."""
+        if self.channels is None:
+            return self.allows(peer_id)
+        allowed = self.channels.get(peer_id, self.channels_of_everybody_else)
+        return allowed is None or channel_id in allowed
+
+    def authorise_for_channels(self, peer_id: bytes, address: Address) -> Refusal | None:
+        """The transport's question of a peer that speaks SDS."""
+        if self.channels is None:
+            return self.authorise(peer_id, address)
+        if self.channels.get(peer_id, self.channels_of_everybody_else) != frozenset():
+            return None
+        return Refusal("this key is not on the allow-list of channels")
+
 
 ALLOW_EVERYBODY = AccessList({}, None)
 
@@ -77,18 +100,27 @@ def load_access_list(path: Path) -> AccessList:
         raise AccessError(
             f"{path} cannot be read: {error}", hint="it is TOML, or JSON when named *.json"
         ) from error
-    table = tree.get("peers") if isinstance(tree, dict) else None
-    if not isinstance(table, dict) or set(tree) != {"peers"}:
-        raise AccessError(f"{path} must hold one table, `peers`")
+    if not isinstance(tree, dict) or "peers" not in tree or not set(tree) <= {"peers", "channels"}:
+        raise AccessError(f"{path} must hold a table, `peers`, and may hold another, `channels`")
+    peers, everybody_else = _table(path, tree["peers"])
+    if "channels" not in tree:
+        return AccessList(peers, everybody_else)
+    return AccessList(peers, everybody_else, *_table(path, tree["channels"]))
+
+
+def _table(path: Path, table: Any) -> tuple[dict[bytes, frozenset[str] | None], frozenset[str] | None]:
+    """What is said of each peer, and of everybody else."""
+    if not isinstance(table, dict):
+        raise AccessError(f"{path}: `peers` and `channels` are tables")
     peers: dict[bytes, frozenset[str] | None] = {}
     everybody_else: frozenset[str] | None = frozenset()
-    for name, schemas in table.items():
-        rule = _rule(path, name, schemas)
+    for name, names in table.items():
+        rule = _rule(path, name, names)
         if name == EVERYTHING:
             everybody_else = rule
         else:
             peers[_peer_id(path, name)] = rule
-    return AccessList(peers, everybody_else)
+    return peers, everybody_else
 
 
 def _peer_id(path: Path, name: str) -> bytes:
@@ -101,7 +133,7 @@ def _peer_id(path: Path, name: str) -> bytes:
     return peer_id
 
 
-def _rule(path: Path, name: str, schemas: Any) -> frozenset[str] | None:
-    if not isinstance(schemas, list) or not all(isinstance(schema, str) for schema in schemas):
-        raise AccessError(f'{path}: {name[:80]!r} needs a list of schema ids, or ["*"]')
-    return None if EVERYTHING in schemas else frozenset(schemas)
+def _rule(path: Path, name: str, names: Any) -> frozenset[str] | None:
+    if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+        raise AccessError(f'{path}: {name[:80]!r} needs a list of schema or channel ids, or ["*"]')
+    return None if EVERYTHING in names else frozenset(names)

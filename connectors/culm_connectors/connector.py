@@ -24,6 +24,8 @@ from culm_connectors.keyfile import load_or_make_key
 from culm_connectors.metrics import ConnectorCollector
 from culm_connectors.p2panda.subscription import Progress
 from culm_connectors.parts import assemble
+from culm_connectors.sds.driver import SdsDriver
+from culm_connectors.sds.kafka_backbone import KafkaBackbone
 from culm_connectors.service import PeerService
 from culm_connectors.settings import ConnectorSettings
 from culm_connectors.status_server import serve_status
@@ -74,6 +76,8 @@ class Connector:
         self._built = False
         self.nodes: NodeLinks | None = None
         """Links to p2panda nodes, where there are to be any."""
+        self.sds: SdsDriver | None = None
+        """Links to participants of SDS channels, where they are served."""
 
     @property
     def is_built(self) -> bool:
@@ -122,10 +126,18 @@ class Connector:
             self.producer = await stack.enter_async_context(
                 BatchProducer(producer(self.kafka, on_error=log_kafka_error, defaults=_FOR_EVER))
             )
-            self._assemble()
+            channels = None
+            if self.settings.sds.enabled and self.settings.listen is not None:
+                channels = await stack.enter_async_context(
+                    KafkaBackbone(self.kafka, self.producer, self.connector_id, self.settings.directory)
+                )
+            self._assemble(channels)
             try:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self.driver.run())
+                    if channels is not None and self.sds is not None:
+                        group.create_task(channels.run())
+                        group.create_task(self.sds.run())
                     if self.nodes is not None:
                         group.create_task(self.nodes.run())
                     group.create_task(self.publication.tell_for_ever())
@@ -167,7 +179,7 @@ class Connector:
                 )
             )
 
-    def _assemble(self) -> None:
+    def _assemble(self, channels: KafkaBackbone | None) -> None:
         parts = assemble(
             self.settings,
             self.kafka,
@@ -177,12 +189,13 @@ class Connector:
             pool=self.pool,
             producer=self.producer,
             service=self.service,
+            channels=channels,
             progress=self._progress,
             tell=self._tell,
         )
         self.publication, self.interest, self.boot = parts.publication, parts.interest, parts.boot
         self.driver, self.subscription, self.nodes = parts.driver, parts.subscription, parts.nodes
-        self.intake = parts.intake
+        self.intake, self.sds = parts.intake, parts.sds
         self._built = True
 
     def _tell(self, missing: str | None) -> None:

@@ -13,6 +13,7 @@ from culm_models.p2panda.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATIO
 if TYPE_CHECKING:
     from culm_connectors.connector import Connector
     from culm_connectors.p2panda.metrics import DriverMetrics
+    from culm_connectors.sds.metrics import SdsMetrics
 
 MODE_NAMES = {MODE_LOG_HEIGHT: "heights", MODE_SET_RECONCILIATION: "ranges"}
 
@@ -86,6 +87,8 @@ class ConnectorCollector(Collector):
         yield _by("culm_closed", "connections that were closed by us, by reason", "reason", driver.closed)
         yield _by("culm_produced_records", "records produced, by topic", "topic", publication.told)
         yield _by("culm_dropped_records", "records dropped before a slow Kafka", "topic", publication.dropped)
+        if connector.sds is not None:
+            yield from _of_sds(connector.sds.metrics)
         if connector.nodes is not None:
             yield from _of_nodes(connector.nodes.driver.metrics)
 
@@ -104,6 +107,33 @@ def _of_nodes(driver: DriverMetrics) -> Iterator[Metric]:
     yield _by(
         "culm_node_sessions_failed", "failed sessions with nodes, by code", "code", driver.sessions_failed
     )
+
+
+def _of_sds(driver: SdsMetrics) -> Iterator[Metric]:
+    """What is told of participants of SDS channels, which have a driver of their own."""
+    for name, text, number in (
+        ("culm_sds_connections", "connections that speak SDS open now", driver.connections),
+        ("culm_sds_channels", "channels that somebody here has joined", driver.channels),
+        ("culm_sds_memberships", "joins in force, of all connections", driver.memberships),
+        ("culm_sds_staged_records", "records of peers that wait for Kafka", driver.staged),
+    ):
+        yield _gauge(name, text, number)
+    for name, text, value in (
+        ("culm_sds_connections_made", "connections since the start", driver.connections_total),
+        ("culm_sds_received_bytes", "stream bytes from participants", driver.bytes_in),
+        ("culm_sds_sent_bytes", "stream bytes to participants", driver.bytes_out),
+        ("culm_sds_messages_sent", "messages to full participants, each copy", driver.messages_out),
+        ("culm_sds_messages_heard", "messages from elsewhere", driver.messages_heard),
+        ("culm_sds_commands", "commands of hosted participants", driver.commands_in),
+        ("culm_sds_events_sent", "events to clients of hosted participants", driver.events_out),
+        ("culm_sds_history_sent", "messages of the past to joining peers", driver.history_out),
+        ("culm_sds_heads_sent", "heads told", driver.heads_out),
+    ):
+        yield CounterMetricFamily(name, text, value=value)
+    yield _by("culm_sds_messages", "messages from full participants", "kind", driver.messages_in)
+    yield _by("culm_sds_lookups", "ids asked for, by where they were found", "where", driver.lookups)
+    yield _by("culm_sds_rejects", "what was refused, by code", "code", driver.rejects)
+    yield _by("culm_sds_closed", "connections that were closed by us, by reason", "reason", driver.closed)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

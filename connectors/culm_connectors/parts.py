@@ -19,6 +19,8 @@ from culm_connectors.p2panda.news import PeerNews
 from culm_connectors.p2panda.publication import Publication
 from culm_connectors.p2panda.settings import peer_settings
 from culm_connectors.p2panda.subscription import Progress, Subscription
+from culm_connectors.sds.driver import SdsDriver
+from culm_connectors.sds.kafka_backbone import KafkaBackbone
 from culm_connectors.service import PeerService
 from culm_connectors.settings import ConnectorSettings
 from culm_models.keys import KeyPair
@@ -38,6 +40,8 @@ class Parts:
     intake: Intake
     nodes: NodeLinks | None
     """Links to p2panda nodes, where there are to be any."""
+    sds: SdsDriver | None
+    """Links to participants of SDS channels, where they are served."""
 
 
 def assemble(
@@ -50,10 +54,14 @@ def assemble(
     pool: CheckPool,
     producer: BatchProducer,
     service: PeerService,
+    channels: KafkaBackbone | None,
     progress: Progress,
     tell: Callable[[str | None], None],
 ) -> Parts:
-    """The parts, `service` attached to them. `tell` hears what is missing before peers are served."""
+    """The parts, `service` attached to them. `channels`: where SDS channels live, if they are served.
+
+    `tell` hears what is missing before peers are served.
+    """
     publication = Publication(producer, index, kafka, connector_id)
     interest = Interest(settings.schemas, index.store)
     news = PeerNews(publication, interest)
@@ -101,7 +109,11 @@ def assemble(
             transport=settings.transport,
             permit=service.permit,
         )
-    service.attach(driver, nodes)
+    sds = None
+    if channels is not None:
+        sds = SdsDriver(channels, settings.sds, connector_id=connector_id, permit=service.permit_channel)
+        channels.hearing = sds
+    service.attach(driver, nodes, sds)
     intake = Intake(
         topics=topics,
         index=index,
@@ -113,4 +125,4 @@ def assemble(
         tell=tell,
         serve_before_caught_up=settings.serve_before_caught_up,
     )
-    return Parts(publication, interest, boot, driver, subscription, intake, nodes)
+    return Parts(publication, interest, boot, driver, subscription, intake, nodes, sds)

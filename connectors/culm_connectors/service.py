@@ -16,8 +16,18 @@ from culm_connectors.access import ALLOW_EVERYBODY, AccessList, load_access_list
 from culm_connectors.aquadoggo.links import NodeLinks
 from culm_connectors.p2panda.dialling import keep_connected
 from culm_connectors.p2panda.driver import Driver
+from culm_connectors.sds.driver import SdsDriver
+from culm_connectors.sds.settings import ALPN as SDS_ALPN
 from culm_connectors.settings import ALPN, ConnectorSettings
-from culm_connectors.transport import Address, Authorise, CloseCode, Identity, Listener, Refusal, serve
+from culm_connectors.transport import (
+    Address,
+    CloseCode,
+    Identity,
+    Listener,
+    Refusal,
+    Service,
+    serve,
+)
 from culm_connectors.watch import watch_access_list
 from culm_models.keys import KeyPair
 from culm_models.p2panda.messages import Announce, Message, SyncRequest
@@ -48,10 +58,11 @@ class PeerService:
         self._listener: Listener | None = None
         self._driver: Driver
         self._nodes: NodeLinks | None = None
+        self._sds: SdsDriver | None = None
 
-    def attach(self, driver: Driver, nodes: NodeLinks | None) -> None:
-        """What peers, and p2panda nodes if there are to be any, are handed to. Before `serve`."""
-        self._driver, self._nodes = driver, nodes
+    def attach(self, driver: Driver, nodes: NodeLinks | None, sds: SdsDriver | None) -> None:
+        """What peers, p2panda nodes and SDS participants are handed to, if served. Before `serve`."""
+        self._driver, self._nodes, self._sds = driver, nodes, sds
 
     async def serve(self, group: asyncio.TaskGroup) -> None:
         """Take calls and make calls until cancelled; what goes on beside that are tasks of the group."""
@@ -82,17 +93,29 @@ class PeerService:
                         self._driver.serve,
                         alpn=ALPN,
                         authorise=self.access.authorise,
+                        beside=self._beside(),
                     )
                 )
                 self.address = self._listener.address
             self._started(self.address)
             await asyncio.Event().wait()
 
+    def _beside(self) -> dict[str, Service]:
+        """What else is spoken at the same address."""
+        if self._sds is None:
+            return {}
+        return {SDS_ALPN: Service(self._sds.serve, self.access.authorise_for_channels)}
+
     async def finish(self, reason: str) -> None:
         """Let nobody in, close every link, and wait until what peers brought is stored."""
-        self._set_authorise(lambda *_: Refusal(reason, CloseCode.SHUTTING_DOWN))
+        refusal = Refusal(reason, CloseCode.SHUTTING_DOWN)
+        if self._listener is not None:
+            self._listener.set_authorise(lambda *_: refusal)
         if self._nodes is not None:
+            self._nodes.set_authorise(lambda *_: refusal)
             await self._nodes.finish(reason)
+        if self._sds is not None:
+            await self._sds.finish(reason)
         await self._driver.finish(reason)
 
     # The allow-list.
@@ -101,22 +124,27 @@ class PeerService:
         """Read the allow-list again now."""
         self._reload.set()
 
-    def _set_authorise(self, authorise: Authorise) -> None:
-        if self._listener is not None:
-            self._listener.set_authorise(authorise)
-        if self._nodes is not None:
-            self._nodes.set_authorise(authorise)
-
     def _apply(self, access: AccessList) -> None:
         """Put another allow-list in force; connections that it judges otherwise are closed."""
         former, self.access = self.access, access
-        self._set_authorise(access.authorise)
+        if self._listener is not None:
+            self._listener.set_authorise(access.authorise, ALPN)
+            if self._sds is not None:
+                self._listener.set_authorise(access.authorise_for_channels, SDS_ALPN)
+        if self._sds is not None:
+            self._sds.judge_again()
+        if self._nodes is not None:
+            self._nodes.set_authorise(access.authorise)
         for driver in (self._driver, *((self._nodes.driver,) if self._nodes is not None else ())):
             for remote in tuple(driver.links):
                 if not access.allows(remote):
                     driver.disconnect(remote, CloseCode.REVOKED, "this key is no longer allowed")
                 elif access.schemas_of(remote) != former.schemas_of(remote):
                     driver.disconnect(remote, CloseCode.SHUTTING_DOWN, "the rules for this key have changed")
+
+    def permit_channel(self, remote: bytes, channel_id: str) -> bool:
+        """Whether the allow-list lets a peer join a channel."""
+        return self.access.allows_channel(remote, channel_id)
 
     def permit(self, remote: bytes, message: Message) -> Message | None:
         """What a remote says, as far as the allow-list lets it."""

@@ -11,6 +11,7 @@ from culm_connectors.access import EVERYTHING
 from culm_connectors.index.store import DEFAULT_MAP_SIZE_BYTES
 from culm_connectors.libp2p.multiaddr import Multiaddr
 from culm_connectors.p2panda.settings import DriverSettings, SessionSettings
+from culm_connectors.sds.settings import SdsEdgeSettings
 from culm_connectors.transport import Address, TransportSettings
 
 ALPN = "culm/p2panda/1"
@@ -38,6 +39,8 @@ class ConnectorSettings(BaseModel):
     transport: TransportSettings = TransportSettings(datagram_bytes="auto")
     driver: DriverSettings = DriverSettings()
     sessions: SessionSettings = SessionSettings()
+    sds: SdsEdgeSettings = SdsEdgeSettings()
+    """SDS, at the address of `listen`."""
     compat: Literal["spec", "aquadoggo"] = "spec"
     live_mode: bool = True
     verify_entries_topic: bool = True

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from culm_connectors.sds import wire
-from culm_connectors.sds.backbone import EventAt, Found, Hearing, Outgoing, Page
+from culm_connectors.sds.backbone import EventAt, Hearing, Outgoing, Page
 from culm_connectors.sds.driver import SdsDriver, permit_everything
 from culm_connectors.sds.frames import Frame, Hello, Join, Joined
 from culm_connectors.sds.settings import ALPN, SdsEdgeSettings
@@ -32,6 +32,7 @@ from culm_topics.records import (
     SdsInRecord,
     SdsMessageRecord,
 )
+from culm_topics.sds_store import StoredMessage
 from tests.support.quic import LOOPBACK, eventually, identity, quick_settings
 
 SERVER = identity(100)
@@ -91,13 +92,13 @@ class MemoryBackbone:
         for hearer in self.hearers:
             hearer.happened(channel_id, event, _cursor(len(self.told)))
 
-    async def history(self, channel_id: str, cursor: bytes) -> AsyncIterator[Page[Found]]:
+    async def history(self, channel_id: str, cursor: bytes) -> AsyncGenerator[Page[StoredMessage], None]:
         position = _position(cursor)
         while True:
             await asyncio.sleep(0)
             rows = self.store[position : position + self.page]
             found = tuple(
-                Found(record, _cursor(position + place))
+                _stored(record, position + place)
                 for place, (name, record) in enumerate(rows)
                 if name == channel_id
             )
@@ -107,7 +108,7 @@ class MemoryBackbone:
             if present:
                 return
 
-    async def events(self, channel_id: str, cursor: bytes) -> AsyncIterator[Page[EventAt]]:
+    async def events(self, channel_id: str, cursor: bytes) -> AsyncGenerator[Page[EventAt], None]:
         position = _position(cursor)
         while True:
             await asyncio.sleep(0)
@@ -123,16 +124,38 @@ class MemoryBackbone:
             if present:
                 return
 
-    async def find(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Sequence[Found]:
+    async def find(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Sequence[StoredMessage]:
         wanted = {entry.message_id for entry in entries}
         return [
-            Found(record, _cursor(place))
+            _stored(record, place)
             for place, (name, record) in enumerate(self.store)
             if name == channel_id and record.message_id in wanted
         ]
 
+    async def heads(self, channel_ids: Sequence[str]) -> Mapping[str, Sequence[tuple[int, str]]]:
+        return {
+            channel_id: sorted(
+                (record.lamport_timestamp, record.message_id)
+                for name, record in self.store
+                if name == channel_id
+            )[-16:]
+            for channel_id in channel_ids
+        }
+
     def mark(self, channel_id: str) -> bytes | None:
         return _cursor(len(self.store))
+
+
+def _stored(record: SdsMessageRecord, place: int) -> StoredMessage:
+    return StoredMessage(
+        record.profile,
+        record.message_id,
+        record.sender_id,
+        record.lamport_timestamp,
+        record.wire,
+        _cursor(place),
+        None,
+    )
 
 
 def _cursor(position: int) -> bytes:
@@ -206,10 +229,12 @@ class Remote:
 
 
 @contextlib.asynccontextmanager
-async def remote(address: Address, who: Identity | int, *, listens: bool = True) -> AsyncIterator[Remote]:
+async def remote(
+    address: Address, who: Identity | int, *, listens: bool = True, server: bytes | None = None
+) -> AsyncIterator[Remote]:
     """A client's connection."""
     own = identity(who) if isinstance(who, int) else who
-    connection = await connect(address, own, SERVER.peer_id, quick_settings(), alpn=ALPN)
+    connection = await connect(address, own, server, quick_settings(), alpn=ALPN)
     receive = await connection.accept_stream()
     assert receive.send is not None
     found = Remote(connection, receive.send)

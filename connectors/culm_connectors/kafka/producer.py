@@ -21,6 +21,7 @@ from culm_connectors.kafka.errors import ProduceFailed
 _POLL_S = 0.1
 _CLOSE_TIMEOUT_S = 10.0
 _CHUNK_RECORDS = 1_000
+_ANY_PARTITION = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,21 +98,24 @@ class BatchProducer:
         """Records and bytes that wait for Kafka's acknowledgement."""
         return self._records, self._bytes
 
-    async def send(self, topic: str, records: Sequence[Record]) -> None:
+    async def send(self, topic: str, records: Sequence[Record], partition: int | None = None) -> None:
         """Produce records in order and wait until every one is acknowledged.
 
-        Raises ProduceFailed when any was not; the others may have been stored.
+        Without a `partition` the key's hash chooses it, as with every client. Raises ProduceFailed when any
+        was not; the others may have been stored.
         """
         if not records:
             return
         started = time.monotonic()
         chunks = [records[start : start + _CHUNK_RECORDS] for start in range(0, len(records), _CHUNK_RECORDS)]
-        acknowledgements = [await self._send_chunk(topic, chunk) for chunk in chunks]
+        acknowledgements = [await self._send_chunk(topic, chunk, partition) for chunk in chunks]
         await asyncio.gather(*acknowledgements)
         self.last_latency_s = time.monotonic() - started
         self.records_acknowledged += len(records)
 
-    async def _send_chunk(self, topic: str, records: Sequence[Record]) -> asyncio.Future[None]:
+    async def _send_chunk(
+        self, topic: str, records: Sequence[Record], partition: int | None
+    ) -> asyncio.Future[None]:
         count = len(records)
         size = sum(len(record.key) + len(record.value) for record in records)
         async with self._turn:  # served in order, so waiting for room does not reorder records
@@ -120,15 +124,21 @@ class BatchProducer:
                 await self._room.wait()
             self._records += count
             self._bytes += size
-            return self._hand_over(topic, records, lambda: self._release(count, size))
+            return self._hand_over(topic, records, partition, lambda: self._release(count, size))
 
     def _hand_over(
-        self, topic: str, records: Sequence[Record], release: Callable[[], None]
+        self, topic: str, records: Sequence[Record], partition: int | None, release: Callable[[], None]
     ) -> asyncio.Future[None]:
         acknowledgement = _Acknowledgement(asyncio.get_running_loop(), len(records), release)
         messages: list[dict[str, Any]] = [{"key": record.key, "value": record.value} for record in records]
         try:
-            self._producer.produce_batch(topic, messages, on_delivery=acknowledgement.delivered)
+            # A partition in the messages themselves is ignored by this client.
+            self._producer.produce_batch(
+                topic,
+                messages,
+                partition=_ANY_PARTITION if partition is None else partition,
+                on_delivery=acknowledgement.delivered,
+            )
         except (BufferError, KafkaException) as error:
             release()
             raise ProduceFailed(f"Kafka's client took no record: {error}") from error

@@ -53,9 +53,9 @@ class Asking:
     ) -> list[Wire]:
         """Those of the messages that can be had now; `but` is who asks."""
         found = await self._backbone.find(room.channel_id, entries)
-        wires: list[Wire] = [(one.record.wire, one.retrieval_hint) for one in found]
+        wires: list[Wire] = [(one.wire, one.hint) for one in found]
         self._metrics.lookups["store"] += len(found)
-        have = {one.record.message_id for one in found}
+        have = {one.message_id for one in found}
         missing = [entry for entry in entries if entry.message_id not in have]
         if missing and peers:
             answers = await self._ask(room, missing[:MAX_ENTRIES], but)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
@@ -12,8 +12,8 @@ from culm_topics.records import (
     SdsEventRecord,
     SdsFetchRecord,
     SdsInRecord,
-    SdsMessageRecord,
 )
+from culm_topics.sds_store import StoredMessage
 
 Stored = TypeVar("Stored")
 
@@ -30,14 +30,6 @@ class Outgoing:
         """About what it takes in memory and in Kafka."""
         record = self.record
         return len(record.wire) if isinstance(record, SdsInRecord) else len(record.content or b"") + 256
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A message of the store and the hint under which it lies there."""
-
-    record: SdsMessageRecord
-    retrieval_hint: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +65,6 @@ class Hearing(Protocol):
         """The job lacks messages."""
         ...
 
-    def stored(self, channel_id: str, lamport_timestamp: int, message_id: str) -> None:
-        """The store holds another message."""
-        ...
-
 
 class Backbone(Protocol):
     """Where channels live."""
@@ -93,16 +81,20 @@ class Backbone(Protocol):
         """Keep records, in order; they are durable when this returns. A raised error ends the driver."""
         ...
 
-    def history(self, channel_id: str, cursor: bytes) -> AsyncIterator[Page[Found]]:
+    def history(self, channel_id: str, cursor: bytes) -> AsyncGenerator[Page[StoredMessage], None]:
         """The channel's messages in the store, from a cursor (empty: all) to the present."""
         ...
 
-    def events(self, channel_id: str, cursor: bytes) -> AsyncIterator[Page[EventAt]]:
+    def events(self, channel_id: str, cursor: bytes) -> AsyncGenerator[Page[EventAt], None]:
         """The channel's events from a cursor (empty: all) to the present; some may come twice."""
         ...
 
-    async def find(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Sequence[Found]:
+    async def find(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Sequence[StoredMessage]:
         """Those of the messages that the store holds."""
+        ...
+
+    async def heads(self, channel_ids: Sequence[str]) -> Mapping[str, Sequence[tuple[int, str]]]:
+        """The newest messages of channels in the store as (Lamport timestamp, id), as far as is known."""
         ...
 
     def mark(self, channel_id: str) -> bytes | None:

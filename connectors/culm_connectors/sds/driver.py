@@ -12,7 +12,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from culm_connectors.sds import wire
 from culm_connectors.sds.asking import Asking
@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 Permit = Callable[[bytes, str], bool]
 """Whether a peer (by its id) may join a channel."""
 
+_ROOMS_AT_ONCE = 256
 _PROFILES: tuple[Profile, ...] = ("spec", "js", "nim")
 
 
@@ -183,8 +184,9 @@ class SdsDriver:
     def _relay(
         self, room: Room, message: Message, data: bytes, hint: bytes | None, *, but: Link | None = None
     ) -> None:
-        if message.kind == "content":
-            room.note(message.message_id, message.lamport_timestamp, time.monotonic())
+        room.quiet_since_s = time.monotonic()
+        if message.kind == "content" and message.lamport_timestamp is not None:
+            room.note(message.message_id, message.lamport_timestamp)
         frame = wire.encode(SdsMessage(room.channel_id, data, hint)) if room.full else b""
         for member in tuple(room.full.values()):
             if member.link is not but and self._put(member.link, frame):
@@ -282,33 +284,51 @@ class SdsDriver:
         except Exception:
             logger.exception("looking for what the job lacks in a channel failed")
 
-    def stored(self, channel_id: str, lamport_timestamp: int, message_id: str) -> None:
-        """The store holds another message."""
-        for profile in _PROFILES:
-            room = self.rooms.get((channel_id, profile))
-            if room is not None and room.newest.add(lamport_timestamp, message_id):
-                room.told = False
-
     # Heads.
 
-    def tell_head(self, member: Membership, room: Room) -> None:
+    async def tell_head(self, member: Membership) -> None:
         """Tell a full participant the newest messages, so that it can ask for those that it lacks."""
+        room = self.room(member)
+        await self._refresh([room])
+        self._say_head(member, room)
+
+    def _say_head(self, member: Membership, room: Room) -> None:
         if member.link.say(Head(room.channel_id, room.newest.heads())):
             self.metrics.heads_out += 1
+
+    async def _refresh(self, rooms: Sequence[Room]) -> None:
+        """Add to what has passed here what the store holds."""
+        found = await self.backbone.heads([room.channel_id for room in rooms])
+        for room in rooms:
+            for head in found.get(room.channel_id, ()):
+                room.newest.add(*head)
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(self.settings.tick_interval_s)
-            now_s = time.monotonic()
-            for room in tuple(self.rooms.values()):
-                if room.told or now_s - room.quiet_since_s < self.settings.head_idle_s:
-                    continue
-                room.told = True
-                cursor = self.backbone.mark(room.channel_id)
-                for member in tuple(room.full.values()):
-                    self.tell_head(member, room)
-                    if cursor is not None and member.live:
-                        member.link.say(Mark(room.channel_id, cursor, present=True))
+            before_s = time.monotonic() - self.settings.head_idle_s
+            quiet = [
+                room
+                for room in self.rooms.values()
+                if room.full and room.quiet_since_s <= before_s and room.checked_s <= before_s
+            ]
+            for start in range(0, len(quiet), _ROOMS_AT_ONCE):
+                await self._tell_heads(quiet[start : start + _ROOMS_AT_ONCE])
+
+    async def _tell_heads(self, rooms: Sequence[Room]) -> None:
+        """Close the trailing edge of channels where nothing happens: who misses the last message asks."""
+        await self._refresh(rooms)
+        for room in rooms:
+            room.checked_s = time.monotonic()
+            heads = room.newest.heads()
+            if heads == room.told:
+                continue
+            room.told = heads
+            cursor = self.backbone.mark(room.channel_id)
+            for member in tuple(room.full.values()):
+                self._say_head(member, room)
+                if cursor is not None and member.live:
+                    member.link.say(Mark(room.channel_id, cursor, present=True))
 
 
 def _ephemeral(message: Message) -> Event:

@@ -7,12 +7,16 @@ order of their numbers: the past is read until it has caught up with what is hea
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import re
 from typing import TYPE_CHECKING
 
-from culm_connectors.sds.frames import Join, Joined, Mark, SdsMessage
-from culm_connectors.sds.sessions import Link, Membership
+from culm_connectors.sds.frames import Join, Joined, Mark, Refused, SdsMessage
+from culm_connectors.sds.sessions import Link, LinkEnded, Membership
+from culm_connectors.transport.codes import CloseCode
+from culm_models.errors import CulmError
 
 if TYPE_CHECKING:
     from culm_connectors.sds.driver import SdsDriver
@@ -37,18 +41,25 @@ def refusal_of(link: Link, frame: Join, driver: SdsDriver) -> tuple[str, str] | 
 
 async def enter(member: Membership, frame: Join, driver: SdsDriver) -> None:
     """Bring a member into its channel and up to the present."""
-    await driver.backbone.follow(member.channel_id)
-    member.following = True
-    room = driver.room(member)
-    room.enter(member)
     link = member.link
+    try:
+        await driver.backbone.follow(member.channel_id)
+    except CulmError as error:
+        logger.warning("channels cannot be followed: %s", error)
+        driver.metrics.rejects[error.code] += 1
+        link.say(Refused(error.code, str(error), member.channel_id))
+        member.entered.set()
+        driver.leave(member)
+        return
+    member.following = True
+    driver.room(member).enter(member)
     link.say(Joined(member.channel_id))
+    member.entered.set()
     if not member.hosted:
         if frame.cursor is not None:
             await _read_history(member, frame.cursor, driver)
         member.live = True
-        if room.newest.heads():
-            driver.tell_head(member, room)
+        await driver.tell_head(member)
         return
     driver.staging.add(member.command("join", frame.settings), link)
     member.on_behind = lambda: read_events(member, driver)
@@ -62,14 +73,18 @@ async def enter(member: Membership, frame: Join, driver: SdsDriver) -> None:
 async def _read_history(member: Membership, cursor: bytes, driver: SdsDriver) -> None:
     link = member.link
     room = driver.room(member)
-    async with driver.catching_up:
-        async for page in driver.backbone.history(member.channel_id, cursor):
+    async with (
+        link.catching_up,
+        driver.catching_up,
+        contextlib.aclosing(driver.backbone.history(member.channel_id, cursor)) as pages,
+    ):
+        async for page in pages:
             for one in page.items:
-                if one.record.profile != member.profile:
+                if one.profile != member.profile:
                     continue
-                room.newest.add(one.record.lamport_timestamp, one.record.message_id)
-                await link.room()
-                link.say(SdsMessage(member.channel_id, one.record.wire, one.retrieval_hint))
+                room.newest.add(one.lamport_timestamp, one.message_id)
+                await _room(link, driver)
+                link.say(SdsMessage(member.channel_id, one.wire, one.hint))
                 driver.metrics.history_out += 1
             link.say(Mark(member.channel_id, page.cursor, page.present))
 
@@ -77,14 +92,29 @@ async def _read_history(member: Membership, cursor: bytes, driver: SdsDriver) ->
 async def read_events(member: Membership, driver: SdsDriver) -> None:
     """Pass on events from where a member stands until it can hear them live."""
     link = member.link
-    async with driver.catching_up:
-        async for page in driver.backbone.events(member.channel_id, member.cursor):
-            for event, cursor in page.items:
-                await link.room()
-                driver.pass_on(member, event, cursor)
-            member.cursor = page.cursor
-            if page.present:
-                # Without a pause since the page was read: what comes now is heard.
-                member.live = True
-                link.say(Mark(member.channel_id, page.cursor, present=True))
-                return
+    async with link.catching_up, driver.catching_up:
+        while not member.live:
+            async with contextlib.aclosing(driver.backbone.events(member.channel_id, member.cursor)) as pages:
+                async for page in pages:
+                    waited = False
+                    for event, cursor in page.items:
+                        waited |= await _room(link, driver)
+                        driver.pass_on(member, event, cursor)
+                    member.cursor = page.cursor
+                    if page.present:
+                        # What has come while we waited was not heard: the past is longer by that.
+                        member.live = not waited
+                        break
+    link.say(Mark(member.channel_id, member.cursor, present=True))
+
+
+async def _room(link: Link, driver: SdsDriver) -> bool:
+    """Wait for room in the outbox; whether that took any time. Ends the connection that reads nothing."""
+    if link.has_room:
+        return False
+    try:
+        async with asyncio.timeout(driver.settings.stall_timeout_s):
+            await link.room()
+    except TimeoutError:
+        raise LinkEnded(CloseCode.OVERLOADED, "the past is not read in time") from None
+    return True

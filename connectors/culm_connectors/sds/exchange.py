@@ -148,7 +148,7 @@ class _Talk:
                     # It may have been too late for an honest one.
                     self._driver.metrics.rejects["sds.fetch.unasked"] += 1
             case AskHead():
-                self._head(frame)
+                await self._head(frame)
             case Refused():
                 logger.debug("%s refuses: %s", self._link.name, frame.code)
             case _:
@@ -161,9 +161,12 @@ class _Talk:
             raise LinkEnded(CloseCode.PROTOCOL, "too much that had to be refused")
         link.say(Refused(code, reason, channel_id))
 
-    def _member(self, channel_id: str, *, hosted: bool) -> Membership | None:
+    async def _member(self, channel_id: str, *, hosted: bool) -> Membership | None:
+        """The membership, once it is in force: a client need not wait for its join to be answered."""
         member = self._link.memberships.get(channel_id)
-        if member is None or member.hosted != hosted:
+        if member is not None:
+            await member.entered.wait()
+        if member is None or member.hosted != hosted or not member.following:
             self._refuse("sds.join.missing", "the channel was not joined for this", channel_id)
             return None
         return member
@@ -204,7 +207,7 @@ class _Talk:
     # Speaking.
 
     async def _message(self, frame: SdsMessage) -> None:
-        member = self._member(frame.channel_id, hosted=False)
+        member = await self._member(frame.channel_id, hosted=False)
         if member is None:
             return
         await self._pace()
@@ -219,7 +222,7 @@ class _Talk:
         self._driver.bring(member, self._driver.room(member), message, frame.wire)
 
     async def _send(self, frame: Send) -> None:
-        member = self._member(frame.channel_id, hosted=True)
+        member = await self._member(frame.channel_id, hosted=True)
         if member is None:
             return
         await self._pace()
@@ -251,7 +254,7 @@ class _Talk:
     # Asking.
 
     async def _fetch(self, frame: Fetch) -> None:
-        member = self._member(frame.channel_id, hosted=False)
+        member = await self._member(frame.channel_id, hosted=False)
         if member is None:
             return
         link = self._link
@@ -274,10 +277,10 @@ class _Talk:
         finally:
             link.requests -= 1
 
-    def _head(self, frame: AskHead) -> None:
-        member = self._member(frame.channel_id, hosted=False)
+    async def _head(self, frame: AskHead) -> None:
+        member = await self._member(frame.channel_id, hosted=False)
         if member is not None:
-            self._driver.tell_head(member, self._driver.room(member))
+            await self._driver.tell_head(member)
 
 
 def _check_content(content: bytes) -> None:

@@ -49,8 +49,10 @@ class Room:
     """Members by the identity of their connection."""
     hosted: dict[int, Membership] = field(default_factory=dict)
     quiet_since_s: float = 0.0
-    told: bool = True
-    """Whether the members have been told the head as it is."""
+    checked_s: float = 0.0
+    """When the store was last asked for its newest messages."""
+    told: tuple[tuple[int, str], ...] = ()
+    """The head as the members were told it while nothing happened."""
     _recent: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
     @property
@@ -66,15 +68,13 @@ class Room:
         """Somebody leaves."""
         (self.hosted if member.hosted else self.full).pop(id(member.link), None)
 
-    def note(self, message_id: str, lamport_timestamp: int | None, now_s: float) -> None:
+    def note(self, message_id: str, lamport_timestamp: int) -> None:
         """A message with content has passed."""
-        self.quiet_since_s = now_s
         self._recent[message_id] = None
         self._recent.move_to_end(message_id)
         if len(self._recent) > _RECENT_IDS:
             self._recent.popitem(last=False)
-        if lamport_timestamp is not None and self.newest.add(lamport_timestamp, message_id):
-            self.told = False
+        self.newest.add(lamport_timestamp, message_id)
 
     def has_passed(self, message_id: str) -> bool:
         """Whether this message has passed lately."""

@@ -42,6 +42,8 @@ class Membership:
     participant_id: str
     hosted: bool
     start: Start
+    entered: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the join has succeeded or failed."""
     following: bool = False
     """Whether the backbone hears the channel for it."""
     live: bool = False
@@ -94,6 +96,8 @@ class Link:
         """Set when something waits to be written."""
         self.drained = asyncio.Event()
         """Set when the outbox has room again."""
+        self.catching_up = asyncio.Semaphore(1)
+        """One channel's past at a time, so that nobody takes the turns of others by joining many."""
         self.staged = 0
         """Records of this connection that wait for Kafka."""
         self.requests = 0
@@ -126,12 +130,17 @@ class Link:
             parts.append(self.outbox.popleft())
             size += len(parts[-1])
         self.outbox_bytes -= size
-        if self.outbox_bytes <= self._max_outbox_bytes // 2:
+        if self.has_room:
             self.drained.set()
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    @property
+    def has_room(self) -> bool:
+        """Whether the outbox is at most half full: for what can wait, unlike what happens now."""
+        return self.outbox_bytes <= self._max_outbox_bytes // 2
+
     async def room(self) -> None:
-        """Wait until the outbox is at most half full: for what can wait, unlike what happens now."""
-        while self.outbox_bytes > self._max_outbox_bytes // 2:
+        """Wait until it has room."""
+        while not self.has_room:
             self.drained.clear()
             await self.drained.wait()

@@ -36,6 +36,9 @@ class SdsEdgeSettings(BaseModel):
     lookup_burst: float = Field(default=5_000, gt=0)
     max_requests: int = Field(default=8, ge=1, description="fetches of one connection under way")
     max_catching_up: int = Field(default=8, ge=1, description="joins that read the past at a time")
+    stall_timeout_s: float = Field(
+        default=60.0, gt=0, description="a peer that reads none of the past that it asked for is dropped"
+    )
     rejects_per_minute: float = Field(default=60.0, ge=0, description="above it the peer is disconnected")
     asked_peers: int = Field(default=3, ge=0, description="peers asked for what the store lacks")
     ask_timeout_s: float = Field(default=5.0, gt=0)

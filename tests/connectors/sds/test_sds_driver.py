@@ -219,8 +219,7 @@ async def test_a_full_participant_is_brought_the_past_from_its_cursor() -> None:
                 f"m{number}" for number in range(10)
             ]
             assert all(one.retrieval_hint for one in a.all(SdsMessage))
-            (head,) = await a.hears(Head)
-            assert head.newest[-1] == (9, "m9")
+            assert (await a.hears(Head))[0].newest[-1] == (9, "m9")
             cursor = a.all(Mark)[-1].cursor
         backbone.keep("room", message("x", "m10", 10))
         async with remote(address, 1) as a:
@@ -230,7 +229,7 @@ async def test_a_full_participant_is_brought_the_past_from_its_cursor() -> None:
         async with remote(address, 1) as a:
             await a.joins("room", "a")
             await a.say(AskHead("room"))
-            await a.hears(Head)
+            assert (await a.hears(Head, 2))[1].newest[-1] == (10, "m10")
             assert not a.all(SdsMessage)
 
 
@@ -238,14 +237,13 @@ async def test_a_silent_channel_tells_its_head_once() -> None:
     backbone = MemoryBackbone()
     async with serving(backbone) as (driver, address), remote(address, 1) as a:
         await a.joins("room", "a")
-        driver.stored("room", 7, "trailing")
-        (head,) = await a.hears(Head)
-        assert head.newest == ((7, "trailing"),)
-        (mark,) = await a.hears(Mark)
-        assert mark.present
-        driver.stored("room", 7, "trailing")
-        await a.say(AskHead("room"))
-        await a.hears(Head, 2)
+        assert (await a.hears(Head))[0].newest == ()
+        backbone.keep("room", message("x", "trailing", 7))
+        assert (await a.hears(Head, 2))[1].newest == ((7, "trailing"),)
+        assert (await a.hears(Mark))[0].present
+        room = driver.rooms["room", "spec"]
+        checked_s = room.checked_s
+        await eventually(lambda: room.checked_s > checked_s)
         assert driver.metrics.heads_out == 2
 
 
@@ -286,7 +284,7 @@ async def test_an_answer_that_nobody_asked_for_is_passed_over() -> None:
     async with serving(backbone) as (driver, address), remote(address, 1) as a:
         await a.joins("room", "a")
         await a.say(Fetched("room", 0, ((message("x", "m"), None),)), AskHead("room"))
-        await a.hears(Head)
+        await a.hears(Head, 2)
         assert driver.metrics.rejects["sds.fetch.unasked"] == 1
 
 

@@ -47,7 +47,7 @@ async def test_bytes_that_are_no_frame_end_the_connection_and_no_other(data: byt
         await a.send(data)
         assert (await a.closed()).code == code
         await b.say(AskHead("room"))
-        await b.hears(Head)
+        await b.hears(Head, 2)
 
 
 @pytest.mark.parametrize(
@@ -146,6 +146,21 @@ async def test_the_past_waits_for_a_slow_reader_instead_of_dropping_it() -> None
         await a.joins("room", "a", cursor=b"")
         await a.hears(SdsMessage, 100)
         assert a.connection.close_reason is None
+
+
+async def test_a_peer_that_reads_nothing_of_the_past_it_asked_for_is_dropped() -> None:
+    backbone = MemoryBackbone()
+    for number in range(100):
+        backbone.keep("room", message("x", f"m{number}", number, content=bytes(30_000)))
+    async with (
+        serving(backbone, max_outbox_bytes=65_536, max_catching_up=1, stall_timeout_s=0.5) as (_, address),
+        remote(address, 1, listens=False) as stalled,
+        remote(address, 2) as other,
+    ):
+        await stalled.say(Join("room", "spec", "stalled", cursor=b""))
+        assert (await stalled.closed()).code == CloseCode.OVERLOADED
+        await other.joins("room", "other", cursor=b"")
+        await other.hears(SdsMessage, 100)
 
 
 async def test_while_kafka_is_slow_a_peer_is_read_no_further_than_its_share() -> None:

@@ -1,0 +1,240 @@
+"""The backbone in Kafka: channels are followed, spoken into, and read back from its topics.
+
+Live come `sds.in` (what other connectors' peers said), `sds.out` (what participants of the job say),
+`sds.events` and `sds.fetch`, of the partitions whose channels somebody here has joined. The past comes from
+`sds.messages` and `sds.events`; single messages come through the index, which is kept in a local file from
+the first join on. An ephemeral message takes the same way as any other, through `sds.in`, which keeps
+records for a time only and which the job ignores it in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from confluent_kafka import Consumer
+
+from culm_connectors.kafka import BatchProducer
+from culm_connectors.kafka import Record as ProducedRecord
+from culm_connectors.kafka.clients import log_kafka_error
+from culm_connectors.sds.backbone import EventAt, Hearing, Outgoing, Page
+from culm_connectors.sds.following import Following, Record
+from culm_connectors.sds.lookups import Lookups
+from culm_connectors.sds.past import read_events, read_history
+from culm_models.sds.messages import HistoryEntry
+from culm_topics.errors import RecordError
+from culm_topics.kafka import KafkaSettings, consumer
+from culm_topics.records import (
+    SdsEventRecord,
+    SdsFetchRecord,
+    SdsInRecord,
+    SdsOutRecord,
+    channel_key,
+    shard_of,
+    split_channel_key,
+)
+from culm_topics.sds_partitions import TopicPartitions
+from culm_topics.sds_sequence import ChannelEvent, EventGap, EventSequence
+from culm_topics.sds_store import StoredMessage
+
+logger = logging.getLogger(__name__)
+
+FOLLOWED = ("sds.in", "sds.out", "sds.events", "sds.fetch")
+INDEX_FILE = "sds-index.sqlite"
+_GAP_WAIT_S = 30.0
+
+
+class KafkaBackbone:
+    """Implements `Backbone`. `hearing` hears; `run` must be running. An asynchronous context manager."""
+
+    def __init__(
+        self, kafka: KafkaSettings, producer: BatchProducer, connector_id: bytes, directory: Path
+    ) -> None:
+        self.hearing: Hearing
+        self._kafka = kafka
+        self._producer = producer
+        self._connector_id = connector_id
+        self._lookups = Lookups(kafka, directory / INDEX_FILE)
+        self._partitions: int | None = None
+        self._followed: Counter[str] = Counter()
+        self._sequence = self._fresh_sequence()
+        self.malformed: Counter[str] = Counter()
+        """Records that were none of their topic's kind, by topic; passed over."""
+
+    async def __aenter__(self) -> KafkaBackbone:
+        self._following = Following(
+            self._consumer, {self._kafka.topic(name): name for name in FOLLOWED}, self._take
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._following.close()
+        await self._lookups.close()
+
+    async def run(self) -> None:
+        """Keep the index of the store up to date; ends in the error that ended the following, if any."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._lookups.run())
+            await asyncio.shield(self._following.failure)
+
+    def _consumer(self) -> Consumer:
+        return consumer(
+            self._kafka,
+            group_id=f"culm-connector-{self._connector_id.hex()[:16]}",
+            # What lies too far back is not missed: peers catch up from the store.
+            start="latest",
+            on_error=log_kafka_error,
+            defaults={"enable.partition.eof": "true"},
+        )
+
+    # Speaking.
+
+    async def put(self, batch: Sequence[Outgoing]) -> None:
+        """Keep records, in order."""
+        partitions = await self._partition_count()
+        places: dict[tuple[str, int], list[ProducedRecord]] = {}
+        for outgoing in batch:
+            topic = "sds.in" if isinstance(outgoing.record, SdsInRecord) else "sds.commands"
+            place = (topic, shard_of(outgoing.channel_id, partitions))
+            record = ProducedRecord(channel_key(outgoing.channel_id), outgoing.record.encode())
+            places.setdefault(place, []).append(record)
+        await asyncio.gather(
+            *(
+                self._producer.send(self._kafka.topic(topic), records, partition)
+                for (topic, partition), records in places.items()
+            )
+        )
+
+    async def _partition_count(self) -> int:
+        if self._partitions is None:
+            self._partitions = await asyncio.to_thread(self._ask_partition_count)
+        return self._partitions
+
+    def _ask_partition_count(self) -> int:
+        with TopicPartitions(self._kafka, "sds.in") as topic:
+            return topic.count()
+
+    # Hearing.
+
+    async def follow(self, channel_id: str) -> None:
+        """When this returns, the channel is heard. Raises TopicMissing, KafkaFailure, ConsumeFailed."""
+        partition = shard_of(channel_id, await self._partition_count())
+        self._followed[channel_id] += 1
+        try:
+            await self._following.follow(partition)
+        except BaseException:
+            self._forget(channel_id)
+            raise
+        self._lookups.begin()
+
+    def unfollow(self, channel_id: str) -> None:
+        """One less wants to hear the channel."""
+        assert self._partitions is not None, "it was followed"
+        self._forget(channel_id)
+        self._following.unfollow(shard_of(channel_id, self._partitions))
+
+    def _forget(self, channel_id: str) -> None:
+        self._followed[channel_id] -= 1
+        if self._followed[channel_id] <= 0:
+            del self._followed[channel_id]
+            self._sequence.numbers.pop(channel_id, None)
+
+    def _take(self, records: Sequence[Record]) -> None:
+        for record in records:
+            try:
+                channel_id = split_channel_key(record.key)
+                if channel_id in self._followed:
+                    self._tell(channel_id, record)
+            except RecordError as error:
+                self.malformed[record.topic] += 1
+                logger.warning("%s/%d at %d: %s", record.topic, record.partition, record.offset, error)
+
+    def _tell(self, channel_id: str, record: Record) -> None:
+        match record.topic:
+            case "sds.in":
+                said = SdsInRecord.decode(record.value)
+                if said.connector != self._connector_id:
+                    self.hearing.heard(channel_id, said.profile, said.wire, said.retrieval_hint)
+            case "sds.out":
+                out = SdsOutRecord.decode(record.value)
+                self.hearing.heard(channel_id, out.profile, out.wire)
+            case "sds.events":
+                event = SdsEventRecord.decode(record.value)
+                self._in_order(ChannelEvent(channel_id, event, record.partition, record.offset, 0))
+            case _:
+                self.hearing.wanted(channel_id, SdsFetchRecord.decode(record.value))
+
+    def _in_order(self, found: ChannelEvent) -> None:
+        now_s = asyncio.get_running_loop().time()
+        try:
+            self._sequence.check(now_s)
+            for one in self._sequence.take(found, now_s):
+                self.hearing.happened(one.channel_id, one.event, cursor_of(one.offset + 1))
+        except EventGap as gap:
+            # Members notice by the numbers, and read what there is.
+            logger.warning("%s", gap)
+            self._sequence = self._fresh_sequence()
+
+    @staticmethod
+    def _fresh_sequence() -> EventSequence:
+        return EventSequence({}, learns=True, gap_wait_seconds=_GAP_WAIT_S)
+
+    # The past.
+
+    async def history(self, channel_id: str, cursor: bytes) -> AsyncGenerator[Page[StoredMessage], None]:
+        """The channel's messages in the store, from a cursor to the present."""
+        partition = shard_of(channel_id, await self._partition_count())
+        async with contextlib.aclosing(
+            read_history(self._kafka, channel_id, partition, offset_of(cursor))
+        ) as pages:
+            async for items, offset, present in pages:
+                yield Page(items, cursor_of(offset), present)
+
+    async def events(self, channel_id: str, cursor: bytes) -> AsyncGenerator[Page[EventAt], None]:
+        """The channel's events from a cursor to the present."""
+        partition = shard_of(channel_id, await self._partition_count())
+        place = ("sds.events", partition)
+        async with contextlib.aclosing(
+            read_events(
+                self._kafka,
+                channel_id,
+                partition,
+                offset_of(cursor),
+                lambda: self._following.positions.get(place, 0),
+            )
+        ) as pages:
+            async for events, offset, present in pages:
+                items = tuple((one.event, cursor_of(one.offset + 1)) for one in events)
+                yield Page(items, cursor_of(offset), present)
+
+    async def find(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Sequence[StoredMessage]:
+        """Those of the messages that the store holds."""
+        return await self._lookups.find(channel_id, entries)
+
+    async def heads(self, channel_ids: Sequence[str]) -> Mapping[str, Sequence[tuple[int, str]]]:
+        """The newest messages of channels in the store."""
+        return await self._lookups.heads(channel_ids)
+
+    def mark(self, channel_id: str) -> bytes | None:
+        """A cursor of the store before which everything has been heard live."""
+        if self._partitions is None:
+            return None
+        offset = self._lookups.settled(shard_of(channel_id, self._partitions))
+        return None if offset is None else cursor_of(offset)
+
+
+def cursor_of(offset: int) -> bytes:
+    """The cursor of an offset: of the store, or of the events; of the channel's partition in any case."""
+    return offset.to_bytes(8, "big")
+
+
+def offset_of(cursor: bytes) -> int | None:
+    """The offset of a cursor; None for the beginning, which is also what a cursor of nobody means."""
+    return int.from_bytes(cursor, "big") if len(cursor) == 8 else None
