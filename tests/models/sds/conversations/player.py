@@ -28,7 +28,7 @@ def conversations() -> Iterator[tuple[Profile, Json]]:
 
 
 class Player:
-    """The people of one conversation; with `restarts`, each is made anew from what it kept after each step."""
+    """The people of one conversation; with `restarts`, each is made anew from what it kept, step by step."""
 
     def __init__(self, profile: Profile, conversation: Json, *, restarts: bool = False) -> None:
         self._profile = profile
