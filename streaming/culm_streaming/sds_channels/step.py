@@ -59,6 +59,8 @@ class _Shard:
 
     def wake(self, channel_id: str, time_ms: int, until_ms: int) -> OpenChannel | None:
         """A channel that stands under this time, if it does so still and is due; else it is put down anew."""
+        if channel_id in self._opened:
+            return None  # It has stood in two places, and was looked at already.
         record = load_record(self._state, channel_id)
         if record is None or record.wake_ms != time_ms:
             return None
@@ -155,6 +157,9 @@ def fire(state: State, expiry_ms: int, batch_ms: int, settings: ChannelsSettings
         # What is unread may hold the answer to what is due: see `ChannelsSettings.lag_ms`.
         is_long = batch_ms - wakes.looked_ms >= settings.lag_tick_ms
         until_ms = min(expiry_ms, wakes.lag[1]) if is_long else None
+    elif batch_ms - expiry_ms > settings.lag_ms:
+        # The job was not there: what has been due many times meanwhile is done once, now.
+        until_ms = batch_ms
     if until_ms is not None:
         wakes.looked_ms = batch_ms
         for time_ms, channel in wakes.take(state, until_ms, _MOST_DUE):
