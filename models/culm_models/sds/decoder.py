@@ -34,7 +34,7 @@ class Decoder:
     At most `cached_entries` are remembered; with 0 it remembers nothing.
     """
 
-    __slots__ = ("_facts", "_history_tag", "_max_bytes", "_names", "_numbers", "_reader")
+    __slots__ = ("_facts", "_history_tag", "_max_bytes", "_names", "_numbers", "_reader", "_strict")
 
     def __init__(
         self,
@@ -48,6 +48,7 @@ class Decoder:
         self._names = NAMES[profile]
         self._numbers = NUMBERS[profile]
         self._history_tag = TAGS[profile]["causal_history"]
+        self._strict = self._facts.strict
         self._max_bytes = max_bytes
         self._reader = EntryReader(profile, max_entries, cached_entries)
 
@@ -68,14 +69,14 @@ class Decoder:
             if field_tag < 0x80:
                 position += 1
             else:
-                field_tag, position = read_tag(data, position)
+                field_tag, position = read_tag(data, position, self._strict)
             name = names.get(field_tag)
             if name is None:
                 position = self._pass(data, position, field_tag)
             elif name == "lamport_timestamp":
-                found[name], position = read_varint(data, position)
+                found[name], position = read_varint(data, position, self._strict)
             else:
-                start, position = read_length(data, position)
+                start, position = read_length(data, position, self._strict)
                 value = data[start:position]
                 if name in TEXT_FIELDS:
                     found[name] = read_id(value)
@@ -91,7 +92,7 @@ class Decoder:
             raise MalformedMessageError("a field has the number 0")
         if number in self._numbers:
             raise WireTypeError(f"field {number} has the wire type {field_tag & 7}")
-        return skip(data, position, field_tag)
+        return skip(data, position, field_tag, self._strict)
 
     def _checked(self, found: dict[str, Any], entries: dict[str, list[HistoryEntry]]) -> Message:
         facts = self._facts

@@ -70,27 +70,28 @@ def read_entry(body: bytes, profile: Profile) -> HistoryEntry:
 
 def _read_entry(body: bytes, profile: Profile) -> HistoryEntry:
     facts = PROFILES[profile]
+    strict = facts.strict
     message_id: str | None = None
     hint: bytes | None = None
     sender_id: str | None = None
     position = 0
     while position < len(body):
-        field_tag, position = read_tag(body, position)
+        field_tag, position = read_tag(body, position, strict)
         if field_tag == _ID_TAG:
-            start, position = read_length(body, position)
+            start, position = read_length(body, position, strict)
             message_id = read_id(body[start:position])
         elif field_tag == _HINT_TAG:
-            start, position = read_length(body, position)
+            start, position = read_length(body, position, strict)
             hint = _fitting(body[start:position])
         elif field_tag == _SENDER_TAG:
-            start, position = read_length(body, position)
+            start, position = read_length(body, position, strict)
             sender_id = read_id(body[start:position])
         elif field_tag >> 3 in (ENTRY_MESSAGE_ID, ENTRY_RETRIEVAL_HINT, ENTRY_SENDER_ID):
             raise WireTypeError(
                 f"field {field_tag >> 3} of a history entry has the wire type {field_tag & 7}"
             )
         else:
-            position = skip(body, position, field_tag)
+            position = skip(body, position, field_tag, strict)
     if message_id is None and "message_id" in facts.required:
         raise FieldMissingError("a history entry has no message id")
     if not message_id and "message_id" in facts.required_filled:

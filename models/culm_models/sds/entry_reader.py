@@ -10,6 +10,7 @@ from culm_models.sds.entry_codec import read_entry
 from culm_models.sds.errors import EntryCountError, TruncatedMessageError
 from culm_models.sds.field_tags import TAGS
 from culm_models.sds.messages import HistoryEntry, Profile
+from culm_models.sds.profiles import PROFILES
 from culm_models.sds.protobuf import read_length
 
 # Longer entries and runs are read anew each time, so that what is remembered is bounded in bytes too.
@@ -22,10 +23,11 @@ _STEPS_MOST: Final = 8
 class EntryReader:
     """Reads the entries of one profile; remembers the last run and at most `remembered` entries."""
 
-    __slots__ = ("_entries", "_known", "_max_entries", "_profile", "_remembered", "_run", "_tag")
+    __slots__ = ("_entries", "_known", "_max_entries", "_profile", "_remembered", "_run", "_strict", "_tag")
 
     def __init__(self, profile: Profile, max_entries: int, remembered: int) -> None:
         self._profile: Profile = profile
+        self._strict = PROFILES[profile].strict
         self._max_entries = max_entries
         self._remembered = remembered
         self._known: dict[bytes, HistoryEntry] = {}
@@ -83,11 +85,11 @@ class EntryReader:
                 if length < 0x80:
                     start = position + 2
                     end = start + length
-                elif (high := data[position + 2]) < 0x80:
+                elif 0 < (high := data[position + 2]) < 0x80:
                     start = position + 3
                     end = start + (high << 7 | length & 0x7F)
                 else:
-                    start, end = read_length(data, position + 1)
+                    start, end = read_length(data, position + 1, self._strict)
                 if end > size:
                     raise TruncatedMessageError("a history entry is longer than what follows")
                 body = data[start:end]

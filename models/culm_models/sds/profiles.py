@@ -41,6 +41,7 @@ class WireProfile:
 
     `before_bloom` and `after_bloom`: the fields in the order in which they are written, around the filter.
     `required`: fields that a message must have; `required_filled`: those that must not be empty either.
+    `strict`: refuses numbers that are not in their shortest form, and groups, which protobuf allows.
     `empty_is_absent`: empty strings and bytes mean "none", so fields that have no other way to be absent
     (nim's content and filter) are always written, and empty hints and senders never. `kinds`: what this
     dialect has words for. `lamport_most`: the largest Lamport timestamp; `lamport_unit_ms`: the length of
@@ -53,6 +54,7 @@ class WireProfile:
     after_bloom: tuple[str, ...]
     required: frozenset[str]
     required_filled: frozenset[str]
+    strict: bool
     empty_is_absent: bool
     kinds: frozenset[MessageKind]
     lamport_most: int
@@ -108,6 +110,7 @@ PROFILES: Final[Mapping[Profile, WireProfile]] = MappingProxyType(
             after_bloom=_AFTER_BLOOM,
             required=_IDS,
             required_filled=_IDS,
+            strict=False,
             empty_is_absent=False,
             kinds=_ALL_KINDS,
             lamport_most=(1 << 64) - 1,
@@ -123,6 +126,7 @@ PROFILES: Final[Mapping[Profile, WireProfile]] = MappingProxyType(
             after_bloom=_AFTER_BLOOM,
             required=frozenset(),
             required_filled=frozenset(),
+            strict=False,
             empty_is_absent=False,
             kinds=_ALL_KINDS,
             lamport_most=(1 << 64) - 1,
@@ -138,6 +142,7 @@ PROFILES: Final[Mapping[Profile, WireProfile]] = MappingProxyType(
             after_bloom=("sender_id", "repair_request"),
             required=frozenset({"message_id", "lamport_timestamp", "channel_id", "content"}),
             required_filled=frozenset(),
+            strict=True,
             empty_is_absent=True,
             kinds=frozenset({"content"}),
             lamport_most=(1 << 63) - 1,

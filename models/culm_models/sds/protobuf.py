@@ -1,7 +1,8 @@
 """The part of the protobuf encoding that SDS needs: numbers, tags, fields with a length, and skipping.
 
 Numbers may be spelled with more bytes than they need, as protobuf allows, but not with more than 64 bits (32
-for tags). Reading never goes past the end of `data`; nothing is copied on the word of a length.
+for tags); `strict`, as nim-libp2p reads, refuses that too, and groups. Reading never goes past the end of
+`data`; nothing is copied on the word of a length.
 """
 
 from typing import Final
@@ -47,45 +48,47 @@ def with_length(tag_bytes: bytes, value: bytes) -> bytes:
     return b"%b%b%b" % (tag_bytes, varint(len(value)), value)
 
 
-def read_varint(data: bytes, position: int) -> tuple[int, int]:
+def read_varint(data: bytes, position: int, strict: bool = False) -> tuple[int, int]:
     """The number at a position, and the position behind it."""
     if position < len(data) and (octet := data[position]) < 0x80:
         return octet, position + 1
-    return _read(data, position, _VARINT_BYTES_MOST, _U64_MOST)
+    return _read(data, position, _VARINT_BYTES_MOST, _U64_MOST, strict)
 
 
-def read_tag(data: bytes, position: int) -> tuple[int, int]:
+def read_tag(data: bytes, position: int, strict: bool = False) -> tuple[int, int]:
     """The tag at a position, and the position behind it; its field number is not 0."""
     if position < len(data) and 8 <= (octet := data[position]) < 0x80:
         return octet, position + 1
-    found, position = _read(data, position, _TAG_BYTES_MOST, _TAG_MOST)
+    found, position = _read(data, position, _TAG_BYTES_MOST, _TAG_MOST, strict)
     if found < 8:
         raise MalformedMessageError("a field has the number 0")
     return found, position
 
 
-def read_length(data: bytes, position: int) -> tuple[int, int]:
+def read_length(data: bytes, position: int, strict: bool = False) -> tuple[int, int]:
     """Where the value begins whose length stands at a position, and where it ends."""
-    size, start = read_varint(data, position)
+    size, start = read_varint(data, position, strict)
     end = start + size
     if end > len(data):
         raise TruncatedMessageError("a field is longer than what follows")
     return start, end
 
 
-def skip(data: bytes, position: int, found_tag: int) -> int:
+def skip(data: bytes, position: int, found_tag: int, strict: bool = False) -> int:
     """The position behind the value of a field that nobody here knows."""
     open_groups: list[int] = []
     while True:
         number, wire_type = found_tag >> 3, found_tag & 7
         if wire_type == VARINT:
-            _, position = read_varint(data, position)
+            _, position = read_varint(data, position, strict)
         elif wire_type == LENGTH:
-            _, position = read_length(data, position)
+            _, position = read_length(data, position, strict)
         elif wire_type in (FIXED64, FIXED32):
             position += 8 if wire_type == FIXED64 else 4
             if position > len(data):
                 raise TruncatedMessageError("a field is longer than what follows")
+        elif strict:
+            raise MalformedMessageError(f"the wire type {wire_type} is not known")
         elif wire_type == START_GROUP:
             open_groups.append(number)
             if len(open_groups) > _GROUP_DEPTH_MOST:
@@ -99,7 +102,7 @@ def skip(data: bytes, position: int, found_tag: int) -> int:
         found_tag, position = read_tag(data, position)
 
 
-def _read(data: bytes, position: int, bytes_most: int, most: int) -> tuple[int, int]:
+def _read(data: bytes, position: int, bytes_most: int, most: int, strict: bool) -> tuple[int, int]:
     value = shift = 0
     for place in range(position, min(position + bytes_most, len(data))):
         octet = data[place]
@@ -107,6 +110,8 @@ def _read(data: bytes, position: int, bytes_most: int, most: int) -> tuple[int, 
         if octet < 0x80:
             if value > most:
                 raise MalformedMessageError(f"a number is larger than {most}")
+            if strict and octet == 0 and shift:
+                raise MalformedMessageError("a number is spelled with more bytes than it needs")
             return value, place + 1
         shift += 7
     if len(data) < position + bytes_most:
