@@ -9,7 +9,7 @@ One thread calls `catch_up` and `poll`; the questions may come from any.
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -54,6 +54,8 @@ class SdsIndex:
         self._settings = settings
         self._channels = None if channels is None else tuple(channels)
         self._check_seconds = topic_check_seconds
+        self.goal = 0
+        """Records that the last `catch_up` had to read."""
         self.malformed = 0
         """Records of the topic that were none of its kind; passed over."""
         self._watch, self._origin = self._look()
@@ -64,18 +66,25 @@ class SdsIndex:
 
     def catch_up(self) -> int:
         """Read up to the end that the topic has now; returns how many records that were."""
-        count = 0
+        before = sum(self._reader.positions.values())
+        for _ in self.catching_up():
+            pass
+        return sum(self._reader.positions.values()) - before
+
+    def catching_up(self) -> Iterator[int]:
+        """`catch_up` step by step: yields how many records are left of the `goal`."""
         self._ends = {partition: self._reader.range_of(partition)[1] for partition in self._reader.positions}
+        self.goal = self.remaining()
         deadline_s = time.monotonic() + _SILENCE_SECONDS
         while left := self.remaining():
-            count += self._poll(0.2)
+            yield left
+            self._poll(0.2)
             if self.remaining() < left:
                 deadline_s = time.monotonic() + _SILENCE_SECONDS
             elif time.monotonic() > deadline_s:
                 raise KafkaFailure(
                     f"the broker sent nothing of {self._reader.topic} for {_SILENCE_SECONDS:.0f} s"
                 )
-        return count
 
     def poll(self, timeout_seconds: float) -> int:
         """Take in what has come; waits at most so long for the first record. Returns how many there were."""

@@ -9,7 +9,7 @@ writes first wins, and records below the offset that the file has are passed ove
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -218,6 +218,21 @@ class IndexFile:
             "SELECT number FROM channels WHERE channel_id = ?", (channel_id,)
         ).fetchone()
         return -1 if found is None else int(found[0])
+
+
+def channels_in(path: Path, start: str, most: int = 100) -> list[str]:
+    """Channels of a file, made by whomever, that start so; none where it cannot be read. For completion."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=0.1)) as file:
+            return [
+                str(row[0])
+                for row in file.execute(
+                    "SELECT channel_id FROM channels WHERE substr(channel_id, 1, ?) = ? LIMIT ?",
+                    (len(start), start, most),
+                )
+            ]
+    except sqlite3.Error:
+        return []
 
 
 @contextmanager

@@ -20,6 +20,12 @@ class EventGap(TopicsError):
 
     code: ClassVar[str] = "topics.sds.gap"
 
+    def __init__(self, channel_id: str, missing: int, next_number: int) -> None:
+        super().__init__(
+            f"channel {channel_id!r}: event {missing} is missing from the topic, but {next_number} is there"
+        )
+        self.hint = f"`culm sds tail CHANNEL --from {next_number}` begins behind it"
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelEvent:
@@ -113,7 +119,4 @@ class EventSequence:
 
     def _fail(self, channel_id: str, hole: _Hole) -> None:
         known = self.numbers.get(channel_id, 0)
-        raise EventGap(
-            f"channel {channel_id!r}: event {known + 1} is missing from the topic, "
-            f"but {min(hole.events)} is there"
-        )
+        raise EventGap(channel_id, known + 1, min(hole.events))

@@ -27,6 +27,7 @@ NOUNS: dict[str, str] = {
     "peers": "peers:peers",
     "vv": "peers:vv",
     "blocks": "blocks:blocks",
+    "sds": "sds:app",
     "jars": "jars:app",
     "settings": "settings:app",
     "doctor": "doctor:doctor",

@@ -1,0 +1,17 @@
+"""``culm sds``: channels of SDS, one module for each command."""
+
+from __future__ import annotations
+
+import typer
+
+from culm_infra.cli.sds_fetch import fetch
+from culm_infra.cli.sds_status import status
+from culm_infra.cli.sds_tail import tail
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Channels of SDS: what is said in them, how they stand, and messages out of the store.",
+)
+
+for command in (tail, status, fetch):
+    app.command()(command)

@@ -1,0 +1,73 @@
+"""The topic `sds.acks` as it stands: every channel, who is hosted in it, how far each message is heard."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from culm_topics.kafka import KafkaSettings
+from culm_topics.records.sds_acks import AckState, SdsAckRecord, SdsChannelRecord, SdsParticipantRecord
+from culm_topics.records.sds_keys import shard_of, split_ack_key
+from culm_topics.sds_partitions import TopicPartitions, read_until
+
+_SILENCE_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class ParticipantStanding:
+    """One hosted participant; `row` is None where only its messages are known yet."""
+
+    row: SdsParticipantRecord | None = None
+    messages: dict[str, SdsAckRecord] = field(default_factory=dict)
+
+    def counts(self) -> Counter[AckState]:
+        """How many of its messages are in each state; of finished ones the newest 1,000 are known."""
+        return Counter(message.state for message in self.messages.values())
+
+
+@dataclass(slots=True)
+class ChannelStanding:
+    """One channel; `summary` is None where only rows of its participants are known yet."""
+
+    summary: SdsChannelRecord | None = None
+    participants: dict[str, ParticipantStanding] = field(default_factory=dict)
+
+    def participant(self, participant_id: str) -> ParticipantStanding:
+        """The standing of one participant, made where there is none."""
+        return self.participants.setdefault(participant_id, ParticipantStanding())
+
+
+def read_channels(settings: KafkaSettings, channel_id: str | None = None) -> dict[str, ChannelStanding]:
+    """Every channel, or the one that is asked for, by its id; the last record of a key counts.
+
+    Of one channel only its partition is read. Raises `TopicMissing`, `KafkaFailure`, `RecordError`.
+    """
+    channels: dict[str, ChannelStanding] = {}
+    with TopicPartitions(settings, "sds.acks") as reader:
+        count = reader.count()
+        partitions = range(count) if channel_id is None else (shard_of(channel_id, count),)
+        ends = reader.read_from({partition: reader.range_of(partition)[0] for partition in partitions})
+        while (records := read_until(reader, ends, _SILENCE_SECONDS)) is not None:
+            for record in records:
+                _take(channels, record.key, record.value, channel_id)
+    return channels
+
+
+def _take(channels: dict[str, ChannelStanding], raw: bytes, value: bytes, channel_id: str | None) -> None:
+    key = split_ack_key(raw)
+    if channel_id is not None and key.channel_id != channel_id:
+        return
+    channel = channels.setdefault(key.channel_id, ChannelStanding())
+    if key.participant_id is None:
+        channel.summary = SdsChannelRecord.decode(value) if value else None
+    elif key.message_id is None:
+        row = SdsParticipantRecord.decode(value) if value else None
+        channel.participant(key.participant_id).row = row
+    elif value:
+        channel.participant(key.participant_id).messages[key.message_id] = SdsAckRecord.decode(value)
+    else:
+        channel.participant(key.participant_id).messages.pop(key.message_id, None)
+    if key.participant_id is not None:
+        standing = channel.participants.get(key.participant_id)
+        if standing is not None and standing.row is None and not standing.messages:
+            del channel.participants[key.participant_id]
+    if channel.summary is None and not channel.participants:
+        del channels[key.channel_id]
