@@ -1,0 +1,173 @@
+"""The job `sds`, Kafka to Kafka, against a passthrough of the same records; what its state takes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from threading import Event
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from bench.harness import Ratio, Settings, middle_pair, say
+from bench.rig import Rig
+from culm_infra.stack import find_java, jars
+from culm_models.sds.channel import Channel
+from culm_models.sds.settings import SdsSettings
+from culm_streaming.progress import BatchProgress, read_progress
+from culm_streaming.run import RunSettings, run_jobs
+from culm_streaming.sds import SdsJobSettings
+from culm_streaming.session import SessionSettings, start_session
+from culm_streaming.topics import kafka_sink, kafka_source
+from culm_topics.catalogue import DEFAULT_PARTITIONS
+from culm_topics.kafka import KafkaSettings, producer
+from culm_topics.records import SdsCommandRecord, SdsInRecord, shard_of
+
+_GOAL = 0.25
+_BATCHES = 3
+_CONTENT_BYTES = 200
+_START_MS = 1_700_000_000_000
+_FLUSH_TIMEOUT_S = 120.0
+
+
+def run(settings: Settings) -> list[Ratio]:
+    """Available-now queries of three micro-batches, of which the first warms up and is not counted."""
+    batch, rounds = (600, 1) if settings.quick else (8_000, 3)
+    counts = (1, 50) if settings.quick else (1, 100, 10_000)
+    with Rig() as rig:
+        session = start_session(
+            SessionSettings(
+                jars=jars.ensure("spark"),
+                master=f"local[{os.cpu_count() or 1}]",
+                java_home=find_java().home,
+                log_file=rig.folder / "spark.log",
+            )
+        )
+        try:
+            ratios = [_throughput(rig, session, channels, batch, rounds) for channels in counts]
+        finally:
+            session.stop()
+    return [*ratios, _state(settings)]
+
+
+def _throughput(rig: Rig, session: SparkSession, channels: int, batch: int, rounds: int) -> Ratio:
+    kafka, elsewhere = rig.topics(f"sds{channels}."), rig.topics(f"copy{channels}.")
+    say(f"  making messages of {channels} channels")
+    size_bytes = _produce(kafka, channels, batch * _BATCHES)
+    kept, passed = [], []
+    for number in range(rounds):
+        checkpoints = str(rig.folder / "checkpoints" / f"{channels}-{number}")
+        passed.append(_passthrough(session, kafka, elsewhere, batch, f"{checkpoints}-copy"))
+        kept.append(_sds(session, kafka, batch, checkpoints))
+        say(f"  sds, {channels} channels: {kept[-1]:,.0f} messages/s against {passed[-1]:,.0f}")
+    return Ratio(
+        "sds-job",
+        f"sds job, {channels} channels",
+        *middle_pair(kept, passed),
+        "messages/s",
+        "Kafka to Kafka passthrough, same session",
+        goal=_GOAL,
+        details={
+            "messages": batch * (_BATCHES - 1),
+            "message_bytes": size_bytes,
+            "cores": os.cpu_count(),
+            "rounds": kept,
+            "limit_rounds": passed,
+        },
+    )
+
+
+def _produce(kafka: KafkaSettings, channels: int, count: int) -> int:
+    """A hosted participant in each channel, and messages of one that is elsewhere; their mean size."""
+    ids = [f"channel {number}" for number in range(channels)]
+    client = producer(kafka, bulk=True)
+
+    def put(name: str, channel_id: str, value: bytes) -> None:
+        partition = shard_of(channel_id, kafka.partitions or DEFAULT_PARTITIONS)
+        while True:
+            try:
+                client.produce(kafka.topic(name), value, channel_id.encode(), partition=partition)
+                break
+            except BufferError:
+                client.poll(0.1)
+        client.poll(0)
+
+    for number, channel_id in enumerate(ids):
+        join = SdsCommandRecord("join", "spec", "alice", number.to_bytes(16, "big"))
+        put("sds.commands", channel_id, join.encode())
+    remote: dict[str, Channel] = {}
+    total_bytes = 0
+    for number in range(count):
+        channel_id = ids[number % channels]
+        sender = remote.get(channel_id)
+        if sender is None:
+            sender = Channel(channel_id, "spec", SdsSettings(), now_ms=_START_MS, seed=channel_id.encode())
+            sender.join("bob", _START_MS)
+            remote[channel_id] = sender
+        text = number.to_bytes(_CONTENT_BYTES, "big")
+        (outbound,) = sender.send("bob", text, _START_MS + number).send
+        value = SdsInRecord("spec", outbound.wire, bytes(32)).encode()
+        total_bytes += len(value)
+        put("sds.in", channel_id, value)
+        if number // channels % 1_000 == 999:
+            # Nobody hears it: its buffer of unacknowledged messages must not fill.
+            sender.leave("bob", _START_MS + number)
+            sender.join("bob", _START_MS + number)
+    if left := client.flush(_FLUSH_TIMEOUT_S):
+        raise TimeoutError(f"{left} records were not taken")
+    return total_bytes // count
+
+
+def _sds(session: SparkSession, kafka: KafkaSettings, batch: int, checkpoints: str) -> float:
+    seen: list[BatchProgress] = []
+    settings = RunSettings(
+        kafka=kafka,
+        checkpoints=checkpoints,
+        jobs=("sds",),
+        sds=SdsJobSettings(max_offsets_per_trigger=batch),
+        once=True,
+    )
+    run_jobs(session, settings, stop=Event(), on_progress=seen.append)
+    return _rate(seen)
+
+
+def _passthrough(
+    session: SparkSession, source: KafkaSettings, sink: KafkaSettings, batch: int, checkpoint: str
+) -> float:
+    records = kafka_source(session, source, ("sds.in",), max_offsets_per_trigger=batch).select(
+        F.lit(sink.topic("sds.in")).alias("topic"), "key", "value"
+    )
+    query = kafka_sink(records, sink, checkpoint).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return _rate([read_progress("copy", report) for report in query.recentProgress])
+
+
+def _rate(seen: list[BatchProgress]) -> float:
+    largest = max(one.rows_in for one in seen)
+    # The first warms up; a last one may hold a few rows that rounding by partition left over.
+    counted = [one for one in seen if 2 * one.rows_in > largest][1:]
+    assert counted, "too few micro-batches to leave the first one out"
+    return 1_000 * sum(one.rows_in for one in counted) / sum(one.duration_ms for one in counted)
+
+
+def _state(settings: Settings) -> Ratio:
+    """In a process of its own, so that its memory can be told."""
+    sizes = ("2000", "50") if settings.quick else ("100000", "1000")
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.sds_state", *sizes], check=True, capture_output=True, text=True
+    )
+    told = json.loads(done.stdout)
+    say(f"  state of a huge channel: {told}")
+    return Ratio(
+        "sds-job",
+        f"state of a channel of {told['messages']:,} messages, {told['participants']:,} hosted",
+        told["state_bytes_per_participant"],
+        told["bloom_bytes"],
+        "bytes/participant",
+        "one bloom filter",
+        goal=1.0,
+        higher_is_better=False,
+        details=told,
+    )
