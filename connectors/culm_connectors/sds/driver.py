@@ -346,10 +346,10 @@ def _ephemeral(message: Message) -> Event:
 
 
 def _concerns(member: Membership, event: SdsEventRecord) -> bool:
-    """Events of the channel, and of the participant itself; what others say is told as events of theirs.
+    """Events of the channel, and of the participant itself; what other hosted ones say is delivered too.
 
     An ephemeral message has come on the live path already.
     """
     if event.kind == "delivered" and event.details.get("ephemeral") is True:
         return False
-    return event.participant_id in (None, member.participant_id) or event.kind == "sent"
+    return event.participant_id in (None, member.participant_id)

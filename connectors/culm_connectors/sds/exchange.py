@@ -154,12 +154,12 @@ class _Talk:
             case _:
                 raise FrameKindError(f"{type(frame).__name__} is for the serving side to say")
 
-    def _refuse(self, code: str, reason: str, channel_id: str) -> None:
+    def _refuse(self, code: str, reason: str, channel_id: str, token: bytes | None = None) -> None:
         link, driver = self._link, self._driver
         driver.metrics.rejects[code] += 1
         if not link.rejects.take(1, time.monotonic()):
             raise LinkEnded(CloseCode.PROTOCOL, "too much that had to be refused")
-        link.say(Refused(code, reason, channel_id))
+        link.say(Refused(code, reason, channel_id, token))
 
     async def _member(self, channel_id: str, *, hosted: bool) -> Membership | None:
         """The membership, once it is in force: a client need not wait for its join to be answered."""
@@ -249,7 +249,7 @@ class _Talk:
             driver.metrics.messages_in["ephemeral"] += 1
             driver.bring(member, driver.room(member), message, encode(message, member.profile), accepted)
         except CulmError as error:
-            self._refuse(error.code, f"{frame.token.hex()}: {error}", frame.channel_id)
+            self._refuse(error.code, str(error), frame.channel_id, frame.token)
 
     # Asking.
 

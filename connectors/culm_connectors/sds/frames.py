@@ -157,11 +157,12 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Something was not done: a stable code, and words for people; empty channel: the connection's own."""
+    """Something was not done: a stable code, and words for people; `token`: of the `Send` that was not."""
 
     code: str
     message: str
     channel_id: str = ""
+    token: bytes | None = None
 
 
 Frame: TypeAlias = (

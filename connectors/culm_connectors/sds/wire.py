@@ -181,6 +181,7 @@ _KINDS: dict[int, tuple[type[Frame], tuple[Check, ...]]] = {
             _text(_MAX_TEXT_BYTES),
             _text(_MAX_TEXT_BYTES, empty=True),
             _text(frames.MAX_CHANNEL_ID_BYTES, empty=True),
+            _optional(_token),
         ),
     ),
 }

@@ -32,6 +32,7 @@ FRAMES: list[Frame] = [
     frames.AskHead("room"),
     frames.Head("room", ((1, "a"), (2**63, "b"))),
     frames.Refused("sds.join.refused", "not you", "room"),
+    frames.Refused("sds.size", "", "room", bytes(16)),
 ]
 
 
