@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Message
 
+from culm_connectors.p2panda.sessions import Deliveries
 from culm_models.p2panda.store import LogKey
 from culm_topics.kafka import KafkaSettings
 from culm_topics.records import ReceiptRecord
@@ -64,3 +65,36 @@ async def test_receipts_say_what_every_peer_holds(
             await peer.wait_until_holding(wanted, 60)
         await until(lambda: all(edge.index.store.height(*log) == height for log, height in wanted.items()))
         await receipts_cover(kafka, {peer.peer_id: wanted for peer in peers})
+
+
+async def test_receipts_that_a_killed_connector_had_in_memory_are_told_when_the_peer_comes_again(
+    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    kafka = topics(kafka_bootstrap, topic_prefix)
+    logs = [make_log(author(f"author {number}"), 0, 1 + number % 5) for number in range(40)]
+    held = {log[0].log: len(log) for log in logs}
+    async with reference_peer(tmp_path, "a", schemas=[SCHEMA]) as a:
+        for log in logs:
+            await a.add(pairs(log))
+        for is_killed in (True, False):
+            edge = connector(tmp_path / "edge", kafka)
+            async with running(edge):
+                if is_killed:
+                    # All that it learned of peers is gone with it.
+                    edge.publication.receipts = lambda *_: None  # type: ignore[method-assign]
+                assert edge.address is not None
+                dialling = a.dial(edge.address)
+                await until(lambda edge=edge: edge.index.store.counts()[1] == sum(held.values()))  # type: ignore[misc]
+                await until(lambda edge=edge: edge.driver.metrics.reconciled)  # type: ignore[misc]
+                if not is_killed:
+                    await receipts_cover(kafka, {a.peer_id: held})
+                    assert edge.driver.metrics.entries_in == 0
+                dialling.cancel()
+
+
+def test_a_part_of_a_log_that_is_sent_once_more_takes_no_delivery_back() -> None:
+    log = (bytes(32), 0)
+    deliveries = Deliveries()
+    deliveries.note(log, 6, 100)
+    deliveries.note(log, 5, 200)
+    assert deliveries.take() == (200, {log: 6})

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from culm_connectors.authoring import Draft
+from culm_connectors.p2panda.driver import clock_ms
 from culm_connectors.p2panda.sessions import Arrival, LogKey
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.peer import ReferencePeer
-from tests.support.edge import reference_peer, until, write_document
+from tests.support.edge import DEADLINE_S, reference_peer, until, write_document
 from tests.support.logs import SCHEMA, author
 
 
@@ -49,6 +50,43 @@ async def test_a_sink_that_takes_nothing_stops_the_remote(tmp_path: Path, limits
         summary = await syncing
         assert summary.entries_received == 10_000
         assert slow.heights() == a.heights()
+
+
+async def test_a_session_whose_words_wait_for_the_store_does_not_time_out(tmp_path: Path) -> None:
+    settings = DriverSettings(
+        max_staged=64, check_chunk=32, check_chunks_ahead=2, read_bytes=16_384, tick_interval_s=0.01
+    )
+    gate = asyncio.Event()
+
+    class Slow(ReferencePeer):
+        async def store_arrivals(self, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
+            await gate.wait()
+            return await super().store_arrivals(arrivals)
+
+    slow = Slow(tmp_path / "slow", key_pair=author("slow"), durable=False, driver=settings, live_mode=False)
+    async with slow, reference_peer(tmp_path, "a") as a, a.serve() as listener:
+        await write_document(a, 499)
+        syncing = asyncio.create_task(slow.sync(listener.address))
+        await until(lambda: a.peer_id in slow.driver.links)
+        link = slow.driver.links[a.peer_id]
+        await until(lambda: slow.driver.metrics.staged >= 64 and link.is_behind)
+        # Hours pass.
+        slow.driver._now_ms = lambda: clock_ms() + 10_000_000
+        ticks = 0
+        tick = slow.driver.peer.tick
+
+        def counted(now: int, busy: Collection[bytes] = ()) -> None:
+            nonlocal ticks
+            ticks += 1
+            tick(now, busy)
+
+        slow.driver.peer.tick = counted  # type: ignore[method-assign]
+        await until(lambda: ticks >= 3)
+        slow.driver._now_ms = clock_ms
+        gate.set()
+        async with asyncio.timeout(DEADLINE_S):
+            assert (await syncing).entries_received == 500
+        assert not slow.driver.metrics.sessions_failed
 
 
 async def test_deliveries_of_live_entries_wait_for_a_remote_that_is_slow(tmp_path: Path) -> None:

@@ -349,6 +349,7 @@ class Driver:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(self.settings.tick_interval_s)
-            self.peer.tick(self._now_ms())
+            busy = {remote for remote, link in self.links.items() if link.is_behind}
+            self.peer.tick(self._now_ms(), busy)
             self._turns.pass_time(time.monotonic())
             self.pump()

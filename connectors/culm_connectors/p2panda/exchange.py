@@ -176,6 +176,7 @@ def _start(link: Link, work: Work, around: Surroundings) -> Work:
 
 async def _apply(link: Link, around: Surroundings) -> None:
     while (work := await link.work.get()) is not None:
+        link.applying = True
         if work.checking is not None:
             results = await work.checking
             await _until_held(link, results, around)
@@ -188,6 +189,7 @@ async def _apply(link: Link, around: Surroundings) -> None:
             now = around.now_ms()
             for message in work.ranges:
                 around.peer.apply(link.remote, message, now)
+        link.applying = False
         around.hub.pump()
 
 

@@ -55,7 +55,7 @@ class Deliveries:
 
     def note(self, log: LogKey, seq_num: int, offset: int) -> None:
         """The entry `seq_num` of `log` ends at this offset of the stream."""
-        self.gathering[log] = seq_num
+        self.gathering[log] = max(seq_num, self.gathering.get(log, 0))
         self.offset = offset
         self.changed.set()
 
@@ -84,6 +84,8 @@ class Link:
         """Set while everything that waited has been written."""
         self.outgoing: SendStream | None = None
         self.work: asyncio.Queue[Work | None] = asyncio.Queue(settings.check_chunks_ahead)
+        self.applying = False
+        """Whether a part of what was read waits for room, for checks, or for what it follows on."""
         self.deliveries = Deliveries()
         self.messages = TokenBucket(settings.messages_per_second, settings.message_burst, updated_s=now_s)
         self.requests = TokenBucket(
@@ -98,3 +100,8 @@ class Link:
         )
         self.entries_in = 0
         self.entries_out = 0
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something that the remote has said was read and is not applied yet."""
+        return self.applying or not self.work.empty()

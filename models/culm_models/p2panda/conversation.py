@@ -181,8 +181,8 @@ class Conversation:
     def _send(self, message: Message) -> None:
         self.outbox.append(codec.encode(message, self._peer.settings.compat))
 
-    def tick(self, now: int) -> None:
-        """Time has passed."""
+    def tick(self, now: int, *, is_busy: bool = False) -> None:
+        """Time has passed; `is_busy`: what the remote has said waits to be applied."""
         if self.failed is not None:
             return
         settings = self._peer.settings
@@ -192,7 +192,7 @@ class Conversation:
         # Before anything is said about the end of a session.
         waits = bool(self.outbox)
         for session in self.sessions:
-            if (waits or session.rest is not None) and not stalled:
+            if is_busy or ((waits or session.rest is not None) and not stalled):
                 session.last_activity = now
             idle_ms = now - session.last_activity
             if session.state is not SessionState.LIVE and idle_ms >= settings.session_timeout_ms:

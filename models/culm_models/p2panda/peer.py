@@ -14,7 +14,7 @@ Nothing that a remote sends raises, except out of `decode`, which the driver ans
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Final
 
@@ -151,10 +151,13 @@ class Peer:
             self.stored([checked], None, now)
         return checked
 
-    def tick(self, now: int) -> None:
-        """Time has passed: sessions time out, and new ones begin where that is our part."""
-        for link in self._links.values():
-            link.tick(now)
+    def tick(self, now: int, busy: Collection[bytes] = ()) -> None:
+        """Time has passed: sessions time out, and new ones begin where that is our part.
+
+        What `busy` remotes have said waits to be applied, so it is not they who are silent.
+        """
+        for remote, link in self._links.items():
+            link.tick(now, is_busy=remote in busy)
 
     # Incoming.
 
