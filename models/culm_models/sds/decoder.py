@@ -15,6 +15,7 @@ from culm_models.sds.errors import (
     MalformedMessageError,
     MessageKindError,
     MessageTooLargeError,
+    TruncatedMessageError,
     WireTypeError,
 )
 from culm_models.sds.field_tags import NAMES, NUMBERS, TAGS, TEXT_FIELDS
@@ -24,14 +25,14 @@ from culm_models.sds.protobuf import read_length, read_tag, read_varint, skip
 
 DEFAULT_MAX_MESSAGE_BYTES: Final = 1 << 20
 MAX_ENTRIES: Final = 10_000
-_REMEMBERED_ENTRIES: Final = 8_192
+_REMEMBERED_ENTRIES: Final = 1_024
 _UnfrozenMessage: Final = unfrozen(Message)
 
 
 class Decoder:
     """Reads the messages of one profile; remembers history entries, so that repeated ones cost little.
 
-    At most `cached_entries` are remembered; with 0 it remembers nothing.
+    At most `cached_entries` are remembered, fewer where histories are short; with 0 it remembers nothing.
     """
 
     __slots__ = ("_facts", "_history_tag", "_max_bytes", "_names", "_numbers", "_reader", "_strict")
@@ -61,22 +62,32 @@ class Decoder:
         names = self._names
         size = len(data)
         position = 0
+        # Tags of up to two bytes and lengths of one are read in place.
         while position < size:
             field_tag = data[position]
             if field_tag == self._history_tag:
                 position = self._reader.read_run(data, position, entries["causal_history"])
                 continue
-            if field_tag < 0x80:
-                position += 1
-            else:
-                field_tag, position = read_tag(data, position, self._strict)
+            position += 1
+            if field_tag >= 0x80:
+                if position < size and 0 < (high := data[position]) < 0x80:
+                    field_tag = high << 7 | field_tag & 0x7F
+                    position += 1
+                else:
+                    field_tag, position = read_tag(data, position - 1, self._strict)
             name = names.get(field_tag)
             if name is None:
                 position = self._pass(data, position, field_tag)
             elif name == "lamport_timestamp":
                 found[name], position = read_varint(data, position, self._strict)
             else:
-                start, position = read_length(data, position, self._strict)
+                if position < size and (length := data[position]) < 0x80:
+                    start = position + 1
+                    position = start + length
+                    if position > size:
+                        raise TruncatedMessageError("a field is longer than what follows")
+                else:
+                    start, position = read_length(data, position, self._strict)
                 value = data[start:position]
                 if name in TEXT_FIELDS:
                     found[name] = read_id(value)

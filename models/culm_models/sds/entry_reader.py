@@ -18,18 +18,32 @@ _REMEMBERED_ENTRY_BYTES: Final = 512
 _REMEMBERED_RUN_BYTES: Final = 1 << 17
 # So many entries of the last run may have left at its beginning.
 _STEPS_MOST: Final = 8
+# Entries that are remembered: so many, or those of so many runs as long as the last one.
+_ENTRIES_LEAST: Final = 64
+_RUNS: Final = 4
 
 
 class EntryReader:
     """Reads the entries of one profile; remembers the last run and at most `remembered` entries."""
 
-    __slots__ = ("_entries", "_known", "_max_entries", "_profile", "_remembered", "_run", "_strict", "_tag")
+    __slots__ = (
+        "_entries",
+        "_known",
+        "_limit",
+        "_max_entries",
+        "_profile",
+        "_remembered",
+        "_run",
+        "_strict",
+        "_tag",
+    )
 
     def __init__(self, profile: Profile, max_entries: int, remembered: int) -> None:
         self._profile: Profile = profile
         self._strict = PROFILES[profile].strict
         self._max_entries = max_entries
         self._remembered = remembered
+        self._limit = min(remembered, _ENTRIES_LEAST)
         self._known: dict[bytes, HistoryEntry] = {}
         # One byte in every profile; a tag spelled with more does not begin a run.
         self._tag = TAGS[profile]["causal_history"]
@@ -56,6 +70,7 @@ class EntryReader:
         if fresh and self._remembered and position - begin <= _REMEMBERED_RUN_BYTES:
             self._run = data[begin:position]
             self._entries = into.copy()
+            self._limit = min(self._remembered, max(_ENTRIES_LEAST, _RUNS * len(into)))
         return position
 
     def _repeated(self, data: bytes, position: int, into: list[HistoryEntry]) -> int:
@@ -104,7 +119,7 @@ class EntryReader:
     def _read(self, body: bytes) -> HistoryEntry:
         entry = read_entry(body, self._profile)
         if self._remembered and len(body) <= _REMEMBERED_ENTRY_BYTES:
-            if len(self._known) >= self._remembered:
+            if len(self._known) >= self._limit:
                 self._known.clear()
             self._known[body] = entry
         return entry

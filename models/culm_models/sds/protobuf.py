@@ -104,16 +104,17 @@ def skip(data: bytes, position: int, found_tag: int, strict: bool = False) -> in
 
 def _read(data: bytes, position: int, bytes_most: int, most: int, strict: bool) -> tuple[int, int]:
     value = shift = 0
-    for place in range(position, min(position + bytes_most, len(data))):
-        octet = data[place]
-        value |= (octet & 0x7F) << shift
+    for octet in data[position : position + bytes_most]:
+        position += 1
         if octet < 0x80:
+            value |= octet << shift
             if value > most:
                 raise MalformedMessageError(f"a number is larger than {most}")
             if strict and octet == 0 and shift:
                 raise MalformedMessageError("a number is spelled with more bytes than it needs")
-            return value, place + 1
+            return value, position
+        value |= (octet & 0x7F) << shift
         shift += 7
-    if len(data) < position + bytes_most:
+    if shift < 7 * bytes_most:
         raise TruncatedMessageError("the message ends inside a number")
     raise MalformedMessageError(f"a number is spelled with more than {bytes_most} bytes")
