@@ -18,6 +18,7 @@ from culm_topics.records.sds_index import SdsIndexRecord
 
 _LAYOUT: Final = 1
 _BUSY_SECONDS: Final = 30.0
+_CACHE_KIB: Final = 32 * 1024
 # SQLite's integers are signed: shifted, unsigned ones keep their order.
 _SHIFT: Final = 1 << 63
 _ASK_AT_ONCE: Final = 500
@@ -86,6 +87,7 @@ class IndexFile:
             file.execute("PRAGMA journal_mode = WAL")
             # A cache may lose its last transactions with the machine's power, but never half of one.
             file.execute("PRAGMA synchronous = NORMAL")
+            file.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             if file.execute("PRAGMA user_version").fetchone() != (_LAYOUT,):
                 file.executescript(_DROP)
             file.executescript(_TABLES)
@@ -188,21 +190,23 @@ class IndexFile:
 
     def _write(self, changes: Iterable[Change]) -> None:
         numbers: dict[str, int] = {}
+        rows: dict[tuple[int, str], SdsIndexRecord | None] = {}
         for channel_id, message_id, row in changes:
             number = numbers.get(channel_id)
             if number is None:
                 self._file.execute("INSERT OR IGNORE INTO channels (channel_id) VALUES (?)", (channel_id,))
                 number = numbers[channel_id] = self._channel(channel_id)
-            if row is None:
-                self._file.execute(
-                    "DELETE FROM messages WHERE channel = ? AND message_id = ?", (number, message_id)
-                )
-                continue
-            self._file.execute(
-                "INSERT OR REPLACE INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            rows[number, message_id] = row
+        self._file.executemany(
+            "DELETE FROM messages WHERE channel = ? AND message_id = ?",
+            [key for key, row in rows.items() if row is None],
+        )
+        # In the order of the keys: neighbours lie on one page.
+        self._file.executemany(
+            "INSERT OR REPLACE INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
                 (
-                    number,
-                    message_id,
+                    *key,
                     row.lamport_timestamp - _SHIFT,
                     row.partition,
                     row.offset,
@@ -210,8 +214,11 @@ class IndexFile:
                     row.size,
                     row.check,
                     row.retrieval_hint,
-                ),
-            )
+                )
+                for key, row in sorted(rows.items(), key=lambda item: item[0])
+                if row is not None
+            ],
+        )
 
     def _channel(self, channel_id: str) -> int:
         found = self._file.execute(
