@@ -9,6 +9,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import KafkaException
 
 from culm_models.sds.channel import Channel
 from culm_streaming.progress import BatchProgress
@@ -134,7 +135,7 @@ def test_hosted_and_remote_participants_talk_and_every_topic_tells_its_part(
         for text in (b"two", b"three"):
             producer.hear(channel_id, content(peers[channel_id], text, now_ms))
     producer.put("sds.in", channels[0], b"no record")
-    producer.hear(channels[0], b"no message")
+    producer.hear(channels[0], b"junk")
     producer.flush()
     seen = run_once(spark, kafka, tmp_path, most=7)
     assert sum(one.rows_in for one in seen if one.job == "sds") == 14
@@ -187,7 +188,10 @@ def test_timers_expire_without_any_record(spark: SparkSession, kafka: KafkaSetti
         producer.flush()
 
         def gave_up() -> bool:
-            return any(event.kind == "gave_up" for event in events(kafka).get("c", []))
+            try:
+                return any(event.kind == "gave_up" for event in events(kafka).get("c", []))
+            except KafkaException:  # the topics are as new as this test
+                return False
 
         await_true(gave_up, "a message without an answer was given up", thread)
     finally:

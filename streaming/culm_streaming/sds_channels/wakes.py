@@ -64,6 +64,7 @@ class Wakes:
         at = bisect_right(self.times_ms, time_ms)
         if not at or self.times_ms[at - 1] != time_ms:
             insort(self.times_ms, time_ms)
+            self._left.setdefault(time_ms, None)
         return time_ms
 
     def _time_of(self, due_ms: int, now_ms: int) -> int:
