@@ -13,11 +13,10 @@ _RANGE: Final = 1 << (8 * _DRAW_BYTES)
 
 def draw(seed: bytes, what: str, *parts: str | int) -> int:
     """A number from 0 to 2**64 - 1 for one purpose (`what`) and one occasion (`parts`: ids, counts)."""
-    digest = blake2b(digest_size=_DRAW_BYTES)
-    for part in (seed, what.encode(), *(str(part).encode() for part in parts)):
-        digest.update(len(part).to_bytes(8, "big"))
-        digest.update(part)
-    return int.from_bytes(digest.digest(), "big")
+    given = [seed, what.encode()]
+    given += [str(part).encode() for part in parts]
+    told = b"".join([len(part).to_bytes(8, "big") + part for part in given])
+    return int.from_bytes(blake2b(told, digest_size=_DRAW_BYTES).digest(), "big")
 
 
 def draw_below(bound: int, seed: bytes, what: str, *parts: str | int) -> int:

@@ -35,7 +35,7 @@ class LogEntry:
 class Log:
     """The entries in order. `window`: how many at the end causal histories of ours name."""
 
-    __slots__ = ("_encoded", "_entries", "_first", "_keys", "_left", "_most", "_profile", "_window")
+    __slots__ = ("_blank", "_encoded", "_entries", "_first", "_keys", "_left", "_most", "_profile", "_window")
 
     def __init__(self, profile: Profile, *, window: int, most: int) -> None:
         self._profile: Profile = profile
@@ -43,8 +43,10 @@ class Log:
         self._most = most
         # Ids compare by code points, which is the order of their UTF-8 bytes too.
         self._keys: list[tuple[int, str]] = []
-        # Beside the keys: entries as causal histories hold them, kept for the window alone.
+        # Beside the keys: entries as causal histories hold them, made when they are asked for and kept for
+        # the window alone; so many of the window may not be made yet.
         self._encoded: list[bytes | None] = []
+        self._blank = 0
         self._entries: dict[str, LogEntry] = {}
         self._first = 0
         self._left = 0
@@ -76,18 +78,18 @@ class Log:
     def insert(self, entry: LogEntry) -> int:
         """Put an entry where it belongs; its position, counted from the channel's first message."""
         key = (entry.lamport_timestamp, entry.message_id)
-        keys, encoded, window = self._keys, self._encoded, self._window
+        keys, encoded = self._keys, self._encoded
         self._entries[entry.message_id] = entry
+        self._blank += 1
         if not keys or key > keys[-1]:
             at = len(keys)
             keys.append(key)
-            encoded.append(encode_entry(entry.named(), self._profile) if window else None)
+            encoded.append(None)
         else:
             at = bisect_left(keys, key, self._first)
             keys.insert(at, key)
-            inside = at >= len(keys) - window
-            encoded.insert(at, encode_entry(entry.named(), self._profile) if inside else None)
-        outside = len(keys) - window - 1
+            encoded.insert(at, None)
+        outside = len(keys) - self._window - 1
         if outside >= 0:
             encoded[outside] = None
         return at - self._first + self._left
@@ -96,9 +98,8 @@ class Log:
         """Fill an empty log with entries in order, of which `left` others came before."""
         self._entries = {entry.message_id: entry for entry in entries}
         self._keys = [(entry.lamport_timestamp, entry.message_id) for entry in entries]
-        inside = max(len(entries) - self._window, 0)
-        self._encoded = [None] * inside
-        self._encoded += [encode_entry(entry.named(), self._profile) for entry in entries[inside:]]
+        self._encoded = [None] * len(entries)
+        self._blank = len(entries)
         self._left = left
 
     def trim(self) -> list[str]:
@@ -122,9 +123,8 @@ class Log:
         if entry is None or entry.retrieval_hint is not None:
             return False
         entry.retrieval_hint = retrieval_hint
-        at = bisect_left(self._keys, (entry.lamport_timestamp, message_id), self._first)
-        if self._encoded[at] is not None:
-            self._encoded[at] = encode_entry(entry.named(), self._profile)
+        self._encoded[bisect_left(self._keys, (entry.lamport_timestamp, message_id), self._first)] = None
+        self._blank += 1
         return True
 
     def tail_ids(self) -> list[str]:
@@ -133,7 +133,15 @@ class Log:
 
     def tail(self) -> list[bytes]:
         """The same as entries of a causal history, each with tag and length."""
-        return self._encoded[self._tail_start() :]  # type: ignore[return-value]  # the window is filled
+        start, at = self._tail_start(), len(self._keys)
+        encoded = self._encoded
+        while self._blank and at > start:
+            at -= 1
+            if encoded[at] is None:
+                encoded[at] = encode_entry(self._entries[self._keys[at][1]].named(), self._profile)
+                self._blank -= 1
+        self._blank = 0
+        return encoded[start:]  # type: ignore[return-value]  # the window is filled
 
     def encoded(self, message_id: str) -> bytes | None:
         """One message as an entry of a causal history; None when it is not in the log."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 
 class WireCache:
     """The newest messages that fit into `most_bytes`; none where that is 0."""
@@ -10,7 +12,8 @@ class WireCache:
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
-        self._wires: dict[str, tuple[str, bytes]] = {}
+        # Linked, for it is emptied from the front: a plain one would be walked over its holes.
+        self._wires: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
         self._bytes = 0
 
     def __contains__(self, message_id: object) -> bool:
@@ -26,7 +29,7 @@ class WireCache:
         self._wires[message_id] = (writer_id, wire)
         self._bytes += len(wire)
         while self._bytes > self._most_bytes:
-            self._bytes -= len(self._wires.pop(next(iter(self._wires)))[1])
+            self._bytes -= len(self._wires.popitem(last=False)[1][1])
 
     def get(self, message_id: str) -> bytes | None:
         """The message's bytes, or None when they are not kept."""
