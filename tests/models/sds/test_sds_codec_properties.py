@@ -60,7 +60,7 @@ def test_changed_bytes_are_a_message_or_refused(drawn: tuple[Profile, Message], 
         assert decode(encode(found, profile), profile) == found
 
 
-@given(st.lists(MESSAGES, min_size=1, max_size=5), st.integers(0, 3), st.data())
+@given(st.lists(MESSAGES, min_size=1, max_size=3), st.integers(0, 3), st.data())
 def test_remembered_entries_change_no_outcome(
     drawn: list[tuple[Profile, Message]], cached_entries: int, data: st.DataObject
 ) -> None:
