@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -112,6 +114,17 @@ def test_a_file_that_is_damaged_while_it_is_open_is_filled_anew(settings: KafkaS
         write_index(settings, HERE, [("m200", index_row(200, 200))])
         while index.count(HERE) < 201:
             index.poll(0.2)
+
+
+def test_offsets_that_the_topic_does_not_have_are_read_anew(settings: KafkaSettings, path: Path) -> None:
+    write_index(settings, HERE, [("m1", index_row(1, 1))])
+    with SdsIndex(settings, path) as index:
+        index.catch_up()
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        file.execute("UPDATE reached SET next_offset = 1000")
+    with SdsIndex(settings, path) as index:
+        assert index.catch_up() == 1
+        assert index.count(HERE) == 1
 
 
 def test_what_is_no_row_is_passed_over_and_counted(settings: KafkaSettings, path: Path) -> None:
