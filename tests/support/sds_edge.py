@@ -24,7 +24,7 @@ from culm_connectors.transport import (
     connect,
     serve,
 )
-from culm_models.sds.codec import encode
+from culm_models.sds.codec import decode, encode
 from culm_models.sds.messages import HistoryEntry, Message, Profile
 from culm_topics.records import (
     SdsCommandRecord,
@@ -52,6 +52,8 @@ class MemoryBackbone:
     page: int = 3
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     """While it is not set nothing becomes durable."""
+    stores: bool = False
+    """Whether what peers bring is in the store at once, as if a job ran."""
 
     def __post_init__(self) -> None:
         self.gate.set()
@@ -68,13 +70,18 @@ class MemoryBackbone:
             record = outgoing.record
             if isinstance(record, SdsInRecord):
                 self.said.append((outgoing.channel_id, record))
+                self._keep_new(outgoing.channel_id, record)
             else:
                 self.commands.append((outgoing.channel_id, record))
 
+    def _keep_new(self, channel_id: str, record: SdsInRecord) -> None:
+        found = decode(record.wire, record.profile)
+        held = {one.message_id for name, one in self.store if name == channel_id}
+        if self.stores and found.kind == "content" and found.message_id not in held:
+            self.keep(channel_id, record.wire, record.profile)
+
     def keep(self, channel_id: str, data: bytes, profile: Profile = "spec") -> None:
         """A message is in the store now."""
-        from culm_models.sds.codec import decode
-
         message = decode(data, profile)
         assert message.lamport_timestamp is not None
         self.store.append(
@@ -123,6 +130,9 @@ class MemoryBackbone:
             yield Page(found, _cursor(position), present)
             if present:
                 return
+
+    def present(self, channel_id: str) -> bytes:
+        return _cursor(len(self.told))
 
     async def find(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Sequence[StoredMessage]:
         wanted = {entry.message_id for entry in entries}

@@ -89,6 +89,10 @@ class Backbone(Protocol):
         """The channel's events from a cursor (empty: all) to the present; some may come twice."""
         ...
 
+    def present(self, channel_id: str) -> bytes:
+        """The cursor of the channel's events before which nothing comes live any more."""
+        ...
+
     async def find(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Sequence[StoredMessage]:
         """Those of the messages that the store holds."""
         ...

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any
 
 from culm_connectors.p2panda.backoff import Backoff
 from culm_connectors.sds import wire
@@ -141,3 +142,30 @@ def refusal(frame: Refused) -> JoinRefusedError | None:
     if frame.code.startswith("sds.join."):
         return JoinRefusedError(f"{frame.message} ({frame.code})")
     return None
+
+
+class Dials:
+    """The tasks that keep connections; what ends one of them is for whoever awaits it."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Begin one."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("not dialled again: %s", error)
+
+    async def close(self) -> None:
+        """End all of them."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)

@@ -64,7 +64,8 @@ async def enter(member: Membership, frame: Join, driver: SdsDriver) -> None:
     driver.staging.add(member.command("join", frame.settings), link)
     member.on_behind = lambda: read_events(member, driver)
     if frame.cursor is None and not frame.after:
-        member.live = True
+        member.cursor, member.live = driver.backbone.present(member.channel_id), True
+        link.say(Mark(member.channel_id, member.cursor, present=True))
         return
     member.last, member.cursor = frame.after, frame.cursor or b""
     await read_events(member, driver)

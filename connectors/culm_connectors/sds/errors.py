@@ -53,3 +53,9 @@ class JoinRefusedError(SdsEdgeError):
     """The edge does not let this participant into the channel."""
 
     code: ClassVar[str] = "sds.join.refused"
+
+
+class CommandRefusedError(SdsEdgeError):
+    """The edge, or the job behind it, does not do what a client asked for."""
+
+    code: ClassVar[str] = "sds.command.refused"

@@ -214,6 +214,12 @@ class KafkaBackbone:
                 items = tuple((one.event, cursor_of(one.offset + 1)) for one in events)
                 yield Page(items, cursor_of(offset), present)
 
+    def present(self, channel_id: str) -> bytes:
+        """The cursor of the events from which on they come live."""
+        assert self._partitions is not None, "it is followed"
+        partition = shard_of(channel_id, self._partitions)
+        return cursor_of(self._following.positions.get(("sds.events", partition), 0))
+
     async def find(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Sequence[StoredMessage]:
         """Those of the messages that the store holds."""
         return await self._lookups.find(channel_id, entries)

@@ -150,7 +150,11 @@ class Participant:
 
     def hear(self, wire: bytes, now_ms: int, hint: bytes | None = None, *, from_store: bool = False) -> Step:
         """Take a message of somebody."""
-        return self._take(_HEAR, now_ms, wire, hint, from_store)
+        now_ms = self._time(now_ms)
+        step = self._do(_HEAR, now_ms, (wire, hint, from_store))
+        if not _is_ephemeral(step.output):
+            self._folder.add_input(_HEAR, now_ms, wire, hint, from_store)
+        return step
 
     def tick(self, now_ms: int) -> Step:
         """Do what is due."""
@@ -288,6 +292,12 @@ _STEPS: Mapping[int, Callable[..., Output]] = {
     _AGAIN: Participant._again,
     _STAND: Participant._stand,
 }
+
+
+def _is_ephemeral(output: Output) -> bool:
+    """An ephemeral message changes nothing in the machine, and is stored nowhere."""
+    first = output.events[0] if output.events else None
+    return isinstance(first, Received) and first.message_kind == "ephemeral"
 
 
 def _plain(settings: SdsSettings) -> dict[str, Any]:

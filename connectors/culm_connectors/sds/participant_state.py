@@ -12,6 +12,7 @@ system, which survives the death of the process, but not of the machine.
 from __future__ import annotations
 
 import fcntl
+import itertools
 import logging
 import os
 import zlib
@@ -133,7 +134,15 @@ class StateFolder:
         return f"inputs.{generation}"
 
     def _open(self, name: str) -> BinaryIO:
-        return (self.path / name).open("ab+")
+        """A file to append to. A last record that was cut off was never acted upon: it is forgotten."""
+        path = self.path / name
+        file = path.open("ab")
+        data = path.read_bytes()
+        whole = max((end for _, end in _records(data)), default=0)
+        if whole < len(data):
+            logger.warning("%s: the last %d bytes were cut off", path, len(data) - whole)
+            file.truncate(whole)
+        return file
 
     def _drop_others(self) -> None:
         keep = self._inputs_name(self._generation)
@@ -144,26 +153,16 @@ class StateFolder:
     # What was written.
 
     def inputs(self) -> Iterator[list[Any]]:
-        """Every input since the snapshot, in order. A last one that was cut off is forgotten."""
-        yield from self._read_whole(self._inputs)
+        """Every input since the snapshot, in order."""
+        yield from self._read(self._inputs_name(self._generation))
 
     def told(self, after: int = 0) -> Iterator[list[Any]]:
         """What the application was told, from the entry behind `after` on, counted from 1."""
-        for number, entry in enumerate(self._read_whole(self._told), 1):
-            if number > after:
-                yield entry
+        yield from itertools.islice(self._read(_TOLD), after, None)
 
-    def _read_whole(self, file: BinaryIO) -> Iterator[list[Any]]:
-        file.seek(0)
-        data = file.read()
-        whole = 0
-        for body, end in _records(data):
+    def _read(self, name: str) -> Iterator[list[Any]]:
+        for body, _ in _records((self.path / name).read_bytes()):
             yield cbor.loads(body)
-            whole = end
-        if whole < len(data):
-            logger.warning("%s: the last %d bytes were cut off", file.name, len(data) - whole)
-            file.truncate(whole)
-        file.seek(0, os.SEEK_END)
 
     # Writing.
 

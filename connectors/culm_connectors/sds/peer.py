@@ -17,14 +17,13 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from culm_connectors.sds.asking import cut
-from culm_connectors.sds.calling import Call, keep_calling, refusal
+from culm_connectors.sds.calling import Call, Dials, keep_calling, refusal
 from culm_connectors.sds.errors import SdsEdgeError
 from culm_connectors.sds.frames import (
     MAX_ENTRIES,
@@ -74,11 +73,11 @@ def wall_clock_ms() -> int:
 class SdsPeer:
     """A full participant of one channel; an asynchronous context manager, for one event loop.
 
-    `participant_id`: the key's own id unless given. `history`: whether a new participant reads what the store
-    holds from its beginning, or begins with what is said now. `told_listeners` hear every message of the log
-    once, with its number, after it is recorded; `listeners` hear every event of the machine, ephemeral
-    messages among them. A process that ends between the two has recorded what nobody was told: who must not
-    miss that reads `history` behind the last number that it has dealt with.
+    `participant_id`: the key's own id unless given. A new participant reads what the store holds from its
+    beginning. `told_listeners` hear every message of the log once, with its number, after it is recorded;
+    `listeners` hear every event of the machine, ephemeral messages among them. A process that ends between
+    the two has recorded what nobody was told: who must not miss that reads `history` behind the last number
+    that it has dealt with.
 
     Raises StateError, OSError when it is entered.
     """
@@ -93,7 +92,6 @@ class SdsPeer:
         profile: Profile = "spec",
         settings: SdsSettings | None = None,
         durable: bool = True,
-        history: bool = True,
         transport: TransportSettings | None = None,
         now_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
@@ -110,13 +108,13 @@ class SdsPeer:
         self._path = folder
         self._settings = settings
         self._durable = durable
-        self._history = history
         self._transport = transport or TransportSettings(datagram_bytes="auto")
         self._now_ms = now_ms
         self._stack = contextlib.AsyncExitStack()
         self._inputs: asyncio.Queue[tuple[Work, asyncio.Future[Step] | None]] = asyncio.Queue(
             _MAX_WAITING_INPUTS
         )
+        self._dials = Dials()
         self._call: Call | None = None
         self._requests = itertools.count()
         self._unsaid: set[str] = set()
@@ -131,10 +129,9 @@ class SdsPeer:
             )
             self._participant = await asyncio.to_thread(self._restored, folder)
             self._unsaid = {one.message_id for one in self.status().outgoing}
-            self._group = await stack.enter_async_context(asyncio.TaskGroup())
-            stack.callback(self._cancel)
-            self._tasks: set[asyncio.Task[None]] = set()
-            self._working = self._start(self._work())
+            group = await stack.enter_async_context(asyncio.TaskGroup())
+            stack.callback(group.create_task(self._work()).cancel)
+            stack.push_async_callback(self._dials.close)
             self._stack = stack.pop_all()
         return self
 
@@ -157,16 +154,6 @@ class SdsPeer:
             seed=secrets.token_bytes(_SEED_BYTES),
         )
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = self._group.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    def _cancel(self) -> None:
-        for task in tuple(self._tasks):
-            task.cancel()
-
     # For the program around.
 
     def dial(self, address: Address, expected_peer_id: bytes | None = None) -> asyncio.Task[None]:
@@ -174,7 +161,7 @@ class SdsPeer:
 
         The task ends with JoinRefusedError where the edge will not let this participant in.
         """
-        return self._start(
+        return self._dials.start(
             keep_calling(address, self._identity, expected_peer_id, self._transport, self._talk)
         )
 
@@ -293,9 +280,7 @@ class SdsPeer:
     # The connection.
 
     async def _talk(self, call: Call) -> bool:
-        cursor = self._participant.cursor
-        if cursor is None and self._history:
-            cursor = b""
+        cursor = self._participant.cursor or b""
         call.say(Join(self.channel_id, self.profile, self.participant_id, cursor=cursor))
         self._call = call
         try:
@@ -338,8 +323,6 @@ class SdsPeer:
 
     async def _has_joined(self) -> None:
         self.joined.set()
-        if self._participant.cursor is None and not self._history:
-            await self._is_present()
         if self._unsaid:
             await self._take(partial(self._participant.say_again, tuple(self._unsaid), self._now_ms()))
 

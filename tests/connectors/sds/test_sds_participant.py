@@ -14,6 +14,7 @@ from culm_connectors.sds.participant import Participant, Step
 from culm_connectors.sds.participant_state import StateFolder
 from culm_models.sds.channel_errors import EmptyContentError
 from culm_models.sds.settings import SdsSettings
+from tests.support.sds_edge import message
 
 START_MS = 1_700_000_000_000
 
@@ -211,6 +212,10 @@ def test_ephemeral_messages_are_stored_nowhere(tmp_path: Path) -> None:
         step = alice.say(b"secret word", START_MS, nonce(1), ephemeral=True)
         alice.commit()
         assert (step.output.send[0].kind, step.told) == ("ephemeral", ())
+        heard = alice.hear(message("bob", "m1", None, content=b"another"), START_MS)
+        assert [event.kind for event in heard.output.events] == ["received", "delivered"]
+        assert heard.told == ()
+        alice.commit()
         assert sum(file.stat().st_size for file in tmp_path.iterdir()) == sizes
 
 
