@@ -21,7 +21,7 @@ from culm_topics.records import (
     split_ack_key,
     split_channel_key,
 )
-from tests.support.sds_shards import START_MS, Shard, content, peer, token
+from tests.support.sds_shards import START_MS, Shard, content, peer, token, values
 
 PROFILES: tuple[Profile, ...] = ("spec", "js", "nim")
 texts = st.one_of(
@@ -32,6 +32,8 @@ hints = st.one_of(st.none(), st.binary(max_size=5), st.just(b"h" * 1_024), st.ju
 lamports = st.one_of(
     st.none(),
     st.sampled_from((0, 1, 2**63, 2**64 - 1, START_MS, START_MS + 3_600_000, START_MS + 4_000_000)),
+    # Profile nim counts in seconds.
+    st.sampled_from((START_MS // 1_000, START_MS // 1_000 + 3_600)),
 )
 entries = st.builds(HistoryEntry, texts, hints, st.one_of(st.none(), texts))
 
@@ -96,6 +98,20 @@ def test_any_message_is_taken_or_refused_and_every_record_is_sound(
             shard.now_ms += 10_000
     shard.batch()
     shard.wait(3 * 3_600_000, step_ms=900_000)
+    assert_sound(shard)
+
+
+def test_a_message_that_refers_to_one_without_an_id_stops_nothing() -> None:
+    shard = Shard()
+    shard.ask("c", "join", "alice", profile="nim")
+    history = (HistoryEntry(""), HistoryEntry("gone"))
+    wire = encode(Message("", "m", "c", START_MS // 1_000, history, None, b"hi"), "nim")
+    shard.hear("c", wire, profile="nim")
+    shard.batch()
+    asked = [SdsFetchRecord.decode(value) for value in values(shard.written, Topic.FETCH)]
+    assert [[entry.message_id for entry in record.entries] for record in asked] == [["gone"]]
+    shard.wait(2 * 3_600_000, step_ms=900_000)
+    assert [event.kind for event in shard.events()].count("delivered") == 1
     assert_sound(shard)
 
 

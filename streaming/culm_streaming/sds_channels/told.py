@@ -96,8 +96,10 @@ def out_value(profile: Profile, outbound: Outbound) -> bytes:
 
 def fetch_values(profile: Profile, fetch: Fetch) -> Iterator[bytes]:
     """The records of messages to be retrieved."""
-    for start in range(0, len(fetch.entries), MAX_FETCH_ENTRIES):
-        entries = fetch.entries[start : start + MAX_FETCH_ENTRIES]
+    # Profile nim lets a message refer to one without an id; nobody has that.
+    wanted = tuple(entry for entry in fetch.entries if entry.message_id)
+    for start in range(0, len(wanted), MAX_FETCH_ENTRIES):
+        entries = wanted[start : start + MAX_FETCH_ENTRIES]
         yield SdsFetchRecord(profile, entries, fetch.attempt).encode()
 
 
