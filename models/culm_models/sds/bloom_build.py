@@ -14,6 +14,7 @@ from culm_models.sds.bloom_shape import BloomShape
 _FEW_IDS = 64
 """Below that, setting the bits one by one is as fast as calling numpy."""
 
+_FEW_ASKED = 16
 _FEW_BYTES = 1_024
 
 
@@ -49,6 +50,21 @@ def set_bit_count(bits: bytes) -> int:
     """How many bits of a filter are set."""
     many = _vectors() if len(bits) > _FEW_BYTES else None
     return int.from_bytes(bits, "little").bit_count() if many is None else many.set_bit_count(bits)
+
+
+def absent_of(bits: bytes, flip: int, hash_count: int, bit_count: int, pairs: array[int]) -> list[int]:
+    """Which of the ids with these first and second hashes by turns are not in a filter, by their places."""
+    many = _vectors() if len(pairs) > 2 * _FEW_ASKED else None
+    if many is not None:
+        places: list[int] = many.absent_of(bits, flip, hash_count, bit_count, pairs)
+        return places
+    steps = range(hash_count)
+
+    def held(first: int, second: int) -> bool:
+        positions = ((first + step * second) % bit_count for step in steps)
+        return all(bits[(position >> 3) ^ flip] >> (position & 7) & 1 for position in positions)
+
+    return [at for at in range(len(pairs) // 2) if not held(pairs[2 * at], pairs[2 * at + 1])]
 
 
 @cache

@@ -38,7 +38,7 @@ def unwrapped(value: bytes) -> tuple[bytes, int, int] | None:
         if step is None:
             return None
         at = step
-    if at != len(value) or fields.keys() < _FIELDS.keys():
+    if at != len(value) or fields.keys() != _FIELDS.keys():
         return None
     words, hash_count, bit_count = fields[1], fields[4], fields[5]
     assert isinstance(words, bytes) and isinstance(hash_count, int) and isinstance(bit_count, int)
@@ -58,7 +58,8 @@ def _field(value: bytes, at: int, fields: dict[int, int | bytes]) -> int | None:
         if at < 0:
             return None
         if wire_type == _NUMBER:
-            fields[number] = content
+            if number in _FIELDS:
+                fields[number] = content
             return at
         end = at + content
         if end <= len(value) and number in _FIELDS:

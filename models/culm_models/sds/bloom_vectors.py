@@ -94,13 +94,12 @@ def _fingerprints(rows: NDArray[np.uint8], size: int) -> NDArray[np.uint64]:
     return np.broadcast_to(np.asarray(fingerprint_of(fetch, size), np.uint64), (len(rows),))
 
 
-def _positions(shape: BloomShape, pairs: Pairs) -> NDArray[np.int64]:
+def _positions(hash_count: int, bit_count: int, pairs: Pairs) -> NDArray[np.int64]:
     """Which bits the ids set, shape (hash count, n)."""
-    bit_count = shape.bit_count
-    positions = np.empty((shape.hash_count, len(pairs)), np.int64)
+    positions = np.empty((hash_count, len(pairs)), np.int64)
     positions[0] = pairs[:, 0] % pairs.dtype.type(bit_count)
     steps = (pairs[:, 1] % pairs.dtype.type(bit_count)).astype(np.int64)
-    for index in range(1, shape.hash_count):
+    for index in range(1, hash_count):
         row = np.add(positions[index - 1], steps, out=positions[index])
         row -= bit_count * (row >= bit_count)
     return positions
@@ -108,8 +107,11 @@ def _positions(shape: BloomShape, pairs: Pairs) -> NDArray[np.int64]:
 
 def set_many(bits: bytearray, layout: Layout, shape: BloomShape, pairs: array[int]) -> None:
     """Insert ids by their pairs, first and second hashes by turns, into a filter of that shape."""
-    flat = np.frombuffer(pairs, np.uint32 if layout.pair_code == "I" else np.uint64)
-    _insert(np.frombuffer(bits, np.uint8), layout, shape, flat.reshape(-1, 2))
+    _insert(np.frombuffer(bits, np.uint8), layout, shape, _viewed(pairs))
+
+
+def _viewed(pairs: array[int]) -> Pairs:
+    return np.frombuffer(pairs, np.uint32 if pairs.typecode == "I" else np.uint64).reshape(-1, 2)
 
 
 def set_bit_count(bits: bytes) -> int:
@@ -120,7 +122,7 @@ def set_bit_count(bits: bytes) -> int:
 def _insert(into: NDArray[np.uint8], layout: Layout, shape: BloomShape, pairs: Pairs) -> None:
     flags = np.zeros(8 * shape.byte_count, np.bool_)
     for start in range(0, len(pairs), _PIECE):
-        flags[_positions(shape, pairs[start : start + _PIECE])] = True
+        flags[_positions(shape.hash_count, shape.bit_count, pairs[start : start + _PIECE])] = True
     packed = np.packbits(flags, bitorder="little")
     if layout.byte_flip:
         packed = packed.view(np.uint64).byteswap().view(np.uint8)
@@ -138,11 +140,23 @@ def filter_value(layout: LayoutName, shape: BloomShape, pairs: Pairs) -> bytes:
 
 def contains_many(layout: LayoutName, shape: BloomShape, bits: bytes, pairs: Pairs) -> NDArray[np.bool_]:
     """Which of the ids may be in the filter with these bits (in profile nim: the words in its container)."""
-    octets = np.frombuffer(bits, np.uint8)
     flip = LAYOUTS[layout].byte_flip
+    return _contained(np.frombuffer(bits, np.uint8), flip, shape.hash_count, shape.bit_count, pairs)
+
+
+def absent_of(bits: bytes, flip: int, hash_count: int, bit_count: int, pairs: array[int]) -> list[int]:
+    """Which of the ids with these first and second hashes by turns are not in a filter, by their places."""
+    found = _contained(np.frombuffer(bits, np.uint8), flip, hash_count, bit_count, _viewed(pairs))
+    places: list[int] = np.flatnonzero(~found).tolist()
+    return places
+
+
+def _contained(
+    octets: NDArray[np.uint8], flip: int, hash_count: int, bit_count: int, pairs: Pairs
+) -> NDArray[np.bool_]:
     found = np.ones(len(pairs), np.bool_)
     for start in range(0, len(pairs), _PIECE):
-        places = _positions(shape, pairs[start : start + _PIECE])
+        places = _positions(hash_count, bit_count, pairs[start : start + _PIECE])
         hit = octets[(places >> 3) ^ flip] >> (places & 7).astype(np.uint8) & 1
         found[start : start + _PIECE] = hit.all(axis=0)
     return found

@@ -21,6 +21,7 @@ from culm_models.sds.messages import HistoryEntry
 from culm_models.sds.missing import Missing as MissingBook
 from culm_models.sds.output import Collected, Fetch
 from culm_models.sds.profiles import WireProfile
+from culm_models.sds.recent import Recent
 from culm_models.sds.repair import RepairBook
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.waiting import Held, WaitingRoom
@@ -41,6 +42,7 @@ class Delivery:
         "lost",
         "missing",
         "old",
+        "recent",
         "repair",
         "settings",
         "stuck_check_ms",
@@ -58,6 +60,7 @@ class Delivery:
         self.log = Log(facts.name, window=settings.causal_history_size, most=settings.max_log_entries)
         self.old = OldIds(settings.max_known_ids)
         self.filter = RollingFilter(facts.bloom_layout, settings.bloom_capacity, settings.bloom_error_rate)
+        self.recent = Recent(facts.bloom_layout, self.filter.least_held)
         self.waiting = WaitingRoom(
             most=settings.max_waiting,
             most_bytes=settings.max_waiting_bytes,
@@ -88,6 +91,7 @@ class Delivery:
         message_id = held.message_id
         pair = self.filter.add(message_id)
         self.missing.got(message_id)
+        self.repair.got(message_id)
         self.lost.pop(message_id, None)
         collected.events.append(Received(message_id, None, held.sender_id, "content", held.lamport_timestamp))
         unmet = self.unmet(history, message_id)
@@ -112,6 +116,7 @@ class Delivery:
         """Take a message that a hosted participant sends now: its position and its hashes. `free` follows."""
         pair = self.filter.add(message_id)
         self.missing.got(message_id)
+        self.repair.got(message_id)
         self.lost.pop(message_id, None)
         position = self._log(message_id, lamport, sender_id, hint)
         self.lamport = lamport
@@ -203,9 +208,11 @@ class Delivery:
 
     def _log(self, message_id: str, lamport: int, sender_id: str, hint: bytes | None) -> int:
         position = self.log.insert(LogEntry(message_id, lamport, sender_id, hint))
+        self.recent.add(message_id)
         self.note((LOGGED, message_id, lamport, sender_id, hint))
         for gone in self.log.trim():
             self.old.add(gone)
+            self.recent.drop(gone)
         return position
 
     def _give_up(self, message_id: str, collected: Collected) -> list[Held]:

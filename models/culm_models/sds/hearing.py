@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from culm_models.sds.bloom import ReceivedFilter, hash_pair
+from culm_models.sds.bloom import ReceivedFilter
 from culm_models.sds.channel_errors import LamportAheadError, OtherChannelError, OwnMessageError
 from culm_models.sds.entry_codec import MAX_ID_BYTES
 from culm_models.sds.errors import FieldMissingError, MessageError
@@ -19,6 +19,9 @@ from culm_models.sds.waiting import Held
 
 FROM_STORE: Final = "store"
 _LATEST_ASKED: Final = 8
+_MANY_LACKING: Final = 64
+_LOOKED_AT_EVERY: Final = 16
+_ON_THE_WAY: Final = 32
 _REASON_MOST: Final = 300
 
 
@@ -96,8 +99,8 @@ def _hear_sync(parts: Parts, message: Message, now_ms: int, source: str | None, 
     unmet = [entry for entry in delivery.unmet(history, "") if entry.message_id not in delivery.lost]
     if unmet:
         news = delivery.want(message.message_id, unmet, now_ms, collected) or news
-    news = news or _lacks(parts, history_ids, found)
     if source != FROM_STORE:
+        news = parts.schedule.lacks(_lacking(parts, history_ids, found)) or news
         parts.schedule.seen(sender_id, now_ms, news=news, history_ids=history_ids, filter=found)
 
 
@@ -140,6 +143,8 @@ def _hear_content(
     if not own and source != FROM_STORE:
         parts.schedule.seen(sender_id, now_ms, news=True, history_ids=history_ids, filter=found)
         parts.schedule.owe(message_id, pair, now_ms)
+        if lacking := _lacking_in_passing(parts, history_ids, found):
+            parts.schedule.lacks(lacking)
     parts.forget_filter_past()
 
 
@@ -191,12 +196,28 @@ def _set_aside(
     reject(message, LamportAheadError.code, reason, collected)
 
 
-def _lacks(parts: Parts, history_ids: list[str], found: ReceivedFilter | None) -> bool:
-    """Whether the sender of a sync lacks one of the latest messages of the log."""
+def _lacking(parts: Parts, history_ids: list[str], found: ReceivedFilter | None) -> list[str]:
+    """Messages of the log that the sender of a sync has not got, as far as it shows: the oldest first."""
+    delivery, named = parts.delivery, set(history_ids)
+    absent = _absent(parts, found)
+    if absent is None:
+        # No filter, or one of somebody who begins: the end of the log says more than samples.
+        absent = delivery.log.tail_ids()[-_LATEST_ASKED:]
+    return [one for one in absent if one not in named]
+
+
+def _lacking_in_passing(parts: Parts, history_ids: list[str], found: ReceivedFilter | None) -> list[str]:
+    """The same of the sender of content, now and then: of what is on its way it may not have heard yet."""
+    delivery = parts.delivery
+    if delivery.filter.mark % _LOOKED_AT_EVERY:
+        return []
     named = set(history_ids)
-    tail_ids = parts.delivery.log.tail_ids()[-_LATEST_ASKED:]
-    latest = [message_id for message_id in tail_ids if message_id not in named]
+    absent = _absent(parts, found, but=_ON_THE_WAY) or []
+    return [one for one in absent if one not in named]
+
+
+def _absent(parts: Parts, found: ReceivedFilter | None, *, but: int = 0) -> list[str] | None:
     if found is None or not found.is_evidence:
-        return bool(latest)
-    layout = parts.facts.bloom_layout
-    return any(not found.contains(hash_pair(layout, message_id)) for message_id in latest)
+        return None
+    absent = parts.delivery.recent.absent(found, but=but)
+    return absent if len(absent) <= _MANY_LACKING else None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from culm_models.sds.bloom_build import set_bit_count
+from array import array
+
+from culm_models.sds.bloom_build import absent_of, set_bit_count
 from culm_models.sds.bloom_container import unwrapped
 from culm_models.sds.bloom_layout import LAYOUTS, HashPair, LayoutName
 from culm_models.sds.bloom_shape import BloomShape
@@ -49,6 +51,10 @@ class ReceivedFilter:
         if self._full is None:
             self._full = set_bit_count(self._bits) * 100 > self._bit_count * _FULL_PERCENT
         return not self._full
+
+    def absent(self, pairs: array[int]) -> list[int]:
+        """Which ids, by their places among these first and second hashes by turns, are not in the set."""
+        return absent_of(self._bits, self._flip, self._hash_count, self._bit_count, pairs)
 
     def contains(self, pair: HashPair) -> bool:
         """Whether the id of that pair may be in the sender's set; False is certain."""

@@ -84,6 +84,11 @@ class RollingFilter:
         """How many ids have ever been added."""
         return self._base + len(self._pairs) // 2
 
+    @property
+    def least_held(self) -> int:
+        """How many of the newest ids it holds at any time, when there have been so many."""
+        return self._rollover.kept
+
     def __len__(self) -> int:
         """How many ids the filter stands for now."""
         return self._held

@@ -66,7 +66,9 @@ def journal_whole(parts: Parts) -> bytes:
         *(quarantine_record(aside) for aside in parts.quarantine),
         *(pending_record(pending.message_id, pending.stripped) for pending in parts.outgoing),
     ]
-    before = [delivery.log.left, delivery.old.pack()]
+    places = {message_id: place for place, (_, message_id) in enumerate(delivery.log.keys())}
+    recent = [places[message_id] for message_id in delivery.recent.ids()]
+    before = [delivery.log.left, delivery.old.pack(), recent]
     return _chunk(parts, _WHOLE, 0, delivery.filter.pack_since(0), records, before)
 
 
@@ -155,11 +157,14 @@ def _kept_wires(parts: Parts) -> Callable[[str], Stripped]:
     return stripped
 
 
-def _apply_log(parts: Parts, records: list[list[Any]], left: int, old: bytes) -> list[list[Any]]:
+def _apply_log(
+    parts: Parts, records: list[list[Any]], left: int, old: bytes, recent: list[int]
+) -> list[list[Any]]:
     """Fill the log of a fresh channel at once; the records that are left."""
     parts.delivery.old.extend_packed(old)
     entries = [LogEntry(*details) for number, *details in records if number == LOGGED]
     parts.delivery.log.extend(entries, left)
+    parts.delivery.recent.extend(entries[place].message_id for place in recent)
     return [record for record in records if record[0] != LOGGED]
 
 
@@ -169,8 +174,10 @@ def _logged(parts: Parts, message_id: str, lamport: int, sender_id: str, hint: b
     if message_id in delivery.waiting:
         delivery.waiting.take(message_id)
     delivery.log.insert(LogEntry(message_id, lamport, sender_id, hint))
+    delivery.recent.add(message_id)
     for gone in delivery.log.trim():
         delivery.old.add(gone)
+        delivery.recent.drop(gone)
     delivery.waiting.met(message_id)
 
 

@@ -24,6 +24,8 @@ from culm_models.sds.output import Collected, Outbound
 from culm_models.sds.parts import Parts
 from culm_models.sds.review import parsed, review
 
+_NAMED_IN_PASSING: Final = 16
+"""Ids that content names before the end of the log; a sync is free to name more."""
 _OVERHEAD_BYTES: Final = 8_192
 _ENTRY_BYTES_MOST: Final = 3 * (MAX_ID_BYTES + 8)
 
@@ -45,7 +47,8 @@ def send_content(
     if delivery.knows(message_id):
         raise KnownMessageError(f"the message {message_id[:100]!r} is known already")
     parts.outgoing.check_room(participant_id)
-    history, value = delivery.log.tail(), delivery.filter.value()
+    named, first = _named(parts, _NAMED_IN_PASSING)
+    history, value = [*first, *delivery.log.tail()], delivery.filter.value()
     size = len(content) + sum(map(len, history)) + len(value)
     if size + _OVERHEAD_BYTES + settings.repair_max_requests * _ENTRY_BYTES_MOST > settings.max_message_bytes:
         raise OversizeError(f"the message would take more than {settings.max_message_bytes} bytes")
@@ -54,7 +57,7 @@ def send_content(
         raise OversizeError(f"a retrieval hint of {len(retrieval_hint)} bytes")
     parts.sends += 1
     lamport = parts.facts.lamport_to_send(delivery.lamport, now_ms)
-    history_ids, mark = delivery.log.tail_ids(), delivery.filter.mark
+    history_ids, mark = [*named, *delivery.log.tail_ids()], delivery.filter.mark
     requests = _requests(parts, now_ms)
     before, after = assemble(
         profile, participant_id, message_id, parts.channel_id, lamport, history, content, requests
@@ -179,6 +182,16 @@ def _checked(
         raise OversizeError("an empty message id")
     id_bytes(message_id)
     return message_id
+
+
+def _named(parts: Parts, most: int | None = None) -> tuple[list[str], list[bytes]]:
+    """What a message of ours names before the end of the log, for those who have not got it."""
+    names = parts.schedule.names()[:most]
+    if not names:
+        return [], []
+    log, tail_ids = parts.delivery.log, parts.delivery.log.tail_ids()
+    named = [name for name in names if name in log and name not in tail_ids]
+    return named, [encoded for name in named if (encoded := log.encoded(name)) is not None]
 
 
 def _requests(parts: Parts, now_ms: int) -> tuple[HistoryEntry, ...]:

@@ -4,6 +4,9 @@ A sync waits for a floor of quiet in the channel plus an even spread that grows 
 senders, so that of n participants about one speaks per floor, however many they are. It stops after three
 own syncs without news, or after hearing many of others', and begins again with the next news.
 
+What others are seen to lack is named by our syncs, each id by a few of them, for whoever lacks it may have
+no other way to hear of it.
+
 Two things come sooner, and further messages do not put them off: content that nobody has acknowledged yet is
 answered within half the wait, and content that was sent again within a part of the floor that grows with the
 group, for its sender has not heard anyone. No participant sends two syncs within a floor, whatever comes.
@@ -22,9 +25,13 @@ MOST_NAMED: Final = 16
 """Ids of repeated messages that a sync names before its regular causal history."""
 
 _FORMAT: Final = 1
-_ITEMS: Final = 13
+_ITEMS: Final = 15
 # Received content of which it is kept that nobody has acknowledged it; older ones count as acknowledged.
 _MOST_OWED: Final = 16
+# An id that others lack is named by so many syncs, and so many ids are waited with and remembered.
+_MOST_TELLS: Final = 3
+_MOST_LACKING: Final = 64
+_MOST_TOLD: Final = 1_024
 # Below so many senders the spread does not grow.
 _SMALL_GROUP: Final = 16
 # The answer to repeated content comes within so much of the floor, times the group by as much.
@@ -61,6 +68,9 @@ class SyncSchedule:
         self._owed_due_ms: int | None = None
         self._repeated: dict[str, None] = {}
         self._early_due_ms: int | None = None
+        # What others lack, to be named, and how many syncs have named what others lacked.
+        self._lacking: dict[str, None] = {}
+        self._told: dict[str, int] = {}
 
     def seen(
         self,
@@ -102,9 +112,19 @@ class SyncSchedule:
             limit_ms = self._rule.floor_ms * max(_EARLY, self._group.count()) // (_EARLY * _EARLY)
             self._early_due_ms = now_ms + share(limit_ms, self._draw("sync.early", message_id, self._waits))
 
+    def lacks(self, message_ids: Iterable[str]) -> bool:
+        """The sender of a sync has not got these; whether any is one that our syncs have not told enough."""
+        news = False
+        for message_id in message_ids:
+            if self._told.get(message_id, 0) < _MOST_TELLS:
+                news = True
+                if len(self._lacking) < _MOST_LACKING:
+                    self._lacking[message_id] = None
+        return news
+
     def names(self) -> tuple[str, ...]:
-        """The repeated ids, at most 16: the next sync names them before its regular causal history."""
-        return tuple(self._repeated)
+        """Repeated ids and those that others lack, at most 16: the next sync names them first."""
+        return tuple(dict.fromkeys((*self._repeated, *self._lacking)))[:MOST_NAMED]
 
     def sent(self, now_ms: int, *, sync: bool, named: Iterable[str] = ()) -> None:
         """A participant of ours has sent content, or a sync, that named `named` in its causal history."""
@@ -113,6 +133,11 @@ class SyncSchedule:
         self._owed_due_ms = None
         for message_id in named:
             self._repeated.pop(message_id, None)
+            if message_id in self._lacking:
+                del self._lacking[message_id]
+                self._told[message_id] = self._told.pop(message_id, 0) + 1
+        while len(self._told) > _MOST_TOLD:
+            del self._told[next(iter(self._told))]
         if sync:
             self._own_sync_ms = now_ms
             self._fruitless += 1
@@ -129,6 +154,7 @@ class SyncSchedule:
         self._silent = True
         self._owed.clear()
         self._repeated.clear()
+        self._lacking.clear()
         self._owed_due_ms = self._early_due_ms = None
 
     def due(self, now_ms: int) -> bool:
@@ -167,6 +193,8 @@ class SyncSchedule:
             self._owed_due_ms,
             list(self._repeated),
             self._early_due_ms,
+            list(self._lacking),
+            list(self._told.items()),
         )
 
     @classmethod
@@ -176,12 +204,14 @@ class SyncSchedule:
         with unpacked(data, _FORMAT, _ITEMS) as items:
             hashes, schedule._heard_ms, schedule._heard_size, schedule._waits, schedule._silent = items[:5]
             schedule._own_sync_ms, schedule._fruitless, schedule._fruitless_heard = items[5:8]
-            owed, pairs, schedule._owed_due_ms, repeated, schedule._early_due_ms = items[8:]
+            owed, pairs, schedule._owed_due_ms, repeated, schedule._early_due_ms, lacking, told = items[8:]
             schedule._group = GroupSize(rule.most_senders, hashes)
             schedule._owed = {
                 message_id: (first, second) for message_id, (first, second) in zip(owed, pairs, strict=True)
             }
             schedule._repeated = dict.fromkeys(repeated)
+            schedule._lacking = dict.fromkeys(lacking)
+            schedule._told = dict(told)
         return schedule
 
     def _news(self) -> None:

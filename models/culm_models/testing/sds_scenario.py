@@ -70,8 +70,8 @@ def draw_settings(rng: random.Random, profile: Profile, *, wide: bool) -> SdsSet
     defaults = SdsSettings.for_profile(profile)
     return SdsSettings(
         causal_history_size=rng.choice((1, 2, 10, 10)),
-        # Small, so that filters start over many times.
-        bloom_capacity=rng.choice((20, 100, 400)),
+        # Small, so that filters start over; far larger than what one is behind, as in reality.
+        bloom_capacity=rng.choice((400, 2_000)),
         sync_messages=defaults.sync_messages,
         repair_t_max_ms=defaults.repair_t_max_ms,
         repair_groups=rng.choice((1, 1, 3)),
