@@ -23,6 +23,7 @@ from pydantic_settings import (
 )
 
 from culm_connectors.p2panda.settings import DriverSettings, SessionSettings
+from culm_connectors.sds.settings import SdsEdgeSettings
 from culm_connectors.transport_settings import TransportSettings
 from culm_infra.errors import SettingsError
 
@@ -104,6 +105,9 @@ class ConnectorSection(Section):
     )
     driver: DriverSettings = Field(DriverSettings(), description="limits on what one peer may send and keep")
     sessions: SessionSettings = Field(SessionSettings(), description="how sessions find out what differs")
+    sds: SdsEdgeSettings = Field(
+        SdsEdgeSettings(), description="channels of SDS: whether, and what one peer may do"
+    )
 
 
 class PeerSection(Section):

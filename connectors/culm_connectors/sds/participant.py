@@ -9,10 +9,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from culm_connectors.sds.errors import StateError
-from culm_connectors.sds.participant_state import Snapshot, StateFolder
+from culm_connectors.sds.participant_state import Snapshot, StateFolder, told_entries
 from culm_models.errors import CulmError
 from culm_models.sds.channel import Channel
 from culm_models.sds.events import Delivered, Event, Received, Sent
@@ -51,6 +52,13 @@ class Step:
 
     output: Output
     told: tuple[Told, ...] = ()
+
+
+def told_in(path: Path, after: int = 0) -> Iterator[Told]:
+    """What the participant of a folder was told behind the number `after`; also while it is in use."""
+    for number, entry in enumerate(told_entries(path, after), after + 1):
+        own, message_id, sender_id, content, lamport, position, gap, time_ms = entry
+        yield Told(number, own, message_id, sender_id, content, lamport, position, tuple(gap), time_ms)
 
 
 class Participant:
@@ -112,7 +120,7 @@ class Participant:
         try:
             self._settings = SdsSettings(**{k: v for k, v in snapshot.settings.items() if k in known})
             self._load(snapshot)
-            self.told_before = sum(1 for _ in self._folder.told())
+            self.told_before = sum(1 for _ in told_entries(self._folder.path))
             for kind, now_ms, *arguments in self._folder.inputs():
                 self._now_ms = now_ms
                 self._do(kind, now_ms, arguments)
@@ -132,9 +140,7 @@ class Participant:
 
     def history(self, after: int = 0) -> Iterator[Told]:
         """What the application was told behind the number `after`, by this process and former ones."""
-        for number, entry in enumerate(self._folder.told(after), after + 1):
-            own, message_id, sender_id, content, lamport, position, gap, time_ms = entry
-            yield Told(number, own, message_id, sender_id, content, lamport, position, tuple(gap), time_ms)
+        yield from told_in(self._folder.path, after)
 
     # Steps.
 

@@ -154,15 +154,7 @@ class StateFolder:
 
     def inputs(self) -> Iterator[list[Any]]:
         """Every input since the snapshot, in order."""
-        yield from self._read(self._inputs_name(self._generation))
-
-    def told(self, after: int = 0) -> Iterator[list[Any]]:
-        """What the application was told, from the entry behind `after` on, counted from 1."""
-        yield from itertools.islice(self._read(_TOLD), after, None)
-
-    def _read(self, name: str) -> Iterator[list[Any]]:
-        for body, _ in _records((self.path / name).read_bytes()):
-            yield cbor.loads(body)
+        yield from _read(self.path / self._inputs_name(self._generation))
 
     # Writing.
 
@@ -233,3 +225,14 @@ def _records(data: bytes) -> Iterator[tuple[bytes, int]]:
             return
         yield body, end
         start = end
+
+
+def _read(path: Path) -> Iterator[list[Any]]:
+    for body, _ in _records(path.read_bytes()):
+        yield cbor.loads(body)
+
+
+def told_entries(path: Path, after: int = 0) -> Iterator[list[Any]]:
+    """What the application of a folder's participant was told, behind so many entries; none in a new one."""
+    if (path / _TOLD).exists():
+        yield from itertools.islice(_read(path / _TOLD), after, None)

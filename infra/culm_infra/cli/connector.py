@@ -156,6 +156,7 @@ def _settings(settings: Settings) -> ConnectorSettings:
             transport=section.transport,
             driver=section.driver,
             sessions=section.sessions,
+            sds=section.sds,
             verify_entries_topic=section.verify_entries_topic,
             serve_before_caught_up=section.serve_before_caught_up,
             metrics_host=section.metrics_host,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import typer
 
 from culm_infra.cli.sds_fetch import fetch
+from culm_infra.cli.sds_join import join
+from culm_infra.cli.sds_send import send
 from culm_infra.cli.sds_status import status
 from culm_infra.cli.sds_tail import tail
 
@@ -13,5 +15,5 @@ app = typer.Typer(
     help="Channels of SDS: what is said in them, how they stand, and messages out of the store.",
 )
 
-for command in (tail, status, fetch):
+for command in (join, send, tail, status, fetch):
     app.command()(command)

@@ -1,0 +1,140 @@
+"""``culm sds send``: say one thing in a channel, and wait until it is heard."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.connector import address
+from culm_infra.cli.output import EXIT_DEGRADED, EXIT_FAILED, emit_json, out, progress, say
+from culm_infra.cli.peer_home import optional_hex
+from culm_infra.cli.sds_channel import Channel, check_channel
+from culm_infra.cli.sds_voices import Expected, Home, Participant, ProfileName
+
+if TYPE_CHECKING:
+    from culm_connectors.transport import Address
+    from culm_infra.cli.sds_voices import Voice, Who
+    from culm_topics.records import SdsEventRecord
+
+_LEAVE_TIMEOUT_S = 2.0
+
+
+def send(
+    channel: Channel,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads it from the input.")],
+    *,
+    edge: Annotated[str, typer.Option("--edge", metavar="HOST:PORT", help="The connector to send it by.")],
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until somebody has acknowledged it, or it is given up.")
+    ] = False,
+    timeout_s: Annotated[
+        float, typer.Option("--timeout", min=0.1, help="Seconds to wait in all, before it stays as it is.")
+    ] = 60.0,
+    full: Annotated[
+        bool, typer.Option("--full", help="As a full participant with its state here, not a hosted one.")
+    ] = False,
+    ephemeral: Annotated[
+        bool, typer.Option("--ephemeral", help="To those who are there now; it is kept nowhere.")
+    ] = False,
+    profile: ProfileName = "spec",
+    participant: Participant = None,
+    home: Home = None,
+    expect: Expected = None,
+    json: options.Json = False,
+) -> None:
+    """Send one message; print its id.
+
+    It is sent when the deployment has it for good (with `--full`: when the edge has it). With `--wait` the
+    exit status is 0 once it is acknowledged, 1 when it was given up or refused, 3 when neither came in time.
+
+    Example: `culm sds send general "hello" --edge 127.0.0.1:4455 --wait`
+    """
+    from culm_infra.cli.sds_voices import who
+
+    check_channel(channel)
+    if wait and ephemeral:
+        raise typer.BadParameter("nobody acknowledges an ephemeral message", param_hint="--wait")
+    content = sys.stdin.buffer.read() if text == "-" else text.encode()
+    whose = who(channel, profile, hosted=not full, participant=participant, home=home)
+    target, expected = address(edge), optional_hex(expect, "--expect")
+    found = asyncio.run(
+        _run(whose, target, expected, content, wait=wait, timeout_s=timeout_s, ephemeral=ephemeral)
+    )
+    if json:
+        emit_json({"channel": channel, "participant_id": whose.participant_id, **found})
+    elif found["message_id"] is not None:
+        out.print(found["message_id"], markup=False)
+    state = found["state"]
+    if state == "not_sent":
+        say(f"no edge took it at {edge} within {timeout_s:g} s")
+        raise typer.Exit(EXIT_FAILED)
+    if state == "gave_up":
+        say("it was given up: nobody has acknowledged it")
+        raise typer.Exit(EXIT_FAILED)
+    if wait and state != "acknowledged":
+        say("nobody has acknowledged it yet; the participant goes on trying")
+        raise typer.Exit(EXIT_DEGRADED)
+
+
+async def _run(
+    whose: Who,
+    target: Address,
+    expected: bytes | None,
+    content: bytes,
+    *,
+    wait: bool,
+    timeout_s: float,
+    ephemeral: bool,
+) -> dict[str, Any]:
+    from culm_connectors.sds.client import FROM_NOW
+    from culm_infra.cli.sds_voices import opened
+
+    found: dict[str, Any] = {"message_id": None, "state": "not_sent"}
+    heard_by: set[str] = set()
+
+    with progress() as display:
+        task = display.add_task("calling", total=None)
+
+        def hear(event: SdsEventRecord) -> None:
+            evidence = event.details.get("evidence")
+            if event.message_id == found["message_id"] and isinstance(evidence, tuple):
+                heard_by.update(evidence)
+                display.update(task, description=f"sent; perhaps heard by {len(heard_by)}")
+
+        async with opened(whose, target, expected, hear, since=FROM_NOW, keep_place=False) as voice:
+            saying = asyncio.create_task(_say(voice, content, found, wait=wait, ephemeral=ephemeral))
+            await asyncio.wait(
+                {saying, voice.dialling}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            if saying.done():
+                await saying
+            elif voice.dialling.done():
+                saying.cancel()
+                await voice.dialling
+            saying.cancel()
+            await _goodbye(voice)
+    return found
+
+
+async def _say(voice: Voice, content: bytes, found: dict[str, Any], *, wait: bool, ephemeral: bool) -> None:
+    await voice.joined.wait()
+    found["message_id"] = await voice.send(content, ephemeral=ephemeral)
+    found["state"] = "sent"
+    if wait:
+        heard = await voice.acknowledged(found["message_id"])
+        found["state"] = "acknowledged" if heard else "gave_up"
+
+
+async def _goodbye(voice: Voice) -> None:
+    from culm_connectors.transport import TransportError
+
+    try:
+        async with asyncio.timeout(_LEAVE_TIMEOUT_S):
+            # What was said before it is with the edge then.
+            await voice.leave()
+    except (TimeoutError, TransportError):
+        return
