@@ -32,7 +32,7 @@ JOBS: Final[tuple[Job, ...]] = ("logs", "version-vectors", "blocks")
 SDS_JOBS: Final[tuple[Job, ...]] = ("sds", "sds-index")
 
 _LOG = logging.getLogger(__name__)
-_STARTS: Final = 6
+_STARTS: Final = 20
 _POLL_SECONDS = 0.25
 _STOP_POLL_SECONDS = 0.01
 
