@@ -55,7 +55,7 @@ def test_a_worker_that_never_comes_fails_the_job(monkeypatch: pytest.MonkeyPatch
     started = starts(monkeypatch, [LATE])
     with pytest.raises(JobError, match="connect back"):
         run_jobs(None, SETTINGS, stop=Event())  # type: ignore[arg-type]
-    assert len(started) == 6
+    assert len(started) == 20
 
 
 def test_any_other_failure_fails_the_job_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
