@@ -79,6 +79,8 @@ class Parts:
     schedule: SyncSchedule
     quarantine: Quarantine
     wires: WireCache
+    nonces: bytes
+    """What nonces of our own begin with; the number of messages sent makes each of them another."""
     participants: dict[str, None] = field(default_factory=dict)
     unclaimed: dict[str, Stripped] = field(default_factory=dict)
     """Wire bytes that a journal has told of, until the head tells which are still unacknowledged."""
@@ -109,6 +111,7 @@ class Parts:
             SyncSchedule(rules.sync, drawn),
             Quarantine(most=settings.max_quarantined, most_bytes=settings.max_quarantined_bytes),
             WireCache(settings.max_wire_bytes),
+            drawn("nonce", "", 0).to_bytes(8, "big"),
         )
 
     def drawn(self, what: str, message_id: str, count: int) -> int:

@@ -176,7 +176,7 @@ def _checked(
         raise EmptyContentError("a message without content")
     if message_id is None:
         if nonce is None:
-            nonce = parts.drawn("nonce", participant_id, parts.sends).to_bytes(8, "big")
+            nonce = parts.nonces + parts.sends.to_bytes(8, "big")
         return content_message_id(parts.channel_id, participant_id, nonce, content)
     if not message_id:
         raise OversizeError("an empty message id")
