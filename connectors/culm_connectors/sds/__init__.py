@@ -1,4 +1,11 @@
 """SDS at the edge: channels over QUIC between participants and Kafka (docs/sds.md).
 
 - `frames`, `wire`, `errors`: what is said on a connection, and its bytes
+- `driver`, `exchange`, `entering`, `sessions`, `rooms`: the connections that a connector serves, and the
+  channels that they have joined; `staging`, `asking`: records on their way into Kafka, messages looked for
+- `backbone`: what the driver asks of what lies behind it; `kafka_backbone` with `following`, `past` and
+  `lookups`: that in Kafka
+- `peer`, `participant`, `participant_state`: the reference full participant; `client`: the thin client of a
+  hosted one; `calling`: their side of a connection
+- `settings`, `metrics`
 """

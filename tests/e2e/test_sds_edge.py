@@ -1,0 +1,157 @@
+"""SDS the whole way: full participants, and clients of hosted ones, at two connectors, Kafka and the job."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from culm_connectors.sds.client import FROM_THE_BEGINNING, SdsClient
+from culm_connectors.sds.frames import Event
+from culm_connectors.sds.peer import SdsPeer
+from culm_connectors.transport import Address, TransportSettings
+from culm_infra.demo.processes import CulmProcess, environment
+from culm_models.keys import KeyPair
+from culm_topics import admin
+from culm_topics.kafka import KafkaSettings
+from culm_topics.records import SdsMessageRecord
+from tests.support.edge import connector, running
+from tests.support.topic_io import read_all
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
+
+DEADLINE_S = 240.0
+ROUNDS = 5
+
+
+@pytest.fixture
+def deployment(
+    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+) -> Iterator[tuple[KafkaSettings, CulmProcess]]:
+    kafka = KafkaSettings(bootstrap=kafka_bootstrap, prefix=topic_prefix, partitions=2)
+    admin.create(kafka)
+    job = CulmProcess(
+        "the job sds",
+        (
+            *("job", "run", "sds", "--master", "local[2]", "--checkpoints", str(tmp_path / "checkpoints")),
+            *("--spark-option", "spark.sql.shuffle.partitions=2", "--sds-interval-ms", "200"),
+        ),
+        environment(kafka) | {"CULM_STACK__DIRECTORY": str(tmp_path / "stack")},
+        tmp_path / "job.log",
+    )
+    job.start()
+    yield kafka, job
+    job.stop()
+
+
+def key(name: str) -> KeyPair:
+    return KeyPair.from_private_key(name.encode().ljust(32, b"-"))
+
+
+@contextlib.asynccontextmanager
+async def full(folder: Path, name: str, *edges: Address) -> AsyncIterator[SdsPeer]:
+    async with SdsPeer(
+        folder / name,
+        "room",
+        key_pair=key(name),
+        participant_id=name,
+        durable=False,
+        transport=TransportSettings(datagram_bytes="auto"),
+    ) as peer:
+        for address in edges:
+            peer.dial(address)
+        yield peer
+
+
+@contextlib.asynccontextmanager
+async def hosted(name: str, *edges: Address, **options: Any) -> AsyncIterator[tuple[SdsClient, list[Event]]]:
+    heard: list[Event] = []
+    async with SdsClient(
+        "room",
+        key_pair=key(name),
+        participant_id=name,
+        settings={"resend_unacknowledged_ms": 2_000, "sync_floor_ms": 1_000, "sync_spread_ms": 1_000},
+        **options,
+    ) as client:
+        client.listeners.append(heard.append)
+        for address in edges:
+            client.dial(address)
+        yield client, heard
+
+
+async def until(job: CulmProcess, condition: Callable[[], Any], what: Callable[[], object]) -> None:
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            while not condition():
+                job.check()
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise AssertionError(f"not in time: {what()}") from None
+
+
+def log_of(peer: SdsPeer) -> list[tuple[int, str]]:
+    return list(peer.status().log)
+
+
+def has(found: Callable[[], list[Any]], count: int) -> bool:
+    return len(found()) == count
+
+
+def contents(heard: list[Event], kind: str) -> list[bytes]:
+    return [event.content or b"" for event in heard if event.kind == kind]
+
+
+async def test_full_and_hosted_participants_hold_the_same_log_and_know_that_they_were_heard(
+    tmp_path: Path, deployment: tuple[KafkaSettings, CulmProcess]
+) -> None:
+    kafka, job = deployment
+    async with (
+        running(connector(tmp_path / "west", kafka)) as west,
+        running(connector(tmp_path / "east", kafka)) as east,
+    ):
+        assert west.address is not None and east.address is not None
+        async with (
+            full(tmp_path, "alice", west.address) as alice,
+            full(tmp_path, "carol", east.address) as carol,
+            hosted("bob", east.address) as (bob, bob_heard),
+            hosted("dora", west.address) as (dora, dora_heard),
+        ):
+            await until(job, lambda: contents(bob_heard, "joined"), lambda: bob_heard)
+            sent: dict[str, list[str]] = {"alice": [], "carol": [], "bob": [], "dora": []}
+            for number in range(ROUNDS):
+                for name, speaker in (("alice", alice), ("bob", bob), ("carol", carol), ("dora", dora)):
+                    sent[name].append(await speaker.send(f"{name} {number}".encode()))
+            everything = {message_id for ids in sent.values() for message_id in ids}
+            logs = [partial(log_of, peer) for peer in (alice, carol)]
+            for log_now in logs:
+                await until(job, partial(has, log_now, len(everything)), log_now)
+            assert alice.status().log == carol.status().log
+            assert {message_id for _, message_id in alice.status().log} == everything
+            for heard in (bob_heard, dora_heard):
+                delivered = partial(contents, heard, "delivered")
+                await until(job, partial(has, delivered, len(everything)), delivered)
+                numbers = [event.number for event in heard if event.number is not None]
+                assert numbers == sorted(set(numbers))
+            async with asyncio.timeout(DEADLINE_S):
+                for name, speaker in (("alice", alice), ("bob", bob), ("carol", carol), ("dora", dora)):
+                    for message_id in sent[name]:
+                        assert await speaker.acknowledged(message_id), (name, message_id)
+            stored = [SdsMessageRecord.decode(value) for _, value in read_all(kafka, "sds.messages")]
+            assert {record.message_id for record in stored} == everything
+            log = list(alice.status().log)
+        # Whoever comes later, as either, gets the same.
+        async with (
+            full(tmp_path, "late", east.address) as late,
+            hosted("thin", west.address, place=FROM_THE_BEGINNING) as (_, thin_heard),
+        ):
+            await until(job, lambda: list(late.status().log) == log, lambda: late.status())
+            await until(
+                job,
+                lambda: len(contents(thin_heard, "delivered")) == len(log),
+                lambda: contents(thin_heard, "delivered"),
+            )
