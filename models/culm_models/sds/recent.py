@@ -8,12 +8,10 @@ took lately, so an id which is not in it is one that the sender has not got, or 
 from __future__ import annotations
 
 from array import array
-from collections import OrderedDict
 from collections.abc import Iterable
-from itertools import chain, islice
 from typing import Final
 
-from culm_models.sds.bloom import LAYOUTS, HashPair, LayoutName, ReceivedFilter
+from culm_models.sds.bloom import LAYOUTS, LayoutName, ReceivedFilter
 
 _MOST: Final = 512
 
@@ -21,20 +19,30 @@ _MOST: Final = 512
 class Recent:
     """At most 512 ids of the log, and no more than a filter of the channel always holds."""
 
-    __slots__ = ("_ids", "_kind", "_most")
+    __slots__ = ("_held", "_ids", "_kind", "_most", "_pairs")
 
     def __init__(self, layout: LayoutName, held: int) -> None:
         """`held`: the newest ids that every filter of the channel holds."""
         self._kind = LAYOUTS[layout]
         self._most = min(_MOST, held)
-        # With their hashes, when they have been asked for.
-        self._ids: OrderedDict[str, HashPair | None] = OrderedDict()
+        self._ids: list[str] = []
+        self._held: set[str] = set()
+        # Of the first ids, as far as they have been asked for.
+        self._pairs = array(self._kind.pair_code)
+
+    @property
+    def most(self) -> int:
+        """How many ids there can be."""
+        return self._most
 
     def add(self, message_id: str) -> None:
         """An id has come into the log."""
-        self._ids[message_id] = None
+        self._ids.append(message_id)
+        self._held.add(message_id)
         if len(self._ids) > self._most:
-            self._ids.popitem(last=False)
+            self._held.remove(self._ids[0])
+            del self._ids[0]
+            del self._pairs[:2]
 
     def extend(self, message_ids: Iterable[str]) -> None:
         """Several, in their order."""
@@ -43,20 +51,19 @@ class Recent:
 
     def drop(self, message_id: str) -> None:
         """An id has left the log."""
-        self._ids.pop(message_id, None)
+        if message_id in self._held:
+            place = self._ids.index(message_id)
+            self._held.remove(message_id)
+            del self._ids[place]
+            del self._pairs[2 * place : 2 * place + 2]
 
     def ids(self) -> list[str]:
         """The ids, oldest first."""
-        return list(self._ids)
+        return self._ids.copy()
 
     def absent(self, found: ReceivedFilter, *, but: int = 0) -> list[str]:
         """Those that are not in a filter, oldest first; the newest `but` of them are not looked at."""
-        asked = list(islice(self._ids, max(len(self._ids) - but, 0)))
-        pairs = array(self._kind.pair_code, chain.from_iterable(map(self._pair, asked)))
-        return [asked[place] for place in found.absent(pairs)]
-
-    def _pair(self, message_id: str) -> HashPair:
-        pair = self._ids[message_id]
-        if pair is None:
-            pair = self._ids[message_id] = self._kind.hash_pair(message_id)
-        return pair
+        for message_id in self._ids[len(self._pairs) // 2 :]:
+            self._pairs.extend(self._kind.hash_pair(message_id))
+        asked = max(len(self._ids) - but, 0)
+        return [self._ids[place] for place in found.absent(self._pairs[: 2 * asked])]
