@@ -20,7 +20,15 @@ from culm_streaming.sds_channels.channel_settings import settings_of
 from culm_streaming.sds_channels.record import NO_TOKEN, ChannelRecord, save_record
 from culm_streaming.sds_channels.settings import ChannelsSettings
 from culm_streaming.sds_channels.state import Kind, State, name_of
-from culm_streaming.sds_channels.told import Record, Topic, event_value, fetch_values, out_value, rejected
+from culm_streaming.sds_channels.told import (
+    Record,
+    Topic,
+    event_value,
+    fetch_values,
+    kept,
+    out_value,
+    rejected,
+)
 from culm_topics.records import AckKey, Details, SdsChannelRecord, SdsMessageRecord
 
 _SEED_PERSON = b"culm.sds.seed"
@@ -105,7 +113,9 @@ class OpenChannel:
     def take(self, output: Output, now_ms: int, given: Input | None) -> None:
         """Tell what a step of the channel did; `given` is what it was given, None for what was due."""
         profile = self.record.profile
-        for event in output.events:
+        for event in map(kept, output.events):
+            if event is None:
+                continue
             if isinstance(event, Rejected):
                 self._refuse(event, now_ms, given)
                 continue

@@ -1,11 +1,11 @@
 """What a channel tells, as records: events, messages to broadcast and to fetch, what was refused."""
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from enum import IntEnum
 from typing import Any, NamedTuple, cast
 
-from culm_models.sds.events import Event
+from culm_models.sds.events import Delivered, Event, Received, Sent
 from culm_models.sds.messages import HistoryEntry, Profile
 from culm_models.sds.output import Fetch, Outbound
 from culm_topics.records import (
@@ -50,6 +50,21 @@ class Record(NamedTuple):
     topic: Topic
     key: bytes
     value: bytes | None
+
+
+def kept(event: Event) -> Event | None:
+    """What of an event is kept for good; None: nothing.
+
+    Ephemeral messages are stored nowhere. Connectors bring them to whoever is there; that a command for one
+    was done is told, without what it said.
+    """
+    if isinstance(event, Received) and event.message_kind == "ephemeral":
+        return None
+    if isinstance(event, Delivered) and event.ephemeral:
+        return None
+    if isinstance(event, Sent) and event.ephemeral:
+        return replace(event, content=b"")
+    return event
 
 
 def event_value(event: Event, number: int, time_ms: int, details: dict[str, Any]) -> bytes:
