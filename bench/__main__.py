@@ -29,6 +29,8 @@ CASES = {
     "sds-job": "bench.sds_job",
     "sds-ack": "bench.sds_ack",
     "sds-bloom": "bench.sds_bloom",
+    "sds-channel": "bench.sds_channel",
+    "sds-sync": "bench.sds_sync",
 }
 
 talk = Console(stderr=True)

@@ -40,8 +40,13 @@ class Scenario:
     ephemeral: float
 
 
-def draw_scenario(rng: random.Random, *, most_nodes: int = 8, most_hosted: int = 6) -> Scenario:
-    """A scenario of 2 to `most_nodes` nodes that host up to `most_hosted` participants each."""
+def draw_scenario(
+    rng: random.Random, *, most_nodes: int = 8, most_hosted: int = 6, messages: int = 100
+) -> Scenario:
+    """A scenario of 2 to `most_nodes` nodes that host up to `most_hosted` participants each.
+
+    About `messages` messages are written at most.
+    """
     profile: Profile = rng.choice(("spec", "spec", "js", "nim"))
     nodes = rng.randint(2, most_nodes)
     skew_ms = rng.choice((0, 5_000, _MS_PER_H))
@@ -57,7 +62,7 @@ def draw_scenario(rng: random.Random, *, most_nodes: int = 8, most_hosted: int =
         echo=rng.choice((0.0, 1.0)),
         delay_ms=rng.choice((20, 500, 5_000, 40_000)),
         turmoil_ms=turmoil_ms,
-        pause_ms=rng.choice((1_000, 5_000, 15_000)),
+        pause_ms=max(rng.choice((1_000, 5_000, 15_000)), turmoil_ms // messages),
         partitions=rng.choice((0, 0, 1, 3)),
         restarts=rng.choice((0, 0, 2, 5)),
         forgetful=rng.choice((0.0, 0.3)),
