@@ -13,6 +13,7 @@ from typing import Final
 
 from culm_models.sds.bloom import HashPair, RollingFilter
 from culm_models.sds.channel_errors import WaitingFullError
+from culm_models.sds.codec import encode_entry
 from culm_models.sds.events import Delivered, Lost, Missing, Received, Rejected
 from culm_models.sds.journal import DROPPED, HINT, LOGGED, LOST, Journal, Record, waiting_record
 from culm_models.sds.known import OldIds
@@ -73,6 +74,14 @@ class Delivery:
     def knows(self, message_id: str) -> bool:
         """Whether a copy of this message is none of our business any more."""
         return message_id in self.log.by_id or message_id in self.waiting or message_id in self.old
+
+    def encoded(self, message_id: str) -> bytes | None:
+        """A message as an entry of a causal history, also one that waits: it is here. None when it is not."""
+        held = self.waiting.get(message_id)
+        if held is None:
+            return self.log.encoded(message_id)
+        entry = HistoryEntry(message_id, held.retrieval_hint, held.sender_id or None)
+        return encode_entry(entry, self.facts.name)
 
     def unmet(self, history: Iterable[HistoryEntry], own_id: str) -> list[HistoryEntry]:
         """Entries that are neither in the log nor lost, each once; a message does not wait for itself."""

@@ -127,7 +127,7 @@ def _hear_content(
         if hint is not None:
             delivery.learn_hint(message_id, hint)
         if not own and not is_answer and source != FROM_STORE and _sent_again(parts, message, now_ms):
-            parts.schedule.repeated(message_id, now_ms)
+            parts.schedule.repeated(message_id, sender_id, now_ms)
         return
     if own and source != FROM_STORE and message_id not in delivery.missing:
         reject(message, OwnMessageError.code, "an own message that nobody here sent", collected)
@@ -142,7 +142,7 @@ def _hear_content(
         parts.wires.put(message_id, sender_id, wire)
     if not own and source != FROM_STORE:
         parts.schedule.seen(sender_id, now_ms, news=True, history_ids=history_ids, filter=found)
-        parts.schedule.owe(message_id, pair, now_ms)
+        parts.schedule.owe(message_id, sender_id, pair, now_ms)
         if lacking := _lacking_in_passing(parts, history_ids, found):
             parts.schedule.lacks(lacking)
     parts.forget_filter_past()

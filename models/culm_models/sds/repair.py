@@ -4,9 +4,9 @@ Who misses a message asks after T_req, who has it answers after T_resp, both spr
 another's request or answer first puts off or drops its own. Both buffers are bounded: when one is full, what
 is due last is left out, be it the newcomer.
 
-A request that brought nothing is repeated: T_max, within which answers come, and T_req doubled from time to
-time lie between. Another's request counts as one of ours, but for at most three in a row, so that nobody is
-kept from asking. What was answered is not answered again within T_min.
+A request that brought nothing is repeated: T_max, within which answers come, and T_req doubled up to T_max
+lie between. Another's request counts as one of ours, but for at most three in a row, so that nobody is kept
+from asking. What was answered is not answered again within T_min.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +28,6 @@ _MOST_SPEAKERS: Final = 16
 # Requests of one received message that are looked at; the implementations send three.
 _MOST_REQUESTS: Final = 16
 _MOST_PUT_OFF: Final = 3
-_LONGEST_WAIT_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +224,7 @@ class RepairBook:
         message_id = request.entry.message_id
         tries = request.tries + 1
         self._wanted[message_id] = replace(request, tries=tries)
-        later_ms = self._rule.t_max_ms + wait_ms(request.offset_ms, tries, _LONGEST_WAIT_MS, 0)
+        later_ms = self._rule.t_max_ms + wait_ms(request.offset_ms, tries, self._rule.t_max_ms, 0)
         self._plan(self._request_times, message_id, now_ms + later_ms)
 
     def _plan_answer(self, message_id: str, writer_id: str, now_ms: int) -> bool:

@@ -47,8 +47,9 @@ def send_content(
     if delivery.knows(message_id):
         raise KnownMessageError(f"the message {message_id[:100]!r} is known already")
     parts.outgoing.check_room(participant_id)
-    named, first = _named(parts, _NAMED_IN_PASSING)
-    history, value = [*first, *delivery.log.tail()], delivery.filter.value()
+    urgent = parts.schedule.urgent_names()
+    named = _entries(parts, [name for name in urgent if name in delivery.log][:_NAMED_IN_PASSING])
+    history, value = [*named.values(), *delivery.log.tail()], delivery.filter.value()
     size = len(content) + sum(map(len, history)) + len(value)
     if size + _OVERHEAD_BYTES + settings.repair_max_requests * _ENTRY_BYTES_MOST > settings.max_message_bytes:
         raise OversizeError(f"the message would take more than {settings.max_message_bytes} bytes")
@@ -119,17 +120,23 @@ def send_sync(parts: Parts, now_ms: int, collected: Collected) -> None:
     parts.syncs += 1
     lamport = parts.facts.lamport_to_send(delivery.lamport, now_ms)
     tail_ids, tail = delivery.log.tail_ids(), delivery.log.tail()
-    repeated = parts.schedule.names()
-    named = [name for name in repeated if name in delivery.log and name not in tail_ids]
-    first = [encoded for name in named if (encoded := delivery.log.encoded(name)) is not None]
+    names = parts.schedule.names()
+    named = _entries(parts, names)
     value = delivery.filter.value()
     before, after = assemble(
-        profile, participant_id, message_id, parts.channel_id, lamport, [*first, *tail], None, requests
+        profile,
+        participant_id,
+        message_id,
+        parts.channel_id,
+        lamport,
+        [*named.values(), *tail],
+        None,
+        requests,
     )
     delivery.lamport = lamport
     history_ids = [*named, *tail_ids]
-    # Repeated messages that wait, or have left the log, are shown by the filter at best.
-    parts.schedule.sent(now_ms, sync=True, named=[*repeated, *tail_ids])
+    # Those that have left the log are shown by the filter at best.
+    parts.schedule.sent(now_ms, sync=True, named=[*names, *tail_ids])
     wire = b"".join((before, bloom_field(value, profile), after))
     collected.send.append(Outbound("sync", participant_id, message_id, wire))
     collected.events.append(SyncSent(message_id, participant_id, lamport))
@@ -184,14 +191,21 @@ def _checked(
     return message_id
 
 
-def _named(parts: Parts, most: int | None = None) -> tuple[list[str], list[bytes]]:
-    """What a message of ours names before the end of the log, for those who have not got it."""
-    names = parts.schedule.names()[:most]
+def _entries(parts: Parts, names: Iterable[str]) -> dict[str, bytes]:
+    """Messages that are here, as entries before the end of the log; they fill half of a message at most."""
     if not names:
-        return [], []
-    log, tail_ids = parts.delivery.log, parts.delivery.log.tail_ids()
-    named = [name for name in names if name in log and name not in tail_ids]
-    return named, [encoded for name in named if (encoded := log.encoded(name)) is not None]
+        return {}
+    tail_ids = parts.delivery.log.tail_ids()
+    left = parts.settings.max_message_bytes // 2
+    entries: dict[str, bytes] = {}
+    for name in names:
+        encoded = parts.delivery.encoded(name) if name not in tail_ids else None
+        if encoded is not None:
+            left -= len(encoded)
+            if left < 0:
+                break
+            entries[name] = encoded
+    return entries
 
 
 def _requests(parts: Parts, now_ms: int) -> tuple[HistoryEntry, ...]:

@@ -4,9 +4,6 @@ A sync waits for a floor of quiet in the channel plus an even spread that grows 
 senders, so that of n participants about one speaks per floor, however many they are. It stops after three
 own syncs without news, or after hearing many of others', and begins again with the next news.
 
-What others are seen to lack is named by our syncs, each id by a few of them, for whoever lacks it may have
-no other way to hear of it.
-
 Two things come sooner, and further messages do not put them off: content that nobody has acknowledged yet is
 answered within half the wait, and content that was sent again within a part of the floor that grows with the
 group, for its sender has not heard anyone. No participant sends two syncs within a floor, whatever comes.
@@ -20,18 +17,14 @@ from culm_models.sds.acknowledgement import Filter, HashPair
 from culm_models.sds.backoff import Draw, share
 from culm_models.sds.group_size import GroupSize
 from culm_models.sds.packed import pack, unpacked
-
-MOST_NAMED: Final = 16
-"""Ids of repeated messages that a sync names before its regular causal history."""
+from culm_models.sds.sync_names import SyncNames
 
 _FORMAT: Final = 1
-_ITEMS: Final = 15
+_ITEMS: Final = 12
 # Received content of which it is kept that nobody has acknowledged it; older ones count as acknowledged.
 _MOST_OWED: Final = 16
-# An id that others lack is named by so many syncs, and so many ids are waited with and remembered.
-_MOST_TELLS: Final = 3
-_MOST_LACKING: Final = 64
-_MOST_TOLD: Final = 1_024
+# Of so many others a sender may not get filters of two who are not itself.
+_ENOUGH_FILTERS: Final = 2
 # Below so many senders the spread does not grow.
 _SMALL_GROUP: Final = 16
 # The answer to repeated content comes within so much of the floor, times the group by as much.
@@ -64,13 +57,11 @@ class SyncSchedule:
         self._own_sync_ms: int | None = None
         self._fruitless = 0
         self._fruitless_heard = 0
-        self._owed: dict[str, HashPair] = {}
+        # With who wrote it, whose own messages acknowledge nothing of it.
+        self._owed: dict[str, tuple[str, HashPair]] = {}
         self._owed_due_ms: int | None = None
-        self._repeated: dict[str, None] = {}
         self._early_due_ms: int | None = None
-        # What others lack, to be named, and how many syncs have named what others lacked.
-        self._lacking: dict[str, None] = {}
-        self._told: dict[str, int] = {}
+        self._names = SyncNames()
 
     def seen(
         self,
@@ -92,60 +83,51 @@ class SyncSchedule:
         else:
             self._fruitless_heard += 1
             self._silent = self._silent or self._fruitless_heard >= self._rule.fruitless_heard
-        self._settle(history_ids, filter)
+        self._settle(sender_id, history_ids, filter)
         self._begin(now_ms)
 
-    def owe(self, message_id: str, pair: HashPair, now_ms: int) -> None:
+    def owe(self, message_id: str, writer_id: str, pair: HashPair, now_ms: int) -> None:
         """New content of another participant was taken (after `seen`), and nobody has acknowledged it yet."""
         if self._owed_due_ms is None:
             self._owed_due_ms = now_ms + self._wait_ms() // 2
-        self._owed[message_id] = pair
+        self._owed[message_id] = (writer_id, pair)
         if len(self._owed) > _MOST_OWED:
             del self._owed[next(iter(self._owed))]
+        if self._group.count() <= _ENOUGH_FILTERS:
+            self._names.received(message_id, writer_id)
 
-    def repeated(self, message_id: str, now_ms: int) -> None:
+    def repeated(self, message_id: str, writer_id: str, now_ms: int) -> None:
         """Content that we have came again: its sender has not heard of us. The next sync comes early."""
-        if message_id in self._repeated or len(self._repeated) == MOST_NAMED:
-            return
-        self._repeated[message_id] = None
-        if self._early_due_ms is None:
+        if self._names.repeated(message_id, writer_id) and self._early_due_ms is None:
             limit_ms = self._rule.floor_ms * max(_EARLY, self._group.count()) // (_EARLY * _EARLY)
             self._early_due_ms = now_ms + share(limit_ms, self._draw("sync.early", message_id, self._waits))
 
     def lacks(self, message_ids: Iterable[str]) -> bool:
-        """The sender of a sync has not got these; whether any is one that our syncs have not told enough."""
-        news = False
-        for message_id in message_ids:
-            if self._told.get(message_id, 0) < _MOST_TELLS:
-                news = True
-                if len(self._lacking) < _MOST_LACKING:
-                    self._lacking[message_id] = None
-        return news
+        """The sender of a sync has not got these; whether any of them was not told often enough by ours."""
+        return self._names.lacks(message_ids)
 
     def names(self) -> tuple[str, ...]:
-        """Repeated ids and those that others lack, at most 16: the next sync names them first."""
-        return tuple(dict.fromkeys((*self._repeated, *self._lacking)))[:MOST_NAMED]
+        """Ids that the next sync names before its regular causal history (see `SyncNames`)."""
+        return self._names.names()
+
+    def urgent_names(self) -> tuple[str, ...]:
+        """Those of them that a message with content names too, if it is sent before."""
+        return self._names.urgent()
 
     def sent(self, now_ms: int, *, sync: bool, named: Iterable[str] = ()) -> None:
         """A participant of ours has sent content, or a sync, that named `named` in its causal history."""
         # Its filter shows whatever we have.
         self._owed.clear()
         self._owed_due_ms = None
-        for message_id in named:
-            self._repeated.pop(message_id, None)
-            if message_id in self._lacking:
-                del self._lacking[message_id]
-                self._told[message_id] = self._told.pop(message_id, 0) + 1
-        while len(self._told) > _MOST_TOLD:
-            del self._told[next(iter(self._told))]
+        self._names.said(named)
         if sync:
             self._own_sync_ms = now_ms
             self._fruitless += 1
             self._silent = self._silent or self._fruitless >= self._rule.fruitless
-            self._early_due_ms = now_ms if self._repeated else None
+            self._early_due_ms = now_ms if self._names.any_repeated else None
         else:
             self._news()
-        if not self._repeated:
+        if not self._names.any_repeated:
             self._early_due_ms = None
         self._begin(now_ms)
 
@@ -153,8 +135,7 @@ class SyncSchedule:
         """There is nothing to sync (an empty log): silence until there is news."""
         self._silent = True
         self._owed.clear()
-        self._repeated.clear()
-        self._lacking.clear()
+        self._names.clear()
         self._owed_due_ms = self._early_due_ms = None
 
     def due(self, now_ms: int) -> bool:
@@ -188,13 +169,10 @@ class SyncSchedule:
             self._own_sync_ms,
             self._fruitless,
             self._fruitless_heard,
-            list(self._owed),
-            list(self._owed.values()),
+            [[message_id, writer_id, *pair] for message_id, (writer_id, pair) in self._owed.items()],
             self._owed_due_ms,
-            list(self._repeated),
             self._early_due_ms,
-            list(self._lacking),
-            list(self._told.items()),
+            self._names.items(),
         )
 
     @classmethod
@@ -204,32 +182,30 @@ class SyncSchedule:
         with unpacked(data, _FORMAT, _ITEMS) as items:
             hashes, schedule._heard_ms, schedule._heard_size, schedule._waits, schedule._silent = items[:5]
             schedule._own_sync_ms, schedule._fruitless, schedule._fruitless_heard = items[5:8]
-            owed, pairs, schedule._owed_due_ms, repeated, schedule._early_due_ms, lacking, told = items[8:]
+            owed, schedule._owed_due_ms, schedule._early_due_ms, names = items[8:]
             schedule._group = GroupSize(rule.most_senders, hashes)
             schedule._owed = {
-                message_id: (first, second) for message_id, (first, second) in zip(owed, pairs, strict=True)
+                message_id: (writer_id, (first, second)) for message_id, writer_id, first, second in owed
             }
-            schedule._repeated = dict.fromkeys(repeated)
-            schedule._lacking = dict.fromkeys(lacking)
-            schedule._told = dict(told)
+            schedule._names = SyncNames.restored(names)
         return schedule
 
     def _news(self) -> None:
         self._silent = False
         self._fruitless = self._fruitless_heard = 0
 
-    def _settle(self, history_ids: Iterable[str], filter: Filter | None) -> None:
+    def _settle(self, sender_id: str, history_ids: Iterable[str], filter: Filter | None) -> None:
         """What another participant acknowledges is not for us to acknowledge early."""
-        if self._owed or self._repeated:
-            for message_id in history_ids:
-                self._owed.pop(message_id, None)
-                self._repeated.pop(message_id, None)
-        if self._owed and filter is not None and filter.is_evidence:
-            for message_id in [key for key, pair in self._owed.items() if filter.contains(pair)]:
-                del self._owed[message_id]
+        history_ids = tuple(history_ids)
+        self._names.named_by(sender_id, history_ids)
+        if self._owed:
+            shows = filter.contains if filter is not None and filter.is_evidence else None
+            for message_id, (writer_id, pair) in list(self._owed.items()):
+                if writer_id != sender_id and (message_id in history_ids or (shows and shows(pair))):
+                    del self._owed[message_id]
         if not self._owed:
             self._owed_due_ms = None
-        if not self._repeated:
+        if not self._names.any_repeated:
             self._early_due_ms = None
 
     def _begin(self, now_ms: int) -> None:

@@ -57,6 +57,10 @@ class WaitingRoom:
     def __iter__(self) -> Iterator[Held]:
         return iter(self._held.values())
 
+    def get(self, message_id: str) -> Held | None:
+        """A message that waits; None when it does not."""
+        return self._held.get(message_id)
+
     def put(self, held: Held) -> None:
         """Keep a message that waits for at least one other."""
         self._held[held.message_id] = held

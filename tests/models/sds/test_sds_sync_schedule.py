@@ -11,7 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from culm_models.sds.channel_errors import SnapshotError
 from culm_models.sds.draws import draw
 from culm_models.sds.group_size import GroupSize
-from culm_models.sds.sync_schedule import MOST_NAMED, SyncRule, SyncSchedule
+from culm_models.sds.sync_names import MOST_NAMED, MOST_REPEATED
+from culm_models.sds.sync_schedule import SyncRule, SyncSchedule
 from tests.models.sds.filters_for_tests import ExactFilter
 
 DRAW = partial(draw, b"seed")
@@ -92,7 +93,7 @@ def test_content_that_nobody_has_acknowledged_halves_the_wait() -> None:
     owing = schedule()
     owing.seen("bob", 0, news=True)
     whole = due_of(owing)
-    owing.owe("m1", (1, 2), 0)
+    owing.owe("m1", "bob", (1, 2), 0)
     assert due_of(owing) == whole // 2
 
 
@@ -103,7 +104,7 @@ def test_further_content_does_not_put_off_the_half_wait() -> None:
         if listener.due(now_ms):
             break
         listener.seen("bob", now_ms, news=True)
-        listener.owe(f"m{number}", (number, number), now_ms)
+        listener.owe(f"m{number}", "bob", (number, number), now_ms)
     assert listener.due(now_ms), "a sender that never pauses is heard nevertheless"
     assert now_ms <= 1_100
 
@@ -116,8 +117,8 @@ def test_what_another_acknowledges_is_owed_no_longer(
 ) -> None:
     listener = schedule()
     listener.seen("bob", 0, news=True)
-    listener.owe("m1", (1, 1), 0)
-    listener.owe("m2", (2, 2), 0)
+    listener.owe("m1", "bob", (1, 1), 0)
+    listener.owe("m2", "bob", (2, 2), 0)
     listener.seen("carol", 100, news=True, history_ids=history, filter=ExactFilter(shown))
     assert due_of(listener) >= 1_100
 
@@ -125,7 +126,7 @@ def test_what_another_acknowledges_is_owed_no_longer(
 def test_a_filter_that_is_no_evidence_settles_nothing() -> None:
     listener = schedule()
     listener.seen("bob", 0, news=True)
-    listener.owe("m1", (1, 1), 0)
+    listener.owe("m1", "bob", (1, 1), 0)
     listener.seen("carol", 100, news=True, filter=ExactFilter([(1, 1)], is_evidence=False))
     assert due_of(listener) < 1_100
 
@@ -133,7 +134,7 @@ def test_a_filter_that_is_no_evidence_settles_nothing() -> None:
 def test_what_this_side_sends_acknowledges_all_it_has() -> None:
     listener = schedule()
     listener.seen("bob", 0, news=True)
-    listener.owe("m1", (1, 1), 0)
+    listener.owe("m1", "bob", (1, 1), 0)
     listener.sent(100, sync=False)
     assert due_of(listener) >= 1_100
 
@@ -142,22 +143,22 @@ def test_repeated_content_is_answered_early_even_out_of_silence() -> None:
     silent = schedule()
     silent.seen("bob", 0, news=True)
     silent.rest()
-    silent.repeated("m1", 50_000)
+    silent.repeated("m1", "bob", 50_000)
     assert 50_000 <= due_of(silent) < 50_250
     assert silent.names() == ("m1",)
 
 
 def test_a_sync_that_names_what_was_repeated_is_the_answer() -> None:
     answering = schedule()
-    answering.repeated("m1", 0)
+    answering.repeated("m1", "bob", 0)
     answering.sent(100, sync=True, named=["m0", "m1"])
-    assert answering.names() == ()
+    assert answering.urgent_names() == ()
     assert answering.next_due_ms() is None
 
 
 def test_another_participant_may_give_the_answer() -> None:
     answering = schedule()
-    answering.repeated("m1", 0)
+    answering.repeated("m1", "bob", 0)
     answering.seen("carol", 100, news=False, history_ids=["m1"])
     assert answering.names() == ()
     assert answering.next_due_ms() is None
@@ -165,18 +166,30 @@ def test_another_participant_may_give_the_answer() -> None:
 
 def test_a_bounded_number_of_repeated_messages_is_named() -> None:
     answering = schedule()
-    for number in range(100):
-        answering.repeated(f"m{number}", 0)
-    assert answering.names() == tuple(f"m{number}" for number in range(MOST_NAMED))
+    for number in range(1_000):
+        answering.repeated(f"m{number}", "bob", 0)
+    assert answering.names() == tuple(f"m{number}" for number in range(MOST_REPEATED))
+
+
+def test_what_its_writer_names_is_not_acknowledged() -> None:
+    listener = schedule()
+    listener.seen("bob", 0, news=True)
+    listener.owe("m1", "bob", (1, 1), 0)
+    owed_ms = due_of(listener)
+    listener.repeated("m1", "bob", 0)
+    early_ms = due_of(listener)
+    listener.seen("bob", 10, news=True, history_ids=["m1"], filter=ExactFilter([(1, 1)]))
+    assert due_of(listener) == min(owed_ms, early_ms)
+    assert listener.names() == ("m1",)
 
 
 def test_no_two_own_syncs_come_within_the_floor() -> None:
     pressed = schedule()
-    pressed.repeated("m1", 0)
+    pressed.repeated("m1", "bob", 0)
     pressed.sent(100, sync=True, named=["m1"])
     pressed.seen("bob", 110, news=True)
-    pressed.owe("m2", (2, 2), 110)
-    pressed.repeated("m1", 120)
+    pressed.owe("m2", "bob", (2, 2), 110)
+    pressed.repeated("m1", "bob", 120)
     assert due_of(pressed) == 1_100
 
 
@@ -256,11 +269,11 @@ class ASyncSchedule(RuleBasedStateMachine):
     @rule(message_id=ids)
     def owe(self, message_id: str) -> None:
         self.schedule.seen("bob", self.now_ms, news=True)
-        self.schedule.owe(message_id, (1, 2), self.now_ms)
+        self.schedule.owe(message_id, "bob", (1, 2), self.now_ms)
 
     @rule(message_id=ids)
     def repeated(self, message_id: str) -> None:
-        self.schedule.repeated(message_id, self.now_ms)
+        self.schedule.repeated(message_id, "bob", self.now_ms)
 
     @rule()
     def send_content(self) -> None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from tests.models.sds.conversations import buffers, delivery
+from tests.models.sds.conversations import buffers, delivery, knowledge
 
 VECTORS: Final = Path(__file__).parents[3] / "vectors" / "sds"
 CONVERSATIONS: Final = (
@@ -17,14 +17,17 @@ CONVERSATIONS: Final = (
     buffers.retry_and_give_up,
     buffers.ephemeral,
     buffers.repair,
+    knowledge.retrieval_hints,
+    knowledge.hosted_together,
 )
+WITH_SYNCS: Final = (knowledge.syncs_name,)
 
 
 def main() -> None:
     """One file a profile, one step a line."""
     for profile in ("spec", "js", "nim"):
         parts = []
-        for conversation in CONVERSATIONS:
+        for conversation in (*CONVERSATIONS, *(() if profile == "nim" else WITH_SYNCS)):
             whole = conversation(profile).whole()
             steps = ",\n".join(json.dumps(step, ensure_ascii=False) for step in whole.pop("steps"))
             head = json.dumps(whole, ensure_ascii=False)

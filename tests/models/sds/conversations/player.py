@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,7 +37,8 @@ class Player:
         self._restarts = restarts
         self._channels = {who: self._channel(who, OPENED_MS) for who in conversation["people"]}
         for who, channel in self._channels.items():
-            channel.join(who, OPENED_MS)
+            for participant_id in conversation["people"][who].get("hosts", [who]):
+                channel.join(participant_id, OPENED_MS)
 
     def play(self) -> None:
         """Every step must cause all that is expected, and nothing else."""
@@ -59,16 +61,24 @@ class Player:
 
     def _do(self, step: Json) -> Output:
         channel, at_ms = self._channels[step["who"]], step["at"]
+        hint = bytes.fromhex(step["hint"]) if "hint" in step else None
         if step["do"] == "receive":
-            return channel.receive(bytes.fromhex(step["bytes"]), at_ms)
+            return channel.receive(bytes.fromhex(step["bytes"]), at_ms, retrieval_hint=hint)
         if step["do"] == "tick":
             return channel.tick(at_ms, step["only"])
-        content, options = step["content"].encode(), {"message_id": step["message_id"]}
-        ephemeral = step.get("ephemeral", False)
+        send = partial(
+            channel.send,
+            str(step.get("as", step["who"])),
+            step["content"].encode(),
+            at_ms,
+            message_id=step["message_id"],
+            ephemeral=step.get("ephemeral", False),
+            retrieval_hint=hint,
+        )
         if "error" not in step:
-            return channel.send(step["who"], content, at_ms, ephemeral=ephemeral, **options)
+            return send()
         with pytest.raises(SdsError) as refused:
-            channel.send(step["who"], content, at_ms, ephemeral=ephemeral, **options)
+            send()
         assert refused.value.code == step["error"]
         return Output()
 
@@ -83,7 +93,8 @@ class Player:
 
     def _channel(self, who: str, now_ms: int) -> Channel:
         settings = SdsSettings.for_profile(self._profile)
-        changed = self._conversation["people"][who]
+        changed = {**self._conversation["people"][who]}
+        changed.pop("hosts", None)
         values = {name: getattr(settings, name) for name in settings.__dataclass_fields__}
         return Channel(
             CHANNEL, self._profile, SdsSettings(**{**values, **changed}), now_ms=now_ms, seed=who.encode()

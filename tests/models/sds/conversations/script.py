@@ -53,11 +53,11 @@ class Script:
         lamport: int | None,
         *,
         content: str = "",
-        history: Iterable[tuple[str, str]] = (),
+        history: Iterable[tuple[str, ...]] = (),
         filter: Iterable[str] = (),
-        repair: Iterable[tuple[str, str]] = (),
+        repair: Iterable[tuple[str, ...]] = (),
     ) -> Fields:
-        """The fields of a message; `history` and `repair`: (id, sender); `filter`: the ids in it."""
+        """The fields of a message; `history`, `repair`: (id, sender) or with a hint; `filter`: its ids."""
         return {
             "sender": sender,
             "id": message_id,
@@ -68,12 +68,25 @@ class Script:
             "content": content,
         }
 
-    def sends(self, at_ms: int, message: Fields, *events: Json, why: str, kind: str = "new") -> None:
-        """The sender of the message sends it, under this id."""
+    def sends(
+        self,
+        at_ms: int,
+        message: Fields,
+        *events: Json,
+        why: str,
+        kind: str = "new",
+        hosted_by: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        """The sender of the message sends it, under this id; `hint`, in hexadecimal, is how to fetch it."""
         step: Json = {"do": "send", "content": message["content"], "message_id": message["id"]}
         if kind == "ephemeral":
             step["ephemeral"] = True
-        self._step(at_ms, message["sender"], step, [(kind, message)], events, (), why)
+        if hint is not None:
+            step["hint"] = hint
+        if hosted_by is not None:
+            step["as"] = message["sender"]
+        self._step(at_ms, hosted_by or message["sender"], step, [(kind, message)], events, (), why)
 
     def refuses(self, at_ms: int, who: str, content: str, code: str, *, why: str) -> None:
         """An ephemeral message cannot be sent."""
@@ -81,10 +94,19 @@ class Script:
         self._step(at_ms, who, step, (), (), (), why)
 
     def receives(
-        self, at_ms: int, who: str, message: Fields, *events: Json, why: str, fetch: Iterable[str] = ()
+        self,
+        at_ms: int,
+        who: str,
+        message: Fields,
+        *events: Json,
+        why: str,
+        fetch: Iterable[str] = (),
+        hint: str | None = None,
     ) -> None:
         """`who` receives a message that was sent, or one that a machine would not send."""
-        step = {"do": "receive", "bytes": wire_of(message, self.profile).hex()}
+        step: Json = {"do": "receive", "bytes": wire_of(message, self.profile).hex()}
+        if hint is not None:
+            step["hint"] = hint
         self._step(at_ms, who, step, (), events, fetch, why)
 
     def ticks(

@@ -24,7 +24,10 @@ Fields = dict[str, Any]
 
 
 def wire_of(message: Fields, profile: str) -> bytes:
-    """`message`: sender, id, lamport, history and repair (entries [id, sender]), filter (ids), content."""
+    """`message`: sender, id, lamport, history and repair, filter (ids), content.
+
+    Entries of history and repair are [id, sender] or [id, sender, hint in hexadecimal].
+    """
     return _nim(message) if profile == "nim" else _spec(message)
 
 
@@ -75,7 +78,10 @@ def _nim(message: Fields) -> bytes:
 
 
 def _entry(entry: list[str]) -> bytes:
-    return _text(1, entry[0]) + _text(3, entry[1])
+    message_id, sender_id, *hint = entry
+    return (
+        _text(1, message_id) + b"".join(_octets(2, bytes.fromhex(one)) for one in hint) + _text(3, sender_id)
+    )
 
 
 def _filter(ids: list[str], layout: str) -> bytes:
