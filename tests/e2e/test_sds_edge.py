@@ -17,6 +17,7 @@ from culm_connectors.sds.peer import SdsPeer
 from culm_connectors.transport import Address, TransportSettings
 from culm_infra.demo.processes import CulmProcess, environment
 from culm_models.keys import KeyPair
+from culm_models.sds.settings import SdsSettings
 from culm_topics import admin
 from culm_topics.kafka import KafkaSettings
 from culm_topics.records import SdsMessageRecord
@@ -60,6 +61,7 @@ async def full(folder: Path, name: str, *edges: Address) -> AsyncIterator[SdsPee
         "room",
         key_pair=key(name),
         participant_id=name,
+        settings=SdsSettings(resend_unacknowledged_ms=2_000, sync_floor_ms=1_000, sync_spread_ms=1_000),
         durable=False,
         transport=TransportSettings(datagram_bytes="auto"),
     ) as peer:

@@ -45,6 +45,8 @@ class Call:
         self._outbox_bytes = 0
         self._wake = asyncio.Event()
         self._written = asyncio.Event()
+        self.joined = False
+        """Whether a join has succeeded: then the next pause between calls is short."""
         self.frames = self._read()
         """What the edge says. Raises TransportError, FrameError."""
 
@@ -120,20 +122,25 @@ async def keep_calling(
     identity: Identity,
     expected_peer_id: bytes | None,
     settings: TransportSettings,
-    talk: Callable[[Call], Awaitable[bool]],
+    talk: Callable[[Call], Awaitable[None]],
+    failed: Callable[[Exception], None],
 ) -> None:
     """Call, `talk` until the connection ends, and call again after a pause that grows.
 
-    `talk` says whether it went well, which makes the next pause short. Raises JoinRefusedError.
+    `failed` hears why a call did not come about, or how it ended. Raises JoinRefusedError.
     """
     backoff = Backoff()
     while True:
         try:
             async with calling(address, identity, expected_peer_id, settings) as call:
-                if await talk(call):
-                    backoff.succeeded()
+                try:
+                    await talk(call)
+                finally:
+                    if call.joined:
+                        backoff.succeeded()
         except (TransportError, FrameError) as error:
             logger.info("%s port %d: %s", address[0], address[1], error)
+            failed(error)
         await asyncio.sleep(backoff.pause_s())
 
 

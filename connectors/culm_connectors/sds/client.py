@@ -94,6 +94,8 @@ class SdsClient:
         self.participant_id = participant_id or key_pair.public_key.hex()
         self.listeners: list[EventListener] = []
         self.place = place
+        self.problem: Exception | None = None
+        """Why the last call did not come about, or how it ended."""
         self.joined = asyncio.Event()
         """Set while the channel is joined."""
         self._identity = Identity.from_private_key(key_pair.private_key)
@@ -123,7 +125,7 @@ class SdsClient:
         The task ends with JoinRefusedError where the edge will not let this participant in.
         """
         return self._dials.start(
-            keep_calling(address, self._identity, expected_peer_id, self._transport, self._talk)
+            keep_calling(address, self._identity, expected_peer_id, self._transport, self._talk, self._failed)
         )
 
     async def send(self, content: bytes, *, ephemeral: bool = False, token: bytes | None = None) -> str:
@@ -166,7 +168,7 @@ class SdsClient:
         if self._call is not None and self._call.say(Leave(self.channel_id, final)):
             await self._call.flush()
 
-    async def _talk(self, call: Call) -> bool:
+    async def _talk(self, call: Call) -> None:
         place = self.place
         call.say(
             Join(
@@ -180,7 +182,6 @@ class SdsClient:
             )
         )
         self._call = call
-        went_well = False
         try:
             async for frame in call.frames:
                 match frame:
@@ -191,7 +192,7 @@ class SdsClient:
                     case Mark(cursor=cursor):
                         self.place = Place(self.place.number, cursor)
                     case Joined():
-                        went_well = True
+                        call.joined = True
                         self.joined.set()
                         for waiting in self._waiting.values():
                             call.say(waiting.frame)
@@ -201,10 +202,12 @@ class SdsClient:
                             break
                     case _:
                         pass
-            return went_well
         finally:
             self._call = None
             self.joined.clear()
+
+    def _failed(self, error: Exception) -> None:
+        self.problem = error
 
     def _hear(self, event: Event) -> None:
         if event.number is not None:

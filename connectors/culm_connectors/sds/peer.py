@@ -17,7 +17,7 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -100,6 +100,8 @@ class SdsPeer:
         self.participant_id = participant_id or key_pair.public_key.hex()
         self.listeners: list[EventListener] = []
         self.told_listeners: list[ToldListener] = []
+        self.problem: Exception | None = None
+        """Why the last call did not come about, or how it ended."""
         self.joined = asyncio.Event()
         """Set while the channel is joined."""
         self.present = asyncio.Event()
@@ -162,7 +164,7 @@ class SdsPeer:
         The task ends with JoinRefusedError where the edge will not let this participant in.
         """
         return self._dials.start(
-            keep_calling(address, self._identity, expected_peer_id, self._transport, self._talk)
+            keep_calling(address, self._identity, expected_peer_id, self._transport, self._talk, self._failed)
         )
 
     async def send(self, content: bytes, *, ephemeral: bool = False) -> str:
@@ -269,6 +271,9 @@ class SdsPeer:
             for hear in self.listeners:
                 hear(event)
 
+    def _failed(self, error: Exception) -> None:
+        self.problem = error
+
     def _say(self, frame: Frame) -> bool:
         return self._call is not None and self.joined.is_set() and self._call.say(frame)
 
@@ -279,21 +284,20 @@ class SdsPeer:
 
     # The connection.
 
-    async def _talk(self, call: Call) -> bool:
+    async def _talk(self, call: Call) -> None:
         cursor = self._participant.cursor or b""
         call.say(Join(self.channel_id, self.profile, self.participant_id, cursor=cursor))
         self._call = call
         try:
-            await self._hear(call.frames)
-            return self.joined.is_set()
+            await self._hear(call)
         finally:
             self._call = None
             self.joined.clear()
             self.present.clear()
 
-    async def _hear(self, frames: AsyncIterator[Frame]) -> None:
+    async def _hear(self, call: Call) -> None:
         participant = self._participant
-        async for frame in frames:
+        async for frame in call.frames:
             now_ms = self._now_ms()
             match frame:
                 case SdsMessage(wire=wire, retrieval_hint=hint):
@@ -308,6 +312,7 @@ class SdsPeer:
                     if present:
                         await self._is_present()
                 case Joined():
+                    call.joined = True
                     await self._has_joined()
                 case Fetch():
                     self._answer(frame)

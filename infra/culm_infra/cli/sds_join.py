@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _STATES = ("acknowledged", "possibly_acknowledged", "gave_up")
 _WORTH_A_LINE = (*_STATES, "lost", "rejected")
 _MAX_LINES = 256
+_WATCH_S = 0.2
 _HELP = "/status: what is known and waits   /now TEXT: to those who are here, kept nowhere   /quit"
 
 
@@ -132,12 +133,17 @@ class _Screen:
 
 
 async def _tell_connection(voice: Voice, target: Address) -> None:
+    told: str | None = None
     while True:
-        await voice.joined.wait()
+        while not voice.joined.is_set():
+            await asyncio.sleep(_WATCH_S)
+            if voice.problem is not None and str(voice.problem) != told:
+                told = str(voice.problem)
+                say(f"not connected: {safe(told)}; dialling again and again")
+        told = None
         say(f"joined at {safe(target[0])} port {target[1]}")
         while voice.joined.is_set():  # noqa: ASYNC110 - there is no event for its end
-            await asyncio.sleep(0.2)
-        say("the connection is lost; dialling again")
+            await asyncio.sleep(_WATCH_S)
 
 
 async def _send_lines(voice: Voice, stop: asyncio.Event) -> None:

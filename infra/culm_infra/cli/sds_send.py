@@ -10,7 +10,7 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.connector import address
-from culm_infra.cli.output import EXIT_DEGRADED, EXIT_FAILED, emit_json, out, progress, say
+from culm_infra.cli.output import EXIT_DEGRADED, EXIT_FAILED, emit_json, out, progress, safe, say
 from culm_infra.cli.peer_home import optional_hex
 from culm_infra.cli.sds_channel import Channel, check_channel
 from culm_infra.cli.sds_voices import Expected, Home, Participant, ProfileName
@@ -70,7 +70,8 @@ def send(
         out.print(found["message_id"], markup=False)
     state = found["state"]
     if state == "not_sent":
-        say(f"no edge took it at {edge} within {timeout_s:g} s")
+        why = f": {safe(found['problem'])}" if found["problem"] else ""
+        say(f"no edge took it at {edge} within {timeout_s:g} s{why}")
         raise typer.Exit(EXIT_FAILED)
     if state == "gave_up":
         say("it was given up: nobody has acknowledged it")
@@ -93,7 +94,7 @@ async def _run(
     from culm_connectors.sds.client import FROM_NOW
     from culm_infra.cli.sds_voices import opened
 
-    found: dict[str, Any] = {"message_id": None, "state": "not_sent"}
+    found: dict[str, Any] = {"message_id": None, "state": "not_sent", "problem": None}
     heard_by: set[str] = set()
 
     with progress() as display:
@@ -116,6 +117,8 @@ async def _run(
                 saying.cancel()
                 await voice.dialling
             saying.cancel()
+            if found["state"] == "not_sent" and voice.problem is not None:
+                found["problem"] = str(voice.problem)
             await _goodbye(voice)
     return found
 

@@ -91,6 +91,11 @@ class Voice:
         """Ends only in the error that makes further dialling useless."""
         self.joined = speaker.joined
 
+    @property
+    def problem(self) -> Exception | None:
+        """Why the last call did not come about, or how it ended."""
+        return self._speaker.problem
+
     async def send(self, content: bytes, *, ephemeral: bool = False) -> str:
         """Say something; returns its message id."""
         return await self._speaker.send(content, ephemeral=ephemeral)

@@ -100,6 +100,15 @@ def test_mistakes_are_answered_with_what_to_do(
     assert "Traceback" not in done.stderr
 
 
+def test_why_there_is_no_connection_is_said(tmp_path: Path) -> None:
+    made = Chat("room", "127.0.0.1:9", "--home", tmp_path)
+    try:
+        made.says("not connected: nothing listens on 127.0.0.1")
+    finally:
+        made.process.send_signal(signal.SIGTERM)
+        assert made.process.wait(_SHORT_S) == 0
+
+
 @pytest.mark.parametrize("command", ["join", "send"])
 def test_help_shows_an_example(command: str) -> None:
     assert f"culm sds {command} general" in " ".join(culm("sds", command, "--help").stdout.split())

@@ -1,0 +1,93 @@
+"""Who may join which channels: the allow-list's second table, at the connector and while it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from culm_connectors.access import ALLOW_EVERYBODY, AccessError, AccessList, load_access_list
+from culm_connectors.sds.frames import AskHead, Head, Join, Refused
+from culm_connectors.transport import CloseCode, ConnectError
+from tests.support.edge import connector, running, topics
+from tests.support.quic import identity
+from tests.support.sds_edge import remote
+
+ANN, BEN, STRANGER = (identity(number).peer_id for number in (1, 2, 3))
+WHERE = ("127.0.0.1", 1)
+
+
+def rules(folder: Path, text: str) -> AccessList:
+    path = folder / "peers.toml"
+    path.write_text(text)
+    return load_access_list(path)
+
+
+def test_without_a_table_of_channels_whoever_is_let_in_may_join_all(tmp_path: Path) -> None:
+    access = rules(tmp_path, f'[peers]\n{ANN.hex()} = ["*"]\n')
+    assert access.allows_channel(ANN, "room") and not access.allows_channel(BEN, "room")
+    assert access.authorise_for_channels(ANN, WHERE) is None
+    assert access.authorise_for_channels(BEN, WHERE) is not None
+    assert ALLOW_EVERYBODY.allows_channel(STRANGER, "room")
+
+
+def test_the_table_of_channels_decides_about_channels_alone(tmp_path: Path) -> None:
+    access = rules(
+        tmp_path,
+        f'[peers]\n{BEN.hex()} = ["*"]\n[channels]\n{ANN.hex()} = ["room", "hall"]\n"*" = ["hall"]\n',
+    )
+    allowed = {
+        (name, channel)
+        for name, peer_id in (("ann", ANN), ("ben", BEN), ("stranger", STRANGER))
+        for channel in ("room", "hall", "cellar")
+        if access.allows_channel(peer_id, channel)
+    }
+    assert allowed == {("ann", "room"), ("ann", "hall"), ("ben", "hall"), ("stranger", "hall")}
+    assert access.authorise(ANN, WHERE) is not None and access.authorise(BEN, WHERE) is None
+    assert access.authorise_for_channels(STRANGER, WHERE) is None
+
+
+def test_a_key_without_channels_is_not_let_in(tmp_path: Path) -> None:
+    access = rules(tmp_path, f'[peers]\n"*" = ["*"]\n[channels]\n{ANN.hex()} = ["*"]\n')
+    assert access.authorise_for_channels(ANN, WHERE) is None
+    assert access.authorise_for_channels(BEN, WHERE) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[channels]\n",
+        "[peers]\n[channel]\n",
+        '[peers]\n[channels]\nxyz = ["*"]\n',
+        "peers = 1\n",
+        "channels = 1\n",
+    ],
+)
+def test_what_is_no_rule_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(AccessError):
+        rules(tmp_path, text)
+
+
+@pytest.mark.kafka
+async def test_a_connector_applies_the_rules_and_their_changes(
+    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    settings = topics(kafka_bootstrap, topic_prefix)
+    path = tmp_path / "peers.toml"
+    both = f'[peers]\n[channels]\n{ANN.hex()} = ["room"]\n{BEN.hex()} = ["*"]\n'
+    path.write_text(both)
+    async with running(connector(tmp_path, settings, allow_list=path, reload_interval_s=0.05)) as edge:
+        assert edge.address is not None
+        with pytest.raises(ConnectError):
+            async with remote(edge.address, 3):
+                pass
+        async with remote(edge.address, 1) as ann, remote(edge.address, 2) as ben:
+            await ann.joins("room", "ann")
+            await ben.joins("cellar", "ben")
+            await ann.say(Join("cellar", "spec", "ann"))
+            (refused,) = await ann.hears(Refused)
+            assert refused.code == "sds.join.refused"
+            path.write_text(both.replace('"room"', '"hall"'))
+            assert (await ann.closed()).code == CloseCode.REVOKED
+            await ben.say(AskHead("cellar"))
+            await ben.hears(Head, 2)
