@@ -92,6 +92,12 @@ def test_further_evidence_does_not_put_a_re_send_off() -> None:
     assert outgoing.next_due_ms() == 4_900
 
 
+def test_evidence_never_brings_a_re_send_forward() -> None:
+    outgoing = sent("m1", rule=ResendRule(unacknowledged_ms=10_000, possibly_acknowledged_ms=1_000))
+    outgoing.review("bob", [], ExactFilter([pair("m1")]), 0)
+    assert outgoing.next_due_ms() == 10_000
+
+
 def test_unacknowledged_messages_go_first() -> None:
     outgoing = sent("m1", "m2")
     outgoing.review("bob", [], ExactFilter([pair("m1")]), 0)
