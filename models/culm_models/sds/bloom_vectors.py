@@ -116,7 +116,7 @@ def _viewed(pairs: array[int]) -> Pairs:
 
 def set_bit_count(bits: bytes) -> int:
     """How many bits are set in whole 64-bit words."""
-    return int(np.bitwise_count(np.frombuffer(bits, np.uint64)).sum(dtype=np.int64))
+    return int(np.add.reduce(np.bitwise_count(np.frombuffer(bits, np.uint64)), dtype=np.int64))
 
 
 def _insert(into: NDArray[np.uint8], layout: Layout, shape: BloomShape, pairs: Pairs) -> None:

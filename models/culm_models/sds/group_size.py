@@ -17,15 +17,20 @@ _RANGE: Final = 1 << (8 * _HASH_BYTES)
 class GroupSize:
     """Counts distinct senders, up to `most`."""
 
-    __slots__ = ("_hashes", "_most", "_seen")
+    __slots__ = ("_hashes", "_last", "_most", "_seen")
 
     def __init__(self, most: int, hashes: Iterable[int] = ()) -> None:
         self._most = most
+        # Known not to change anything if it comes again.
+        self._last: str | None = None
         self._hashes = sorted(hashes)
         self._seen = set(self._hashes)
 
     def add(self, sender_id: str) -> None:
         """This sender has spoken."""
+        if sender_id == self._last:
+            return
+        self._last = sender_id
         digest = blake2b(sender_id.encode(), digest_size=_HASH_BYTES).digest()
         number = int.from_bytes(digest, "big")
         if number in self._seen or (len(self._hashes) == _KEPT and number > self._hashes[-1]):

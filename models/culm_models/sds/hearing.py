@@ -20,7 +20,8 @@ from culm_models.sds.waiting import Held
 FROM_STORE: Final = "store"
 _LATEST_ASKED: Final = 8
 _MANY_LACKING: Final = 64
-_LOOKED_AT_EVERY: Final = 16
+_LOOKS: Final = 8
+"""How often each id is looked for in the filters of content while it is recent."""
 _ON_THE_WAY: Final = 32
 _REASON_MOST: Final = 300
 
@@ -209,7 +210,7 @@ def _lacking(parts: Parts, history_ids: list[str], found: ReceivedFilter | None)
 def _lacking_in_passing(parts: Parts, history_ids: list[str], found: ReceivedFilter | None) -> list[str]:
     """The same of the sender of content, now and then: of what is on its way it may not have heard yet."""
     delivery = parts.delivery
-    if delivery.filter.mark % _LOOKED_AT_EVERY:
+    if delivery.filter.mark % max(delivery.recent.most // _LOOKS, 1):
         return []
     named = set(history_ids)
     absent = _absent(parts, found, but=_ON_THE_WAY) or []

@@ -198,10 +198,12 @@ class SyncSchedule:
         """What another participant acknowledges is not for us to acknowledge early."""
         history_ids = tuple(history_ids)
         self._names.named_by(sender_id, history_ids)
-        if self._owed:
+        # What a writer says of its own is nothing, so between two there is nothing to look at.
+        others = [(key, pair) for key, (writer_id, pair) in self._owed.items() if writer_id != sender_id]
+        if others:
             shows = filter.contains if filter is not None and filter.is_evidence else None
-            for message_id, (writer_id, pair) in list(self._owed.items()):
-                if writer_id != sender_id and (message_id in history_ids or (shows and shows(pair))):
+            for message_id, pair in others:
+                if message_id in history_ids or (shows and shows(pair)):
                     del self._owed[message_id]
         if not self._owed:
             self._owed_due_ms = None

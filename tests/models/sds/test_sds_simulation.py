@@ -20,7 +20,7 @@ from culm_models.testing.sds_simulator import SdsSimulation, simulate_sds
 _RUNS = int(os.environ.get("CULM_SIM_RUNS", "400"))
 _SEED = os.environ.get("CULM_SIM_SEED")
 _BATCHES = 8
-_SHORT_RUNS = 24
+_SHORT_RUNS = 60
 _SHORT_BATCHES = 4
 
 
