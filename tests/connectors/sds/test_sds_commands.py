@@ -6,18 +6,24 @@ import contextlib
 import json
 import os
 import queue
+import random
 import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from culm_connectors.sds.participant import told_in
+from culm_models.sds.codec import decode
+from culm_topics.records import SdsInRecord
 from tests.connectors.test_edge_commands import culm, serving
 from tests.support.edge import topics
+from tests.support.topic_io import read_all
 
 _SHORT_S = 60
 
@@ -35,6 +41,8 @@ class Chat:
             env=os.environ | {"PYTHONUNBUFFERED": "1"},
         )
         self.lines: queue.Queue[dict[str, Any]] = queue.Queue()
+        self.seen: list[dict[str, Any]] = []
+        """Lines that were taken from the queue."""
         self.talk: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
         threading.Thread(target=self._hear, daemon=True).start()
@@ -179,3 +187,42 @@ def test_a_sent_message_waits_for_its_acknowledgement(
         # Nobody hosts participants here: the command is kept, and that is all.
         done = culm(*send, "kept", "--wait", "--timeout", 2, check=False)
         assert done.returncode == 3
+
+
+@pytest.mark.kafka
+def test_a_participant_that_is_killed_again_and_again_repeats_and_loses_nothing(
+    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    settings = topics(kafka_bootstrap, topic_prefix)
+    options = ("--bootstrap", kafka_bootstrap, "--prefix", topic_prefix, "--log-format", "json")
+    chance = random.Random(5)
+    told: list[int] = []
+    with serving("connector", "run", *options, "--dir", tmp_path / "edge") as edge:
+        alice = ("room", edge["address"], "--participant", "alice", "--home", tmp_path / "a", "--last", 0)
+        with chat("room", edge["address"], "--participant", "bob", "--home", tmp_path / "b") as bob:
+            for life in range(5):
+                with chat(*alice, number=signal.SIGKILL) as a:
+                    for number in range(8):
+                        a.type(f"a{life}.{number}")
+                        bob.type(f"b{life}.{number}")
+                    with contextlib.suppress(queue.Empty):
+                        for _ in range(chance.randrange(16)):
+                            a.seen.append(a.lines.get(timeout=0.5))
+                told += [line["number"] for line in [*a.seen, *a.lines.queue] if line["kind"] == "message"]
+            with chat(*alice) as a:
+                a.type("the end")
+                bob.until(text="the end")
+    assert len(told) == len(set(told))
+    wires: dict[str, set[bytes]] = {}
+    for _, value in read_all(settings, "sds.in"):
+        record = SdsInRecord.decode(value)
+        found = decode(record.wire, record.profile)
+        if found.kind == "content":
+            wires.setdefault(found.message_id, set()).add(record.wire)
+    assert all(len(said) == 1 for said in wires.values())
+    senders = Counter(decode(next(iter(said)), "spec").sender_id for said in wires.values())
+    # What alice had not recorded when she was killed was never said by anyone.
+    assert senders["bob"] == 40 and 1 <= senders["alice"] <= 41
+    history = list(told_in(next((tmp_path / "a" / "channels").iterdir())))
+    assert [one.number for one in history] == list(range(1, len(history) + 1))
+    assert len({one.message_id for one in history}) == len(history)

@@ -1,0 +1,75 @@
+"""The small parts of the SDS driver: the newest messages, answers that fit, records on their way."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from culm_connectors.sds import wire
+from culm_connectors.sds.asking import cut
+from culm_connectors.sds.backbone import Outgoing
+from culm_connectors.sds.metrics import SdsMetrics
+from culm_connectors.sds.rooms import Newest, Room
+from culm_connectors.sds.settings import SdsEdgeSettings
+from culm_connectors.sds.staging import Staging
+from culm_topics.records import SdsInRecord
+from tests.support.sds_edge import MemoryBackbone, message
+
+HEADS = st.lists(st.tuples(st.integers(0, 20), st.sampled_from("abcd")), max_size=40)
+
+
+@given(HEADS, st.integers(1, 8))
+def test_the_newest_messages_are_the_last_of_all_in_order(heads: list[tuple[int, str]], size: int) -> None:
+    newest = Newest(size)
+    for head in heads:
+        newest.add(*head)
+    assert newest.heads() == tuple(sorted(set(heads))[-size:])
+
+
+@given(HEADS)
+def test_it_is_said_whether_a_message_is_new_among_them(heads: list[tuple[int, str]]) -> None:
+    newest = Newest(3)
+    for head in heads:
+        before = newest.heads()
+        assert newest.add(*head) == (newest.heads() != before)
+
+
+def test_only_so_many_messages_count_as_having_passed_lately() -> None:
+    room = Room("room", "spec", Newest(4))
+    for number in range(5_000):
+        room.note(f"m{number}", number)
+    assert room.has_passed("m4999") and not room.has_passed("m0")
+    assert len(room._recent) < 5_000
+
+
+@given(st.lists(st.integers(0, 3_000), max_size=30), st.integers(600, 5_000))
+def test_an_answer_is_cut_into_frames_that_fit(sizes: list[int], max_bytes: int) -> None:
+    wires = [(bytes([place]) * size, None if place % 2 else bytes(17)) for place, size in enumerate(sizes)]
+    parts = cut("room", 7, wires, max_bytes)
+    assert [part.more for part in parts] == [True] * (len(parts) - 1) + [False]
+    assert all(len(wire.encode(part)) - wire.LENGTH_BYTES <= max_bytes for part in parts)
+    answered = [one for part in parts for one in part.wires]
+    assert answered == [one for one in wires if one in answered]
+    assert all(len(one[0]) > max_bytes - 200 for one in wires if one not in answered)
+
+
+async def test_records_are_kept_in_order_and_their_share_is_given_back() -> None:
+    backbone, link = MemoryBackbone(), cast("Any", type("Link", (), {"staged": 0})())
+    staging = Staging(backbone, SdsEdgeSettings(store_batch=3, max_staged_per_peer=5), SdsMetrics())
+    done: list[int] = []
+    for number in range(10):
+        record = SdsInRecord("spec", message("a", f"m{number}", number))
+        staging.add(Outgoing("room", record), link, lambda number=number: done.append(number))  # type: ignore[misc]
+    assert link.staged == 10
+    running = asyncio.create_task(staging.run())
+    async with asyncio.timeout(10):
+        await staging.room(link)
+        await staging.drained()
+    running.cancel()
+    assert done == list(range(10)) and link.staged == 0
+    assert [record.wire for _, record in backbone.said] == [
+        message("a", f"m{number}", number) for number in range(10)
+    ]
