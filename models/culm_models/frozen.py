@@ -6,18 +6,27 @@ instance of it becomes the frozen record when its `__class__` is set, which the 
 the layouts are the same.
 """
 
-from dataclasses import fields, make_dataclass
+from dataclasses import fields
 from typing import Any
 
 
 def unfrozen(record: type) -> Any:
     """A class with the fields of the frozen, slotted dataclass `record`, by position; not frozen.
 
-    The bases of `record`, if any, have no slots of their own.
+    `record` may inherit fields from one other dataclass of that kind.
     """
-    return make_dataclass(
+    names = [field.name for field in fields(record)]
+    lines = [f"def __init__(self, {', '.join(names)}):", *(f"    self.{name} = {name}" for name in names)]
+    made: dict[str, Any] = {}
+    exec("\n".join(lines), made)  # the names are those of a dataclass
+    # A frozen base refuses to set its fields: the plain setter, with its twin for deleting, takes its place.
+    return type(
         f"_Unfrozen{record.__name__}",
-        [(field.name, Any) for field in fields(record)],
-        bases=record.__bases__,
-        slots=True,
+        record.__bases__,
+        {
+            "__slots__": vars(record)["__slots__"],
+            "__init__": made["__init__"],
+            "__setattr__": object.__setattr__,
+            "__delattr__": object.__delattr__,
+        },
     )
