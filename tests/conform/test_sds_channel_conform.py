@@ -242,7 +242,7 @@ def test_no_request_is_a_defect(talk: Any, do: str, arguments: dict[str, Any]) -
 
 
 def subclasses() -> list[type[Event]]:
-    return Event.__subclasses__()
+    return [found for found in Event.__subclasses__() if "kind" in vars(found)]
 
 
 def test_every_event_is_documented_with_its_fields() -> None:

@@ -7,6 +7,7 @@ journal, so that a restart finds it decided.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from typing import Final
@@ -14,7 +15,7 @@ from typing import Final
 from culm_models.sds.bloom import HashPair, RollingFilter
 from culm_models.sds.channel_errors import WaitingFullError
 from culm_models.sds.codec import encode_entry
-from culm_models.sds.events import Delivered, Lost, Missing, Received, Rejected
+from culm_models.sds.events import Lost, Missing, Rejected, content_delivered, content_received
 from culm_models.sds.journal import DROPPED, HINT, LOGGED, LOST, Journal, Record, waiting_record
 from culm_models.sds.known import OldIds
 from culm_models.sds.log import Log, LogEntry
@@ -67,7 +68,7 @@ class Delivery:
             most_bytes=settings.max_waiting_bytes,
             most_edges=settings.max_waiting_dependencies,
         )
-        self.lost: dict[str, None] = {}
+        self.lost: OrderedDict[str, None] = OrderedDict()
         self.journal = Journal(settings.max_journal_records)
         self.stuck_check_ms: int | None = None
 
@@ -102,7 +103,7 @@ class Delivery:
         self.missing.got(message_id)
         self.repair.got(message_id)
         self.lost.pop(message_id, None)
-        collected.events.append(Received(message_id, None, held.sender_id, "content", held.lamport_timestamp))
+        collected.events.append(content_received(message_id, held.sender_id, held.lamport_timestamp))
         unmet = self.unmet(history, message_id)
         if unmet and self.lost:
             held.gap = [entry.message_id for entry in unmet if entry.message_id in self.lost]
@@ -200,14 +201,12 @@ class Delivery:
             self.lamport = self.facts.lamport_after(self.lamport, held.lamport_timestamp)
             position = self._log(held.message_id, held.lamport_timestamp, held.sender_id, held.retrieval_hint)
             collected.events.append(
-                Delivered(
+                content_delivered(
                     held.message_id,
-                    None,
                     held.sender_id,
                     held.content,
                     held.lamport_timestamp,
                     position,
-                    False,
                     tuple(held.gap),
                     held.retrieval_hint,
                 )
@@ -235,7 +234,7 @@ class Delivery:
         """The id is lost; the oldest lost one is forgotten when they are too many."""
         self.lost[message_id] = None
         if len(self.lost) > self.settings.max_lost:
-            del self.lost[next(iter(self.lost))]
+            self.lost.popitem(last=False)
 
     def _tell_again(self, entries: list[HistoryEntry], attempt: int, collected: Collected) -> None:
         by_waiter: dict[str, list[HistoryEntry]] = {}

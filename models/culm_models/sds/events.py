@@ -1,8 +1,9 @@
 """What a channel tells its driver. Each event has a stable `kind` and names the message that it is about."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
+from culm_models.frozen import unfrozen
 from culm_models.sds.messages import HistoryEntry, MessageKind
 
 OutgoingState: TypeAlias = Literal["unacknowledged", "possibly_acknowledged"]
@@ -160,3 +161,42 @@ class Rejected(Event):
     code: str
     reason: str
     sender_id: str | None = None
+
+
+# The events of every message: made by the thousand.
+_SENT: Final = unfrozen(Sent)
+_RECEIVED: Final = unfrozen(Received)
+_DELIVERED: Final = unfrozen(Delivered)
+
+
+def content_sent(
+    message_id: str, participant_id: str, content: bytes, lamport_timestamp: int, position: int
+) -> Sent:
+    """`Sent` of a message that is in the log."""
+    event: Sent = _SENT(message_id, participant_id, content, lamport_timestamp, position, False)
+    event.__class__ = Sent
+    return event
+
+
+def content_received(message_id: str, sender_id: str, lamport_timestamp: int) -> Received:
+    """`Received` of a message for the log."""
+    event: Received = _RECEIVED(message_id, None, sender_id, "content", lamport_timestamp)
+    event.__class__ = Received
+    return event
+
+
+def content_delivered(
+    message_id: str,
+    sender_id: str,
+    content: bytes,
+    lamport_timestamp: int,
+    position: int,
+    gap: tuple[str, ...],
+    retrieval_hint: bytes | None,
+) -> Delivered:
+    """`Delivered` of a message that is in the log."""
+    event: Delivered = _DELIVERED(
+        message_id, None, sender_id, content, lamport_timestamp, position, False, gap, retrieval_hint
+    )
+    event.__class__ = Delivered
+    return event

@@ -1,8 +1,9 @@
 """What a step of a channel gives its driver: messages to broadcast, events to tell, messages to fetch."""
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from culm_models.frozen import unfrozen
 from culm_models.sds.events import Event
 from culm_models.sds.messages import HistoryEntry
 
@@ -44,6 +45,9 @@ class Output:
     fetch: tuple[Fetch, ...] = ()
 
 
+_OUTPUT: Final = unfrozen(Output)
+
+
 @dataclass(slots=True)
 class Collected:
     """An `Output` while it comes about."""
@@ -54,4 +58,6 @@ class Collected:
 
     def output(self) -> Output:
         """All of it, as it is now."""
-        return Output(tuple(self.send), tuple(self.events), tuple(self.fetch))
+        output: Output = _OUTPUT(tuple(self.send), tuple(self.events), tuple(self.fetch))
+        output.__class__ = Output
+        return output

@@ -15,7 +15,16 @@ from culm_models.sds.channel_errors import (
 from culm_models.sds.codec import assemble, bloom_field
 from culm_models.sds.draws import draw_below
 from culm_models.sds.entry_codec import MAX_ID_BYTES, id_bytes
-from culm_models.sds.events import Delivered, GaveUp, RepairAnswered, RepairRequested, Sent, SyncSent
+from culm_models.sds.events import (
+    Delivered,
+    GaveUp,
+    RepairAnswered,
+    RepairRequested,
+    Sent,
+    SyncSent,
+    content_delivered,
+    content_sent,
+)
 from culm_models.sds.journal import pending_record
 from culm_models.sds.message_ids import content_message_id
 from culm_models.sds.messages import HistoryEntry
@@ -71,12 +80,12 @@ def send_content(
     parts.wires.put(message_id, participant_id, wire)
     parts.schedule.sent(now_ms, sync=False, named=history_ids)
     collected.send.append(Outbound("new", participant_id, message_id, wire))
-    collected.events.append(Sent(message_id, participant_id, content, lamport, position, False))
+    collected.events.append(content_sent(message_id, participant_id, content, lamport, position))
     _tell_requests(participant_id, message_id, requests, collected)
     if len(parts.participants) > 1:
         _heard_by_siblings(parts, participant_id, history_ids, value, now_ms, collected)
         collected.events.append(
-            Delivered(message_id, None, participant_id, content, lamport, position, False, (), retrieval_hint)
+            content_delivered(message_id, participant_id, content, lamport, position, (), retrieval_hint)
         )
     delivery.free(message_id, collected)
     parts.forget_filter_past()
