@@ -178,6 +178,11 @@ class Participant:
         """The edge's store has been read up to here."""
         return self._take(_STAND, now_ms, cursor)
 
+    @property
+    def has_uncommitted(self) -> bool:
+        """Whether `commit` has something to write."""
+        return self._folder.has_pending
+
     def commit(self) -> None:
         """Write the inputs that were taken, and from time to time a snapshot."""
         self._folder.commit()

@@ -166,6 +166,11 @@ class StateFolder:
         """One more thing that the application will be told; `commit` writes it."""
         self._told_pending += _framed(cbor.dumps(items))
 
+    @property
+    def has_pending(self) -> bool:
+        """Whether `commit` has something to write."""
+        return bool(self._pending or self._told_pending)
+
     def commit(self) -> None:
         """Write what was added. Only then may anything that follows from it leave the process."""
         for file, pending in ((self._inputs, self._pending), (self._told, self._told_pending)):

@@ -119,8 +119,9 @@ class SdsPeer:
         self._dials = Dials()
         self._call: Call | None = None
         self._requests = itertools.count()
+        self._unacknowledged: set[str] = set()
         self._unsaid: set[str] = set()
-        """Unacknowledged messages that no connection has taken."""
+        """Those of them that no connection has taken."""
         self._settled: dict[str, bool] = {}
         self._changed = asyncio.Event()
 
@@ -130,7 +131,8 @@ class SdsPeer:
                 await asyncio.to_thread(StateFolder, self._path, durable=self._durable)
             )
             self._participant = await asyncio.to_thread(self._restored, folder)
-            self._unsaid = {one.message_id for one in self.status().outgoing}
+            self._unacknowledged = {one.message_id for one in self.status().outgoing}
+            self._unsaid = set(self._unacknowledged)
             group = await stack.enter_async_context(asyncio.TaskGroup())
             stack.callback(group.create_task(self._work()).cancel)
             stack.push_async_callback(self._dials.close)
@@ -182,12 +184,8 @@ class SdsPeer:
 
     async def acknowledged(self, message_id: str) -> bool:
         """Wait until a message of this participant was heard; False when it was given up."""
-        while message_id not in self._settled:
-            if all(one.message_id != message_id for one in self.status().outgoing):
-                return True
-            self._changed.clear()
-            await self._changed.wait()
-        return self._settled[message_id]
+        await self.wait_for(lambda: message_id not in self._unacknowledged)
+        return self._settled.get(message_id, True)
 
     async def wait_for(self, condition: Callable[[], bool]) -> None:
         """Wait until a condition on what this participant knows holds."""
@@ -230,7 +228,8 @@ class SdsPeer:
                     if future is None or future.cancelled():
                         raise
                     future.set_exception(error)
-            await asyncio.to_thread(self._participant.commit)
+            if self._participant.has_uncommitted:
+                await asyncio.to_thread(self._participant.commit)
             for step, future in done:
                 self._act(step)
                 if future is not None and not future.cancelled():
@@ -256,6 +255,7 @@ class SdsPeer:
         for one in step.output.send:
             said = self._say(SdsMessage(self.channel_id, one.wire))
             if one.kind in ("new", "retry"):
+                self._unacknowledged.add(one.message_id)
                 (self._unsaid.discard if said else self._unsaid.add)(one.message_id)
         for lacking in step.output.fetch:
             self._fetch(lacking)
@@ -265,6 +265,7 @@ class SdsPeer:
         for event in step.output.events:
             if isinstance(event, Acknowledged | GaveUp):
                 self._settled[event.message_id] = isinstance(event, Acknowledged)
+                self._unacknowledged.discard(event.message_id)
                 self._unsaid.discard(event.message_id)
                 if len(self._settled) > _MAX_WAITING_INPUTS:
                     del self._settled[next(iter(self._settled))]
