@@ -220,5 +220,9 @@ def _lacking_in_passing(parts: Parts, history_ids: list[str], found: ReceivedFil
 def _absent(parts: Parts, found: ReceivedFilter | None, *, but: int = 0) -> list[str] | None:
     if found is None or not found.is_evidence:
         return None
-    absent = parts.delivery.recent.absent(found, but=but)
+    delivery = parts.delivery
+    if delivery.filter.within(found):
+        # The usual case, seen at a glance.
+        return []
+    absent = delivery.recent.absent(found, but=but)
     return absent if len(absent) <= _MANY_LACKING else None

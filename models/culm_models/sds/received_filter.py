@@ -52,6 +52,17 @@ class ReceivedFilter:
             self._full = set_bit_count(self._bits) * 100 > self._bit_count * _FULL_PERCENT
         return not self._full
 
+    def covers(self, bits: bytes | bytearray, shape: BloomShape) -> bool:
+        """Whether every bit is set here that is set in `bits`, a filter of that shape and this layout."""
+        if (len(bits), shape.hash_count, shape.bit_count) != (
+            len(self._bits),
+            self._hash_count,
+            self._bit_count,
+        ):
+            return False
+        own = int.from_bytes(self._bits, "little")
+        return own | int.from_bytes(bits, "little") == own
+
     def absent(self, pairs: array[int]) -> list[int]:
         """Which ids, by their places among these first and second hashes by turns, are not in the set."""
         return absent_of(self._bits, self._flip, self._hash_count, self._bit_count, pairs)

@@ -14,6 +14,7 @@ from culm_models.sds.bloom_build import filled, written
 from culm_models.sds.bloom_layout import LAYOUTS, HashPair, LayoutName, set_bits
 from culm_models.sds.bloom_shape import BloomShape
 from culm_models.sds.errors import BloomForgottenError, BloomSnapshotError
+from culm_models.sds.received_filter import ReceivedFilter
 
 _MARK_BYTES = 8
 _SPARE_PAIRS = 1_024
@@ -92,6 +93,10 @@ class RollingFilter:
     def __len__(self) -> int:
         """How many ids the filter stands for now."""
         return self._held
+
+    def within(self, found: ReceivedFilter) -> bool:
+        """Whether the sender of a filter lacks nothing that this one holds, as far as bits show."""
+        return found.covers(self._bits, self._shape)
 
     def value(self) -> bytes:
         """The message field's bytes now. A message's field lacks its own id: take it before adding that."""

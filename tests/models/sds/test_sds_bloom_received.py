@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.sds.bloom import LayoutName, ReceivedFilter, filter_of, hash_pair
+from culm_models.sds.bloom import LayoutName, ReceivedFilter, RollingFilter, filter_of, hash_pair
 
 layouts = st.sampled_from(["spec", "js", "nim"])
 ids = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -107,3 +107,21 @@ def test_a_container_of_another_capacity_is_read_by_its_own_measures() -> None:
     found = ReceivedFilter.parse("nim", wider, 10_000, 0.001)
     assert found is not None
     assert [found.contains(hash_pair("nim", one)) for one in ("a", "b", "c")] == [True, True, False]
+
+
+@pytest.mark.parametrize("layout", ["spec", "js", "nim"])
+def test_a_filter_covers_another_of_its_measures_that_has_no_other_ids(layout: LayoutName) -> None:
+    small, large, other = (RollingFilter(layout, 100, error_rate) for error_rate in (0.01, 0.01, 0.001))
+    for number in range(20):
+        large.add(f"m{number}")
+        if number % 2:
+            small.add(f"m{number}")
+            other.add(f"m{number}")
+    found = {
+        name: ReceivedFilter.parse(layout, filter.value(), 100, 0.001 if name == "other" else 0.01)
+        for name, filter in {"small": small, "large": large, "other": other}.items()
+    }
+    assert found["small"] is not None and found["large"] is not None and found["other"] is not None
+    assert small.within(found["large"]) and small.within(found["small"])
+    assert not large.within(found["small"])
+    assert not small.within(found["other"])
