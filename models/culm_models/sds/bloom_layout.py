@@ -30,6 +30,7 @@ SECOND_SUFFIX = " b"
 """What is put behind an id for its second hash."""
 
 _SUFFIX = SECOND_SUFFIX.encode()
+_MASKS = tuple(1 << bit for bit in range(8))
 _SIGN_32 = 1 << 31
 _SIGN_64 = 1 << 63
 
@@ -91,11 +92,9 @@ LAYOUTS: dict[LayoutName, Layout] = {
 
 def set_bits(bits: bytearray, layout: Layout, shape: BloomShape, pairs: Iterable[HashPair]) -> None:
     """Insert ids by their pairs into a filter of that shape."""
-    flip, bit_count, hash_count = layout.byte_flip, shape.bit_count, range(shape.hash_count)
+    flip, bit_count, hash_count, masks = layout.byte_flip, shape.bit_count, range(shape.hash_count), _MASKS
     for first, second in pairs:
         position, step = first % bit_count, second % bit_count
         for _ in hash_count:
-            bits[(position >> 3) ^ flip] |= 1 << (position & 7)
-            position += step
-            if position >= bit_count:
-                position -= bit_count
+            bits[(position >> 3) ^ flip] |= masks[position & 7]
+            position = (position + step) % bit_count
