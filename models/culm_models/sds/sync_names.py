@@ -74,7 +74,8 @@ class SyncNames:
 
     def said(self, message_ids: Iterable[str]) -> None:
         """A message of ours went out, whose causal history names these and whose filter shows all we have."""
-        for message_id in message_ids:
+        waited = self._repeated or self._unnamed or self._lacking
+        for message_id in message_ids if waited else ():
             repeated_by = self._repeated.pop(message_id, None)
             if repeated_by is not None:
                 self._name(message_id, repeated_by, _TIMES - 1)
