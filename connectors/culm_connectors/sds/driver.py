@@ -12,13 +12,15 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from culm_connectors.sds import wire
 from culm_connectors.sds.asking import Asking
 from culm_connectors.sds.backbone import Backbone, Outgoing
 from culm_connectors.sds.exchange import exchange
-from culm_connectors.sds.frames import Event, Head, Mark, SdsMessage
+from culm_connectors.sds.frames import SdsMessage
+from culm_connectors.sds.heads import Heads
+from culm_connectors.sds.hosted_events import concerns, ephemeral_frame, event_frame
 from culm_connectors.sds.metrics import SdsMetrics
 from culm_connectors.sds.rooms import Newest, Room
 from culm_connectors.sds.sessions import Link, LinkEnded, Membership
@@ -36,7 +38,6 @@ logger = logging.getLogger(__name__)
 Permit = Callable[[bytes, str], bool]
 """Whether a peer (by its id) may join a channel."""
 
-_ROOMS_AT_ONCE = 256
 _PROFILES: tuple[Profile, ...] = ("spec", "js", "nim")
 
 
@@ -65,6 +66,7 @@ class SdsDriver:
         self.rooms: dict[tuple[str, Profile], Room] = {}
         self.staging = Staging(backbone, self.settings, self.metrics)
         self.asking = Asking(backbone, self.settings, self.metrics)
+        self.heads = Heads(backbone, self.settings, self.metrics)
         self.catching_up = asyncio.Semaphore(self.settings.max_catching_up)
         self._connector_id = connector_id
         self._decoders = {profile: Decoder(profile) for profile in _PROFILES}
@@ -77,7 +79,7 @@ class SdsDriver:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.staging.run(), name="sds-store")
-                group.create_task(self._tick(), name="sds-tick")
+                group.create_task(self.heads.run(self.rooms.values()), name="sds-heads")
         finally:
             for task in self._fetches:
                 task.cancel()
@@ -192,7 +194,7 @@ class SdsDriver:
             if member.link is not but and self._put(member.link, frame):
                 self.metrics.messages_out += 1
         if message.kind == "ephemeral" and room.hosted:
-            event = wire.encode(_ephemeral(message))
+            event = wire.encode(ephemeral_frame(message))
             for member in tuple(room.hosted.values()):
                 if member.link is not but and self._put(member.link, event):
                     self.metrics.events_out += 1
@@ -242,21 +244,8 @@ class SdsDriver:
         """Tell a hosted participant's client an event that it has not been told; False: no room."""
         if member.last is not None and event.number <= member.last:
             return True
-        if _concerns(member, event) and not member.link.letting_go:
-            frame = Event(
-                member.channel_id,
-                event.number,
-                event.kind,
-                event.participant_id,
-                event.message_id,
-                event.time_ms,
-                {
-                    name: list(item) if isinstance(item, tuple) else item
-                    for name, item in event.details.items()
-                },
-                event.content,
-                cursor,
-            )
+        if concerns(member, event) and not member.link.letting_go:
+            frame = event_frame(member.channel_id, event, cursor)
             if not member.link.say(frame):
                 return False
             self.metrics.events_out += 1
@@ -283,73 +272,3 @@ class SdsDriver:
                 self.staging.add(Outgoing(room.channel_id, answer))
         except Exception:
             logger.exception("looking for what the job lacks in a channel failed")
-
-    # Heads.
-
-    async def tell_head(self, member: Membership) -> None:
-        """Tell a full participant the newest messages, so that it can ask for those that it lacks."""
-        room = self.room(member)
-        await self._refresh([room])
-        self._say_head(member, room)
-
-    def _say_head(self, member: Membership, room: Room) -> None:
-        if member.link.say(Head(room.channel_id, room.newest.heads())):
-            self.metrics.heads_out += 1
-
-    async def _refresh(self, rooms: Sequence[Room]) -> None:
-        """Add to what has passed here what the store holds."""
-        found = await self.backbone.heads([room.channel_id for room in rooms])
-        for room in rooms:
-            for head in found.get(room.channel_id, ()):
-                room.newest.add(*head)
-
-    async def _tick(self) -> None:
-        while True:
-            await asyncio.sleep(self.settings.tick_interval_s)
-            before_s = time.monotonic() - self.settings.head_idle_s
-            quiet = [
-                room
-                for room in self.rooms.values()
-                if room.full and room.quiet_since_s <= before_s and room.checked_s <= before_s
-            ]
-            for start in range(0, len(quiet), _ROOMS_AT_ONCE):
-                await self._tell_heads(quiet[start : start + _ROOMS_AT_ONCE])
-
-    async def _tell_heads(self, rooms: Sequence[Room]) -> None:
-        """Close the trailing edge of channels where nothing happens: who misses the last message asks."""
-        await self._refresh(rooms)
-        for room in rooms:
-            room.checked_s = time.monotonic()
-            heads = room.newest.heads()
-            if heads == room.told:
-                continue
-            room.told = heads
-            cursor = self.backbone.mark(room.channel_id)
-            for member in tuple(room.full.values()):
-                self._say_head(member, room)
-                if cursor is not None and member.live:
-                    member.link.say(Mark(room.channel_id, cursor, present=True))
-
-
-def _ephemeral(message: Message) -> Event:
-    """What clients of hosted participants are told of an ephemeral message: nothing keeps it, no number."""
-    return Event(
-        message.channel_id,
-        None,
-        "delivered",
-        None,
-        message.message_id,
-        time.time_ns() // 1_000_000,
-        {"sender_id": message.sender_id, "ephemeral": True},
-        message.content,
-    )
-
-
-def _concerns(member: Membership, event: SdsEventRecord) -> bool:
-    """Events of the channel, and of the participant itself; what other hosted ones say is delivered too.
-
-    An ephemeral message has come on the live path already.
-    """
-    if event.kind == "delivered" and event.details.get("ephemeral") is True:
-        return False
-    return event.participant_id in (None, member.participant_id)

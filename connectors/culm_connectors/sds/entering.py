@@ -59,7 +59,7 @@ async def enter(member: Membership, frame: Join, driver: SdsDriver) -> None:
         if frame.cursor is not None:
             await _read_history(member, frame.cursor, driver)
         member.live = True
-        await driver.tell_head(member)
+        await driver.heads.tell(member, driver.room(member))
         return
     driver.staging.add(member.command("join", frame.settings), link)
     member.on_behind = lambda: read_events(member, driver)

@@ -280,7 +280,7 @@ class _Talk:
     async def _head(self, frame: AskHead) -> None:
         member = await self._member(frame.channel_id, hosted=False)
         if member is not None:
-            await self._driver.tell_head(member)
+            await self._driver.heads.tell(member, self._driver.room(member))
 
 
 def _check_content(content: bytes) -> None:

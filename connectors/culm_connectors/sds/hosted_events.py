@@ -1,0 +1,49 @@
+"""What clients of hosted participants are told: the job's events, and ephemeral messages on the live path."""
+
+from __future__ import annotations
+
+import time
+
+from culm_connectors.sds.frames import Event
+from culm_connectors.sds.sessions import Membership
+from culm_models.sds.messages import Message
+from culm_topics.records import SdsEventRecord
+
+
+def event_frame(channel_id: str, event: SdsEventRecord, cursor: bytes) -> Event:
+    """An event of the job; the cursor is the one behind it."""
+    return Event(
+        channel_id,
+        event.number,
+        event.kind,
+        event.participant_id,
+        event.message_id,
+        event.time_ms,
+        event.details,
+        event.content,
+        cursor,
+    )
+
+
+def ephemeral_frame(message: Message) -> Event:
+    """An ephemeral message: nothing keeps it, so it has no number."""
+    return Event(
+        message.channel_id,
+        None,
+        "delivered",
+        None,
+        message.message_id,
+        time.time_ns() // 1_000_000,
+        {"sender_id": message.sender_id, "ephemeral": True},
+        message.content,
+    )
+
+
+def concerns(member: Membership, event: SdsEventRecord) -> bool:
+    """Events of the channel, and of the participant itself; what other hosted ones say is delivered too.
+
+    An ephemeral message has come on the live path already.
+    """
+    if event.kind == "delivered" and event.details.get("ephemeral") is True:
+        return False
+    return event.participant_id in (None, member.participant_id)
