@@ -208,3 +208,11 @@ def test_old_text_with_a_negative_timestamp_is_refused_not_followed() -> None:
 def test_small_timestamps_of_the_old_text_are_taken() -> None:
     bob = Peer("bob")
     assert kinds(bob.receive(made("m1", lamport=1))) == ["received", "delivered"]
+
+
+def test_a_received_filter_holds_what_waits_too() -> None:
+    bob = Peer("bob")
+    empty = bob.channel.status().bloom_filter
+    bob.receive(made("m2", "m1"))
+    assert bob.channel.status().bloom_filter != empty
+    assert read(bob.send()).causal_history == ()

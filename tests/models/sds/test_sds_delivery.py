@@ -9,7 +9,7 @@ import pytest
 
 from culm_models.sds.events import Delivered, Lost, Missing, Rejected
 from culm_models.sds.messages import HistoryEntry
-from tests.models.sds.channels_for_tests import NOW, Peer, kinds, made, read
+from tests.models.sds.channels_for_tests import NOW, Peer, kinds, made
 
 HOUR_MS = 3_600_000
 
@@ -291,11 +291,3 @@ def test_ephemeral_messages_are_delivered_at_once_and_stored_nowhere() -> None:
     assert isinstance(event, Delivered)
     assert (event.content, event.position, event.ephemeral) == (b"typing", None, True)
     assert bob.channel.status() == before
-
-
-def test_a_received_filter_holds_what_waits_too() -> None:
-    bob = Peer("bob")
-    empty = bob.channel.status().bloom_filter
-    bob.receive(made("m2", "m1"))
-    assert bob.channel.status().bloom_filter != empty
-    assert read(bob.send()).causal_history == ()
