@@ -3,7 +3,7 @@
 - `logs`: `entries` to `logs` and `rejected`; its rules and state, without Spark, are in `chain/`.
 - `version_vectors`: `receipts` and `logs` to `version-vectors`.
 - `blocks`: `logs` to `blocks`, `receipts` to `block-vectors`; its rules and state are in `heights/`.
-- `sds`: `sds.in` and `sds.commands` to the store, the events and the broadcasts of SDS channels; its rules and
+- `sds`: `sds.in` and `sds.commands` to the store, events and broadcasts of SDS channels; its rules and
   state are in `sds_channels/`. `sds_index`: `sds.messages` to `sds.index`.
 - `topics`: Kafka as source and sink; `fetching`: one record of `entries` read back.
 - `session`: the Spark session; `run`: jobs started, watched and stopped.

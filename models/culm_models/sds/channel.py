@@ -19,7 +19,8 @@ from culm_models.sds.messages import HistoryEntry, Profile
 from culm_models.sds.output import Collected, Output
 from culm_models.sds.parts import Parts
 from culm_models.sds.settings import SdsSettings
-from culm_models.sds.status import Status, status_of
+from culm_models.sds.status import OutgoingStatus, Status, status_of
+from culm_models.sds.summary import Summary, outgoing_message, summary_of, weight_of
 
 Part: TypeAlias = Literal["incoming", "outgoing", "sync", "repair"]
 """A part of the periodic work: fetches and losses, re-sends, syncs, repair requests and answers."""
@@ -206,3 +207,23 @@ class Channel:
     def status(self) -> Status:
         """What the channel knows and waits for, for people and tests."""
         return status_of(self._parts, self.next_due_ms())
+
+    def summary(self) -> Summary:
+        """How much of what the channel holds: at a price that does not depend on it."""
+        return summary_of(self._parts)
+
+    def weight(self) -> int:
+        """About how much memory the channel takes, in log entries."""
+        return weight_of(self._parts)
+
+    def outgoing_message(self, message_id: str) -> OutgoingStatus | None:
+        """An unacknowledged message as it stands; None when it is none."""
+        return outgoing_message(self._parts, message_id)
+
+    def outgoing_counts(self, participant_id: str) -> tuple[int, int]:
+        """How many messages of a participant are (unacknowledged, possibly acknowledged)."""
+        return self._parts.outgoing.counts(participant_id)
+
+    def is_quarantined(self, message_id: str) -> bool:
+        """Whether a message is kept aside because its Lamport timestamp is too far ahead."""
+        return message_id in self._parts.quarantine

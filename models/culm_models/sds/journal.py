@@ -52,6 +52,11 @@ class Journal:
         """How many records there have been."""
         return self._base + len(self._records)
 
+    @property
+    def filter_mark(self) -> int:
+        """The filter's mark where the records that are kept begin."""
+        return self._base_filter_mark
+
     def add(self, record: Record, filter_mark: int, size: int = 0) -> None:
         """One more. `filter_mark`: ids that the filter has had with it; `size`: bytes of its large parts."""
         self._records.append(record)

@@ -128,9 +128,14 @@ class Parts:
         value = self.delivery.filter.value_at(stripped.filter_mark)
         return b"".join((stripped.before, bloom_field(value, self.facts.name), stripped.after))
 
+    def least_filter_mark(self) -> int:
+        """The oldest mark whose value is sent again, or the present one."""
+        least = self.outgoing.least_mark()
+        return self.delivery.filter.mark if least is None else least
+
     def forget_filter_past(self) -> None:
         """Let go of ids that no filter to be sent needs any more; asked often, it acts seldom."""
         mark = self.delivery.filter.mark
         if mark % 1_024 == 0:
-            least = self.outgoing.least_mark()
-            self.delivery.filter.forget(mark if least is None else least)
+            # What no journal has yet, a restart will need.
+            self.delivery.filter.forget(min(self.least_filter_mark(), self.delivery.journal.filter_mark))

@@ -122,10 +122,14 @@ class RollingFilter:
     def forget(self, before_mark: int) -> None:
         """Let go of the pairs that only values before that mark need."""
         mark = min(before_mark, self.mark)
-        spare = mark - self._rollover.held(mark) - self._base
+        spare = self.needed_for(mark) - self._base
         if spare >= max(_SPARE_PAIRS, len(self._pairs) // 4):
             del self._pairs[: 2 * spare]
             self._base += spare
+
+    def needed_for(self, mark: int) -> int:
+        """The mark behind which lie all pairs that the values at `mark` and after it need."""
+        return mark - self._rollover.held(mark)
 
     def pack_since(self, mark: int) -> bytes:
         """The ids added since a mark, for a snapshot: where they begin (u64), then their pairs.

@@ -69,7 +69,8 @@ def journal_whole(parts: Parts) -> bytes:
     places = {message_id: place for place, (_, message_id) in enumerate(delivery.log.keys())}
     recent = [places[message_id] for message_id in delivery.recent.ids()]
     before = [delivery.log.left, delivery.old.pack(), recent]
-    return _chunk(parts, _WHOLE, 0, delivery.filter.pack_since(0), records, before)
+    pairs = delivery.filter.pack_since(delivery.filter.needed_for(parts.least_filter_mark()))
+    return _chunk(parts, _WHOLE, 0, pairs, records, before)
 
 
 def apply_journal(parts: Parts, data: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from culm_models.sds.channel import Channel
+from culm_models.sds.parts import Parts
 from culm_models.sds.status import OutgoingStatus
 
 
@@ -18,9 +18,8 @@ class Summary:
     participants: int
 
 
-def summary_of(channel: Channel) -> Summary:
+def summary_of(parts: Parts) -> Summary:
     """The channel as it is now."""
-    parts = channel._parts
     delivery = parts.delivery
     return Summary(
         delivery.lamport,
@@ -32,9 +31,9 @@ def summary_of(channel: Channel) -> Summary:
     )
 
 
-def outgoing_message(channel: Channel, message_id: str) -> OutgoingStatus | None:
+def outgoing_message(parts: Parts, message_id: str) -> OutgoingStatus | None:
     """An unacknowledged message as it stands; None when it is none."""
-    one = channel._parts.outgoing.get(message_id)
+    one = parts.outgoing.get(message_id)
     if one is None:
         return None
     return OutgoingStatus(
@@ -42,23 +41,13 @@ def outgoing_message(channel: Channel, message_id: str) -> OutgoingStatus | None
     )
 
 
-def outgoing_counts(channel: Channel, participant_id: str) -> tuple[int, int]:
-    """How many messages of a participant are (unacknowledged, possibly acknowledged)."""
-    return channel._parts.outgoing.counts(participant_id)
-
-
-def weight_of(channel: Channel) -> int:
+def weight_of(parts: Parts) -> int:
     """About how much memory it takes, in log entries."""
-    delivery = channel._parts.delivery
+    delivery = parts.delivery
     return (
         len(delivery.log)
         + delivery.filter.mark // 8
-        + 4 * (len(delivery.waiting) + len(delivery.missing) + len(channel._parts.outgoing))
+        + 4 * (len(delivery.waiting) + len(delivery.missing) + len(parts.outgoing))
         + len(delivery.old) // 2
-        + len(channel._parts.quarantine)
+        + len(parts.quarantine)
     )
-
-
-def is_quarantined(channel: Channel, message_id: str) -> bool:
-    """Whether a message is kept aside because its Lamport timestamp is too far ahead."""
-    return message_id in channel._parts.quarantine

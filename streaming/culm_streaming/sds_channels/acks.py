@@ -12,7 +12,6 @@ import cbor2
 from culm_models.sds.channel import Channel
 from culm_models.sds.events import Acknowledged, Event, GaveUp, PossiblyAcknowledged, Sent
 from culm_models.sds.output import Outbound, Output
-from culm_models.sds.summary import outgoing_counts, outgoing_message
 from culm_streaming.sds_channels.settings import ChannelsSettings
 from culm_streaming.sds_channels.state import Kind, State, name_of
 from culm_streaming.sds_channels.told import Record, Topic
@@ -85,7 +84,7 @@ class ChangedAcks:
                 finished.setdefault(participant_id, []).append(message_id)
                 yield self._row(participant_id, message_id, final.encode())
                 continue
-            waits = outgoing_message(channel, message_id)
+            waits = channel.outgoing_message(message_id)
             if waits is not None:
                 evidence = tuple(sorted(waits.evidence, key=str.encode)[:_MOST_EVIDENCE])
                 row = SdsAckRecord(waits.state, evidence, waits.attempts, waits.next_due_ms)
@@ -131,7 +130,7 @@ class ChangedAcks:
         if finished or joined_ms is not None:
             blob = cbor2.dumps((hosted.joined_ms, hosted.finished, hosted.gone))
             self._state.save(Kind.HOSTED, name_of(self._channel, participant_id), blob)
-        unacknowledged, possibly = outgoing_counts(channel, participant_id)
+        unacknowledged, possibly = channel.outgoing_counts(participant_id)
         row = SdsParticipantRecord(hosted.joined_ms, unacknowledged, possibly)
         yield self._row(participant_id, None, row.encode())
 

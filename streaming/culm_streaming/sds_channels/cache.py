@@ -8,7 +8,6 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from culm_models.sds.channel import Channel
-from culm_models.sds.summary import weight_of
 
 _BASE_WEIGHT = 64
 """What a channel takes beside its log entries, in log entries."""
@@ -26,7 +25,7 @@ class Copy:
     @staticmethod
     def of(token: bytes, channel: Channel) -> "Copy":
         """A copy, weighed by what the channel holds."""
-        return Copy(token, channel.journal_mark, channel, _BASE_WEIGHT + weight_of(channel))
+        return Copy(token, channel.journal_mark, channel, _BASE_WEIGHT + channel.weight())
 
 
 class Cache:

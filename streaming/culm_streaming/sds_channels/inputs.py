@@ -9,7 +9,6 @@ from culm_models.sds.channel_errors import KnownMessageError, ParticipantError
 from culm_models.sds.events import Event, Rejected
 from culm_models.sds.messages import Profile
 from culm_models.sds.output import Output
-from culm_models.sds.summary import outgoing_message
 from culm_streaming.sds_channels.opened import Input, OpenChannel
 from culm_streaming.sds_channels.refusals import CommandError, ProfileError, UnknownChannelError
 from culm_topics.records import SdsCommandRecord, SdsInRecord
@@ -105,7 +104,7 @@ def _resend(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms:
             one.message_id for one in opened.channel.status().outgoing if one.participant_id == participant_id
         ]
     else:
-        waits = outgoing_message(opened.channel, message_id)
+        waits = opened.channel.outgoing_message(message_id)
         ids = [message_id] if waits is not None and waits.participant_id == participant_id else []
     for one in ids:
         opened.channel.send_again(one, now_ms)

@@ -12,7 +12,6 @@ from culm_models.sds.channel_errors import JournalForgottenError, WaitingFullErr
 from culm_models.sds.events import Event, Lost, Received, Rejected
 from culm_models.sds.messages import Profile
 from culm_models.sds.output import Output
-from culm_models.sds.summary import is_quarantined, summary_of
 from culm_streaming.sds_channels import journal
 from culm_streaming.sds_channels.acks import ChangedAcks
 from culm_streaming.sds_channels.cache import Cache, Copy
@@ -187,7 +186,7 @@ class OpenChannel:
         return written, is_anew
 
     def _summary(self) -> SdsChannelRecord:
-        record, summary = self.record, summary_of(self.channel)
+        record, summary = self.record, self.channel.summary()
         return SdsChannelRecord(
             profile=record.profile,
             time_ms=record.last_ms,
@@ -210,7 +209,7 @@ class OpenChannel:
         self.records.append(
             rejected(event.code, event.reason, wire=given.wire, peer_id=given.peer_id, source=given.source)
         )
-        if given.wire is not None and is_quarantined(self.channel, event.message_id):
+        if given.wire is not None and self.channel.is_quarantined(event.message_id):
             self._hold(event.message_id, given)
 
     def _hold(self, message_id: str, given: Input) -> None:
