@@ -1,6 +1,6 @@
 // Runs @waku/sds for the benchmarks: node waku_sds.mjs PACKAGE_FOLDER, a request as JSON on standard input.
 // {"do": "bloom", "ids"} -> inserts, hits, misses a second.
-// {"do": "channel", "messages", "history", "sync_every"} -> seconds of send + encode + decode + receive.
+// {"do": "channel", "messages", "history", "sync_every"} -> seconds, and of the processors, of send + encode + decode + receive.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -39,6 +39,7 @@ async function channel({ messages, history, sync_every: syncEvery }) {
     await receiver.processTasks();
     return { success: true };
   };
+  const cpuBefore = process.cpuUsage();
   const started = seconds();
   for (let index = 1; index <= messages; index++) {
     alice.pushOutgoingMessage(encoder.encode(`message ${index}`), (message) => carried(message, bob));
@@ -46,7 +47,8 @@ async function channel({ messages, history, sync_every: syncEvery }) {
     if (syncEvery && index % syncEvery === 0) await bob.pushOutgoingSyncMessage((message) => carried(message, alice));
   }
   const took = seconds() - started;
-  return { seconds: took, bytes, log: bob.localHistory.length, outgoing: alice.outgoingBuffer.length };
+  const { user, system } = process.cpuUsage(cpuBefore);
+  return { seconds: took, cpu_seconds: (user + system) / 1e6, bytes, log: bob.localHistory.length, outgoing: alice.outgoingBuffer.length };
 }
 
 const request = JSON.parse(readFileSync(0, "utf8"));
