@@ -25,6 +25,7 @@ from culm_connectors.service import PeerService
 from culm_connectors.settings import ConnectorSettings
 from culm_models.keys import KeyPair
 from culm_models.p2panda.peer import Peer
+from culm_topics.acls import connector_group_prefix
 from culm_topics.kafka import KafkaSettings
 
 
@@ -65,7 +66,7 @@ def assemble(
     publication = Publication(producer, index, kafka, connector_id)
     interest = Interest(settings.schemas, index.store)
     news = PeerNews(publication, interest)
-    topics = TopicReaders(kafka, f"culm-connector-{key_pair.public_key.hex()[:16]}")
+    topics = TopicReaders(kafka, f"{connector_group_prefix(kafka)}{key_pair.public_key.hex()[:16]}")
     boot = Boot(kafka, index, pool, topics.whole_logs, progress)
     peer = Peer(
         key_pair.public_key,

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from culm_topics import admin, kafka
-from culm_topics.acls import acls, command
+from culm_topics.acls import acls, command, connector_group_prefix, reader_group_prefix
 from culm_topics.admin import Difference
 from culm_topics.catalogue import CATALOGUE, spec
 from culm_topics.errors import KafkaFailure
@@ -87,6 +87,16 @@ def test_a_consumer_reads_logs_and_channels_and_nothing_else() -> None:
         ),
         ("group", "culm.", "Read"),
     }
+
+
+def test_a_connector_may_use_the_groups_that_it_names() -> None:
+    kafka = settings("h:1", "edge.")
+    groups = {right.name for right in acls(kafka, ("connector",)) if right.resource == "group"}
+    assert (
+        groups
+        == {connector_group_prefix(kafka), reader_group_prefix(kafka)}
+        == {"edge.connector-", "edge.reader-"}
+    )
 
 
 def test_rights_follow_the_catalogue() -> None:

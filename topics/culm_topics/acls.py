@@ -56,9 +56,15 @@ def reader_group_prefix(settings: KafkaSettings) -> str:
     return f"{settings.prefix}reader-"
 
 
+def connector_group_prefix(settings: KafkaSettings) -> str:
+    """What the group ids of connectors start with; they commit nothing."""
+    return f"{settings.prefix}connector-"
+
+
 def _groups(settings: KafkaSettings, program: Program) -> tuple[str, ...]:
     groups = {
-        "connector": (f"{settings.prefix}connector-",),
+        # A connector looks things up in the store of SDS as other readers do.
+        "connector": (connector_group_prefix(settings), reader_group_prefix(settings)),
         # Spark names its groups itself; its positions are in its checkpoint.
         "job": ("spark-kafka-source-",),
         "consumer": (settings.prefix,),

@@ -27,6 +27,7 @@ from culm_connectors.sds.following import Following, Record
 from culm_connectors.sds.lookups import Lookups
 from culm_connectors.sds.past import read_events, read_history
 from culm_models.sds.messages import HistoryEntry
+from culm_topics.acls import connector_group_prefix
 from culm_topics.errors import RecordError
 from culm_topics.kafka import KafkaSettings, consumer
 from culm_topics.records import (
@@ -87,7 +88,7 @@ class KafkaBackbone:
     def _consumer(self) -> Consumer:
         return consumer(
             self._kafka,
-            group_id=f"culm-connector-{self._connector_id.hex()[:16]}",
+            group_id=f"{connector_group_prefix(self._kafka)}{self._connector_id.hex()[:16]}",
             # What lies too far back is not missed: peers catch up from the store.
             start="latest",
             on_error=log_kafka_error,
