@@ -22,6 +22,7 @@ _LATEST_ASKED: Final = 8
 _MANY_LACKING: Final = 64
 _LOOKS: Final = 8
 """How often each id is looked for in the filters of content while it is recent."""
+_LOOKS_WITHOUT_SYNCS: Final = 64
 _ON_THE_WAY: Final = 32
 _REASON_MOST: Final = 300
 
@@ -210,7 +211,8 @@ def _lacking(parts: Parts, history_ids: list[str], found: ReceivedFilter | None)
 def _lacking_in_passing(parts: Parts, history_ids: list[str], found: ReceivedFilter | None) -> list[str]:
     """The same of the sender of content, now and then: of what is on its way it may not have heard yet."""
     delivery = parts.delivery
-    if delivery.filter.mark % max(delivery.recent.most // _LOOKS, 1):
+    looks = _LOOKS if "sync" in parts.facts.kinds else _LOOKS_WITHOUT_SYNCS
+    if delivery.filter.mark % max(delivery.recent.most // looks, 1):
         return []
     named = set(history_ids)
     absent = _absent(parts, found, but=_ON_THE_WAY) or []

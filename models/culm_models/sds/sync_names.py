@@ -15,7 +15,8 @@ MOST_NAMED: Final = 256
 """Ids that one sync names before its regular causal history."""
 MOST_REPEATED: Final = 128
 _MOST_LACKING: Final = 64
-_MOST_TELLS: Final = 3
+_MOST_TELLS: Final = 4
+_TOLD_FOR: Final = 16
 _MOST_TOLD: Final = 1_024
 _MOST_UNNAMED: Final = 64
 _TIMES: Final = 2
@@ -24,14 +25,16 @@ _TIMES: Final = 2
 class SyncNames:
     """What the next sync of a channel names."""
 
-    __slots__ = ("_lacking", "_repeated", "_said", "_told", "_unnamed")
+    __slots__ = ("_lacking", "_repeated", "_said", "_since_told", "_told", "_unnamed")
 
     def __init__(self) -> None:
         # Repeated and unnamed ones with who wrote them: what writers say of their own is no acknowledgement.
         self._repeated: dict[str, str] = {}
         self._lacking: dict[str, None] = {}
-        # How many syncs have named what others lacked.
+        # How many syncs have named what others lacked, and how many messages with content came since the
+        # count began: whoever was deaf for a while, or lost its state, is told again.
         self._told: dict[str, int] = {}
+        self._since_told = 0
         # And how many messages of ours came before, for the filters of later ones show it; and how often it
         # is still to be named.
         self._unnamed: dict[str, tuple[str, int, int]] = {}
@@ -41,6 +44,13 @@ class SyncNames:
     def any_repeated(self) -> bool:
         """Whether a sender waits for an answer."""
         return bool(self._repeated)
+
+    def content_came(self) -> None:
+        """A message with content was sent or received."""
+        self._since_told += 1
+        if self._since_told >= _TOLD_FOR:
+            self._since_told = 0
+            self._told.clear()
 
     def received(self, message_id: str, writer_id: str) -> None:
         """New content of another participant was taken."""
@@ -108,6 +118,7 @@ class SyncNames:
         """What a new one is made of, to go on as this one: for `restored`."""
         return [
             self._said,
+            self._since_told,
             list(self._repeated.items()),
             list(self._lacking),
             list(self._told.items()),
@@ -118,7 +129,7 @@ class SyncNames:
     def restored(cls, items: list[Any]) -> "SyncNames":
         """What `items` gave."""
         names = cls()
-        names._said, repeated, lacking, told, unnamed = items
+        names._said, names._since_told, repeated, lacking, told, unnamed = items
         names._repeated = dict(repeated)
         names._lacking = dict.fromkeys(lacking)
         names._told = dict(told)

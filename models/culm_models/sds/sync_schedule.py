@@ -88,6 +88,7 @@ class SyncSchedule:
 
     def owe(self, message_id: str, writer_id: str, pair: HashPair, now_ms: int) -> None:
         """New content of another participant was taken (after `seen`), and nobody has acknowledged it yet."""
+        self._names.content_came()
         if self._owed_due_ms is None:
             self._owed_due_ms = now_ms + self._wait_ms() // 2
         self._owed[message_id] = (writer_id, pair)
@@ -126,6 +127,7 @@ class SyncSchedule:
             self._silent = self._silent or self._fruitless >= self._rule.fruitless
             self._early_due_ms = now_ms if self._names.any_repeated else None
         else:
+            self._names.content_came()
             self._news()
         if not self._names.any_repeated:
             self._early_due_ms = None
