@@ -17,11 +17,13 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: $(STAMP)   ## Show the main job: peers at two edges converge through QUIC, Kafka and Spark.
+demo: $(STAMP)   ## Show the main jobs: peers at two edges converge, channels agree on a bad network.
 	$(BIN)/culm demo
+	$(BIN)/culm demo sds --participants 3 --messages 24 --cut 5
 
 test: $(STAMP)   ## Run every test, on a real Kafka broker, real Spark and real QUIC.
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto -m "not kafka and not spark and not soak"
+	$(BIN)/python -m pytest -m "(kafka or spark) and not soak"
 
 test-slow: $(STAMP)  ## All tests, with the long soak, simulation and fault runs.
 	CULM_AQUADOGGO=build CULM_SIM_RUNS=20000 CULM_E2E_RUNS=20 CULM_E2E_PUSHED=30000 CULM_HOSTILE_MESSAGES=2200000 $(BIN)/python -m pytest -m "soak or not soak" --timeout 1800

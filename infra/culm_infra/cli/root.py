@@ -16,7 +16,7 @@ from culm_models.errors import CulmError
 
 # Each noun is `module: attribute`, the attribute a Typer app or one command function.
 NOUNS: dict[str, str] = {
-    "demo": "demo:demo",
+    "demo": "demo:app",
     "stack": "stack:app",
     "topics": "topics:app",
     "job": "job:app",

@@ -12,4 +12,5 @@
 - ``blocks``: the topic `blocks` compared with the logs.
 - ``judge``: the verdict.
 - ``report``: the figures and their table.
+- ``sds``: the demo of SDS channels, with the same rooms.
 """

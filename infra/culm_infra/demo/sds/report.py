@@ -1,0 +1,203 @@
+"""The figures of a run of the SDS demo, the verdict, and how both are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from culm_infra.demo.report import percentile
+
+_SHOWN_LINES = 8
+
+
+@dataclass(slots=True)
+class ParticipantFigures:
+    """One participant in the end. Latencies: milliseconds from sending a message to knowing it was heard."""
+
+    name: str
+    kind: str
+    edge: str
+    wanted: int
+    held: int
+    lost: int
+    twice: int
+    differing: int
+    sent: int
+    acknowledged: int
+    gave_up: int
+    log_hash: str
+    ephemeral: int
+    latencies_ms: list[float] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class ChannelFigures:
+    """One channel as the pipeline has it: the log of its events, and the store."""
+
+    channel_id: str
+    profile: str
+    messages: int
+    log_hash: str
+    logs_alike: bool
+    stored: int
+    stored_twice: int
+    retries: int
+    repairs: int
+    syncs: int
+    broadcast_bytes: int
+    lines: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class NetworkFigures:
+    """What the bad network did to messages on their way between full participants and their edges."""
+
+    passed: int
+    lost: int
+    doubled: int
+    cut_s: float
+
+
+@dataclass(slots=True)
+class SdsReport:
+    """A whole run."""
+
+    participants: list[ParticipantFigures]
+    channels: list[ChannelFigures]
+    network: NetworkFigures
+    missing_acks: int
+    recovery_s: float
+    settled_s: float
+    total_s: float
+    unmet: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def converged(self) -> bool:
+        """Whether all logs are the same, with nothing lost, repeated or given up."""
+        return not self.problems
+
+    @property
+    def latencies_ms(self) -> list[float]:
+        """Of all participants."""
+        return [latency for one in self.participants for latency in one.latencies_ms]
+
+    def judge(self) -> None:
+        """Write down everything that is not as it should be."""
+        for one in self.participants:
+            self._note(one.lost, f"{one.name} lost {one.lost} messages")
+            self._note(one.twice, f"{one.name} was told {one.twice} messages twice")
+            self._note(
+                one.differing, f"{one.name} holds {one.differing} messages otherwise than their senders"
+            )
+            self._note(one.gave_up, f"{one.name} gave up {one.gave_up} messages")
+        for channel in self.channels:
+            if not channel.logs_alike:
+                self.problems.append(f"the logs of {channel.channel_id} differ")
+            self._note(channel.stored_twice, f"the store has {channel.stored_twice} messages twice")
+            missing = channel.messages - channel.stored
+            self._note(missing, f"the store lacks {missing} messages of {channel.channel_id}")
+        self._note(self.missing_acks, f"{self.missing_acks} messages are not known to have been heard")
+        self.problems += self.unmet
+
+    def _note(self, count: int, problem: str) -> None:
+        if count:
+            self.problems.append(problem)
+
+    def as_json(self) -> dict[str, Any]:
+        """The whole report as plain data."""
+        return {
+            "converged": self.converged,
+            "ack_p50_ms": percentile(self.latencies_ms, 0.5),
+            "ack_p99_ms": percentile(self.latencies_ms, 0.99),
+            **asdict(self),
+        }
+
+
+def tables(report: SdsReport) -> list[Table]:
+    """The report as tables for a terminal."""
+    return [_chat(report), _participants(report), _channels(report), _whole(report)]
+
+
+def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
+    table = Table(
+        title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
+    )
+    for column in left:
+        table.add_column(column, no_wrap=True)
+    for column in right:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+def _chat(report: SdsReport) -> Table:
+    """The end of one conversation, as everybody has it."""
+    channel = report.channels[0]
+    table = Table(
+        title=f"The end of the channel {channel.channel_id}, in the order that everybody sees",
+        title_justify="left",
+        show_header=False,
+        box=box.SIMPLE,
+        pad_edge=False,
+    )
+    for line in channel.lines[-_SHOWN_LINES:]:
+        table.add_row(line)
+    return table
+
+
+def _participants(report: SdsReport) -> Table:
+    table = _table(
+        "In the end: the participants' logs, and until they knew that they were heard, in ms",
+        ("participant", "kind", "edge"),
+        ("log", "lost", "twice", "differ", "sent", "heard", "p50", "p99"),
+    )
+    for one in report.participants:
+        counts = (one.held, one.lost, one.twice, one.differing, one.sent, one.acknowledged)
+        times = (_ms(percentile(one.latencies_ms, share)) for share in (0.5, 0.99))
+        table.add_row(one.name, one.kind, one.edge, *(f"{count:,}" for count in counts), *times)
+    return table
+
+
+def _channels(report: SdsReport) -> Table:
+    table = _table(
+        "The channels",
+        ("channel", "profile", "log"),
+        ("messages", "stored", "re-sent", "repaired", "syncs", "kB said"),
+    )
+    for one in report.channels:
+        counts = (one.messages, one.stored, one.retries, one.repairs, one.syncs, one.broadcast_bytes // 1_000)
+        log = one.log_hash[:12] if one.logs_alike else "DIFFERS"
+        table.add_row(one.channel_id, one.profile, log, *(f"{count:,}" for count in counts))
+    return table
+
+
+def _whole(report: SdsReport) -> Table:
+    whole = Table(
+        title="The whole run", title_justify="left", show_header=False, box=box.SIMPLE, pad_edge=False
+    )
+    network = report.network
+    latencies = report.latencies_ms
+    whole.add_row(
+        "from sending to heard",
+        f"{_ms(percentile(latencies, 0.5))} ms p50, {_ms(percentile(latencies, 0.99))} ms p99",
+    )
+    crossed = network.passed + network.lost
+    whole.add_row(
+        "the bad network",
+        f"{network.lost:,} of {crossed:,} messages lost, {network.doubled:,} doubled; "
+        f"one edge cut off for {network.cut_s:.0f} s",
+    )
+    whole.add_row("working again after kill -9 of the job", f"{report.recovery_s:.1f} s")
+    whole.add_row("all at rest after the last word", f"{report.settled_s:.1f} s")
+    whole.add_row("identical logs everywhere", "yes" if report.converged else "NO")
+    for problem in report.problems:
+        whole.add_row("problem", problem)
+    return whole
+
+
+def _ms(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}"

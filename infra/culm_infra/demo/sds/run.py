@@ -1,0 +1,225 @@
+"""The story: a chat on a bad network, a cut, a killed job, and the comparison of everybody's log."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+from culm_infra.demo.processes import DemoError
+from culm_infra.demo.sds.book import Book
+from culm_infra.demo.sds.cast import Actor, enter
+from culm_infra.demo.sds.plan import lines, make_parts, settings_of
+from culm_infra.demo.sds.report import NetworkFigures, SdsReport
+from culm_infra.demo.sds.stage import Scene, SdsDemoSettings, staged
+from culm_infra.demo.sds.verdict import (
+    Pipeline,
+    channel_figures,
+    figures,
+    gather,
+    last_word,
+    log_hash,
+    unheard,
+    unmet,
+    wanted_log,
+)
+from culm_infra.demo.stage import Tell
+
+_POLL_S = 0.5
+_STEP_S = 0.05
+_PAUSE_S = 0.05
+_CUT_EDGE = 1
+_EPHEMERAL_EVERY = 10
+
+
+@dataclass(slots=True)
+class Play:
+    """The demo under way."""
+
+    scene: Scene
+    actors: list[Actor]
+    words: Iterator[str]
+    counter: Iterator[int] = field(default_factory=itertools.count)
+
+    @property
+    def channels(self) -> list[str]:
+        """The channels, once each."""
+        return list(dict.fromkeys(actor.part.channel_id for actor in self.actors))
+
+    def members(self, channel: str) -> list[Actor]:
+        """Who takes part in a channel."""
+        return [actor for actor in self.actors if actor.part.channel_id == channel]
+
+    async def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for ``what``. Raises DemoError when it takes too long."""
+        deadline_s = time.monotonic() + self.scene.settings.timeout_s
+        while not condition():
+            if time.monotonic() > deadline_s:
+                raise DemoError(f"waited in vain for {what}")
+            self.scene.check()
+            await asyncio.sleep(_STEP_S)
+
+    async def chat(self, count: int) -> None:
+        """So many messages in each channel, its members in turn; beside one in ten an ephemeral one."""
+        for _ in range(count):
+            number = next(self.counter)
+            for channel in self.channels:
+                members = self.members(channel)
+                actor = members[number % len(members)]
+                await self._say(actor, next(self.words), ephemeral=False)
+                if not number % _EPHEMERAL_EVERY and actor.part.profile != "nim":
+                    await self._say(actor, "is typing", ephemeral=True)
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _say(self, actor: Actor, line: str, *, ephemeral: bool) -> None:
+        if ephemeral and not actor.voice.joined.is_set():
+            return
+        try:
+            async with asyncio.timeout(self.scene.settings.timeout_s):
+                await actor.say(line.encode(), ephemeral=ephemeral)
+        except TimeoutError:
+            raise DemoError(f"{actor.part.name} could not say anything") from None
+
+    async def chat_while_cut(self, count: int) -> None:
+        """The full participants of one edge are cut off while everybody goes on talking."""
+        links = [actor.link for actor in self.actors if actor.link and actor.part.edge == _CUT_EDGE]
+        for link in links:
+            link.cut()
+        cut_s = self.scene.settings.cut_s
+        await asyncio.gather(self.chat(count), asyncio.sleep(cut_s))
+        for link in links:
+            link.mend()
+
+    async def chat_while_killed(self, count: int) -> float:
+        """SIGKILL for the job in the midst of it, and a new start; seconds until it takes messages again."""
+        job = self.scene.job
+        talking = asyncio.ensure_future(self.chat(count))
+        try:
+            await asyncio.sleep(count * _PAUSE_S / 2)
+            job.kill()
+            started_s = time.monotonic()
+            job.start()
+            hosted = [actor for actor in self.actors if actor.part.hosted]
+            before = [len(actor.book.held) for actor in hosted]
+            await talking
+            await self.until(
+                lambda: all(len(a.book.held) > count for a, count in zip(hosted, before, strict=True)),
+                "the job to take messages again",
+            )
+            return time.monotonic() - started_s
+        finally:
+            talking.cancel()
+
+    async def good_night(self) -> None:
+        """Where there are no syncs each member speaks once more in turn, knowing all before: so all is heard.
+
+        All but the last word, that is.
+        """
+        for channel in self.channels:
+            members = self.members(channel)
+            if settings_of(members[0].part.profile).sync_messages:
+                continue
+            for actor in members:
+                said = {one for other in members for one in other.book.sent_ms}
+                await self.until(
+                    lambda actor=actor, said=said: said <= actor.book.held.keys(),  # type: ignore[misc]
+                    f"{actor.part.name} to have all that was said",
+                )
+                before = len(actor.book.sent_ms)
+                await self._say(actor, "good night", ephemeral=False)
+                await self.until(
+                    lambda actor=actor, before=before: len(actor.book.sent_ms) > before,  # type: ignore[misc]
+                    f"{actor.part.name} to be told what it said",
+                )
+
+    def books(self) -> dict[str, dict[str, Book]]:
+        """Everybody's book, by channel and participant."""
+        return {
+            channel: {actor.part.participant_id: actor.book for actor in self.members(channel)}
+            for channel in self.channels
+        }
+
+    async def settled(self) -> tuple[Pipeline, list[str]]:
+        """Read the topics until nothing is under way, or time is up: then what still is."""
+        deadline_s = time.monotonic() + self.scene.settings.timeout_s
+        while True:
+            self.scene.check()
+            pipeline = await asyncio.to_thread(gather, self.scene.kafka, self.channels)
+            open_ends = unmet([actor.part for actor in self.actors], self.books(), pipeline)
+            if not open_ends or time.monotonic() > deadline_s:
+                return pipeline, open_ends
+            await asyncio.sleep(_POLL_S)
+
+
+async def play(settings: SdsDemoSettings, tell: Tell) -> SdsReport:
+    """Run the whole story and judge it. Raises DemoError when it cannot go on."""
+    started_s = time.monotonic()
+    async with staged(settings, tell) as scene, AsyncExitStack() as stack:
+        parts = make_parts(settings.participants)
+        tell(f"{len(parts)} participants join {len(parts) // settings.participants} channels")
+        edges = [("127.0.0.1", port) for port in scene.ports]
+        folder = settings.directory / "participants"
+        actors = await enter(stack, parts, folder, edges, settings.weather, settings.seed)
+        story = Play(scene, actors, lines(settings.seed))
+        await story.until(lambda: all(actor.voice.joined.is_set() for actor in actors), "everybody to join")
+
+        third = settings.messages // 3
+        weather = settings.weather
+        tell(f"they talk; {weather.loss:.0%} of the messages are lost, {weather.duplication:.0%} doubled")
+        await story.chat(settings.messages - 2 * third)
+        tell(f"one edge's full participants are cut off for {settings.cut_s:.0f} s; all go on talking")
+        await story.chat_while_cut(third)
+        tell("kill -9 of the job sds while they talk")
+        recovery_s = await story.chat_while_killed(third)
+
+        tell("waiting until everybody has everything and knows that it was heard")
+        silent_s = time.monotonic()
+        await story.good_night()
+        pipeline, open_ends = await story.settled()
+        settled_s = time.monotonic() - silent_s
+        tell("comparing the logs message by message")
+        return _judged(story, pipeline, open_ends, recovery_s, settled_s, time.monotonic() - started_s)
+
+
+def _judged(
+    story: Play, pipeline: Pipeline, open_ends: list[str], recovery_s: float, settled_s: float, total_s: float
+) -> SdsReport:
+    channels, people = [], []
+    missing_acks = 0
+    for channel, books in story.books().items():
+        members = story.members(channel)
+        wanted = wanted_log(books)
+        people += [figures(actor.part, actor.book, wanted) for actor in members]
+        missing_acks += sum(len(unheard(actor.book, last_word(actor.part, wanted))) for actor in members)
+        full = [actor for actor in members if actor.link is not None]
+        channels.append(
+            channel_figures(
+                members[0].part,
+                wanted,
+                [actor.book for actor in full],
+                [log_hash(book.log()) for book in books.values()],
+                pipeline,
+                sum(actor.link.mishaps.said_bytes for actor in full if actor.link is not None),
+            )
+        )
+    mishaps = [actor.link.mishaps for actor in story.actors if actor.link is not None]
+    report = SdsReport(
+        participants=people,
+        channels=channels,
+        network=NetworkFigures(
+            passed=sum(one.passed for one in mishaps),
+            lost=sum(one.lost for one in mishaps),
+            doubled=sum(one.doubled for one in mishaps),
+            cut_s=story.scene.settings.cut_s,
+        ),
+        missing_acks=missing_acks,
+        recovery_s=recovery_s,
+        settled_s=settled_s,
+        total_s=total_s,
+        unmet=open_ends,
+    )
+    report.judge()
+    return report
