@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from culm_models.frozen import unfrozen
 from culm_models.sds.errors import FieldMissingError, IdSizeError, MessageError, TextError, WireTypeError
 from culm_models.sds.messages import HistoryEntry, Profile
 from culm_models.sds.profiles import ENTRY_MESSAGE_ID, ENTRY_RETRIEVAL_HINT, ENTRY_SENDER_ID, PROFILES
@@ -16,6 +17,7 @@ _SENDER_TAG: Final = tag(ENTRY_SENDER_ID, LENGTH)
 _ID_TAG_BYTES: Final = varint(_ID_TAG)
 _HINT_TAG_BYTES: Final = varint(_HINT_TAG)
 _SENDER_TAG_BYTES: Final = varint(_SENDER_TAG)
+_UnfrozenEntry: Final = unfrozen(HistoryEntry)
 
 
 def id_bytes(value: str) -> bytes:
@@ -37,8 +39,20 @@ def read_id(data: bytes) -> str:
 
 def entry_body(entry: HistoryEntry, profile: Profile) -> bytes:
     """A history entry without tag and length."""
-    facts = PROFILES[profile]
     message_id, hint, sender_id = entry.message_id, entry.retrieval_hint, entry.sender_id
+    if hint is None and message_id and sender_id:
+        # Nearly all entries are so: an id, and who wrote it, each of less than 128 bytes.
+        id_size, sender_size = len(message_id), len(sender_id)
+        if id_size < 0x80 > sender_size and message_id.isascii() and sender_id.isascii():
+            return b"%c%c%b%c%c%b" % (
+                _ID_TAG,
+                id_size,
+                message_id.encode(),
+                _SENDER_TAG,
+                sender_size,
+                sender_id.encode(),
+            )
+    facts = PROFILES[profile]
     if facts.empty_is_absent:
         hint = hint or None
         sender_id = sender_id or None
@@ -56,6 +70,9 @@ def entry_body(entry: HistoryEntry, profile: Profile) -> bytes:
 
 def read_entry(body: bytes, profile: Profile) -> HistoryEntry:
     """A history entry from the bytes of the nested message. Raises MessageError."""
+    usual = _usual_entry(body)
+    if usual is not None:
+        return usual
     if profile != "nim":
         return _read_entry(body, profile)
     try:
@@ -66,6 +83,26 @@ def read_entry(body: bytes, profile: Profile) -> HistoryEntry:
         if body and (text := _text(body)) is not None and text.isprintable():
             return HistoryEntry(text)
         raise
+
+
+def _usual_entry(body: bytes) -> HistoryEntry | None:
+    """The entry where it is an id, with or without who wrote it, in ASCII and less than 128 bytes each."""
+    size = len(body)
+    if size < 3 or body[0] != _ID_TAG or not body.isascii():
+        return None
+    id_end = 2 + body[1]
+    text = str(body, "ascii")
+    if id_end == size:
+        return _entry(text[2:], None, None)
+    if 2 < id_end < size - 2 and body[id_end] == _SENDER_TAG and body[id_end + 1] == size - id_end - 2:
+        return _entry(text[2:id_end], None, text[id_end + 2 :])
+    return None
+
+
+def _entry(message_id: str, hint: bytes | None, sender_id: str | None) -> HistoryEntry:
+    entry = _UnfrozenEntry(message_id, hint, sender_id)
+    entry.__class__ = HistoryEntry
+    return entry  # type: ignore[no-any-return]
 
 
 def _read_entry(body: bytes, profile: Profile) -> HistoryEntry:
