@@ -52,6 +52,16 @@ def set_bit_count(bits: bytes) -> int:
     return int.from_bytes(bits, "little").bit_count() if many is None else many.set_bit_count(bits)
 
 
+def covers(bits: bytes, others: bytes | bytearray) -> bool:
+    """Whether every bit of `others`, as many bytes, is set in `bits`."""
+    many = _vectors() if len(bits) > _FEW_BYTES else None
+    if many is not None:
+        covered: bool = many.covers(bits, others)
+        return covered
+    number = int.from_bytes(bits, "little")
+    return number | int.from_bytes(others, "little") == number
+
+
 def absent_of(bits: bytes, flip: int, hash_count: int, bit_count: int, pairs: array[int]) -> list[int]:
     """Which of the ids with these first and second hashes by turns are not in a filter, by their places."""
     many = _vectors() if len(pairs) > 2 * _FEW_ASKED else None

@@ -114,6 +114,12 @@ def _viewed(pairs: array[int]) -> Pairs:
     return np.frombuffer(pairs, np.uint32 if pairs.typecode == "I" else np.uint64).reshape(-1, 2)
 
 
+def covers(bits: bytes, others: bytes | bytearray) -> bool:
+    """Whether every bit of `others` is set in `bits`, both whole 64-bit words."""
+    lacking = np.frombuffer(others, np.uint64) & ~np.frombuffer(bits, np.uint64)
+    return not lacking.any()
+
+
 def set_bit_count(bits: bytes) -> int:
     """How many bits are set in whole 64-bit words."""
     return int(np.add.reduce(np.bitwise_count(np.frombuffer(bits, np.uint64)), dtype=np.int64))

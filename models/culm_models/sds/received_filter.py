@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from culm_models.sds.bloom_build import absent_of, set_bit_count
+from culm_models.sds.bloom_build import absent_of, covers, set_bit_count
 from culm_models.sds.bloom_container import unwrapped
 from culm_models.sds.bloom_layout import LAYOUTS, HashPair, LayoutName
 from culm_models.sds.bloom_shape import BloomShape
@@ -60,8 +60,7 @@ class ReceivedFilter:
             self._bit_count,
         ):
             return False
-        own = int.from_bytes(self._bits, "little")
-        return own | int.from_bytes(bits, "little") == own
+        return covers(self._bits, bits)
 
     def absent(self, pairs: array[int]) -> list[int]:
         """Which ids, by their places among these first and second hashes by turns, are not in the set."""

@@ -141,8 +141,12 @@ def test_filters_are_the_same_with_and_without_numpy(
     assert without.value_at(1_650) == with_numpy.value_at(1_650)
     words = without.value()[:1_800]
     one_by_one = bloom_build.set_bit_count(words)
+    pairs = [(words, words), (words, bytes(1_800)), (words, b"\xff" * 1_800), (bytes(1_800), words)]
+    covered = [bloom_build.covers(*pair) for pair in pairs]
+    assert covered == [True, True, False, False]
     monkeypatch.undo()
     assert bloom_build.set_bit_count(words) == one_by_one
+    assert [bloom_build.covers(*pair) for pair in pairs] == covered
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
