@@ -70,12 +70,12 @@ def _beside_waku(history: int, sync_every: int, messages: int, rounds: int) -> l
 
 
 def _growth(history: int, sync_every: int, sizes: tuple[int, ...]) -> list[Ratio]:
-    """Our time over the number of messages: the exponent of a straight line through its logarithms."""
+    """The processor's time over the number of messages: the exponent of a line through their logarithms."""
     taken: list[float] = []
     for messages in sizes:
         said = conversation(history, sync_every, messages)
         assert said.log == messages, "a message was not delivered"
-        taken.append(said.seconds)
+        taken.append(said.cpu_seconds)
         say(f"  {_name(history, sync_every, messages)}: {messages / said.seconds:,.0f} {_UNIT}")
     name = f"{_name(history, sync_every, sizes[-1])}, exponent of the time"
     details = dict(zip(map(str, sizes), taken, strict=True))
