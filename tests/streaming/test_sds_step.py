@@ -159,6 +159,7 @@ def test_a_channel_that_was_only_followed_takes_the_settings_of_its_first_join()
         {"resend_unacknowledged_ms": 1},
         {"bloom_error_rate": 2.0},
         {"sync_messages": 1},
+        {"causal_history_size": 1.0},
     ],
 )
 def test_unfit_settings_are_refused(settings: dict[str, bool | int | float | str]) -> None:

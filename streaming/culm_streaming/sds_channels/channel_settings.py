@@ -34,6 +34,9 @@ _MOST: Mapping[str, float] = {
     "lamport_allowance_ms": 86_400_000,
 }
 _LEAST_MS = 100
+# Most channels have the same settings, and are taken out of state again and again.
+_KNOWN: dict[object, SdsSettings] = {}
+_MOST_KNOWN = 1_024
 
 
 def settings_of(profile: Profile, changed: Details) -> SdsSettings:
@@ -41,6 +44,17 @@ def settings_of(profile: Profile, changed: Details) -> SdsSettings:
 
     Wire bytes are not kept: they are not part of the state, and a channel must be the same after a restart.
     """
+    # With the types: to Python True is 1.
+    key = profile, tuple([(name, type(changed[name]), changed[name]) for name in sorted(changed)])
+    known = _KNOWN.get(key)
+    if known is None:
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        known = _KNOWN[key] = _made(profile, changed)
+    return known
+
+
+def _made(profile: Profile, changed: Details) -> SdsSettings:
     own = replace(SdsSettings.for_profile(profile), max_wire_bytes=0)
     checked: dict[str, Any] = {name: _checked(name, value) for name, value in changed.items()}
     try:

@@ -1,31 +1,16 @@
 """What a record of `sds.in` or `sds.commands` asks of its channel, and what becomes of it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
 
 from culm_models.errors import CulmError
 from culm_models.sds.channel_errors import KnownMessageError, ParticipantError
-from culm_models.sds.events import Event, Rejected
+from culm_models.sds.events import Rejected
 from culm_models.sds.messages import Profile
 from culm_models.sds.output import Output
 from culm_streaming.sds_channels.opened import Input, OpenChannel
 from culm_streaming.sds_channels.refusals import CommandError, ProfileError, UnknownChannelError
+from culm_streaming.sds_channels.told import HostingEvent
 from culm_topics.records import SdsCommandRecord, SdsInRecord
-
-
-@dataclass(frozen=True, slots=True)
-class Joined(Event):
-    """The participant is hosted, from now on or already."""
-
-    kind: ClassVar[str] = "joined"
-
-
-@dataclass(frozen=True, slots=True)
-class Left(Event):
-    """The participant is not hosted, from now on or already."""
-
-    kind: ClassVar[str] = "left"
 
 
 def receive(opened: OpenChannel, record: SdsInRecord, given: Input, now_ms: int) -> None:
@@ -69,7 +54,7 @@ def _join(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: i
         output = opened.channel.join(record.participant_id, now_ms)
         opened.joined(record.participant_id, now_ms)
     opened.is_kept = opened.record.are_settings_final = True
-    opened.tell(Joined("", record.participant_id), now_ms, given)
+    opened.tell(HostingEvent("joined", record.participant_id), now_ms, given)
     opened.take(output, now_ms, given)
 
 
@@ -77,7 +62,7 @@ def _leave(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: 
     if record.participant_id in opened.channel.participants:
         opened.take(opened.channel.leave(record.participant_id, now_ms), now_ms, given)
         opened.left(record.participant_id)
-    opened.tell(Left("", record.participant_id), now_ms, given)
+    opened.tell(HostingEvent("left", record.participant_id), now_ms, given)
 
 
 def _send(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: int) -> None:

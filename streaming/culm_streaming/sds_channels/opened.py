@@ -20,6 +20,7 @@ from culm_streaming.sds_channels.record import NO_TOKEN, ChannelRecord, save_rec
 from culm_streaming.sds_channels.settings import ChannelsSettings
 from culm_streaming.sds_channels.state import Kind, State, name_of
 from culm_streaming.sds_channels.told import (
+    HostingEvent,
     Record,
     Topic,
     event_value,
@@ -133,7 +134,7 @@ class OpenChannel:
                 self._put(Topic.FETCH, value)
         self._acks.note(output)
 
-    def tell(self, event: Event, now_ms: int, given: Input | None) -> None:
+    def tell(self, event: Event | HostingEvent, now_ms: int, given: Input | None) -> None:
         """Write one event, under the channel's next number."""
         self.record.event_number += 1
         details: dict[str, Any] = {}

@@ -1,9 +1,9 @@
 """What a channel tells, as records: events, messages to broadcast and to fetch, what was refused."""
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from culm_models.sds.events import Delivered, Event, Received, Sent
 from culm_models.sds.messages import HistoryEntry, Profile
@@ -17,7 +17,7 @@ from culm_topics.records import (
     SdsOutRecord,
 )
 
-_PLAIN = frozenset({"message_id", "participant_id", "content"})
+_PLAIN = frozenset({"kind", "message_id", "participant_id", "content"})
 _MOST_ITEMS = 1_000
 _MOST_DETAIL = 1_000
 _MOST_REPEATED_BYTES = 1 << 20
@@ -67,7 +67,16 @@ def kept(event: Event) -> Event | None:
     return event
 
 
-def event_value(event: Event, number: int, time_ms: int, details: dict[str, Any]) -> bytes:
+@dataclass(frozen=True, slots=True)
+class HostingEvent:
+    """The participant is hosted (`joined`), or is not (`left`): from now on, or already."""
+
+    kind: Literal["joined", "left"]
+    participant_id: str
+    message_id: str = ""
+
+
+def event_value(event: Event | HostingEvent, number: int, time_ms: int, details: dict[str, Any]) -> bytes:
     """The record of an event; `details` are told beside its own fields."""
     for name in _names(type(event)):
         value = _detail(getattr(event, name))
@@ -84,10 +93,10 @@ def event_value(event: Event, number: int, time_ms: int, details: dict[str, Any]
     ).encode()
 
 
-_NAMES: dict[type[Event], tuple[str, ...]] = {}
+_NAMES: dict[type[Event] | type[HostingEvent], tuple[str, ...]] = {}
 
 
-def _names(kind: type[Event]) -> tuple[str, ...]:
+def _names(kind: type[Event] | type[HostingEvent]) -> tuple[str, ...]:
     names = _NAMES.get(kind)
     if names is None:
         names = _NAMES[kind] = tuple(field.name for field in fields(kind) if field.name not in _PLAIN)
