@@ -14,6 +14,7 @@ from culm_connectors.connector import INDEX_FOLDER, Connector
 from culm_connectors.index import LmdbLogStore, layout
 from culm_connectors.intake import Intake
 from culm_connectors.kafka import TopicReader
+from culm_connectors.sds.kafka_backbone import KafkaBackbone
 from culm_connectors.settings import ConnectorSettings
 from culm_models.p2panda.checks import CheckedEntry
 from culm_topics import admin
@@ -60,8 +61,8 @@ class Gated(Connector):
         super().__init__(ConnectorSettings(directory=folder, schemas=(SCHEMA,)), kafka)
         self.gate = asyncio.Event()
 
-    def _assemble(self) -> None:
-        super()._assemble()
+    def _assemble(self, channels: KafkaBackbone | None) -> None:
+        super()._assemble(channels)
         given = {part.name: getattr(self.intake, part.name) for part in fields(self.intake)}
         self.intake = GatedIntake(**given, gate=self.gate)
 
