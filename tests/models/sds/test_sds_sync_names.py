@@ -54,14 +54,17 @@ def test_repeated_ones_come_first_then_lacking_ones() -> None:
     assert names.urgent() == ("m8", "m7")
 
 
-def test_what_others_lack_is_told_by_three_syncs_and_no_more() -> None:
+def test_what_others_lack_is_told_by_four_syncs_until_more_is_said() -> None:
     names = SyncNames()
-    for _ in range(3):
+    for _ in range(4):
         assert names.lacks(["m1"])
         assert names.names() == ("m1",)
         names.said(["m1"])
     assert not names.lacks(["m1"])
     assert names.names() == ()
+    for _ in range(16):
+        names.content_came()
+    assert names.lacks(["m1"])
 
 
 def test_everything_is_bounded() -> None:
