@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from confluent_kafka import OFFSET_END, Consumer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -32,7 +32,7 @@ _WARM = 3
 
 def run(settings: Settings) -> list[Ratio]:
     """One message at a time, with micro-batches as often as they can be and as often as by default."""
-    count = 5 if settings.quick else 40
+    count = 5 if settings.quick else 30
     ratios = []
     with Rig() as rig:
         session = start_session(
@@ -148,11 +148,9 @@ def _copied(rig: Rig, session: SparkSession, interval_ms: int, count: int) -> li
 
 
 def _tail(kafka: KafkaSettings, name: str) -> Iterator[bytes]:
-    """The values that are written to a topic's one partition from now on."""
-    client = consumer(kafka, group_id="bench", start="latest", defaults={"fetch.wait.max.ms": "10"})
-    place = TopicPartition(kafka.topic(name), 0)
-    place.offset = client.get_watermark_offsets(place)[1] or OFFSET_END
-    client.assign([place])
+    """The values of a topic's one partition."""
+    client = consumer(kafka, group_id="bench", start="earliest", defaults={"fetch.wait.max.ms": "10"})
+    client.assign([TopicPartition(kafka.topic(name), 0, 0)])
     return _values(client)
 
 
