@@ -28,7 +28,8 @@ from culm_topics.records import (
 from tests.support.sds_shards import content, peer, token
 from tests.support.topic_io import end_offsets, read_all, read_rejected
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1_200)]
+# Minutes long; that a killed job loses and repeats nothing is also what `test_demo_sds` sees, each time.
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(1_200)]
 
 CHANNELS = [f"channel {number}" for number in range(8)]
 ROUNDS = 30
