@@ -50,6 +50,7 @@ class StackSection(Section):
         None, description="where its data lives; by default the user's data directory"
     )
     heap_mb: int = Field(512, ge=128, le=65_536, description="the broker's largest heap, in MiB")
+    quick_start: bool = Field(False, description="the broker starts sooner and is slower once warm")
 
 
 class JobSection(Section):
@@ -81,6 +82,7 @@ class JobSection(Section):
         400_000, ge=0, description="messages of channels that each worker of the job sds keeps in memory"
     )
     driver_memory_mb: int = Field(1536, ge=512, description="the Spark driver's heap, in MiB")
+    quick_start: bool = Field(False, description="jobs start sooner and are slower once warm")
     metrics_port: int | None = Field(None, ge=0, le=65_535, description="Prometheus port; 0 takes a free one")
     metrics_host: str = Field("127.0.0.1", description="the address that serves the metrics")
 

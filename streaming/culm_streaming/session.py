@@ -13,6 +13,8 @@ from culm_streaming.errors import SessionError
 
 _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _LOCAL_ADDRESS = "127.0.0.1"
+_LONG_RUN = ("-XX:+UseParallelGC",)
+_QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,8 @@ class SessionSettings:
     app_name: str = "culm"
     java_home: Path | None = None
     driver_memory_mb: int = 1536
+    quick_start: bool = False
+    """Whether the JVM compiles quickly rather than well: right for minutes, wrong for a day."""
     state_partitions: int = 4
     """Shuffle and state partitions; fixed for the life of a checkpoint."""
     log_file: Path | None = None
@@ -76,13 +80,14 @@ def _properties(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
         "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024 * 1024),
         "spark.log.level": "ERROR",
+        "spark.python.daemon.module": "culm_streaming.daemon",
     }
     if settings.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", _LOCAL_ADDRESS)
         properties |= {
             "spark.driver.host": _LOCAL_ADDRESS,
             "spark.driver.bindAddress": _LOCAL_ADDRESS,
-            "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+            "spark.driver.extraJavaOptions": " ".join(_QUICK_START if settings.quick_start else _LONG_RUN),
         }
     return properties | dict(settings.options)
 

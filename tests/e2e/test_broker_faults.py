@@ -45,7 +45,7 @@ _ROOM_BYTES = 160 * _MIB
 def _stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack = Stack(tmp_path_factory.mktemp("own") / "stack")
     try:
-        stack.up()
+        stack.up(quick_start=True)
         yield stack
     finally:
         stack.down()
@@ -53,7 +53,7 @@ def _stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture(scope="module")
 def world(_stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with running_world(tmp_path_factory.mktemp("own_world"), _stack.up(), "own.") as running:
+    with running_world(tmp_path_factory.mktemp("own_world"), _stack.up(quick_start=True), "own.") as running:
         yield running
 
 

@@ -67,7 +67,7 @@ def test_data_survives_a_kill_and_a_stop_on_the_same_port(
 
     # Two starts at once are one start.
     with ThreadPoolExecutor(2) as pool:
-        first, second = pool.map(lambda each: each.up(), [stack, Stack(stack.directory)])
+        first, second = pool.map(lambda each: each.up(quick_start=True), [stack, Stack(stack.directory)])
     assert first == second == stack.bootstrap
     pid = stack.status().pid
     create_topic(first, "kept")
@@ -75,7 +75,7 @@ def test_data_survives_a_kill_and_a_stop_on_the_same_port(
 
     assert stack.kill()
     assert not stack.status().running
-    assert stack.up() == first
+    assert stack.up(quick_start=True) == first
     produce(first, "kept", b"after the kill")
     state = stack.status()
     assert state.running
@@ -91,7 +91,7 @@ def test_data_survives_a_kill_and_a_stop_on_the_same_port(
     # Kafka's own mark of a clean end, so that the next start recovers nothing.
     assert (stack.files.data / ".kafka_cleanshutdown").is_file()
 
-    assert stack.up() == first
+    assert stack.up(quick_start=True) == first
     assert consume(first, "kept", 2) == [b"before the kill", b"after the kill"]
 
 
@@ -99,7 +99,7 @@ def test_two_stacks_side_by_side_share_nothing(
     new_stack: Callable[[str], Stack], kafka_bootstrap: str
 ) -> None:
     other = new_stack("two")
-    bootstrap = other.up(heap_mb=256, properties={"message.max.bytes": "2000000"})
+    bootstrap = other.up(heap_mb=256, quick_start=True, properties={"message.max.bytes": "2000000"})
     assert bootstrap != kafka_bootstrap
     create_topic(bootstrap, "only-here")
     admin = kafka.admin(KafkaSettings(bootstrap=kafka_bootstrap))

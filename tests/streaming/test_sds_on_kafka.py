@@ -23,6 +23,7 @@ from culm_topics.records import (
     AckKey,
     SdsAckRecord,
     SdsChannelRecord,
+    SdsCommand,
     SdsCommandRecord,
     SdsEventRecord,
     SdsInRecord,
@@ -80,9 +81,18 @@ class Producer:
             self._settings.topic(name), value, channel_id.encode(), partition=shard_of(channel_id, PARTITIONS)
         )
 
-    def ask(self, channel_id: str, kind: str, participant_id: str, text: bytes | None = None) -> None:
+    def ask(
+        self,
+        channel_id: str,
+        kind: SdsCommand,
+        participant_id: str,
+        text: bytes | None = None,
+        settings: dict[str, int] | None = None,
+    ) -> None:
         self._tokens += 1
-        record = SdsCommandRecord(kind, "spec", participant_id, token(self._tokens), text)  # type: ignore[arg-type]
+        record = SdsCommandRecord(
+            *(kind, "spec", participant_id, token(self._tokens), text), settings=settings or {}
+        )
         self.put("sds.commands", channel_id, record.encode())
 
     def hear(self, channel_id: str, wire: bytes) -> None:
@@ -179,11 +189,8 @@ def test_timers_expire_without_any_record(spark: SparkSession, kafka: KafkaSetti
     thread.start()
     try:
         producer = Producer(kafka)
-        record = SdsCommandRecord(
-            *("join", "spec", "alice", token(1)),
-            settings={"resend_unacknowledged_ms": 500, "resend_max_ms": 500, "resend_attempts": 2},
-        )
-        producer.put("sds.commands", "c", record.encode())
+        settings_asked = {"resend_unacknowledged_ms": 500, "resend_max_ms": 500, "resend_attempts": 2}
+        producer.ask("c", "join", "alice", settings=settings_asked)
         producer.ask("c", "send", "alice", b"is anybody here?")
         producer.flush()
 

@@ -17,6 +17,7 @@ def session_settings() -> SessionSettings:
         java_home=find_java().home,
         driver_memory_mb=1024,
         state_partitions=2,
+        quick_start=True,
     )
 
 

@@ -95,6 +95,7 @@ def run(
     interval_ms: Annotated[
         int, typer.Option("--interval-ms", min=0, help="Micro-batches start at most this often.")
     ] = 0,
+    quick_start: options.QuickStart = None,
     once: Annotated[bool, typer.Option("--once", help="Take what is there now, then end.")] = False,
     spark_option: Annotated[
         list[str] | None, typer.Option("--spark-option", metavar="NAME=VALUE", help="Any Spark property.")
@@ -129,6 +130,7 @@ def run(
             "sds_max_offsets_per_trigger": sds_max_offsets,
             "sds_interval_ms": sds_interval_ms,
             "sds_cache_entries": sds_cache_entries,
+            "quick_start": quick_start,
             "metrics_port": metrics_port,
             "metrics_host": metrics_host,
         },
@@ -195,6 +197,7 @@ def _run(settings: Settings, run_settings: RunSettings, spark_option: list[str] 
             master=settings.job.master,
             java_home=java.home,
             driver_memory_mb=settings.job.driver_memory_mb,
+            quick_start=settings.job.quick_start,
             state_partitions=settings.job.state_partitions,
             log_file=log_file,
             options=named_values("--spark-option", spark_option or [], example="spark.ui.enabled=true"),

@@ -35,4 +35,8 @@ MetricsPort = Annotated[
     int | None,
     typer.Option("--metrics-port", min=0, max=65535, help="Serve Prometheus metrics; 0 takes a free port."),
 ]
+QuickStart = Annotated[
+    bool | None,
+    typer.Option("--quick-start/--long-run", help="Start Java sooner, slower once warm: for short runs."),
+]
 LogFormat = Annotated[str | None, typer.Option("--log-format", help="Log lines as `text` or `json`.")]

@@ -37,6 +37,7 @@ def up(
     port: Port = None,
     heap_mb: Heap = None,
     broker_property: Property = None,
+    quick_start: options.QuickStart = None,
     timeout_s: Annotated[float, typer.Option("--timeout", min=1, help="Seconds to wait for it.")] = 60.0,
     json: options.Json = False,
 ) -> None:
@@ -48,11 +49,17 @@ def up(
     from culm_infra.settings import named_values
 
     properties = named_values("--property", broker_property or [], example="log.retention.hours=48")
-    settings = _settings(directory, name, heap_mb)
+    settings = _settings(directory, name, heap_mb, quick_start)
     stack = _stack(settings, directory, name)
     fetch_with_progress("broker")
     with err.status("starting Kafka"):
-        bootstrap = stack.up(timeout_s, port=port, heap_mb=settings.stack.heap_mb, properties=properties)
+        bootstrap = stack.up(
+            timeout_s,
+            port=port,
+            heap_mb=settings.stack.heap_mb,
+            properties=properties,
+            quick_start=settings.stack.quick_start,
+        )
     if json:
         emit_json(_row(stack.status()))
         return
@@ -123,10 +130,12 @@ def logs(
             sys.stdout.flush()
 
 
-def _settings(directory: Path | None, name: str | None, heap_mb: int | None = None) -> Settings:
+def _settings(
+    directory: Path | None, name: str | None, heap_mb: int | None = None, quick_start: bool | None = None
+) -> Settings:
     from culm_infra.settings import load
 
-    return load(stack={"directory": directory, "name": name, "heap_mb": heap_mb})
+    return load(stack={"directory": directory, "name": name, "heap_mb": heap_mb, "quick_start": quick_start})
 
 
 def _stack(settings: Settings, directory: Path | None, name: str | None) -> Stack:

@@ -114,13 +114,14 @@ class CulmProcess:
 
 
 def environment(kafka: KafkaSettings) -> dict[str, str]:
-    """The environment in which a ``culm`` command uses this Kafka."""
+    """The environment in which a ``culm`` command uses this Kafka, for some minutes."""
     return {
         **os.environ,
         "CULM_BOOTSTRAP": kafka.bootstrap,
         "CULM_PREFIX": kafka.prefix,
         "CULM_KAFKA": json.dumps(kafka.options),
         "CULM_LOG_FORMAT": "text",
+        "CULM_JOB__QUICK_START": "1",
         "NO_COLOR": "1",
     }
 

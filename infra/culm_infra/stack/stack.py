@@ -76,12 +76,14 @@ class Stack:
         port: int | None = None,
         heap_mb: int | None = None,
         properties: Mapping[str, str] | None = None,
+        quick_start: bool = False,
         progress: jars.Progress | None = None,
     ) -> str:
         """Start the broker unless it runs, wait until it answers, return its bootstrap address.
 
         ``port``, ``heap_mb`` and ``properties`` (Kafka's broker properties) are remembered for later
-        starts; a broker that runs already keeps those it has. Jars are fetched first where they are
+        starts; a broker that runs already keeps those it has. With ``quick_start`` its Java compiles quickly
+        rather than well: for runs of minutes. Jars are fetched first where they are
         missing, which ``timeout_s`` does not count.
         Raises StackStartError, StackPortError, JarError, JavaNotFoundError, LockTimeoutError.
         """
@@ -93,7 +95,7 @@ class Stack:
                 self._wait_until_healthy(record, timeout_s)
             else:
                 wanted = self._configured(record, port=port, heap_mb=heap_mb, properties=properties)
-                record = self._start(record, wanted, java, class_path, timeout_s)
+                record = self._start(record, wanted, java, class_path, timeout_s, quick_start=quick_start)
             return f"{HOST}:{record.port}"
 
     def down(self, timeout_s: float = 30.0) -> bool:
@@ -179,6 +181,8 @@ class Stack:
         java: Java,
         class_path: Sequence[Path],
         timeout_s: float,
+        *,
+        quick_start: bool,
     ) -> StackRecord:
         """Start as ``record`` says and remember it; a start that fails leaves what was remembered before."""
         broker.write_files(self.files, record)
@@ -187,7 +191,8 @@ class Stack:
             shutil.rmtree(self.files.data, ignore_errors=True)
             broker.format_data(self.files, record, java, class_path)
             record = replace(record, formatted=True)
-        record = replace(record, process=broker.start(self.files, record, java, class_path))
+        process = broker.start(self.files, record, java, class_path, quick_start=quick_start)
+        record = replace(record, process=process)
         try:
             self._write(record)
             self._wait_until_healthy(record, timeout_s)

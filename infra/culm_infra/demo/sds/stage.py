@@ -63,7 +63,8 @@ async def staged(settings: SdsDemoSettings, tell: Tell) -> AsyncIterator[Scene]:
             tell("starting Kafka")
             if not settings.keep:
                 stack.callback(local.down)
-            kafka = KafkaSettings(bootstrap=await asyncio.to_thread(local.up, heap_mb=settings.heap_mb))
+            bootstrap = await asyncio.to_thread(local.up, heap_mb=settings.heap_mb, quick_start=True)
+            kafka = KafkaSettings(bootstrap=bootstrap)
         tell("creating the topics")
         await asyncio.to_thread(admin.create, kafka)
         ports = free_udp_ports(len(EDGES))
