@@ -13,7 +13,7 @@ import pytest
 from culm_connectors.index.store import Pair, Range
 from culm_connectors.p2panda import writing
 from culm_connectors.p2panda.metrics import DriverMetrics
-from culm_connectors.p2panda.sessions import LogKey
+from culm_connectors.p2panda.sessions import Deliveries, LogKey
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.p2panda.surroundings import Arrived, Surroundings
 from culm_connectors.p2panda.writing import Writer
@@ -71,16 +71,21 @@ class Rig:
         self.outbox = Outbox()
         self.metrics = DriverMetrics()
         self._heard = MessageStream()
-        self.written: list[Message] = []
+        self.said_so_far: list[Message] = []
+        self.written = 0
         self.link = SimpleNamespace(
-            remote=bytes(32), wake=asyncio.Event(), quiet=asyncio.Event(), entries_out=0, deliveries=None
+            remote=bytes(32),
+            wake=asyncio.Event(),
+            quiet=asyncio.Event(),
+            entries_out=0,
+            deliveries=Deliveries(),
         )
         around = Surroundings(
             peer=cast(Any, SimpleNamespace(outgoing=lambda _: self.outbox)),
             hub=cast(Any, SimpleNamespace(is_current=lambda _: True)),
             reader=store,
             expectations=cast(Any, store),
-            observer=cast(Any, SimpleNamespace(wants_deliveries=False)),
+            observer=cast(Any, SimpleNamespace(wants_deliveries=True)),
             pool=cast(Any, None),
             settings=DriverSettings(),
             metrics=self.metrics,
@@ -90,7 +95,8 @@ class Rig:
         self.writer = Writer(cast(Any, self.link), cast(Any, self), around)
 
     async def write(self, data: bytes) -> None:
-        self.written += self._heard.feed(data)
+        self.written += len(data)
+        self.said_so_far += self._heard.feed(data)
 
     async def say(self, *items: Message | EntryRange) -> None:
         for item in items:
@@ -104,7 +110,7 @@ class Rig:
 
     def said(self) -> list[Message]:
         """What was written since the last call."""
-        said, self.written = self.written, []
+        said, self.said_so_far = self.said_so_far, []
         return said
 
 
@@ -146,6 +152,13 @@ async def test_a_range_goes_out_as_far_as_it_has_come_and_what_follows_waits() -
         await rig.settle()
         assert rig.said() == [*messages(LOGS[0], 5, 6), SyncDone(0, True), *live]
         assert (rig.metrics.ranges_held_back, rig.link.quiet.is_set()) == (0, True)
+
+
+async def test_entries_that_two_others_have_brought_are_delivered_as_far_as_either() -> None:
+    store = Store(*LOGS)
+    async with running(store) as rig:
+        await rig.say(*messages(LOGS[0], 1, 5), *messages(LOGS[1], 1, 2), *messages(LOGS[0], 1, 3))
+        assert rig.link.deliveries.take() == (rig.written, {LOGS[0][0].log: 5, LOGS[1][0].log: 2})
 
 
 async def test_reconciliation_and_other_sessions_pass() -> None:

@@ -168,7 +168,9 @@ class Writer:
             said = decode(message)
             assert isinstance(said, EntryMessage), "the first two bytes say so"
             entry = decode_entry(said.entry)
-            self._entries[entry.public_key, entry.log_id] = entry.seq_num
+            log = (entry.public_key, entry.log_id)
+            # Entries that two others have brought go out twice, the second time perhaps not as far.
+            self._entries[log] = max(entry.seq_num, self._entries.get(log, 0))
 
     async def _flush(self) -> None:
         if self._buffer:
