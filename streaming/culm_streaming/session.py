@@ -76,6 +76,8 @@ def _properties(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.minBatchesToRetain": "20",
         "spark.sql.streaming.numRecentProgressUpdates": "20",
+        # An idle query asks Kafka for news every 10 ms by itself: half a core of this machine and the broker.
+        "spark.sql.streaming.pollingDelay": "100ms",
         # Records of up to 4 MiB: a batch for Python is bounded in bytes as well.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
         "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024 * 1024),

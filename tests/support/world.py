@@ -133,6 +133,15 @@ class World:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
+    @contextlib.contextmanager
+    def frozen_jobs(self) -> Iterator[None]:
+        """SIGSTOP the whole process tree of the jobs while the context lasts."""
+        with contextlib.ExitStack() as stack:
+            for pid in (self.jobs.pid, *_descendants(self.jobs.pid)):
+                with contextlib.suppress(ProcessLookupError):
+                    stack.enter_context(frozen(pid))
+            yield
+
     def last_words(self) -> dict[str, str]:
         """The last lines of every process."""
         return {
@@ -179,7 +188,8 @@ def frozen(pid: int) -> Iterator[None]:
     try:
         yield
     finally:
-        os.kill(pid, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 def _descendants(pid: int) -> list[int]:
