@@ -24,11 +24,6 @@ def world(_deployment: World) -> World:
     return _deployment
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What runs in the deployment comes last: its jobs are no load on any other test."""
-    items.sort(key=lambda item: "_deployment" in getattr(item, "fixturenames", ()))
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
