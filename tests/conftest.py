@@ -34,17 +34,6 @@ def topic_prefix() -> str:
     return f"t{uuid.uuid4().hex[:12]}."
 
 
-_SHARED = {"_deployment": "deployment", "spark": "spark"}
-"""Fixtures of a whole run that take long to make, and the group of the tests that share one."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where workers run side by side (`--dist loadgroup`), what shares a costly fixture stays together."""
-    for item in items:
-        shared = [group for name, group in _SHARED.items() if name in getattr(item, "fixturenames", ())]
-        item.add_marker(pytest.mark.xdist_group(shared[0] if shared else str(item.path)))
-
-
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say which broker the results speak of."""
     broker = config.stash.get(_BROKER, None)
