@@ -88,6 +88,7 @@ def await_records(
         time.sleep(0.02)
 
 
+@pytest.mark.soak  # tests/e2e/test_job_faults.py kills the jobs under live peers in every run
 def test_a_job_killed_in_mid_batch_resumes_with_nothing_lost_or_repeated_for_a_reader(
     kafka: KafkaSettings, tmp_path: Path, processes: list[subprocess.Popen[bytes]]
 ) -> None:
