@@ -2,7 +2,7 @@
 
 Spark's own daemon leaves the imports to each worker, some two seconds of processor time each: much of a cold
 start, and on a busy machine the reason why a first micro-batch is late. It does so because threads do not
-survive a fork; none of those here runs any before the fork (a test holds that).
+survive a fork; before it only jemalloc has one here, which it starts anew behind it (a test holds that).
 """
 
 import gc

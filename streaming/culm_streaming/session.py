@@ -76,7 +76,7 @@ def _properties(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.minBatchesToRetain": "20",
         "spark.sql.streaming.numRecentProgressUpdates": "20",
-        # An idle query asks Kafka for news every 10 ms by itself: half a core of this machine and the broker.
+        # By itself an idle query asks Kafka for news every 10 ms: with the broker, two thirds of a core.
         "spark.sql.streaming.pollingDelay": "100ms",
         # Records of up to 4 MiB: a batch for Python is bounded in bytes as well.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",

@@ -46,21 +46,12 @@ def processes() -> Iterator[list[subprocess.Popen[bytes]]]:
             process.wait(30)
 
 
-def start(
-    kafka: KafkaSettings, path: Path, output: Path, *, job: str = "logs", most: int = 150
-) -> subprocess.Popen[bytes]:
+def start(kafka: KafkaSettings, path: Path, output: Path, *, job: str = "logs") -> subprocess.Popen[bytes]:
     arguments = [
         *("job", "run", job, "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix),
-        *("--master", "local[2]", "--checkpoints", str(path / "checkpoints"), "--max-offsets", str(most)),
-        *(
-            "--spark-option",
-            "spark.sql.shuffle.partitions=2",
-            "--shards",
-            "3",
-            "--log-format",
-            "json",
-            "--quick-start",
-        ),
+        *("--master", "local[2]", "--checkpoints", str(path / "checkpoints"), "--max-offsets", "60"),
+        *("--spark-option", "spark.sql.shuffle.partitions=2", "--shards", "3", "--log-format", "json"),
+        "--quick-start",
     ]
     environment = os.environ | {"CULM_STACK__DIRECTORY": str(path / "stack")}
     with output.open("wb") as file:
@@ -136,14 +127,14 @@ def test_a_blocks_job_killed_in_mid_batch_resumes_with_heights_and_sums_right(
     produce(kafka, "logs", records)
     ends = end_offsets(kafka, "logs")
 
-    first = start(kafka, tmp_path, tmp_path / "first.log", job="blocks", most=60)
+    first = start(kafka, tmp_path, tmp_path / "first.log", job="blocks")
     processes.append(first)
     await_records(kafka, 10, first, tmp_path / "first.log", topic="blocks")
     os.killpg(first.pid, signal.SIGKILL)
     first.wait(30)
     assert read_blocks(kafka).applied != ends
 
-    second = start(kafka, tmp_path, tmp_path / "second.log", job="blocks", most=60)
+    second = start(kafka, tmp_path, tmp_path / "second.log", job="blocks")
     processes.append(second)
     complete = time.monotonic() + DEADLINE_SECONDS
     while read_blocks(kafka).applied != ends:
