@@ -8,6 +8,7 @@ import subprocess
 import sys
 from threading import Event
 
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -54,13 +55,16 @@ def run(settings: Settings) -> list[Ratio]:
 
 def _throughput(rig: Rig, session: SparkSession, channels: int, batch: int, rounds: int) -> Ratio:
     kafka, elsewhere = rig.topics(f"sds{channels}."), rig.topics(f"copy{channels}.")
+    checkpoints = [str(rig.folder / "checkpoints" / f"{channels}-{number}") for number in range(rounds)]
     say(f"  making messages of {channels} channels")
+    _join(kafka, channels)
+    for checkpoint in checkpoints:
+        _sds(session, kafka, batch, checkpoint)
     size_bytes = _produce(kafka, channels, batch * _BATCHES)
     kept, passed = [], []
-    for number in range(rounds):
-        checkpoints = str(rig.folder / "checkpoints" / f"{channels}-{number}")
-        passed.append(_passthrough(session, kafka, elsewhere, batch, f"{checkpoints}-copy"))
-        kept.append(_sds(session, kafka, batch, checkpoints))
+    for checkpoint in checkpoints:
+        passed.append(_passthrough(session, kafka, elsewhere, batch, f"{checkpoint}-copy"))
+        kept.append(_rate(_sds(session, kafka, batch, checkpoint)))
         say(f"  sds, {channels} channels: {kept[-1]:,.0f} messages/s against {passed[-1]:,.0f}")
     return Ratio(
         "sds-job",
@@ -79,28 +83,22 @@ def _throughput(rig: Rig, session: SparkSession, channels: int, batch: int, roun
     )
 
 
-def _produce(kafka: KafkaSettings, channels: int, count: int) -> int:
-    """A hosted participant in each channel, and messages of one that is elsewhere; their mean size."""
-    ids = [f"channel {number}" for number in range(channels)]
+def _join(kafka: KafkaSettings, channels: int) -> None:
+    """A hosted participant in each channel; it is there before anything is measured."""
     client = producer(kafka, bulk=True)
-
-    def put(name: str, channel_id: str, value: bytes) -> None:
-        partition = shard_of(channel_id, kafka.partitions or DEFAULT_PARTITIONS)
-        while True:
-            try:
-                client.produce(kafka.topic(name), value, channel_id.encode(), partition=partition)
-                break
-            except BufferError:
-                client.poll(0.1)
-        client.poll(0)
-
-    for number, channel_id in enumerate(ids):
+    for number in range(channels):
         join = SdsCommandRecord("join", "spec", "alice", number.to_bytes(16, "big"))
-        put("sds.commands", channel_id, join.encode())
+        _put(client, kafka, "sds.commands", _channel_id(number), join.encode())
+    _flush(client)
+
+
+def _produce(kafka: KafkaSettings, channels: int, count: int) -> int:
+    """Messages of a participant of each channel who is elsewhere; their mean size."""
+    client = producer(kafka, bulk=True)
     remote: dict[str, Channel] = {}
     total_bytes = 0
     for number in range(count):
-        channel_id = ids[number % channels]
+        channel_id = _channel_id(number % channels)
         sender = remote.get(channel_id)
         if sender is None:
             sender = Channel(channel_id, "spec", SdsSettings(), now_ms=_START_MS, seed=channel_id.encode())
@@ -110,17 +108,37 @@ def _produce(kafka: KafkaSettings, channels: int, count: int) -> int:
         (outbound,) = sender.send("bob", text, _START_MS + number).send
         value = SdsInRecord("spec", outbound.wire, bytes(32)).encode()
         total_bytes += len(value)
-        put("sds.in", channel_id, value)
+        _put(client, kafka, "sds.in", channel_id, value)
         if number // channels % 1_000 == 999:
             # Nobody hears it: its buffer of unacknowledged messages must not fill.
             sender.leave("bob", _START_MS + number)
             sender.join("bob", _START_MS + number)
-    if left := client.flush(_FLUSH_TIMEOUT_S):
-        raise TimeoutError(f"{left} records were not taken")
+    _flush(client)
     return total_bytes // count
 
 
-def _sds(session: SparkSession, kafka: KafkaSettings, batch: int, checkpoints: str) -> float:
+def _channel_id(number: int) -> str:
+    return f"channel {number}"
+
+
+def _put(client: Producer, kafka: KafkaSettings, name: str, channel_id: str, value: bytes) -> None:
+    partition = shard_of(channel_id, kafka.partitions or DEFAULT_PARTITIONS)
+    while True:
+        try:
+            client.produce(kafka.topic(name), value, channel_id.encode(), partition=partition)
+            break
+        except BufferError:
+            client.poll(0.1)
+    client.poll(0)
+
+
+def _flush(client: Producer) -> None:
+    if left := client.flush(_FLUSH_TIMEOUT_S):
+        raise TimeoutError(f"{left} records were not taken")
+
+
+def _sds(session: SparkSession, kafka: KafkaSettings, batch: int, checkpoints: str) -> list[BatchProgress]:
+    """Take what is there."""
     seen: list[BatchProgress] = []
     settings = RunSettings(
         kafka=kafka,
@@ -130,7 +148,7 @@ def _sds(session: SparkSession, kafka: KafkaSettings, batch: int, checkpoints: s
         once=True,
     )
     run_jobs(session, settings, stop=Event(), on_progress=seen.append)
-    return _rate(seen)
+    return seen
 
 
 def _passthrough(

@@ -5,9 +5,7 @@ them as chains and keeps the state (`culm_streaming.chain`). One query with one 
 that one set of offsets covers them.
 """
 
-import gc
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -21,6 +19,7 @@ from culm_streaming.chain.packing import pack_records
 from culm_streaming.chain.rows import unpack_rows
 from culm_streaming.chain.settings import ChainSettings
 from culm_streaming.chain.step import FetchFirst, step
+from culm_streaming.collector import no_garbage_collection
 from culm_streaming.fetching import EntryFetcher
 from culm_streaming.topics import kafka_source
 from culm_topics.kafka import KafkaSettings
@@ -65,23 +64,13 @@ def _packer(chain: ChainSettings, *, verify_signature: bool) -> Any:
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in ("key", "value", "partition", "offset"))
             records = list(zip(*columns, strict=True))
-            with _no_garbage_collection():
+            with no_garbage_collection():
                 packed = list(pack_records(records, chain, verify_signature=verify_signature))
             for rows in packed:
                 row = {"shard": rows.shard, "heads": rows.heads, "sizes": rows.sizes, "values": rows.values}
                 yield pa.RecordBatch.from_pylist([row], _ARROW)
 
     return pack
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Packing makes many objects and no cycles: the collector would walk through them all for nothing."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 class ShardProcessor(StatefulProcessor):

@@ -1,9 +1,10 @@
 """The job `sds`: `sds.in` and `sds.commands` to the store, the events and the broadcasts of SDS channels.
 
-Records are packed by shard before the shuffle; behind it each shard's step lets its channels take them, and
-its one timer lets them do what is due (`culm_streaming.sds_channels`). Shard n writes partition n of its
-topics, so that a reader sees a channel's records in the order in which they were written. One query with one
-sink writes everything. Workers keep the channels that they have used last in memory.
+Each shard's step lets its channels take their records, and its one timer lets them do what is due
+(`culm_streaming.sds_channels`). The shard of a channel is what `shard_of` says, which Spark computes by
+itself: a record that a producer has put elsewhere is taken as well. Shard n writes partition n of its topics,
+so that a reader sees a channel's records in the order in which they were written. One query with one sink
+writes everything. Workers keep the channels that they have used last in memory.
 """
 
 from collections.abc import Iterator
@@ -12,8 +13,6 @@ from functools import lru_cache
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import (
@@ -23,26 +22,21 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from culm_streaming.collector import no_garbage_collection
 from culm_streaming.errors import JobError
 from culm_streaming.sds_channels.cache import Cache
-from culm_streaming.sds_channels.rows import TOPICS, Row, Shards, pack_rows, unpack_rows
+from culm_streaming.sds_channels.rows import TOPICS, Row, Source, in_order
 from culm_streaming.sds_channels.settings import ChannelsSettings
 from culm_streaming.sds_channels.state import Kind
-from culm_streaming.sds_channels.step import Output, fire, step
+from culm_streaming.sds_channels.step import Output, fire_in_pieces, step_in_pieces
 from culm_streaming.sds_channels.told import TOPIC_NAMES, Record, Topic
 from culm_streaming.topics import kafka_source
 from culm_topics import admin
 from culm_topics.catalogue import spec
 from culm_topics.kafka import KafkaSettings
 
-_PACKED = "shard int, heads binary, bodies binary"
-_ARROW = pa.schema([("shard", pa.int32()), ("heads", pa.binary()), ("bodies", pa.binary())])
 _OUTPUT = "topic int, key binary, value binary, partition int"
-_COLUMNS = ("timestamp", "topic", "partition", "offset", "key", "value")
-_FRAME_BYTES = 16 * 1024 * 1024
-_FRAME_RECORDS = 10_000
-
-Batches = Iterator[pa.RecordBatch]
+_COLUMNS = ("timestamp_ms", "source", "partition", "offset", "key", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,42 +66,29 @@ def sds_query(session: SparkSession, kafka: KafkaSettings, settings: SdsJobSetti
             "the job sds failed: its topics do not exist, or do not have the same number of partitions"
         )
     channels = replace(settings.channels, shards=shards)
-    rows = kafka_source(
+    records = kafka_source(
         session, kafka, tuple(TOPICS.values()), max_offsets_per_trigger=settings.max_offsets_per_trigger
-    ).select(*_COLUMNS)
-    sources = {kafka.topic(name): int(source) for source, name in TOPICS.items()}
-    written = (
-        rows.mapInArrow(_packer(sources, shards), _PACKED)
-        .groupBy("shard")
-        .transformWithStateInPandas(
-            SdsProcessor(channels, kafka.prefix),
-            outputStructType=_OUTPUT,
-            outputMode="append",
-            timeMode="processingTime",
-        )
+    )
+    is_command = F.col("topic") == kafka.topic(TOPICS[Source.COMMANDS])
+    rows = records.select(
+        F.pmod(F.xxhash64("key"), F.lit(shards)).cast("int").alias("shard"),
+        F.unix_millis("timestamp").alias("timestamp_ms"),
+        F.when(is_command, int(Source.COMMANDS)).otherwise(int(Source.IN)).alias("source"),
+        "partition",
+        "offset",
+        "key",
+        "value",
+    )
+    written = rows.groupBy("shard").transformWithStateInPandas(
+        SdsProcessor(channels, kafka.prefix),
+        outputStructType=_OUTPUT,
+        outputMode="append",
+        timeMode="processingTime",
     )
     topic = F.lit(kafka.topic(TOPIC_NAMES[Topic.REJECTED]))
     for one, name in TOPIC_NAMES.items():
         topic = F.when(F.col("topic") == int(one), F.lit(kafka.topic(name))).otherwise(topic)
     return written.select(topic.alias("topic"), "key", "value", "partition")
-
-
-def _packer(sources: dict[str, int], shards: int) -> Any:
-    def pack(batches: Batches) -> Batches:
-        known = Shards(shards)
-        for batch in batches:
-            for packed in pack_rows(_rows(batch, sources), known):
-                row = {"shard": packed.shard, "heads": packed.heads, "bodies": packed.bodies}
-                yield pa.RecordBatch.from_pylist([row], _ARROW)
-
-    return pack
-
-
-def _rows(batch: pa.RecordBatch, sources: dict[str, int]) -> Iterator[Row]:
-    times = pc.cast(batch["timestamp"], pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
-    columns = (batch[name].to_pylist() for name in _COLUMNS[1:])
-    for time_ms, topic, partition, offset, key, value in zip(times.to_pylist(), *columns, strict=True):
-        yield Row(time_ms, sources[topic], partition, offset, key, value)
 
 
 @lru_cache(maxsize=1)
@@ -124,80 +105,89 @@ class SdsProcessor(StatefulProcessor):
         self._prefix = prefix
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name the state variables; see `culm_streaming.sds_channels.state`."""
+        """Name the state variable; see `culm_streaming.sds_channels.state`."""
         self._handle = handle
         self._state = SparkState(handle)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[pd.DataFrame]:
-        """All packed rows of one shard and micro-batch, which Spark hands over in several frames."""
-        packed = [record for frame in rows for record in zip(frame["heads"], frame["bodies"], strict=True)]
+        """All rows of one shard and micro-batch, which Spark hands over in several frames."""
         batch_ms = timerValues.getCurrentProcessingTimeInMs()
-        cache = _cache(self._settings.cache_weight)
-        output = step(self._state, unpack_rows(packed), batch_ms, self._settings, cache, self._prefix)
-        yield from self._written(int(key[0]), output, batch_ms)
+        cache, output = _cache(self._settings.cache_weight), Output()
+        with no_garbage_collection():
+            taken = in_order([row for frame in rows for row in _rows(frame)])
+            pieces = step_in_pieces(self._state, taken, batch_ms, self._settings, cache, output, self._prefix)
+            yield from _frames(pieces, int(key[0]))
+        self._set_timer(output, batch_ms)
 
     def handleExpiredTimer(
         self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
     ) -> Iterator[pd.DataFrame]:
         """The timer of one shard; Spark deletes it afterwards."""
         batch_ms = timerValues.getCurrentProcessingTimeInMs()
-        cache = _cache(self._settings.cache_weight)
-        output = fire(self._state, expiredTimerInfo.getExpiryTimeInMs(), batch_ms, self._settings, cache)
-        yield from self._written(int(key[0]), output, batch_ms)
+        cache, output = _cache(self._settings.cache_weight), Output()
+        with no_garbage_collection():
+            pieces = fire_in_pieces(
+                self._state, expiredTimerInfo.getExpiryTimeInMs(), batch_ms, self._settings, cache, output
+            )
+            yield from _frames(pieces, int(key[0]))
+        self._set_timer(output, batch_ms)
 
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _written(self, shard: int, output: Output, batch_ms: int) -> Iterator[pd.DataFrame]:
+    def _set_timer(self, output: Output, batch_ms: int) -> None:
         before_ms, timer_ms = output.timer_before_ms, output.timer_ms
         if timer_ms is not None and timer_ms != before_ms:
             # One that has expired is Spark's to delete, after its handler.
             if before_ms is not None and before_ms > batch_ms:
                 self._handle.deleteTimer(before_ms)
             self._handle.registerTimer(timer_ms)
-        for records in _frames(output.records):
-            topics, keys, values = zip(*records, strict=True)
-            numbers = [None if topic is Topic.REJECTED else shard for topic in topics]
-            yield pd.DataFrame(
-                {
-                    "topic": [int(topic) for topic in topics],
-                    "key": keys,
-                    "value": values,
-                    "partition": pd.array(numbers, dtype="Int32"),
-                }
-            )
 
 
-def _frames(records: list[Record]) -> Iterator[list[Record]]:
-    """The records in pieces of bounded size."""
-    piece: list[Record] = []
-    size_bytes = 0
-    for record in records:
-        piece.append(record)
-        size_bytes += len(record.value or b"")
-        if size_bytes > _FRAME_BYTES or len(piece) >= _FRAME_RECORDS:
-            yield piece
-            piece, size_bytes = [], 0
-    if piece:
-        yield piece
+def _rows(frame: pd.DataFrame) -> Iterator[Row]:
+    return map(Row._make, zip(*(frame[name].tolist() for name in _COLUMNS), strict=True))
+
+
+def _frames(pieces: Iterator[list[Record]], shard: int) -> Iterator[pd.DataFrame]:
+    """The records while they come: Kafka's client takes the first ones while the step goes on."""
+    for records in pieces:
+        yield _frame(records, shard)
+
+
+def _frame(records: list[Record], shard: int) -> pd.DataFrame:
+    topics, keys, values = zip(*records, strict=True)
+    numbers = [None if topic is Topic.REJECTED else shard for topic in topics]
+    return pd.DataFrame(
+        {
+            "topic": [int(topic) for topic in topics],
+            "key": keys,
+            "value": values,
+            "partition": pd.array(numbers, dtype="Int32"),
+        }
+    )
 
 
 class SparkState:
-    """The state of the shard that Spark is calling for: a map a kind."""
+    """The state of the shard that Spark is calling for.
+
+    One map for all kinds: each state variable is a round trip in the start of each task.
+    """
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._maps = {
-            kind: handle.getMapState(kind.name.lower(), "name binary", "blob binary") for kind in Kind
-        }
+        self._blobs = handle.getMapState("blobs", "name binary", "blob binary")
 
     def load(self, kind: Kind, name: bytes) -> bytes | None:
         """See `State`."""
-        row = self._maps[kind].getValue((name,))
+        row = self._blobs.getValue((_name(kind, name),))
         return None if row is None or row[0] is None else bytes(row[0])
 
     def save(self, kind: Kind, name: bytes, blob: bytes | None) -> None:
         """See `State`."""
         if blob is None:
-            self._maps[kind].removeKey((name,))
+            self._blobs.removeKey((_name(kind, name),))
         else:
-            self._maps[kind].updateValue((name,), (blob,))
+            self._blobs.updateValue((_name(kind, name),), (blob,))
+
+
+def _name(kind: Kind, name: bytes) -> bytes:
+    return kind.to_bytes(1, "big") + name

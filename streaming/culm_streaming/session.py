@@ -78,6 +78,8 @@ def _properties(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.streaming.numRecentProgressUpdates": "20",
         # By itself an idle query asks Kafka for news every 10 ms: with the broker, two thirds of a core.
         "spark.sql.streaming.pollingDelay": "100ms",
+        # Hashes, signatures and filters hardly shrink: a tenth of the time of the job `sds` went into trying.
+        "spark.shuffle.compress": "false",
         # Records of up to 4 MiB: a batch for Python is bounded in bytes as well.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
         "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024 * 1024),

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from culm_streaming.sds_channels import journal
 from culm_streaming.sds_channels.cache import Cache, Copy
 from culm_streaming.sds_channels.journal import Journal
-from culm_streaming.sds_channels.rows import Row, Shards, Source, pack_rows, unpack_rows
+from culm_streaming.sds_channels.rows import Row, Source, in_order
 from culm_streaming.sds_channels.settings import ChannelsSettings
 from culm_streaming.sds_channels.state import Kind, MemoryState
 from culm_streaming.sds_channels.wakes import Wakes
-from culm_topics.records import shard_of
 from tests.support.sds_shards import peer
 
 SMALL = ChannelsSettings(shards=1, tail_bytes=20, chunk_bytes=50, compact_bytes=200)
@@ -26,31 +25,18 @@ optional = st.one_of(st.none(), st.binary(max_size=9))
         st.tuples(st.integers(0, 3), st.sampled_from(Source), st.integers(0, 2), optional, optional),
         max_size=30,
     ),
-    st.integers(1, 4),
+    st.randoms(use_true_random=False),
 )
-def test_rows_come_through_the_shuffle_sorted_and_in_their_channels_shard(
-    parts: list[tuple[int, Source, int, bytes | None, bytes | None]], shards: int
+def test_rows_are_taken_in_one_order_however_they_come(
+    parts: list[tuple[int, Source, int, bytes | None, bytes | None]], chance: random.Random
 ) -> None:
     rows = [
         Row(time, source, partition, at, *pair) for at, (time, source, partition, *pair) in enumerate(parts)
     ]
-    found: dict[int, list[Row]] = {}
-    packed: dict[int, list[tuple[bytes, bytes]]] = {}
-    for start in range(0, len(rows), 7):
-        for one in pack_rows(rows[start : start + 7], Shards(shards)):
-            packed.setdefault(one.shard, []).append((one.heads, one.bodies))
-    for shard, records in packed.items():
-        found[shard] = unpack_rows(list(reversed(records)))
-        assert [row[:4] for row in found[shard]] == sorted(row[:4] for row in found[shard])
-    assert sorted((row for some in found.values() for row in some), key=lambda row: row.offset) == rows
-
-
-def test_a_channel_is_in_the_partition_that_producers_choose() -> None:
-    known = Shards(5)
-    for number in range(50):
-        channel_id = f"channel {number}"
-        assert known.of(channel_id.encode()) == shard_of(channel_id, 5)
-    assert known.of(b"\xff") == known.of(b"") == known.of(None) == 0
+    found = in_order(rows)
+    assert [row[:4] for row in found] == sorted(row[:4] for row in rows)
+    chance.shuffle(rows)
+    assert in_order(rows) == found
 
 
 @given(st.lists(st.one_of(st.binary(max_size=60), st.just(None)), max_size=25))

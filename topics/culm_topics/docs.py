@@ -44,8 +44,9 @@ librdkafka calls `murmur2_random`. The number of partitions of a topic keyed by 
 topic's life, because Kafka keeps a log's order only within a partition.
 
 The `sds.*` topics do not follow the clients' partitioners: all records of a channel are in partition
-`xxh64(channel id) mod partitions` (seed 0, `culm_topics.records.shard_of`) of each of them, which producers
-name explicitly. All `sds.*` topics of a deployment have the same number of partitions.
+`xxh64(channel id) mod partitions` of each of them (seed 42, the hash as a signed number, the remainder never
+negative: `culm_topics.records.shard_of`, Spark's `pmod(xxhash64(key), partitions)`), which producers name
+explicitly. All `sds.*` topics of a deployment have the same number of partitions.
 """
 
 _BLOCKS = """\

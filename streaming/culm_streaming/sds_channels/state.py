@@ -26,6 +26,8 @@ class Kind(IntEnum):
     """Some finished messages of a participant, oldest first. Channel, participant, number of the chunk."""
     HELD = 7
     """A message in quarantine, as it came. Channel, message id."""
+    BUCKETS = 8
+    """How many names of a kind share buckets, and how many buckets. The kind; see `buckets`."""
 
 
 class State(Protocol):

@@ -5,10 +5,11 @@ still has in its cache. Times are those of the records, of timers, and the batch
 down before the batch begins and reads again when it is repeated.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from culm_models.errors import CulmError
+from culm_streaming.sds_channels.buckets import BucketedState
 from culm_streaming.sds_channels.cache import Cache
 from culm_streaming.sds_channels.inputs import check_profile, command, receive
 from culm_streaming.sds_channels.opened import Input, OpenChannel, new_channel, open_channel
@@ -26,26 +27,49 @@ _MOST_DUE = 4_096
 _MOST_TICKS = 16
 
 
+_PIECE_BYTES = 4 * 1024 * 1024
+_PIECE_RECORDS = 4_096
+
+
 @dataclass(slots=True)
 class Output:
-    """Records to write, in order, and what the shard's timer was set to and is to be set to."""
+    """Records to write, in order, and what the shard's timer was set to and is to be set to.
+
+    Who runs a batch in pieces takes the records out as they come; the timer is known at the end.
+    """
 
     records: list[Record] = field(default_factory=list)
     timer_before_ms: int | None = None
     timer_ms: int | None = None
+    _size_bytes: int = 0
+
+    def add(self, records: list[Record]) -> None:
+        """More records."""
+        self.records += records
+        self._size_bytes += sum(len(record.value or b"") for record in records)
+
+    def take(self, *, is_last: bool = False) -> Iterator[list[Record]]:
+        """The records so far, when they are worth a piece of their own, or the last ones."""
+        is_full = self._size_bytes > _PIECE_BYTES or len(self.records) >= _PIECE_RECORDS
+        if is_full or (is_last and self.records):
+            records, self.records, self._size_bytes = self.records, [], 0
+            yield records
 
 
 class _Shard:
     """A shard during one batch: the channels that it has touched, in the order in which that came about."""
 
-    def __init__(self, state: State, settings: ChannelsSettings, cache: Cache, batch_ms: int) -> None:
-        self._state = state
+    def __init__(
+        self, state: State, settings: ChannelsSettings, cache: Cache, batch_ms: int, output: Output
+    ) -> None:
+        self._state = BucketedState(state)
         self._settings = settings
         self._cache = cache
         self._batch_ms = batch_ms
         self._opened: dict[str, OpenChannel] = {}
         self.wakes = Wakes.load(state, settings)
-        self.output = Output(timer_before_ms=self.wakes.timer_ms)
+        self.output = output
+        output.timer_before_ms = self.wakes.timer_ms
 
     def find(self, channel_id: str) -> OpenChannel | None:
         """A channel that is in state, or has begun in this batch."""
@@ -83,17 +107,19 @@ class _Shard:
         """Hand on what the channel has told so far; one that is to be kept is written at the end."""
         if opened.is_kept:
             self._opened[opened.channel_id] = opened
-        self.output.records += opened.records
+        self.output.add(opened.records)
         opened.records.clear()
 
-    def close(self) -> Output:
-        """Write what was touched."""
+    def close(self) -> Iterator[list[Record]]:
+        """Write what was touched; the last pieces."""
         for opened in self._opened.values():
             record = opened.record
             record.wake_ms = self.wakes.put(opened.key, opened.due_ms, record.wake_ms, self._batch_ms)
-            self.output.records += opened.save(self._cache)
+            self.output.add(opened.save(self._cache))
+            yield from self.output.take()
         self.output.timer_ms = self.wakes.save(self._state, self._batch_ms)
-        return self.output
+        self._state.flush()
+        yield from self.output.take(is_last=True)
 
 
 def step(
@@ -105,7 +131,25 @@ def step(
     prefix: str = "",
 ) -> Output:
     """Take the rows of one shard, in their order. `prefix` is that of the topics' names."""
-    shard = _Shard(state, settings, cache, batch_ms)
+    output = Output()
+    output.records = _joined(step_in_pieces(state, rows, batch_ms, settings, cache, output, prefix))
+    return output
+
+
+def step_in_pieces(
+    state: State,
+    rows: Iterable[Row],
+    batch_ms: int,
+    settings: ChannelsSettings,
+    cache: Cache,
+    output: Output,
+    prefix: str = "",
+) -> Iterator[list[Record]]:
+    """The same, the records in pieces of some MiB as they come: who writes them need not wait for the last.
+
+    State is whole, and `output` knows of the timer, when all pieces have been taken.
+    """
+    shard = _Shard(state, settings, cache, batch_ms, output)
     newest: dict[int, int] = {}
     for row in rows:
         newest[row.source] = max(row.timestamp_ms, newest.get(row.source, 0))
@@ -114,13 +158,12 @@ def step(
         try:
             _take(shard, row, source, place)
         except RecordError as error:
-            shard.output.records.append(
-                rejected(error.code, str(error), wire=row.value, peer_id=None, source=place)
-            )
+            shard.output.add([rejected(error.code, str(error), wire=row.value, peer_id=None, source=place)])
+        yield from output.take()
     newest_ms = min(newest.values(), default=batch_ms)
     if newest_ms < batch_ms - settings.lag_ms:
         shard.wakes.lag = (batch_ms, newest_ms)
-    return shard.close()
+    yield from shard.close()
 
 
 def _take(shard: _Shard, row: Row, source: Source, place: tuple[str, int, int]) -> None:
@@ -150,7 +193,16 @@ def _take(shard: _Shard, row: Row, source: Source, place: tuple[str, int, int]) 
 
 def fire(state: State, expiry_ms: int, batch_ms: int, settings: ChannelsSettings, cache: Cache) -> Output:
     """The shard's timer has expired: do what is due by then, each thing once, and set the timer anew."""
-    shard = _Shard(state, settings, cache, batch_ms)
+    output = Output()
+    output.records = _joined(fire_in_pieces(state, expiry_ms, batch_ms, settings, cache, output))
+    return output
+
+
+def fire_in_pieces(
+    state: State, expiry_ms: int, batch_ms: int, settings: ChannelsSettings, cache: Cache, output: Output
+) -> Iterator[list[Record]]:
+    """The same, the records in pieces; see `step_in_pieces`."""
+    shard = _Shard(state, settings, cache, batch_ms, output)
     wakes = shard.wakes
     until_ms: int | None = expiry_ms
     if wakes.lag is not None and wakes.lag[0] == batch_ms:
@@ -167,7 +219,12 @@ def fire(state: State, expiry_ms: int, batch_ms: int, settings: ChannelsSettings
             if opened is not None:
                 _tick(opened, until_ms)
                 shard.keep(opened)
-    return shard.close()
+                yield from output.take()
+    yield from shard.close()
+
+
+def _joined(pieces: Iterator[list[Record]]) -> list[Record]:
+    return [record for piece in pieces for record in piece]
 
 
 def _tick(opened: OpenChannel, until_ms: int) -> None:

@@ -14,7 +14,7 @@ from culm_streaming.errors import StateLayoutError
 from culm_streaming.sds_channels.settings import ChannelsSettings
 from culm_streaming.sds_channels.state import Kind, State, name_of
 
-_FORMAT = 1
+_FORMAT = 2
 _SHARD = b""
 
 

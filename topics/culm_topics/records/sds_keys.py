@@ -14,11 +14,13 @@ from culm_topics.records.sds_shape import MAX_ID_BYTES, is_id
 
 
 def shard_of(channel_id: str, partitions: int) -> int:
-    """The partition, of `partitions`, that all records of a channel are in: XXH64 (seed 0) of its id.
+    """The partition, of `partitions`, that all records of a channel are in: its id's XXH64 (seed 42), signed.
 
-    Producers name it explicitly, because the clients' own partitioners would hash the key differently.
+    It is Spark's `pmod(xxhash64(key), partitions)`. Producers name it explicitly, because the clients' own
+    partitioners would hash the key differently.
     """
-    return int(xxh64_intdigest(channel_id.encode())) % partitions
+    place = xxh64_intdigest(channel_id.encode(), seed=42)
+    return int(place - (place >> 63 << 64)) % partitions
 
 
 def channel_key(channel_id: str) -> bytes:
