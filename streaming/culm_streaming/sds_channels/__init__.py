@@ -2,7 +2,8 @@
 
 - `step`: one shard and micro-batch, or its expired timer; `inputs`: what a record asks of its channel.
 - `opened`: a channel taken out of state for a batch; `told`, `acks`: what it tells, as records.
-- `state`: what is kept, by kind; `record`, `journal`: a channel in it; `wakes`: the shard's calendar.
-- `cache`: channels that a worker keeps in memory; `rows`: records on their way through the shuffle.
+- `state`: what is kept, by kind; `record`, `journal`: a channel in it; `wakes`: the shard's calendar;
+  `buckets`: how small blobs share the state's values.
+- `cache`: channels that a worker keeps in memory; `rows`: records as a step takes them.
 - `settings` of the state, `channel_settings` of a channel; `refusals`: why a record is refused.
 """

@@ -149,12 +149,11 @@ class OpenChannel:
         )
 
     def save(self, cache: Cache) -> list[Record]:
-        """Write the channel's state; the records about it as a whole. `record.wake_ms` is set before."""
+        """Write the channel's state; the records about it as a whole. The record's times are set before."""
         if not self.is_kept:
             return []
         record, channel = self.record, self.channel
         records = list(self._acks.records(channel))
-        record.due_ms = channel.next_due_ms()
         former_mark = record.journal.mark
         written, is_anew = self._save_journal()
         record.head = channel.head()

@@ -114,7 +114,8 @@ class _Shard:
         """Write what was touched; the last pieces."""
         for opened in self._opened.values():
             record = opened.record
-            record.wake_ms = self.wakes.put(opened.key, opened.due_ms, record.wake_ms, self._batch_ms)
+            record.due_ms = opened.due_ms
+            record.wake_ms = self.wakes.put(opened.key, record.due_ms, record.wake_ms, self._batch_ms)
             self.output.add(opened.save(self._cache))
             yield from self.output.take()
         self.output.timer_ms = self.wakes.save(self._state, self._batch_ms)
