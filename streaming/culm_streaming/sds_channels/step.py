@@ -25,8 +25,6 @@ from culm_topics.records import SdsCommandRecord, SdsInRecord, split_channel_key
 _MOST_DUE = 4_096
 """Channels that one expired timer looks at; the others follow in the next batch."""
 _MOST_TICKS = 16
-
-
 _PIECE_BYTES = 4 * 1024 * 1024
 _PIECE_RECORDS = 4_096
 
