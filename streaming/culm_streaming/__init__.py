@@ -6,7 +6,8 @@
 - `sds`: `sds.in` and `sds.commands` to the store, events and broadcasts of SDS channels; its rules and
   state are in `sds_channels/`. `sds_index`: `sds.messages` to `sds.index`.
 - `topics`: Kafka as source and sink; `fetching`: one record of `entries` read back.
-- `session`: the Spark session; `daemon`: what its Python workers are forked from.
+- `session`: the Spark session; `daemon`: what its Python workers are forked from; `collector`: their garbage
+  collector.
 - `run`: jobs started, watched and stopped.
 - `progress`, `metrics`: what a micro-batch did, and what Prometheus is told of it.
 - `errors`: the errors of this package and their stable codes.

@@ -6,7 +6,6 @@ names share buckets by linear hashing (Litwin 1980): with each few names more on
 holds `_MEAN` names on average however many there are, and growth never writes more than two of them anew.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 import cbor2
@@ -45,11 +44,6 @@ class BucketedState:
         """Write what has changed."""
         for buckets in self._maps.values():
             buckets.flush()
-
-
-def bucketed(state: State, kind: Kind) -> Iterator[tuple[bytes, bytes]]:
-    """All names of one kind with their blobs, for tools."""
-    yield from _Buckets(state, kind).all()
 
 
 class _Buckets:
@@ -91,11 +85,6 @@ class _Buckets:
         if self._sizes is not None and self._sizes != (self._names, self._count):
             self._sizes = self._names, self._count
             self._state.save(Kind.BUCKETS, name_of(self._kind), cbor2.dumps(self._sizes))
-
-    def all(self) -> Iterator[tuple[bytes, bytes]]:
-        self._measure()
-        for number in range(self._count):
-            yield from self._bucket(number).items()
 
     def _make_room(self) -> None:
         if self._loaded_bytes > _MOST_HELD_BYTES:
