@@ -77,9 +77,10 @@ class Producer:
         self._tokens = 0
 
     def put(self, name: str, channel_id: str, value: bytes) -> None:
-        self._client.produce(
-            self._settings.topic(name), value, channel_id.encode(), partition=shard_of(channel_id, PARTITIONS)
-        )
+        self.put_anywhere(name, channel_id.encode(), value, shard_of(channel_id, PARTITIONS))
+
+    def put_anywhere(self, name: str, key: bytes | None, value: bytes, partition: int) -> None:
+        self._client.produce(self._settings.topic(name), value, key, partition=partition)
 
     def ask(
         self,
@@ -167,6 +168,25 @@ def test_hosted_and_remote_participants_talk_and_every_topic_tells_its_part(
     run_once(spark, kafka, tmp_path, "sds-index")
     assert len(read_all(kafka, "sds.index")) == 18
     assert {refused.code for refused in read_rejected(kafka)} == {"topics.record", "sds.message.truncated"}
+
+
+def test_a_record_in_another_partition_is_taken_and_one_without_a_channel_refused(
+    spark: SparkSession, kafka: KafkaSettings, tmp_path: Path
+) -> None:
+    producer = Producer(kafka)
+    producer.ask("c", "join", "alice")
+    producer.flush()
+    wire = content(peer("bob"), b"misplaced", int(time.time() * 1000))
+    record = SdsInRecord("spec", wire, bytes(32)).encode()
+    home = shard_of("c", PARTITIONS)
+    producer.put_anywhere("sds.in", b"c", record, (home + 1) % PARTITIONS)
+    for key in (None, b"\xff"):
+        producer.put_anywhere("sds.in", key, record, home)
+    producer.flush()
+    run_once(spark, kafka, tmp_path)
+
+    assert [event.content for event in events(kafka)["c"] if event.kind == "delivered"] == [b"misplaced"]
+    assert [refused.code for refused in read_rejected(kafka)] == ["topics.record"] * 2
 
 
 def await_true(condition: Callable[[], bool], what: str, thread: Thread) -> None:

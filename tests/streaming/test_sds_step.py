@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from culm_models.sds.settings import SdsSettings
 from culm_streaming.errors import StateLayoutError
-from culm_streaming.sds_channels.rows import Source
+from culm_streaming.sds_channels import step as steps
+from culm_streaming.sds_channels.rows import Row, Source
 from culm_streaming.sds_channels.settings import ChannelsSettings
 from culm_streaming.sds_channels.state import Kind
-from culm_streaming.sds_channels.step import step
+from culm_streaming.sds_channels.step import Output, step, step_in_pieces
 from culm_streaming.sds_channels.told import Record, Topic
 from culm_topics.records import (
     AckKey,
@@ -387,3 +390,33 @@ def test_values_of_every_record_are_within_what_readers_take() -> None:
     assert [message.message_id for message in stored(records)] == [long_id]
     assert [refused.code for refused in refusals(records)] == ["sds.message_id.known"]
     assert values(records, Topic.EVENTS)
+
+
+def test_records_come_in_bounded_pieces_while_the_step_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "_PIECE_BYTES", 2_000)
+    monkeypatch.setattr(steps, "_PIECE_RECORDS", 8)
+    whole, apart = Shard(), Shard()
+    for shard in (whole, apart):
+        bob = peer("bob")
+        shard.ask("c", "join", "alice")
+        for number in range(40):
+            shard.hear("c", content(bob, b"%d" % number, shard.now_ms))
+    expected = whole.batch()
+    output, taken = Output(), list[Row]()
+
+    def rows() -> Iterator[Row]:
+        for row in sorted(apart.rows):
+            taken.append(row)
+            yield row
+
+    pieces, taken_at = [], []
+    for piece in step_in_pieces(apart.state, rows(), apart.now_ms, apart.settings, apart.cache, output):
+        pieces.append(piece)
+        taken_at.append(len(taken))
+    assert [record for piece in pieces for record in piece] == expected
+    assert taken_at[0] < len(apart.rows)
+    for piece in pieces:
+        assert len(piece) <= 8
+        assert sum(len(record.value or b"") for record in piece[:-1]) <= 2_000
+    assert output.timer_ms == whole.timer_ms
+    assert apart.state.blobs == whole.state.blobs

@@ -72,7 +72,7 @@ class _Buckets:
         self._changed[number] = None
         if blob is not None:
             bucket[name] = blob
-            self._loaded_bytes += len(blob)
+        self._loaded_bytes += len(blob or b"") - len(former or b"")
         while self._names > _MEAN * self._count:
             self._split()
 

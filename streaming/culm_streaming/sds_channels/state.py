@@ -8,7 +8,10 @@ from typing import Protocol
 
 
 class Kind(IntEnum):
-    """What a blob is; beside it, what its name is made of (`name_of`)."""
+    """What a blob is; beside it, what its name is made of (`name_of`).
+
+    Blobs of channels and of hosted participants share values under the numbers of their buckets (`buckets`).
+    """
 
     SHARD = 0
     """The shard's layout and its timer. No name."""

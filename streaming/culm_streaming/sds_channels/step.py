@@ -33,25 +33,38 @@ _PIECE_RECORDS = 4_096
 class Output:
     """Records to write, in order, and what the shard's timer was set to and is to be set to.
 
-    Who runs a batch in pieces takes the records out as they come; the timer is known at the end.
+    Who runs a batch in pieces takes full ones out as they come, each of `_PIECE_BYTES` and one record at
+    most; the timer is known at the end.
     """
 
     records: list[Record] = field(default_factory=list)
     timer_before_ms: int | None = None
     timer_ms: int | None = None
     _size_bytes: int = 0
+    _full: list[list[Record]] = field(default_factory=list)
 
     def add(self, records: list[Record]) -> None:
         """More records."""
-        self.records += records
-        self._size_bytes += sum(len(record.value or b"") for record in records)
+        for record in records:
+            self.records.append(record)
+            self._size_bytes += len(record.value or b"")
+            if self._size_bytes > _PIECE_BYTES or len(self.records) >= _PIECE_RECORDS:
+                self._end_piece()
 
-    def take(self, *, is_last: bool = False) -> Iterator[list[Record]]:
-        """The records so far, when they are worth a piece of their own, or the last ones."""
-        is_full = self._size_bytes > _PIECE_BYTES or len(self.records) >= _PIECE_RECORDS
-        if is_full or (is_last and self.records):
-            records, self.records, self._size_bytes = self.records, [], 0
-            yield records
+    def take(self) -> list[list[Record]]:
+        """The pieces that are full and not taken yet."""
+        full, self._full = self._full, []
+        return full
+
+    def take_last(self) -> list[list[Record]]:
+        """The same, and what is left."""
+        if self.records:
+            self._end_piece()
+        return self.take()
+
+    def _end_piece(self) -> None:
+        self._full.append(self.records)
+        self.records, self._size_bytes = [], 0
 
 
 class _Shard:
@@ -118,7 +131,7 @@ class _Shard:
             yield from self.output.take()
         self.output.timer_ms = self.wakes.save(self._state, self._batch_ms)
         self._state.flush()
-        yield from self.output.take(is_last=True)
+        yield from self.output.take_last()
 
 
 def step(
