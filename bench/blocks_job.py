@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bench.harness import Ratio, Settings, middle_pair, say
+from bench.producing import flush
 from bench.rig import Rig
 from culm_infra.stack import find_java, jars
 from culm_streaming.blocks import BlocksSettings
@@ -25,7 +26,6 @@ _BATCHES = 3
 _ENTRY_BYTES = 160
 _OPERATION_BYTES = 110
 _SCHEMAS = ("venues_0020" + "ab" * 32, "events_0020" + "cd" * 32)
-_FLUSH_TIMEOUT_S = 60.0
 
 
 def run(settings: Settings) -> list[Ratio]:
@@ -86,8 +86,7 @@ def _produce(kafka: KafkaSettings, count: int, logs: int) -> None:
         value = LogRecord(heights[log], entry, operation, bytes(34), _SCHEMAS[log % len(_SCHEMAS)])
         client.produce(topic, value.encode(), keys[log])
         client.poll(0)
-    if left := client.flush(_FLUSH_TIMEOUT_S):
-        raise TimeoutError(f"{left} records were not taken")
+    flush(client)
 
 
 def _blocks(session: SparkSession, kafka: KafkaSettings, batch: int, checkpoints: str) -> float:

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from confluent_kafka import Producer
 from numpy.typing import NDArray
 from xxhash import xxh64_intdigest
 
 from bench.harness import Ratio, Settings, say
+from bench.producing import flush, produce
 from bench.rig import Rig
 from culm_infra.demo.history import SCHEMAS, LogWriter
 from culm_models.bamboo import entry_hash
@@ -41,7 +41,6 @@ from culm_topics.records import (
 _LOGS = 1_000_000
 _QUICK_LOGS = 20_000
 _BLOCK_BITS = 8
-_FLUSH_TIMEOUT_S = 120.0
 _START_TIMEOUT_S = 900.0
 _SCHEMA = SCHEMAS[0]
 Keys = NDArray[np.uint8]
@@ -104,19 +103,8 @@ def _write_logs(kafka: KafkaSettings, keys: Keys) -> None:
     client, topic = producer(kafka, bulk=True), kafka.topic("logs")
     for public_key, entry, operation in _entries(np.random.default_rng(2).permutation(keys)):
         value = LogRecord(1, entry, operation, entry_hash(entry), _SCHEMA).encode()
-        _produce(client, topic, value, log_key(public_key, 0))
-    assert not client.flush(_FLUSH_TIMEOUT_S)
-
-
-def _produce(client: Producer, topic: str, value: bytes, key: bytes) -> None:
-    while True:
-        try:
-            client.produce(topic, value, key, 0)
-        except BufferError:
-            client.poll(0.1)
-        else:
-            client.poll(0)
-            return
+        produce(client, topic, log_key(public_key, 0), value, 0)
+    flush(client)
 
 
 def _write_blocks(kafka: KafkaSettings, keys: Keys) -> int:
@@ -138,11 +126,13 @@ def _write_blocks(kafka: KafkaSettings, keys: Keys) -> int:
         summary = BlockSummary(
             version, size, size, ((DEFAULT.name, fingerprint),), chunks=(xxh64_intdigest(heights),)
         )
-        _produce(client, topic, BlockHeights(heights).encode(), BlockKey(BlockKind.HEIGHTS, *place).encode())
-        _produce(client, topic, summary.encode(), BlockKey(BlockKind.SUMMARY, *place).encode())
+        produce(
+            client, topic, BlockKey(BlockKind.HEIGHTS, *place).encode(), BlockHeights(heights).encode(), 0
+        )
+        produce(client, topic, BlockKey(BlockKind.SUMMARY, *place).encode(), summary.encode(), 0)
         records += 2
-    _produce(client, topic, BlockProgress(1, version).encode(), ProgressKey(_BLOCK_BITS, 0).encode())
-    assert not client.flush(_FLUSH_TIMEOUT_S)
+    produce(client, topic, ProgressKey(_BLOCK_BITS, 0).encode(), BlockProgress(1, version).encode(), 0)
+    flush(client)
     return records
 
 

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bench.harness import Ratio, Settings, middle_pair, say
+from bench.producing import flush, produce
 from bench.rig import Rig
 from culm_infra.stack import find_java, jars
 from culm_models.sds.channel import Channel
@@ -30,7 +31,6 @@ _GOAL = 0.25
 _BATCHES = 3
 _CONTENT_BYTES = 200
 _START_MS = 1_700_000_000_000
-_FLUSH_TIMEOUT_S = 120.0
 
 
 def run(settings: Settings) -> list[Ratio]:
@@ -89,7 +89,7 @@ def _join(kafka: KafkaSettings, channels: int) -> None:
     for number in range(channels):
         join = SdsCommandRecord("join", "spec", "alice", number.to_bytes(16, "big"))
         _put(client, kafka, "sds.commands", _channel_id(number), join.encode())
-    _flush(client)
+    flush(client)
 
 
 def _produce(kafka: KafkaSettings, channels: int, count: int) -> int:
@@ -113,7 +113,7 @@ def _produce(kafka: KafkaSettings, channels: int, count: int) -> int:
             # Nobody hears it: its buffer of unacknowledged messages must not fill.
             sender.leave("bob", _START_MS + number)
             sender.join("bob", _START_MS + number)
-    _flush(client)
+    flush(client)
     return total_bytes // count
 
 
@@ -123,18 +123,7 @@ def _channel_id(number: int) -> str:
 
 def _put(client: Producer, kafka: KafkaSettings, name: str, channel_id: str, value: bytes) -> None:
     partition = shard_of(channel_id, kafka.partitions or DEFAULT_PARTITIONS)
-    while True:
-        try:
-            client.produce(kafka.topic(name), value, channel_id.encode(), partition=partition)
-            break
-        except BufferError:
-            client.poll(0.1)
-    client.poll(0)
-
-
-def _flush(client: Producer) -> None:
-    if left := client.flush(_FLUSH_TIMEOUT_S):
-        raise TimeoutError(f"{left} records were not taken")
+    produce(client, kafka.topic(name), channel_id.encode(), value, partition)
 
 
 def _sds(session: SparkSession, kafka: KafkaSettings, batch: int, checkpoints: str) -> list[BatchProgress]:
