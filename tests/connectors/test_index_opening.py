@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.index import IndexDamaged, LmdbLogStore, Origin, close_index, condemn, open_index
+from culm_connectors.index import IndexDamaged, LmdbLogStore, close_index, condemn, open_index
 from culm_connectors.index.environment import DATA_FILE
 from culm_connectors.index.opening import in_doubt
+from culm_topics.origin import Origin
 from tests.support.logs import author, make_log
 
 ALICE = author("alice")
@@ -154,7 +155,8 @@ def test_a_condemned_index_is_dropped_once(tmp_path: Path) -> None:
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from culm_connectors.index import Origin, open_index
+from culm_connectors.index import open_index
+from culm_topics.origin import Origin
 from tests.support.logs import author, make_log
 store = open_index(Path(sys.argv[1]), Origin("cluster-1", {"culm.logs": "topic-1"}))
 log = make_log(author("alice"), 0, 500)

@@ -5,6 +5,7 @@
 - `kafka`: settings and factories for producer, consumer and admin client; `java_properties` says the same
   properties in the Java client's words, for Spark.
 - `admin`: creates, lists and checks topics against the catalogue; `acls`: the rights each program needs.
+- `origin`: which cluster and which creation of its topics offsets belong to, kept beside them.
 - `consumer`: `LogConsumer`, the reader for programs that consume the replicated logs.
 - `reading`: a topic as it stands, for operators and tools; `vectors`: who holds what, read that way.
 - `docs`: renders docs/topics.md from all of the above.

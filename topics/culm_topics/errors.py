@@ -43,11 +43,25 @@ class TopicMissing(TopicsError):
 
     code: ClassVar[str] = "topics.missing"
 
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
 
 class TopicRecreated(TopicsError):
     """The topic is not the one that was read before: it was deleted and created again."""
 
     code: ClassVar[str] = "topics.recreated"
+
+
+class OriginChanged(TopicsError):
+    """Kept offsets belong to another cluster, prefix or creation of a topic; `hint` is the remedy."""
+
+    code: ClassVar[str] = "topics.origin"
+
+    def __init__(self, message: str, *, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class OffsetOutOfRange(TopicsError):

@@ -21,7 +21,7 @@ from culm_connectors.index.errors import (
     IndexGap,
     IndexMissing,
 )
-from culm_connectors.index.opening import Origin, check_origin, close_index, condemn, open_index
+from culm_connectors.index.opening import check_origin, close_index, condemn, open_index
 from culm_connectors.index.store import LmdbLogStore
 from culm_connectors.index.writer import IndexWriter
 
@@ -35,7 +35,6 @@ __all__ = [
     "IndexMissing",
     "IndexWriter",
     "LmdbLogStore",
-    "Origin",
     "check_origin",
     "close_index",
     "condemn",

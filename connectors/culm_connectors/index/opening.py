@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from culm_connectors.index.environment import DATA_FILE
 from culm_connectors.index.errors import IndexDamaged, IndexForeign
 from culm_connectors.index.store import DEFAULT_MAP_SIZE_BYTES, LmdbLogStore
+from culm_topics.origin import Origin
 
 logger = logging.getLogger(__name__)
 
@@ -25,19 +24,6 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 # Walking this much takes a second or two: cheap enough to do at every start.
 _ALWAYS_CHECKED_BYTES = 64 * 1024**2
 _ORIGIN = "origin"
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """What Kafka's offsets count in: the cluster, and each topic by its id, which a new creation changes."""
-
-    cluster_id: str
-    topic_ids: Mapping[str, str]
-
-    def encode(self) -> bytes:
-        """Stable bytes of this origin."""
-        value = {"cluster_id": self.cluster_id, "topic_ids": dict(self.topic_ids)}
-        return json.dumps(value, sort_keys=True).encode()
 
 
 def open_index(folder: Path, origin: Origin, *, map_size_bytes: int = DEFAULT_MAP_SIZE_BYTES) -> LmdbLogStore:
