@@ -48,12 +48,12 @@ class Origin:
         phrases: list[str] = []
         if self.cluster_id != found.cluster_id:
             phrases.append(f"the cluster was {self.cluster_id} and is {found.cluster_id}")
+        if self.topic_ids and not self.topic_ids.keys() & found.topic_ids.keys():
+            return (*phrases, f"the topics were {_named(self)} and are {_named(found)}")
         for name, topic_id in sorted(self.topic_ids.items()):
             now = found.topic_ids.get(name)
             if now is None:
-                phrases.append(
-                    f"the topic {name} is not among {', '.join(sorted(found.topic_ids)) or 'none'}"
-                )
+                phrases.append(f"the topic {name} is no longer there")
             elif now != topic_id:
                 phrases.append(f"the topic {name} was deleted and created again (id {topic_id}, now {now})")
         return tuple(phrases)
