@@ -157,6 +157,13 @@ def test_what_has_an_order_is_put_in_it(talk: Any) -> None:
     assert talk.ok("p2panda.operation.decode", operation=encoded([high, low], "a"))["previous"] == [low, high]
 
 
+@pytest.mark.parametrize("views", [[[]], [[], []], [[], ["0020" + "11" * 32]]])
+def test_a_pinned_relation_list_with_an_empty_view_survives_a_round_trip(talk: Any, views: list[Any]) -> None:
+    fields = {"f": {"type": "pinned_relation_list", "value": views}}
+    encoded = talk.ok("p2panda.operation.encode", action="create", schema_id=SCHEMA, fields=fields)
+    assert talk.ok("p2panda.operation.decode", operation=encoded["operation"])["fields"] == fields
+
+
 def test_damaged_entries(talk: Any) -> None:
     for mutation in CHAINS["entry_mutations"]:
         talk.code("bamboo.entry.decode", entry=mutation["entry"])

@@ -85,7 +85,8 @@ def field_from_json(name: str, item: Any) -> Value:
         ids = tuple(as_octets(part, name) for part in value)
         return view_id(ids) if kind == "pinned_relation" else ids
     if kind == "pinned_relation_list" and isinstance(value, list) and all(isinstance(v, list) for v in value):
-        return tuple(view_id(as_octets(part, name) for part in view) for view in value)
+        # A view of no operation is none, but nodes take it in such a list.
+        return tuple(view_id(as_octets(part, name) for part in view) if view else () for view in value)
     raise ArgumentError(f"the field {name[:100]!r} has no type that fits its value")
 
 
