@@ -15,6 +15,13 @@ def conform(
         bool, typer.Option("--list", help="Print every operation with its arguments.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="With --list: print JSON.")] = False,
+    big_ints_as_text: Annotated[
+        bool,
+        typer.Option(
+            "--big-ints-as-text",
+            help="Answer integers beyond 2^53 - 1 as strings, for callers whose JSON numbers are doubles.",
+        ),
+    ] = False,
 ) -> None:
     """Answer one JSON object a line on standard input with one JSON object a line, until the input ends.
 
@@ -23,7 +30,7 @@ def conform(
     from culm_models.conform import Conformance
     from culm_models.conform.dispatch import LINE_BYTES_MAX
 
-    conformance = Conformance()
+    conformance = Conformance(big_integers_as_text=big_ints_as_text)
     if list_operations:
         rows = [
             (operation.name, operation.arguments, operation.answer) for operation in conformance.operations

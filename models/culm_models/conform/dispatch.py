@@ -13,6 +13,8 @@ from culm_models.errors import CulmError, ModelError
 # One line may hold a whole peer's entries in hex; beyond this it is refused unread.
 LINE_BYTES_MAX = 64 * 1024 * 1024
 _MACHINES_MAX = 100_000
+# Up to here every integer is itself as an IEEE 754 double, which is all that many JSON readers have.
+EXACT_INTEGER_MAX = (1 << 53) - 1
 
 
 class RequestError(ModelError):
@@ -84,9 +86,14 @@ def _close(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 class Conformance:
-    """One conversation: keeps the machines that its lines open."""
+    """One conversation: keeps the machines that its lines open.
 
-    def __init__(self) -> None:
+    With ``big_integers_as_text`` integers beyond ``EXACT_INTEGER_MAX`` in what succeeds are answered as
+    decimal digits in a string, which is taken for an integer in any case.
+    """
+
+    def __init__(self, *, big_integers_as_text: bool = False) -> None:
+        self._big_integers_as_text = big_integers_as_text
         self._machines = Machines()
         self._operations = {operation.name: operation for operation in all_operations()}
 
@@ -110,7 +117,8 @@ class Conformance:
                 raise UnknownOperationError(
                     f"there is no operation {str(name)[:100]!r}; see culm conform --list"
                 )
-            return {"id": identifier, "ok": operation.run(self._machines, Arguments(request))}
+            found = operation.run(self._machines, Arguments(request))
+            return {"id": identifier, "ok": _spelled(found) if self._big_integers_as_text else found}
         except CulmError as error:
             return {"id": identifier, "error": {"code": error.code, "message": str(error)}}
         except UnicodeEncodeError:
@@ -131,6 +139,17 @@ class Conformance:
         if not isinstance(request, dict):
             raise RequestError("the line is not a JSON object")
         return request
+
+
+def _spelled(value: Any) -> Any:
+    """``value`` with its integers beyond ``EXACT_INTEGER_MAX`` as text."""
+    if isinstance(value, dict):
+        return {name: _spelled(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_spelled(part) for part in value]
+    if isinstance(value, int) and not -EXACT_INTEGER_MAX <= value <= EXACT_INTEGER_MAX:
+        return str(value)
+    return value
 
 
 def _repeatable(identifier: Any) -> Any:
