@@ -81,6 +81,12 @@ class JobSection(Section):
     sds_cache_entries: int = Field(
         400_000, ge=0, description="messages of channels that each worker of the job sds keeps in memory"
     )
+    sds_filter_bytes: int = Field(
+        256 * 1024, ge=0, description="the largest bloom filter that a join may ask for, in bytes"
+    )
+    sds_shard_filter_bytes: int = Field(
+        32 * 1024**2, ge=0, description="all filters of a shard together that are larger than the default"
+    )
     driver_memory_mb: int = Field(1536, ge=512, description="the Spark driver's heap, in MiB")
     quick_start: bool = Field(False, description="jobs start sooner and are slower once warm")
     metrics_port: int | None = Field(None, ge=0, le=65_535, description="Prometheus port; 0 takes a free one")

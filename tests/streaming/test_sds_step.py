@@ -168,9 +168,9 @@ def test_a_channel_that_was_only_followed_takes_the_settings_of_its_first_join()
 def test_unfit_settings_are_refused(settings: dict[str, bool | int | float | str]) -> None:
     shard = Shard()
     shard.ask("c", "join", "alice", settings=settings)
-    (refused,) = refusals(shard.batch())
-    assert refused.code == "sds.settings"
-    assert not any(kind is Kind.CHANNEL for kind, _ in shard.state.blobs)
+    records = shard.batch()
+    assert [refused.code for refused in refusals(records)] == ["sds.settings"]
+    assert [event.details["code"] for event in events(records)] == ["sds.settings"]
 
 
 def test_a_channel_without_hosted_participants_keeps_and_tells_messages_and_sends_nothing() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from culm_connectors.sds.frames import Join, SdsMessage
 from culm_models.sds.channel import Channel
 from culm_models.sds.messages import Profile
 from culm_models.sds.settings import SdsSettings
@@ -80,6 +81,19 @@ class Shard:
         )
         self.put(Source.COMMANDS, channel_id.encode(), record.encode())
         return number
+
+    def take(self, frame: Join | SdsMessage) -> None:
+        """What a connector makes of a frame that a peer says now."""
+        if isinstance(frame, SdsMessage):
+            self.hear(frame.channel_id, frame.wire)
+        else:
+            self.ask(
+                frame.channel_id,
+                "join",
+                frame.participant_id,
+                profile=frame.profile,
+                settings=dict(frame.settings),
+            )
 
     def batch(self) -> list[Record]:
         """A micro-batch with what has come, and with the timer where it has expired, as Spark does it."""

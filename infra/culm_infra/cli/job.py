@@ -174,7 +174,11 @@ def _run_settings(
         sds=SdsJobSettings(
             max_offsets_per_trigger=given.sds_max_offsets_per_trigger,
             interval_ms=given.sds_interval_ms,
-            channels=ChannelsSettings(cache_weight=given.sds_cache_entries),
+            channels=ChannelsSettings(
+                cache_weight=given.sds_cache_entries,
+                filter_bytes=given.sds_filter_bytes,
+                shard_filter_bytes=given.sds_shard_filter_bytes,
+            ),
         ),
         sds_index=SdsIndexSettings(max_offsets_per_trigger=given.sds_max_offsets_per_trigger),
         once=once,

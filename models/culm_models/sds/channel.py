@@ -216,6 +216,11 @@ class Channel:
         """About how much memory the channel takes, in log entries."""
         return weight_of(self._parts)
 
+    @property
+    def filter_bytes(self) -> int:
+        """What the bits of the channel's filter take at most, in bytes; counted in `weight`."""
+        return self._parts.delivery.filter.byte_count
+
     def outgoing_message(self, message_id: str) -> OutgoingStatus | None:
         """An unacknowledged message as it stands; None when it is none."""
         return outgoing_message(self._parts, message_id)

@@ -42,6 +42,11 @@ class Rollover:
             return cls(most, max(kept, 1), first, BloomShape.sized(most, error_rate))
         return cls(capacity, max(capacity // 2, 1), first, first)
 
+    @property
+    def byte_count(self) -> int:
+        """The larger of both shapes, in bytes."""
+        return max(self.first.byte_count, self.later.byte_count)
+
     def held(self, mark: int) -> int:
         """How many of the newest ids the filter holds after `mark` ids."""
         if mark <= self.most:
@@ -79,6 +84,11 @@ class RollingFilter:
         else:
             set_bits(self._bits, self._kind, self._shape, (pair,))
         return pair
+
+    @property
+    def byte_count(self) -> int:
+        """What its bits take at most, in bytes."""
+        return self._rollover.byte_count
 
     @property
     def mark(self) -> int:

@@ -4,6 +4,8 @@ from dataclasses import dataclass, fields
 from typing import Final, Self
 
 from culm_models.sds.messages import Profile
+from culm_models.sds.profiles import PROFILES
+from culm_models.sds.rolling_filter import Rollover
 
 _MS_PER_H: Final = 3_600_000
 # Counts, bytes and milliseconds alike: far above what any of them can usefully be.
@@ -110,3 +112,8 @@ class SdsSettings:
         if profile == "nim":
             return cls(repair_t_max_ms=300_000, sync_messages=False)
         return cls()
+
+    def filter_bytes(self, profile: Profile) -> int:
+        """What a channel's filter takes at most, in bytes. Raises BloomShapeError for measures of none."""
+        layout = PROFILES[profile].bloom_layout
+        return Rollover.of(layout, self.bloom_capacity, self.bloom_error_rate).byte_count

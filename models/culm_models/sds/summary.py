@@ -1,9 +1,13 @@
 """What a driver asks of a channel again and again: at a price that does not depend on what it holds."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from culm_models.sds.parts import Parts
 from culm_models.sds.status import OutgoingStatus
+
+ENTRY_BYTES: Final = 300
+"""About how much memory a log entry takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ def weight_of(parts: Parts) -> int:
     delivery = parts.delivery
     return (
         len(delivery.log)
+        + delivery.filter.byte_count // ENTRY_BYTES
         + delivery.filter.mark // 8
         + 4 * (len(delivery.waiting) + len(delivery.missing) + len(parts.outgoing))
         + len(delivery.old) // 2

@@ -5,12 +5,13 @@ Whether it is still the channel as it is in state, its token says.
 """
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from culm_models.sds.channel import Channel
 
-_BASE_WEIGHT = 64
-"""What a channel takes beside its log entries, in log entries."""
+_BASE_WEIGHT = 2
+"""What a channel takes beside all that its own weight counts, in log entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,10 @@ class Cache:
 
     def __len__(self) -> int:
         return len(self._copies)
+
+    def copies(self) -> Iterator[Copy]:
+        """All of them, the one used longest ago first."""
+        return iter(self._copies.values())
 
     @property
     def weight(self) -> int:

@@ -40,7 +40,8 @@ def command(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms:
     except CulmError as error:
         if isinstance(error, KnownMessageError) and record.message_id is None:
             return  # The token has been forgotten, the message has not.
-        if opened.is_kept:
+        if opened.is_kept or record.kind == "join":
+            opened.is_kept = True
             event = Rejected(record.message_id or "", record.participant_id, error.code, str(error)[:1_000])
             opened.tell(event, now_ms, given)
         raise

@@ -16,6 +16,7 @@ from culm_streaming.sds_channels import journal
 from culm_streaming.sds_channels.acks import ChangedAcks
 from culm_streaming.sds_channels.cache import Cache, Copy
 from culm_streaming.sds_channels.channel_settings import settings_of
+from culm_streaming.sds_channels.filter_budget import charge_filter
 from culm_streaming.sds_channels.record import NO_TOKEN, ChannelRecord, save_record
 from culm_streaming.sds_channels.settings import ChannelsSettings
 from culm_streaming.sds_channels.state import Kind, State, name_of
@@ -96,6 +97,8 @@ class OpenChannel:
         """Take the settings of the channel's first join; `ChannelSettingsError` when they are unfit."""
         if dict(changed) == dict(self.record.settings):
             return
+        wanted = settings_of(self.record.profile, changed)
+        charge_filter(self._state, self.record.profile, wanted, self._settings)
         anew = _new_channel(self.channel_id, self.record.profile, changed, now_ms)
         anew.apply_journal(self.channel.journal_whole())
         anew.restore_head(self.channel.head())

@@ -23,6 +23,18 @@ class CommandError(StreamingError):
     code: ClassVar[str] = "sds.command"
 
 
+class FilterSizeError(StreamingError):
+    """Settings of a `join` whose filter is larger than a channel's may be, or than a message can carry."""
+
+    code: ClassVar[str] = "sds.bloom.size"
+
+
+class FilterBudgetError(StreamingError):
+    """Settings of a `join` that ask for a large filter when those of the shard have taken all their room."""
+
+    code: ClassVar[str] = "sds.bloom.full"
+
+
 class ChannelSettingsError(StreamingError):
     """Settings of a `join` that are unknown, out of bounds, or not those that the channel has."""
 

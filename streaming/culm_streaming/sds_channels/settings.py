@@ -33,10 +33,15 @@ class ChannelsSettings:
     lineage: int = 8
     """Former states from which a worker's copy of a channel can be brought up to date."""
     cache_weight: int = 400_000
-    """Log entries of the channels that each worker process keeps in memory; a channel counts as 64 more."""
+    """Log entries of the channels that each worker process keeps in memory; a channel with a filter of the
+    default size counts as 64 more."""
+    filter_bytes: int = 256 * 1024
+    """The largest filter that a channel's settings may ask for; each of its messages carries it."""
+    shard_filter_bytes: int = 32 * 1024 * 1024
+    """All filters of a shard together that are larger than the default one of their profile."""
 
     def __post_init__(self) -> None:
         assert self.shards > 0 and self.wake_ms > 0
         assert self.far_ms >= 2 * self.wake_ms
         assert min(self.tokens, self.finished, self.tail_bytes, self.chunk_bytes, self.lineage) > 0
-        assert self.cache_weight >= 0
+        assert min(self.cache_weight, self.filter_bytes, self.shard_filter_bytes) >= 0

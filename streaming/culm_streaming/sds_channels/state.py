@@ -31,6 +31,8 @@ class Kind(IntEnum):
     """A message in quarantine, as it came. Channel, message id."""
     BUCKETS = 8
     """How many names of a kind share buckets, and how many buckets. The kind; see `buckets`."""
+    FILTER_BYTES = 9
+    """What all filters of the shard take that are larger than the default. No name; see `filter_budget`."""
 
 
 class State(Protocol):
