@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from culm_models.p2panda.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION
-from culm_models.p2panda.settings import PeerSettings
+from culm_models.p2panda.settings import MS_PER_S, PeerSettings
 from culm_models.p2panda.stream import DEFAULT_MAX_MESSAGE_BYTES
 
 # An entry of this size and its record's other items still fit in a record of Kafka's.
@@ -92,6 +92,9 @@ class DriverSettings(BaseModel):
         default=120.0, ge=0, description="session requests of one remote; more are read later"
     )
     request_burst: float = Field(default=128, gt=0)
+    request_wait_s: float = Field(
+        default=30.0, ge=0, description="a request for what is not announced yet waits so long for that"
+    )
     messages_per_second: float = Field(default=50_000, ge=0, description="of one remote; more are read later")
     message_burst: float = Field(default=100_000, gt=0)
     ranges_per_second: float = Field(
@@ -123,6 +126,7 @@ def peer_settings(
         lifts=tuple(dict.fromkeys((sessions.lift, *sessions.accepted_lifts))),
         rule=sessions.rule,
         compact_form=sessions.compact_form,
+        request_wait_ms=round(driver.request_wait_s * MS_PER_S),
         max_message_bytes=driver.max_message_bytes,
         max_sessions_per_peer=driver.max_sessions_per_peer,
         max_sessions=driver.max_catching_up * _SESSIONS_A_TURN,

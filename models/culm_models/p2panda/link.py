@@ -11,15 +11,22 @@ from culm_models.p2panda.messages import (
     SyncDone,
     SyncRequest,
 )
+from culm_models.p2panda.peer_state import PeerState
 from culm_models.p2panda.ranges import EntryRange
 from culm_models.p2panda.session import Session, SessionState
 from culm_models.p2panda.session_errors import SessionError
+from culm_models.p2panda.waiting_requests import WaitingRequests
 from culm_models.reconciliation import ReconciliationError
 from culm_models.reconciliation.messages import ReconciliationMessage
 
 
 class Link(Conversation):
     """The protocol with one remote. Nothing that the remote says raises out of here."""
+
+    def __init__(self, peer: PeerState, remote: bytes, *, dialled: bool, now: int) -> None:
+        super().__init__(peer, remote, dialled=dialled, now=now)
+        settings = peer.settings
+        self._waiting = WaitingRequests(settings.waits_for_announcement_ms, settings.max_schema_ids)
 
     def on_announce(self, message: Announce, now: int) -> None:
         """The remote announces its interests."""
@@ -49,6 +56,8 @@ class Link(Conversation):
         try:
             self.sessions.check_shape(message.mode, message.schema_ids)
             if ours is None or not set(message.schema_ids) <= set(ours.schema_ids):
+                if self.sessions.get(message.session_id) is None and self._waiting.hold(message, now):
+                    return
                 raise session_errors.NotAnnouncedError("the request is not within our announcement")
             yielding = self.sessions.yielding(message)
             if not yielding:
@@ -76,6 +85,23 @@ class Link(Conversation):
             if session.schema_ids != message.schema_ids:
                 self.sync(session.mode, session.schema_ids, now)
 
+    def answer_waiting(self, now: int) -> None:
+        """Our announcement is a new one: requests that waited for it come into their own."""
+        ours = self._peer.announcement
+        if ours is not None and self.failed is None:
+            for request in self._waiting.take_announced(frozenset(ours.schema_ids)):
+                self.on_sync_request(request, now)
+
+    def tick(self, now: int, *, is_busy: bool = False) -> None:
+        """Time has passed, for requests that wait for our announcement too."""
+        super().tick(now, is_busy=is_busy)
+        if self.failed is not None:
+            return
+        for request in self._waiting.take_late(now):
+            error = session_errors.NotAnnouncedError("the request has waited too long for our announcement")
+            self._peer.events.ignored(self.remote, error, request.session_id)
+            self._refuse(request.session_id)
+
     def pass_over(self, request: SyncRequest) -> None:
         """A request is ignored, and with it the opening that came behind it."""
         if request.mode == MODE_SET_RECONCILIATION:
@@ -87,12 +113,15 @@ class Link(Conversation):
         other_mode = isinstance(error, session_errors.UnsupportedModeError)
         if not too_large and not (other_mode and message.mode == MODE_SET_RECONCILIATION):
             return
-        # An answer under the id of a session that runs would end that.
-        if self.sessions.get(message.session_id) is None and self._peer.settings.compat == "spec":
-            self._send(SyncDone(message.session_id, False))
-        self.sessions.skip_id(message.session_id)
+        self._refuse(message.session_id)
         if too_large:
             self.sync(message.mode, message.schema_ids, now)
+
+    def _refuse(self, session_id: int) -> None:
+        # An answer under the id of a session that runs would end that.
+        if self.sessions.get(session_id) is None and self._peer.settings.compat == "spec":
+            self._send(SyncDone(session_id, False))
+        self.sessions.skip_id(session_id)
 
     def on_have(self, message: Have, now: int) -> None:
         """The remote shows what it holds."""
@@ -152,7 +181,9 @@ class Link(Conversation):
         self._say_done(session, now)
 
     def on_sync_done(self, message: SyncDone, now: int) -> None:
-        """The remote has sent all it had, leaves live mode, or refuses the session."""
+        """The remote has sent all it had, leaves live mode, refuses the session, or takes a request back."""
+        if self.sessions.get(message.session_id) is None and self._waiting.drop(message.session_id):
+            return
         session = self._session_of(message.session_id, now)
         if session is None:
             return

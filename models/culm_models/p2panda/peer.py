@@ -109,6 +109,7 @@ class Peer:
         for link in self._links.values():
             link.announce()
             link.unannounce(dropped, now)
+            link.answer_waiting(now)
             link.sync_common(now)
 
     def connect(self, remote: bytes, now: int, *, dialled: bool) -> None:

@@ -58,6 +58,11 @@ class PeerSettings:
     """A session that is not live and in which nothing happens for this long has failed."""
     stall_timeout_ms: int = 600_000
     """The same where the remote takes nothing of what waits for it."""
+    request_wait_ms: int = 0
+    """How long a request for what we do not announce yet waits for our announcement, before it is refused.
+
+    0: it is ignored at once, as the specification has it. Only requests of log height mode wait.
+    """
     session_id_reset_ms: int = 60_000
     """Session ids start from 0 again when there was no session for this long."""
     max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
@@ -109,6 +114,11 @@ class PeerSettings:
             frozenset(lifts.by_name(name).code for name in self.lifts),
             compact=self.compact_form,
         )
+
+    @property
+    def waits_for_announcement_ms(self) -> int:
+        """`request_wait_ms`, unless the remote is a p2panda node: it asks again by itself."""
+        return self.request_wait_ms if self.compat == "spec" else 0
 
     @property
     def offers_live_mode(self) -> bool:
