@@ -1,0 +1,109 @@
+"""What a hostile remote sends below the streams costs a bounded amount, and ends its own connection alone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aioquic import tls
+from aioquic.quic.packet import QuicErrorCode
+
+from culm_connectors.transport import CloseReason, Listener, serve
+from culm_connectors.transport.connection import QuicTransportConnection
+from tests.support.hostile_quic import (
+    HostileClient,
+    crypto_frame,
+    hostile_client,
+    initial,
+    sparse_crypto,
+    sparse_stream,
+    stream_frame,
+)
+from tests.support.quic import (
+    ALPN,
+    LOOPBACK,
+    eventually,
+    greet_and_echo,
+    identity,
+    quick_settings,
+    raw_socket,
+)
+
+SERVER, CLIENT, STRANGER_ID = identity(1), identity(2), b"stranger"
+
+
+@asynccontextmanager
+async def attacked() -> AsyncIterator[tuple[Listener, HostileClient]]:
+    """A listener, and one who holds a key that it allows."""
+    settings = quick_settings()
+    async with (
+        serve(LOOPBACK, SERVER, settings, greet_and_echo, alpn=ALPN) as listener,
+        hostile_client(listener.address, CLIENT, settings, alpn=ALPN) as client,
+    ):
+        yield listener, client
+
+
+async def after_initials(*payloads: bytes) -> QuicTransportConnection:
+    """The connection that a stranger's Initial packets of one connection id have begun."""
+    async with serve(LOOPBACK, SERVER, quick_settings(), greet_and_echo, alpn=ALPN) as listener:
+        with raw_socket(listener.address) as raw:
+            for number, payload in enumerate(payloads):
+                raw.send(initial(payload, connection_id=STRANGER_ID, number=number))
+            await eventually(lambda: STRANGER_ID in listener._by_connection_id)
+            begun = listener._by_connection_id[STRANGER_ID]
+            await eventually(lambda: begun.is_ended)
+    return begun
+
+
+def gaps(connection: QuicTransportConnection) -> int:
+    """How many ranges of a client's first one-way stream came out of order."""
+    stream = connection.quic._streams.get(2)
+    return 0 if stream is None else len(stream.receiver._ranges)
+
+
+def quic_error(reason: CloseReason | None) -> int:
+    assert reason is not None and not reason.application, reason
+    return reason.code
+
+
+async def test_gaps_in_crypto_are_bounded() -> None:
+    begun = await after_initials(sparse_crypto(1, 200))
+    assert quic_error(begun.close_reason) == QuicErrorCode.CRYPTO_BUFFER_EXCEEDED
+    assert len(begun.quic._crypto_streams[tls.Epoch.INITIAL].receiver._ranges) <= 32
+
+
+async def test_crypto_far_ahead_takes_no_memory() -> None:
+    begun = await after_initials(crypto_frame(524_000, b"x"))
+    assert quic_error(begun.close_reason) == QuicErrorCode.CRYPTO_BUFFER_EXCEEDED
+    assert len(begun.quic._crypto_streams[tls.Epoch.INITIAL].receiver._buffer) <= 16_384
+
+
+async def test_a_tls_message_that_claims_to_be_large_is_not_waited_for() -> None:
+    head = b"\x01" + (1 << 20).to_bytes(3, "big")
+    payloads = [crypto_frame(0, head.ljust(1_000, b"x"))]
+    payloads += [crypto_frame(1_000 * number, bytes(1_000)) for number in range(1, 20)]
+    begun = await after_initials(*payloads)
+    assert quic_error(begun.close_reason) == QuicErrorCode.CRYPTO_BUFFER_EXCEEDED
+    assert len(begun.quic.tls._receive_buffer) <= 16_384
+
+
+async def test_gaps_in_a_stream_are_bounded() -> None:
+    async with attacked() as (listener, client):
+        (served,) = listener.connections
+        assert isinstance(served, QuicTransportConnection)
+        for number in range(8):
+            client.send(sparse_stream(2, 1 + 300 * number, 150))
+        assert quic_error(await client.closed()) == QuicErrorCode.PROTOCOL_VIOLATION
+        assert gaps(served) <= 110
+
+
+async def test_as_many_gaps_as_lost_datagrams_can_leave_are_taken() -> None:
+    async with attacked() as (listener, client):
+        for number in range(100):
+            client.send(stream_frame(2, 2_400 * number + 1_200, bytes(1_200)))
+        (served,) = listener.connections
+        assert isinstance(served, QuicTransportConnection)
+        await eventually(
+            lambda: served.quic._streams and len(served.quic._streams[2].receiver._ranges) == 100
+        )
+        assert served.close_reason is None
