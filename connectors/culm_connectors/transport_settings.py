@@ -57,6 +57,11 @@ class TransportSettings(BaseModel):
     max_streams: int = Field(default=16, ge=1, le=4_096)
     """Streams of each kind that a remote may have open at once."""
 
+    idle_frames_per_second: int = Field(default=10_000, ge=0)
+    """Frames of a connection that bring nothing: all of a packet that neither carries stream bytes nor
+    acknowledges anything (at least 8), and those past the eighth of any other. Above this rate it is closed;
+    0 is no limit."""
+
     max_connections: int = Field(default=1_024, ge=1)
     max_connections_per_address: int = Field(default=128, ge=1)
     max_connections_per_peer: int = Field(default=4, ge=1)

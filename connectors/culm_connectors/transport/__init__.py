@@ -6,7 +6,7 @@
 - `identity`: one Ed25519 key a side; `codes`: the close codes on the wire; `errors`
 - `connection`, `streams`: the interface on top of the library; `pump`: its datagrams and timer;
   `endpoint`: the UDP socket; `liveness`: whether the remote is still there
-- `quic`: the one module that knows the inside of the library
+- `quic`, `bounds`, `path_mtu`: the modules that know the inside of the library; `received_ranges`
 - `probe`: how fast a bare stream is on this machine
 """
 

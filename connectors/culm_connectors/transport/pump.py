@@ -15,7 +15,7 @@ from culm_connectors.transport.quic import CreditedQuicConnection
 
 _LOGGER = logging.getLogger(__name__)
 
-_UNASKED_REPEATS = 2
+_REPEATS = 2
 
 
 class DatagramPump:
@@ -44,7 +44,6 @@ class DatagramPump:
         self._timer: asyncio.TimerHandle | None = None
         self._repeat: asyncio.TimerHandle | None = None
         self._last_words: list[tuple[bytes, Address]] = []
-        self._late_datagrams = 0
         self.terminated = asyncio.Event()
         self.received_bytes = 0
         self.sent_bytes = 0
@@ -66,7 +65,7 @@ class DatagramPump:
         self.heard_at = self._loop.time()
         self.unanswered_since = None
         if self._quic.is_ending:
-            self._repeat_last_words()
+            self._quic.count_late_datagram(len(data))
             return
         try:
             self._quic.receive_datagram(data, address, self.heard_at)
@@ -99,7 +98,7 @@ class DatagramPump:
             return
         if closing and datagrams:
             self._last_words = datagrams
-            self._repeat_unasked(_UNASKED_REPEATS)
+            self._repeat_last_words(_REPEATS)
         for data, address in datagrams:
             self.sent_bytes += len(data)
             self._send_datagram(data, address)
@@ -120,25 +119,20 @@ class DatagramPump:
         self._quic.end_trace()
         self._on_terminated()
 
-    def _repeat_last_words(self) -> None:
-        """The remote still sends, so our close was lost: repeat it for its 1st, 2nd, 4th, 8th... datagram."""
-        self._late_datagrams += 1
-        if self._late_datagrams & (self._late_datagrams - 1) == 0:
-            for data, address in self._last_words:
-                self._send_datagram(data, address)
+    def _repeat_last_words(self, times: int) -> None:
+        """Repeat a close a few times, evenly through its closing period, whatever the remote does meanwhile.
 
-    def _repeat_unasked(self, times: int) -> None:
-        """Repeat a close a few times through its closing period: the remote may be waiting in silence, and
-        once we have forgotten the connection only its idle timeout would tell it."""
+        It may be waiting in silence, and what it sends must not make us send more (RFC 9000 section 10.2.1).
+        """
         due = self._quic.get_timer()
         if times and due is not None:
             delay_s = (due - self._loop.time()) / (times + 1)
             self._repeat = self._loop.call_later(delay_s, self._say_again, times - 1)
 
     def _say_again(self, times: int) -> None:
-        for data, address in self._last_words:
+        for data, address in self._quic.allowed_again(self._last_words):
             self._send_datagram(data, address)
-        self._repeat_unasked(times)
+        self._repeat_last_words(times)
 
     def _arm(self) -> None:
         due = None if self.terminated.is_set() else self._quic.get_timer()

@@ -1,15 +1,13 @@
-"""The one module that knows the inside of the QUIC library (aioquic, pinned exactly).
+"""A connection of the QUIC library (aioquic, pinned exactly) as the rest of the transport needs it.
 
-It changes five things of a plain aioquic connection:
+This module, `bounds` and `path_mtu` alone know the inside of the library. It changes four things:
 
 - receive credit follows what the driver has taken. As shipped, the library raises a limit whenever half of
   it is used, whether or not anybody reads, so one remote could fill the memory;
 - both sides show a certificate and no certification authority is asked (`identity` judges the key);
 - session tickets and early data stay off: a resumed handshake would prove no key;
 - a server's stateless reset tokens are derived, so that it can end a connection which it has forgotten, and a
-  client heeds such a reset (RFC 9000 section 10.3), which the library does not;
-- what comes out of order leaves a bounded number of gaps, and CRYPTO that makes no whole TLS message yet is
-  bounded to 16 KiB (RFC 9000 sections 7.5 and 21.6).
+  client heeds such a reset (RFC 9000 section 10.3), which the library does not.
 """
 
 from __future__ import annotations
@@ -24,39 +22,31 @@ from pathlib import Path
 from typing import TextIO
 
 from aioquic import tls
-from aioquic._buffer import Buffer
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import (
     CONNECTION_LIMIT_FRAME_CAPACITY,
     END_STATES,
     MAX_STREAM_DATA_FRAME_CAPACITY,
     Limit,
-    QuicConnection,
-    QuicConnectionError,
     QuicConnectionState,
-    QuicReceiveContext,
 )
 from aioquic.quic.events import ConnectionTerminated
 from aioquic.quic.logger import QuicFileLogger
-from aioquic.quic.packet import QuicErrorCode, QuicFrameType, QuicProtocolVersion
+from aioquic.quic.packet import QuicFrameType, QuicProtocolVersion
 from aioquic.quic.packet_builder import QuicPacketBuilder
 from aioquic.quic.recovery import QuicPacketSpace
 from aioquic.quic.stream import QuicStream, QuicStreamSender
 from cryptography import x509
 
+from culm_connectors.transport.bounds import BoundedQuicConnection
 from culm_connectors.transport.identity import Credentials
 from culm_connectors.transport.interface import Address, CloseOrigin
-from culm_connectors.transport.received_ranges import ReceivedRanges
-from culm_connectors.transport_settings import MIN_DATAGRAM_BYTES, TransportSettings
+from culm_connectors.transport_settings import TransportSettings
 
 CONNECTION_ID_BYTES = 8
 MIN_RESET_BYTES = 21
 """The shortest stateless reset that still looks like a packet."""
 SUPPORTED_VERSIONS = [int(QuicProtocolVersion.VERSION_1)]
-
-_MAX_CRYPTO_BYTES = 16 * 1_024
-_MAX_CRYPTO_RANGES = 32
-_MIN_STREAM_RANGES = 64
 
 # The library reports every malformed packet as a warning; a stranger must not be able to fill the log.
 _LIBRARY_LOGGER = logging.getLogger("quic")
@@ -117,11 +107,6 @@ def acknowledged_bytes(sender: QuicStreamSender) -> int:
     return sender._buffer_start
 
 
-def _bound_ranges(stream: QuicStream, most: int, error_code: int, frame_type: int) -> None:
-    ranges = ReceivedRanges(most, error_code=error_code, frame_type=frame_type)
-    stream.receiver._ranges = ranges  # type: ignore[assignment]  # it has all that a receiver uses
-
-
 @dataclass(slots=True)
 class _Opened:
     """Streams of one kind that the remote opened and the driver is done with."""
@@ -129,7 +114,7 @@ class _Opened:
     released: int = 0
 
 
-class CreditedQuicConnection(QuicConnection):
+class CreditedQuicConnection(BoundedQuicConnection):
     """An aioquic connection whose receive credit is what the driver took plus a fixed window."""
 
     tls: tls.Context
@@ -149,6 +134,7 @@ class CreditedQuicConnection(QuicConnection):
         if takes_ecdsa:
             self._certificate_algorithms.append(tls.SignatureAlgorithm.ECDSA_SECP256R1_SHA256)
         super().__init__(
+            settings,
             configuration=configuration,
             original_destination_connection_id=original_destination_connection_id,
             retry_source_connection_id=retry_source_connection_id,
@@ -156,10 +142,6 @@ class CreditedQuicConnection(QuicConnection):
         self._window = settings.receive_window_bytes
         self._stream_window = settings.stream_receive_window_bytes
         self._max_streams = settings.max_streams
-        # Datagrams of the smallest size, every second one lost, leave no more ranges than this in a window.
-        self._max_stream_ranges = max(
-            _MIN_STREAM_RANGES, settings.stream_receive_window_bytes // (2 * MIN_DATAGRAM_BYTES) + 1
-        )
         self._closed_by_remote = False
         self._closed_here = False
         self._taken = 0
@@ -345,38 +327,10 @@ class CreditedQuicConnection(QuicConnection):
         frame.push_uint_var(value)
         limit.sent = value
 
-    # --- what comes out of order
-
-    def _get_or_create_stream(self, frame_type: int, stream_id: int) -> QuicStream:
-        stream = super()._get_or_create_stream(frame_type, stream_id)
-        if not isinstance(stream.receiver._ranges, ReceivedRanges):
-            _bound_ranges(
-                stream, self._max_stream_ranges, QuicErrorCode.PROTOCOL_VIOLATION, QuicFrameType.STREAM_BASE
-            )
-        return stream
-
-    def _handle_crypto_frame(self, context: QuicReceiveContext, frame_type: int, buf: Buffer) -> None:
-        start = buf.tell()
-        end_offset = buf.pull_uint_var() + buf.pull_uint_var()
-        buf.seek(start)
-        # All that was received in order has gone to TLS, which waits for the rest of a message.
-        done = self._crypto_streams[context.epoch].receiver.starting_offset() - len(self.tls._receive_buffer)
-        if end_offset - done > _MAX_CRYPTO_BYTES:
-            raise QuicConnectionError(
-                error_code=QuicErrorCode.CRYPTO_BUFFER_EXCEEDED,
-                frame_type=frame_type,
-                reason_phrase="too much CRYPTO before its message is whole",
-            )
-        super()._handle_crypto_frame(context, frame_type, buf)
-
     # --- identity
 
     def _initialize(self, peer_cid: bytes) -> None:
         super()._initialize(peer_cid)
-        for stream in self._crypto_streams.values():
-            _bound_ranges(
-                stream, _MAX_CRYPTO_RANGES, QuicErrorCode.CRYPTO_BUFFER_EXCEEDED, QuicFrameType.CRYPTO
-            )
         self.tls._signature_algorithms = list(self._certificate_algorithms)
         self.tls._supported_groups = [tls.Group.X25519, tls.Group.SECP256R1]
         if not self._is_client:

@@ -8,13 +8,14 @@ from contextlib import asynccontextmanager
 from aioquic import tls
 from aioquic.quic.packet import QuicErrorCode
 
-from culm_connectors.transport import CloseReason, Listener, serve
+from culm_connectors.transport import CloseCode, CloseReason, Listener, serve
 from culm_connectors.transport.connection import QuicTransportConnection
 from tests.support.hostile_quic import (
     HostileClient,
     crypto_frame,
     hostile_client,
     initial,
+    pings,
     sparse_crypto,
     sparse_stream,
     stream_frame,
@@ -23,6 +24,7 @@ from tests.support.quic import (
     ALPN,
     LOOPBACK,
     eventually,
+    first_datagram,
     greet_and_echo,
     identity,
     quick_settings,
@@ -33,9 +35,9 @@ SERVER, CLIENT, STRANGER_ID = identity(1), identity(2), b"stranger"
 
 
 @asynccontextmanager
-async def attacked() -> AsyncIterator[tuple[Listener, HostileClient]]:
+async def attacked(**overrides: int) -> AsyncIterator[tuple[Listener, HostileClient]]:
     """A listener, and one who holds a key that it allows."""
-    settings = quick_settings()
+    settings = quick_settings(**overrides)
     async with (
         serve(LOOPBACK, SERVER, settings, greet_and_echo, alpn=ALPN) as listener,
         hostile_client(listener.address, CLIENT, settings, alpn=ALPN) as client,
@@ -103,7 +105,55 @@ async def test_as_many_gaps_as_lost_datagrams_can_leave_are_taken() -> None:
             client.send(stream_frame(2, 2_400 * number + 1_200, bytes(1_200)))
         (served,) = listener.connections
         assert isinstance(served, QuicTransportConnection)
-        await eventually(
-            lambda: served.quic._streams and len(served.quic._streams[2].receiver._ranges) == 100
-        )
+        await eventually(lambda: gaps(served) == 100)
         assert served.close_reason is None
+
+
+async def test_the_frames_of_a_packet_are_bounded() -> None:
+    async with attacked() as (_, client):
+        client.send(pings(1_100))
+        assert quic_error(await client.closed()) == QuicErrorCode.PROTOCOL_VIOLATION
+
+
+async def test_a_flood_of_packets_that_bring_nothing_ends_its_connection() -> None:
+    async with attacked(idle_frames_per_second=1_000) as (listener, client):
+        for _ in range(20):
+            client.send(pings(100))
+        reason = await client.closed()
+        assert (reason.code, reason.application) == (CloseCode.OVERLOADED, True)
+        assert listener.connections == []
+
+
+async def test_single_pings_count_as_more_than_a_frame() -> None:
+    async with attacked(idle_frames_per_second=1_000) as (_, client):
+        for _ in range(1_000 // 8 + 50):
+            client.send(pings(1) + bytes(30))
+        assert (await client.closed()).code == CloseCode.OVERLOADED
+
+
+async def test_an_unproven_address_gets_no_more_than_three_times_what_it_sent() -> None:
+    settings = quick_settings(handshake_timeout_s=0.3)
+    async with serve(LOOPBACK, SERVER, settings, greet_and_echo, alpn=ALPN) as listener:
+        sent: list[int] = []
+        pass_on = listener._send
+        listener._send = lambda data, address: (sent.append(len(data)), pass_on(data, address))  # type: ignore
+        with raw_socket(listener.address) as raw:
+            first = first_datagram(settings)
+            raw.send(first)
+            await eventually(lambda: listener._by_connection_id)
+            await eventually(lambda: not listener._by_connection_id)
+        assert 0 < sum(sent) <= 3 * len(first)
+
+
+async def test_closes_of_a_failed_handshake_are_few_however_much_comes() -> None:
+    settings = quick_settings()
+    async with serve(LOOPBACK, SERVER, settings, greet_and_echo, alpn=ALPN) as listener:
+        sent: list[int] = []
+        pass_on = listener._send
+        listener._send = lambda data, address: (sent.append(len(data)), pass_on(data, address))  # type: ignore
+        with raw_socket(listener.address) as raw:
+            for number in range(100):
+                raw.send(initial(pings(1), connection_id=STRANGER_ID, number=number))
+            await eventually(lambda: listener._by_connection_id)
+            await eventually(lambda: not listener._by_connection_id)
+        assert len(sent) <= 3
