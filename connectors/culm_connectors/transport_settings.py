@@ -57,8 +57,8 @@ class TransportSettings(BaseModel):
     max_streams: int = Field(default=16, ge=1, le=4_096)
     """Streams of each kind that a remote may have open at once."""
 
-    idle_frames_per_second: int = Field(default=10_000, ge=0)
-    """Frames of a connection that bring nothing: all of a packet that neither carries stream bytes nor
+    idle_frames_per_second: int = Field(default=20_000, ge=0)
+    """Frames of a connection that bring nothing: all of a packet that neither carries new stream bytes nor
     acknowledges anything (at least 8), and those past the eighth of any other. Above this rate it is closed;
     0 is no limit."""
 
@@ -71,6 +71,9 @@ class TransportSettings(BaseModel):
     """Handshakes under way at once; above it new ones are dropped unanswered."""
     retry_above_half_open: int = Field(default=256, ge=0)
     """Above this many handshakes under way a client must first prove its address (RFC 9000 section 8.1.2)."""
+    retry_above_failures: int = Field(default=32, ge=0)
+    """The same for ten seconds, once more first datagrams and handshakes than this failed in a second; 0 is
+    no limit."""
 
     socket_buffer_bytes: int = Field(default=4 * _MIB, ge=64 * _KIB)
 

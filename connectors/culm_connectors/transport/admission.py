@@ -1,7 +1,8 @@
 """What a server does with a first datagram before it remembers anything of its sender.
 
-A handshake costs a server two signatures and some memory, so how many may be under way is bounded, and above
-a threshold a client must first prove by a Retry that its source address is its own (RFC 9000 section 8.1.2).
+A handshake costs a server two signatures and some memory, so how many may be under way is bounded. Where many
+are, or many failed, a client must first prove by a Retry that its source address is its own (RFC 9000 section
+8.1.2); and nothing is built for a packet that cannot be decrypted.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from aioquic._crypto import CryptoError
 from aioquic.quic.connection import TRANSPORT_CLOSE_FRAME_CAPACITY
 from aioquic.quic.crypto import CryptoPair
 from aioquic.quic.packet import (
@@ -25,12 +27,15 @@ from aioquic.quic.packet import (
 from aioquic.quic.packet_builder import QuicPacketBuilder
 from aioquic.quic.retry import QuicRetryTokenHandler
 
+from culm_connectors.limits import TokenBucket
 from culm_connectors.transport.interface import Address
 from culm_connectors.transport.quic import CONNECTION_ID_BYTES, MIN_RESET_BYTES, SUPPORTED_VERSIONS
 from culm_connectors.transport_settings import MIN_DATAGRAM_BYTES, TransportSettings
 
 _MAX_RESET_BYTES = 42
 _MAX_RESETS_PER_S = 100
+_RETRY_S = 10.0
+"""How long clients must prove their addresses after too many failures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +63,26 @@ class Admission:
         self._resets_sent = 0
         self._tokens = QuicRetryTokenHandler()
         self._loop = asyncio.get_running_loop()
+        self._failures = TokenBucket(settings.retry_above_failures, max(1, settings.retry_above_failures))
+        self._retry_until_s = 0.0
         self.counts: Counter[str] = Counter()
 
     def admit(
-        self, header: QuicHeader, source: Address, *, half_open: int, connections: int, from_address: int
+        self,
+        header: QuicHeader,
+        packet: bytes,
+        payload_offset: int,
+        source: Address,
+        *,
+        half_open: int,
+        connections: int,
+        from_address: int,
     ) -> FirstDatagram | None:
         """Judge a datagram of no known connection, of full size; answers it itself where it is turned away.
 
-        `half_open`, `connections` and `from_address` count what is there already: handshakes under way, all
-        connections, and those from the same source host.
+        `packet` is its first packet, whose header ends at `payload_offset`. `half_open`, `connections` and
+        `from_address` count what is there already: handshakes under way, all connections, and those from the
+        same source host.
         """
         if header.version is not None and header.version not in SUPPORTED_VERSIONS:
             self._negotiate_version(header, source)
@@ -76,8 +92,14 @@ class Admission:
         if half_open >= self._settings.max_half_open:
             self.counts["half_open"] += 1
             return None
-        first = self._check_token(header, source, required=half_open >= self._settings.retry_above_half_open)
+        many_half_open = half_open >= self._settings.retry_above_half_open
+        required = many_half_open or self._loop.time() < self._retry_until_s
+        first = self._check_token(header, source, required=required)
         if first is None:
+            return None
+        if not _decrypts(header, packet, payload_offset):
+            self.counts["undecryptable"] += 1
+            self.count_failure()
             return None
         if (
             connections >= self._settings.max_connections
@@ -87,6 +109,12 @@ class Admission:
             self._send(refuse_initial(header), source)
             return None
         return first
+
+    def count_failure(self) -> None:
+        """A first datagram was noise, or a handshake failed: after many, clients prove their addresses."""
+        now_s = self._loop.time()
+        if not self._failures.take(1, now_s):
+            self._retry_until_s = now_s + _RETRY_S
 
     def reset(self, header: QuicHeader, size: int, source: Address) -> None:
         """Tell the sender of a packet of `size` bytes that its connection is not known here (any more).
@@ -159,6 +187,18 @@ class Admission:
             ),
             source,
         )
+
+
+def _decrypts(header: QuicHeader, packet: bytes, payload_offset: int) -> bool:
+    """Whether a client's first packet is what it seems to be (RFC 9001 section 5.2)."""
+    assert header.version is not None
+    keys = CryptoPair()
+    keys.setup_initial(cid=header.destination_cid, is_client=False, version=header.version)
+    try:
+        keys.decrypt_packet(packet, payload_offset, 0)
+    except CryptoError:
+        return False
+    return True
 
 
 def refuse_initial(header: QuicHeader) -> bytes:

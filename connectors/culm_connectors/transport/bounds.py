@@ -61,22 +61,23 @@ class BoundedQuicConnection(QuicConnection):
         )
         self._frames = _CountedFrames(vars(self)[_FRAME_HANDLERS])
         vars(self)[_FRAME_HANDLERS] = self._frames
+        self._brought_bytes = False
         rate = settings.idle_frames_per_second
         self._idle_frames = TokenBucket(rate, max(1, rate))
 
-    # --- what comes out of order
+    # --- what came out of order
 
     def _initialize(self, peer_cid: bytes) -> None:
         super()._initialize(peer_cid)
         for stream in self._crypto_streams.values():
-            _bound_ranges(
+            self._bound_ranges(
                 stream, _MAX_CRYPTO_RANGES, QuicErrorCode.CRYPTO_BUFFER_EXCEEDED, QuicFrameType.CRYPTO
             )
 
     def _get_or_create_stream(self, frame_type: int, stream_id: int) -> QuicStream:
         stream = super()._get_or_create_stream(frame_type, stream_id)
         if not isinstance(stream.receiver._ranges, ReceivedRanges):
-            _bound_ranges(
+            self._bound_ranges(
                 stream, self._max_stream_ranges, QuicErrorCode.PROTOCOL_VIOLATION, QuicFrameType.STREAM_BASE
             )
         return stream
@@ -95,19 +96,29 @@ class BoundedQuicConnection(QuicConnection):
             )
         super()._handle_crypto_frame(context, frame_type, buf)
 
+    def _bound_ranges(self, stream: QuicStream, most: int, error_code: int, frame_type: int) -> None:
+        ranges = ReceivedRanges(
+            most, error_code=error_code, frame_type=frame_type, on_new_bytes=self._note_new_bytes
+        )
+        stream.receiver._ranges = ranges  # type: ignore[assignment]  # it has all that a receiver uses
+
     # --- frames
+
+    def _note_new_bytes(self) -> None:
+        self._brought_bytes = True
 
     def _payload_received(
         self, context: QuicReceiveContext, plain: bytes, crypto_frame_required: bool = False
     ) -> tuple[bool, bool]:
-        self._frames.begin_packet()
-        in_flight = self._loss.bytes_in_flight
+        self._frames.count = 0
+        self._brought_bytes = False
+        before = self._local_max_data.used, self._loss.bytes_in_flight
         result = super()._payload_received(context, plain, crypto_frame_required)
         frames = self._frames.count
-        if not self._frames.carried and self._loss.bytes_in_flight == in_flight:
-            idle = max(frames, _FREE_FRAMES)
-        else:
+        if self._brought_bytes or (self._local_max_data.used, self._loss.bytes_in_flight) != before:
             idle = frames - _FREE_FRAMES
+        else:
+            idle = max(frames, _FREE_FRAMES)
         if idle > 0 and not self._idle_frames.take(idle, context.time):
             self.close(CloseCode.OVERLOADED, reason_phrase="too many frames that bring nothing")
         return result
@@ -150,12 +161,6 @@ class _CountedFrames(dict[int, tuple[FrameHandler, Any]]):
 
     count = 0
     """Frames of this packet so far."""
-    carried = False
-    """Whether one of them is a STREAM or CRYPTO frame."""
-
-    def begin_packet(self) -> None:
-        self.count = 0
-        self.carried = False
 
     def __getitem__(self, frame_type: int) -> tuple[FrameHandler, Any]:
         self.count += 1
@@ -165,11 +170,4 @@ class _CountedFrames(dict[int, tuple[FrameHandler, Any]]):
                 frame_type=frame_type,
                 reason_phrase="too many frames in a packet",
             )
-        if frame_type in _CARRYING:
-            self.carried = True
         return super().__getitem__(frame_type)
-
-
-def _bound_ranges(stream: QuicStream, most: int, error_code: int, frame_type: int) -> None:
-    ranges = ReceivedRanges(most, error_code=error_code, frame_type=frame_type)
-    stream.receiver._ranges = ranges  # type: ignore[assignment]  # it has all that a receiver uses

@@ -9,6 +9,7 @@ from culm_connectors.transport.errors import ConnectError
 from culm_connectors.transport.identity import Credentials
 from culm_connectors.transport.interface import Address, CloseOrigin, CloseReason, Connection, Refusal
 from culm_connectors.transport.quic import CreditedQuicConnection, configuration
+from culm_connectors.transport.turns import Turns
 from culm_connectors.transport_settings import TransportSettings
 
 
@@ -39,10 +40,12 @@ async def connect(
         takes_ecdsa=identity.takes_ecdsa,
     )
 
+    turns = Turns()
+
     def on_batch(batch: list[tuple[bytes, Address]]) -> None:
         for data, _ in batch:
-            connection.receive(data, remote)
-        connection.settle()
+            turns.add(connection, data, remote)
+        turns.run()
 
     def on_unreachable() -> None:
         # Anyone on the path may forge such a message: to an established connection it is only a hint.
@@ -68,7 +71,12 @@ async def connect(
         admit=lambda candidate: _judge(candidate.peer_id, expected_peer_id),
         judge=identity.judge,
     )
-    connection.on_terminated = endpoint.close
+
+    def on_terminated() -> None:
+        turns.stop()
+        endpoint.close()
+
+    connection.on_terminated = on_terminated
     try:
         connection.dial(remote)
         await connection.answered.wait()

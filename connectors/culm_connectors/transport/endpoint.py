@@ -20,7 +20,7 @@ from culm_connectors.transport.interface import Address
 _LOGGER = logging.getLogger(__name__)
 
 _MAX_UDP_BYTES = 65_536
-_BATCH_DATAGRAMS = 64
+_BATCH_DATAGRAMS = 256
 _MAX_QUEUED_DATAGRAMS = 4_096
 
 # Linux, <linux/in.h> and <linux/in6.h>; the socket module lacks the names.

@@ -9,8 +9,9 @@ import asyncio
 import dataclasses
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 
 from aioquic._buffer import Buffer
@@ -35,6 +36,7 @@ from culm_connectors.transport.quic import (
     CreditedQuicConnection,
     configuration,
 )
+from culm_connectors.transport.turns import Turns
 from culm_connectors.transport_settings import MIN_DATAGRAM_BYTES, TransportSettings
 
 _LOGGER = logging.getLogger(__name__)
@@ -68,6 +70,8 @@ class Listener:
         self._live: dict[QuicTransportConnection, None] = {}
         self._per_address: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._turns = Turns()
+        self._strangers = _Strangers(self._stranger)
 
     @property
     def address(self) -> Address:
@@ -126,35 +130,32 @@ class Listener:
         finally:
             for connection in everyone:
                 connection.terminate()
+            self._turns.stop()
             if self._endpoint is not None:
                 self._endpoint.close()
 
     # --- datagrams
 
     def _on_batch(self, batch: list[tuple[bytes, Address]]) -> None:
-        touched: dict[QuicTransportConnection, None] = {}
         for data, source in batch:
-            connection = self._connection_for(data, source)
-            if connection is not None:
-                connection.receive(data, source)
-                touched[connection] = None
-        for connection in touched:
-            if connection.quic.has_heard_remote:
-                connection.settle()
-            else:
-                # Its first datagram could not even be decrypted: noise, or a forgery.
-                self.refusals["undecryptable"] += 1
-                connection.terminate()
+            known = self._by_connection_id.get(destination_of(data))
+            self._turns.add(known or self._strangers, data, source)
+        self._turns.run()
+
+    def _stranger(self, data: bytes, source: Address) -> None:
+        """Take a datagram that belonged to no connection when it came."""
+        connection = self._by_connection_id.get(destination_of(data)) or self._connection_for(data, source)
+        if connection is not None:
+            connection.receive(data, source)
+            connection.settle()
 
     def _connection_for(self, data: bytes, source: Address) -> QuicTransportConnection | None:
+        buffer = Buffer(data=data)
         try:
-            header = pull_quic_header(Buffer(data=data), host_cid_length=CONNECTION_ID_BYTES)
+            header = pull_quic_header(buffer, host_cid_length=CONNECTION_ID_BYTES)
         except ValueError:
             self.refusals["malformed"] += 1
             return None
-        known = self._by_connection_id.get(header.destination_cid)
-        if known is not None:
-            return known
         if header.packet_type == QuicPacketType.ONE_RTT:
             self._admission.reset(header, len(data), source)
             return None
@@ -162,6 +163,8 @@ class Listener:
             return None
         first = self._admission.admit(
             header,
+            data[: header.packet_length],
+            buffer.tell(),
             source,
             half_open=len(self._half_open),
             connections=len(self._half_open) + len(self._live),
@@ -253,16 +256,36 @@ class Listener:
             self._by_connection_id.pop(connection_id, None)
 
     def _ended(self, connection: QuicTransportConnection) -> None:
-        self._half_open.discard(connection)
+        # One that failed is still among those that are half open until it is forgotten.
+        if connection in self._half_open:
+            self._admission.count_failure()
         self._live.pop(connection, None)
 
     def _terminated(self, connection: QuicTransportConnection, connection_ids: set[bytes], host: str) -> None:
         self._half_open.discard(connection)
+        self._turns.forget(connection)
         for connection_id in connection_ids:
             self._by_connection_id.pop(connection_id, None)
         self._per_address[host] -= 1
         if not self._per_address[host]:
             del self._per_address[host]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Strangers:
+    """Takes the datagrams of all who have no connection: together they get the turns of one connection."""
+
+    receive: Callable[[bytes, Address], None]
+
+    def settle(self) -> None:
+        """Nothing is left to do: each datagram is dealt with by itself."""
+
+
+def destination_of(data: bytes) -> bytes:
+    """The destination connection id of a datagram's first packet (RFC 8999 section 5), `b""` in noise."""
+    if data[:1] >= b"\x80":
+        return data[6 : 6 + data[5]] if len(data) > 5 else b""
+    return data[1 : 1 + CONNECTION_ID_BYTES]
 
 
 @asynccontextmanager

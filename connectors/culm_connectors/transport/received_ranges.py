@@ -7,6 +7,7 @@ it; RFC 9000 section 21.6 asks receivers to limit what reassembly costs them.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 
 from aioquic.quic.connection import QuicConnectionError
 
@@ -14,11 +15,15 @@ from aioquic.quic.connection import QuicConnectionError
 class ReceivedRanges:
     """The part of the library's `RangeSet` that a receiver of a stream uses, for at most `most` ranges.
 
-    One more ends the connection with `error_code` (of QUIC's own).
+    One more ends the connection with `error_code` (of QUIC's own). `on_new_bytes` is called for bytes that
+    were not there before.
     """
 
-    def __init__(self, most: int, *, error_code: int, frame_type: int) -> None:
+    def __init__(
+        self, most: int, *, error_code: int, frame_type: int, on_new_bytes: Callable[[], None]
+    ) -> None:
         self._most = most
+        self._on_new_bytes = on_new_bytes
         self._error_code = error_code
         self._frame_type = frame_type
         # Ascending and apart: range number i holds the offsets from _starts[i] up to _stops[i].
@@ -36,6 +41,8 @@ class ReceivedRanges:
         first = bisect_left(self._stops, start)
         end = bisect_right(self._starts, stop)
         if first < end:
+            if self._starts[first] <= start and stop <= self._stops[first]:
+                return
             start = min(start, self._starts[first])
             stop = max(stop, self._stops[end - 1])
         elif len(self._starts) >= self._most:
@@ -44,6 +51,7 @@ class ReceivedRanges:
                 frame_type=self._frame_type,
                 reason_phrase="too many gaps in what was received",
             )
+        self._on_new_bytes()
         self._starts[first:end] = [start]
         self._stops[first:end] = [stop]
 

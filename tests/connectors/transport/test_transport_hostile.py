@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from aioquic import tls
 from aioquic.quic.packet import QuicErrorCode
 
-from culm_connectors.transport import CloseCode, CloseReason, Listener, serve
+from culm_connectors.transport import CloseCode, CloseReason, Listener, connect, serve
 from culm_connectors.transport.connection import QuicTransportConnection
 from tests.support.hostile_quic import (
     HostileClient,
@@ -19,6 +19,7 @@ from tests.support.hostile_quic import (
     sparse_crypto,
     sparse_stream,
     stream_frame,
+    undecryptable_initial,
 )
 from tests.support.quic import (
     ALPN,
@@ -116,7 +117,7 @@ async def test_the_frames_of_a_packet_are_bounded() -> None:
 
 
 async def test_a_flood_of_packets_that_bring_nothing_ends_its_connection() -> None:
-    async with attacked(idle_frames_per_second=1_000) as (listener, client):
+    async with attacked(idle_frames_per_second=300) as (listener, client):
         for _ in range(20):
             client.send(pings(100))
         reason = await client.closed()
@@ -125,8 +126,8 @@ async def test_a_flood_of_packets_that_bring_nothing_ends_its_connection() -> No
 
 
 async def test_single_pings_count_as_more_than_a_frame() -> None:
-    async with attacked(idle_frames_per_second=1_000) as (_, client):
-        for _ in range(1_000 // 8 + 50):
+    async with attacked(idle_frames_per_second=200) as (_, client):
+        for _ in range(100):
             client.send(pings(1) + bytes(30))
         assert (await client.closed()).code == CloseCode.OVERLOADED
 
@@ -157,3 +158,39 @@ async def test_closes_of_a_failed_handshake_are_few_however_much_comes() -> None
             await eventually(lambda: listener._by_connection_id)
             await eventually(lambda: not listener._by_connection_id)
         assert len(sent) <= 3
+
+
+async def test_noise_in_place_of_first_datagrams_builds_nothing_and_makes_clients_prove_addresses() -> None:
+    settings = quick_settings(retry_above_failures=8)
+    async with serve(LOOPBACK, SERVER, settings, greet_and_echo, alpn=ALPN) as listener:
+        begun: list[object] = []
+        begin = listener._begin
+        listener._begin = lambda first, source: (begun.append(first), begin(first, source))[1]  # type: ignore
+        with raw_socket(listener.address) as raw:
+            for _ in range(40):
+                raw.send(undecryptable_initial())
+            await eventually(lambda: listener.refusals["undecryptable"] + listener.refusals["retry"] == 40)
+        assert not begun
+        assert listener.refusals["retry"] >= 30
+        client = await connect(listener.address, CLIENT, SERVER.peer_id, settings, alpn=ALPN)
+        assert len(begun) == 1
+        await client.close()
+
+
+async def test_handshakes_that_fail_make_clients_prove_addresses_too() -> None:
+    settings = quick_settings(retry_above_failures=8)
+    async with serve(LOOPBACK, SERVER, settings, greet_and_echo, alpn=ALPN) as listener:
+        with raw_socket(listener.address) as raw:
+            for _ in range(20):
+                raw.send(initial(sparse_crypto(1, 200)))
+            await eventually(lambda: listener.refusals["retry"])
+
+
+async def test_handshakes_that_failed_count_as_half_open_until_they_are_forgotten() -> None:
+    settings = quick_settings(max_half_open=5, retry_above_failures=0)
+    async with serve(LOOPBACK, SERVER, settings, greet_and_echo, alpn=ALPN) as listener:
+        with raw_socket(listener.address) as raw:
+            for _ in range(20):
+                raw.send(initial(sparse_crypto(1, 200)))
+            await eventually(lambda: listener.refusals["half_open"] == 15)
+        assert len(listener._by_connection_id) <= 2 * 5
