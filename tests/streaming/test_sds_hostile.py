@@ -18,9 +18,12 @@ from culm_topics.records import (
     SdsFetchRecord,
     SdsMessageRecord,
     SdsOutRecord,
+    SdsOwnerRecord,
     split_ack_key,
     split_channel_key,
+    split_owner_key,
 )
+from culm_topics.records.sds_commands import COMMANDS
 from tests.support.sds_shards import START_MS, Shard, content, peer, token, values
 
 PROFILES: tuple[Profile, ...] = ("spec", "js", "nim")
@@ -75,6 +78,9 @@ def assert_sound(shard: Shard) -> None:
             key = split_ack_key(record.key)
             if key.participant_id is None:
                 SdsChannelRecord.decode(record.value)
+        elif record.topic is Topic.OWNERS:
+            split_owner_key(record.key)
+            SdsOwnerRecord.decode(record.value)
         else:
             decoders[record.topic](record.value)
             if record.topic is not Topic.REJECTED:
@@ -122,7 +128,7 @@ def test_any_command_is_done_or_refused(data: st.DataObject) -> None:
     for number in range(data.draw(st.integers(1, 6))):
         ids = st.sampled_from(("alice", "bea", "p" * 1_024, "😀", "\x00"))
         record = SdsCommandRecord(
-            data.draw(st.sampled_from(("join", "leave", "send", "ephemeral", "resend"))),
+            data.draw(st.sampled_from(COMMANDS)),
             data.draw(st.sampled_from(PROFILES)),
             data.draw(ids),
             token(number),
@@ -137,6 +143,7 @@ def test_any_command_is_done_or_refused(data: st.DataObject) -> None:
                     max_size=2,
                 )
             ),
+            data.draw(st.sampled_from((None, bytes(32), b"k" * 32))),
         )
         shard.put(Source.COMMANDS, b"c", record.encode())
         if data.draw(st.booleans()):

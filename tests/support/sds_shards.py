@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from culm_connectors.sds.frames import Join, SdsMessage
+from culm_connectors.sds.frames import Join, Leave, SdsMessage, Send
 from culm_models.sds.channel import Channel
 from culm_models.sds.messages import Profile
 from culm_models.sds.settings import SdsSettings
@@ -24,10 +24,17 @@ from culm_topics.records import (
     SdsInRecord,
     SdsMessageRecord,
     SdsOutRecord,
+    SdsOwnerRecord,
+    split_owner_key,
 )
 
 SMALL = ChannelsSettings(shards=1, tail_bytes=300, chunk_bytes=1_000, compact_bytes=4_000, finished=64)
 START_MS = 1_700_000_000_000
+
+
+def key_of(number: int) -> bytes:
+    """A peer's key."""
+    return number.to_bytes(32, "big")
 
 
 def token(number: int) -> bytes:
@@ -54,10 +61,16 @@ class Shard:
         self.rows.append(Row(self.now_ms, source, 0, offset, key, value))
 
     def hear(
-        self, channel_id: str, wire: bytes, *, profile: Profile = "spec", from_store: bool = False
+        self,
+        channel_id: str,
+        wire: bytes,
+        *,
+        profile: Profile = "spec",
+        from_store: bool = False,
+        key: int = 0,
     ) -> None:
-        """A peer's message comes now."""
-        peer_id = None if from_store else bytes(32)
+        """A peer's message comes now; `key`: the number of the peer's key."""
+        peer_id = None if from_store else key_of(key)
         self.put(Source.IN, channel_id.encode(), SdsInRecord(profile, wire, peer_id).encode())
 
     def ask(
@@ -71,26 +84,45 @@ class Shard:
         profile: Profile = "spec",
         message_id: str | None = None,
         settings: dict[str, bool | int | float | str] | None = None,
+        key: int | None = None,
     ) -> int:
-        """A command comes now; `again`: the number of a former one, which it repeats. Its number."""
+        """A command comes now; `again`: the number of a former one, which it repeats. Its number.
+
+        `key`: the number of the key that asked a connector; None: an operator.
+        """
         if again is None:
             self.tokens += 1
         number = self.tokens if again is None else again
         record = SdsCommandRecord(
-            kind, profile, participant_id, token(number), content, message_id, settings or {}
+            kind,
+            profile,
+            participant_id,
+            token(number),
+            content,
+            message_id,
+            settings or {},
+            None if key is None else key_of(key),
         )
         self.put(Source.COMMANDS, channel_id.encode(), record.encode())
         return number
 
-    def take(self, frame: Join | SdsMessage) -> None:
-        """What a connector makes of a frame that a peer says now."""
+    def take(self, frame: Join | Leave | SdsMessage | Send, key: int = 0, participant_id: str = "") -> None:
+        """What a connector would make of a frame that the peer with this key says now, if it let it in.
+
+        `participant_id`: as whom it has joined.
+        """
         if isinstance(frame, SdsMessage):
-            self.hear(frame.channel_id, frame.wire)
+            self.hear(frame.channel_id, frame.wire, key=key)
+        elif isinstance(frame, Send):
+            self.ask(frame.channel_id, "send", participant_id, frame.content, key=key)
+        elif isinstance(frame, Leave):
+            self.ask(frame.channel_id, "leave", participant_id, key=key)
         else:
             self.ask(
                 frame.channel_id,
-                "join",
+                "join" if frame.hosted else "open",
                 frame.participant_id,
+                key=key,
                 profile=frame.profile,
                 settings=dict(frame.settings),
             )
@@ -145,6 +177,15 @@ def stored(records: Iterable[Record], channel_id: str = "c") -> list[SdsMessageR
 
 def fetches(records: Iterable[Record], channel_id: str = "c") -> list[SdsFetchRecord]:
     return [SdsFetchRecord.decode(value) for value in values(records, Topic.FETCH, channel_id)]
+
+
+def owners(records: Iterable[Record]) -> dict[tuple[str, str], SdsOwnerRecord]:
+    """The newest row of each key of `sds.owners`."""
+    return {
+        split_owner_key(record.key): SdsOwnerRecord.decode(record.value)
+        for record in records
+        if record.topic is Topic.OWNERS
+    }
 
 
 def refusals(records: Iterable[Record]) -> list[RejectedRecord]:

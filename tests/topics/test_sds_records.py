@@ -26,6 +26,7 @@ from culm_topics.records import (
     SdsInRecord,
     SdsMessageRecord,
     SdsOutRecord,
+    SdsOwnerRecord,
     SdsParticipantRecord,
     channel_key,
     check_of,
@@ -40,6 +41,7 @@ from culm_topics.records.sds_acks import ACK_STATES
 from culm_topics.records.sds_commands import COMMANDS
 from culm_topics.records.sds_events import EVENT_KINDS
 from culm_topics.records.sds_out import OUT_KINDS
+from culm_topics.records.sds_owners import OWNED_ROLES
 from culm_topics.records.sds_shape import MAX_DETAIL_ITEMS, MAX_DETAILS, PROFILES
 
 uints = st.integers(0, 2**64 - 1) | st.sampled_from([0, 23, 24, 255, 256, 65535, 65536, 2**32 - 1, 2**32])
@@ -75,6 +77,7 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
         st.none() | blobs,
         st.none() | ids,
         details,
+        peer_ids,
     ),
     "sds-messages": st.builds(SdsMessageRecord, profiles, ids, senders, uints, blobs, hints),
     "sds-index": st.builds(
@@ -86,6 +89,13 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
         uints.map(lambda number: number >> 32),
         st.binary(min_size=4, max_size=4),
         hints,
+    ),
+    "sds-owners": st.builds(
+        SdsOwnerRecord,
+        st.sampled_from(OWNED_ROLES),
+        profiles,
+        peer_ids,
+        uints,
     ),
     "sds-out": st.builds(SdsOutRecord, profiles, st.sampled_from(OUT_KINDS), ids, ids, blobs),
     "sds-events": st.builds(
@@ -128,9 +138,17 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
     ),
 }
 SAMPLES: dict[str, Any] = {
+    "sds-owners": SdsOwnerRecord("hosted", "spec", bytes(32), 5),
     "sds-in": SdsInRecord("js", b"wire", bytes(32), b"hint", b"connector"),
     "sds-commands": SdsCommandRecord(
-        "send", "spec", "ann", bytes(16), b"content", "id", {"bloom_error_rate": 0.5, "bloom_capacity": 100}
+        "send",
+        "spec",
+        "ann",
+        bytes(16),
+        b"content",
+        "id",
+        {"bloom_error_rate": 0.5, "bloom_capacity": 100},
+        bytes(32),
     ),
     "sds-messages": SdsMessageRecord("nim", "id", "ann", 1_763_000_000, b"wire", b"hint"),
     "sds-index": SdsIndexRecord(3, 9, 1_763_000_000, "ann", 300, bytes(4), b"hint"),

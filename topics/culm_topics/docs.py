@@ -37,6 +37,7 @@ _KEYS = """\
 | block key | of `blocks` and `block-vectors`: u8 kind, u8 block bits, u16 number, then what the kind wants |
 | channel id | of `sds.*`: UTF-8, 1 to 1,024 bytes |
 | channel id, then message id | of `sds.index`: u16 length of the channel id, channel id, message id |
+| channel id, then participant id | of `sds.owners`: the same; no participant id: the channel itself |
 | ack key | of `sds.acks`: u8 kind, then ids as its CDDL says, each but the message id behind its u16 length |
 
 Every client must put a key into the same partition: the Java client's partitioner (murmur2), which

@@ -27,6 +27,7 @@ _TOPICS = {
     "blocks": ("logs", "receipts", "blocks", "block-vectors", "rejected"),
     "sds": (
         *("sds.in", "sds.commands", "sds.messages", "sds.out", "sds.events", "sds.fetch", "sds.acks"),
+        "sds.owners",
         "rejected",
     ),
     "sds-index": ("sds.messages", "sds.index", "rejected"),

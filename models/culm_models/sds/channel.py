@@ -112,15 +112,24 @@ class Channel:
         return collected.output()
 
     def receive(
-        self, wire: bytes, now_ms: int, *, retrieval_hint: bytes | None = None, source: str | None = None
+        self,
+        wire: bytes,
+        now_ms: int,
+        *,
+        retrieval_hint: bytes | None = None,
+        source: str | None = None,
+        admit: hearing.Admit | None = None,
     ) -> Output:
         """Take a message as it came; never an error, whatever the bytes are.
 
         `source="store"`: it was retrieved; then a message of a hosted participant that is not known, as
         after a loss of state, is taken into the log too, and nothing in it counts as said now.
+
+        `admit`: asked with the sender's id, and whether the message is new, before anything of it counts: the
+        error that it gives refuses what is new, and a repeat changes nothing then.
         """
         collected = Collected()
-        hearing.hear(self._parts, wire, now_ms, retrieval_hint, source, collected)
+        hearing.hear(self._parts, wire, now_ms, retrieval_hint, source, collected, admit)
         return collected.output()
 
     def tick(self, now_ms: int, only: Part | None = None) -> Output:
@@ -228,6 +237,10 @@ class Channel:
     def outgoing_counts(self, participant_id: str) -> tuple[int, int]:
         """How many messages of a participant are (unacknowledged, possibly acknowledged)."""
         return self._parts.outgoing.counts(participant_id)
+
+    def has_spoken(self, sender_id: str) -> bool:
+        """Whether messages of this sender are in the log."""
+        return self._parts.delivery.log.has_sender(sender_id)
 
     def is_quarantined(self, message_id: str) -> bool:
         """Whether a message is kept aside because its Lamport timestamp is too far ahead."""

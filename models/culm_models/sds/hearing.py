@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
+from culm_models.errors import CulmError
 from culm_models.sds.bloom import ReceivedFilter
 from culm_models.sds.channel_errors import LamportAheadError, OtherChannelError, OwnMessageError
 from culm_models.sds.entry_codec import MAX_ID_BYTES
@@ -27,8 +29,18 @@ _ON_THE_WAY: Final = 32
 _REASON_MOST: Final = 300
 
 
+Admit: TypeAlias = Callable[[str, bool], CulmError | None]
+"""Why something of a sender (its id, whether the message is new) is refused; None: it is not."""
+
+
 def hear(
-    parts: Parts, wire: bytes, now_ms: int, hint: bytes | None, source: str | None, collected: Collected
+    parts: Parts,
+    wire: bytes,
+    now_ms: int,
+    hint: bytes | None,
+    source: str | None,
+    collected: Collected,
+    admit: Admit | None = None,
 ) -> None:
     """Take a message as it came."""
     try:
@@ -42,6 +54,13 @@ def hear(
     if not message.message_id:
         reject(message, FieldMissingError.code, "the message_id is empty", collected)
         return
+    if admit is not None:
+        is_new = not parts.delivery.knows(message.message_id)
+        refusal = admit(message.sender_id, is_new)
+        if refusal is not None:
+            if is_new:
+                reject(message, refusal.code, str(refusal), collected)
+            return
     if hint is not None and not 0 < len(hint) <= MAX_ID_BYTES:
         hint = None
     if message.lamport_timestamp is None:

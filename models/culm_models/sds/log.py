@@ -7,6 +7,7 @@ at a price that does not depend on the log's length. The oldest leave at the fro
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -35,7 +36,18 @@ class LogEntry:
 class Log:
     """The entries in order. `window`: how many at the end causal histories of ours name."""
 
-    __slots__ = ("_blank", "_encoded", "_entries", "_first", "_keys", "_left", "_most", "_profile", "_window")
+    __slots__ = (
+        "_blank",
+        "_encoded",
+        "_entries",
+        "_first",
+        "_keys",
+        "_left",
+        "_most",
+        "_profile",
+        "_senders",
+        "_window",
+    )
 
     def __init__(self, profile: Profile, *, window: int, most: int) -> None:
         self._profile: Profile = profile
@@ -48,6 +60,7 @@ class Log:
         self._encoded: list[bytes | None] = []
         self._blank = 0
         self._entries: dict[str, LogEntry] = {}
+        self._senders: Counter[str] = Counter()
         self._first = 0
         self._left = 0
 
@@ -66,6 +79,10 @@ class Log:
         """The entries by id, to be read only."""
         return self._entries
 
+    def has_sender(self, sender_id: str) -> bool:
+        """Whether any of the entries is of this sender."""
+        return sender_id in self._senders
+
     @property
     def left(self) -> int:
         """How many entries have left at the front: the position of the first one that is here."""
@@ -80,6 +97,7 @@ class Log:
         key = (entry.lamport_timestamp, entry.message_id)
         keys, encoded = self._keys, self._encoded
         self._entries[entry.message_id] = entry
+        self._senders[entry.sender_id] += 1
         self._blank += 1
         if not keys or key > keys[-1]:
             at = len(keys)
@@ -97,6 +115,7 @@ class Log:
     def extend(self, entries: list[LogEntry], left: int) -> None:
         """Fill an empty log with entries in order, of which `left` others came before."""
         self._entries = {entry.message_id: entry for entry in entries}
+        self._senders = Counter(entry.sender_id for entry in entries)
         self._keys = [(entry.lamport_timestamp, entry.message_id) for entry in entries]
         self._encoded = [None] * len(entries)
         self._blank = len(entries)
@@ -107,7 +126,10 @@ class Log:
         gone: list[str] = []
         while len(self._entries) > self._most:
             message_id = self._keys[self._first][1]
-            del self._entries[message_id]
+            sender_id = self._entries.pop(message_id).sender_id
+            self._senders[sender_id] -= 1
+            if not self._senders[sender_id]:
+                del self._senders[sender_id]
             gone.append(message_id)
             self._first += 1
             self._left += 1

@@ -5,5 +5,6 @@
 - `state`: what is kept, by kind; `record`, `journal`: a channel in it; `wakes`: the shard's calendar;
   `buckets`: how small blobs share the state's values.
 - `cache`: channels that a worker keeps in memory; `rows`: records as a step takes them.
+- `owners`: whose a channel and its ids are; `filter_budget`: how much memory filters may take.
 - `settings` of the state, `channel_settings` of a channel; `refusals`: why a record is refused.
 """

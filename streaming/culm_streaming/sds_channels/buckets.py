@@ -13,7 +13,7 @@ from xxhash import xxh64_intdigest
 
 from culm_streaming.sds_channels.state import Kind, State, name_of
 
-_BUCKETED: Final = frozenset({Kind.CHANNEL, Kind.HOSTED})
+_BUCKETED: Final = frozenset({Kind.CHANNEL, Kind.HOSTED, Kind.OWNER, Kind.KEY_IDS})
 _MEAN: Final = 8
 _HASH_SEED: Final = 1
 """Not that of `shard_of`: the names of one shard have its hashes in common."""

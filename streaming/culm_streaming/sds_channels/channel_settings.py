@@ -1,4 +1,4 @@
-"""The settings of a channel: the profile's own, the job's, and what the channel's first `join` changes."""
+"""The settings of a channel: the profile's own, the job's, and what the first `join` of its owner changes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -33,6 +33,8 @@ _MOST: Mapping[str, float] = {
     "repair_max_requests": 100,
     "lamport_allowance_ms": 86_400_000,
 }
+BIND_SENDERS = "bind_senders"
+"""The job's own setting: a sender id belongs to the key that first brought it (`owners`)."""
 _LEAST_MS = 100
 # Most channels have the same settings, and are taken out of state again and again.
 _KNOWN: dict[object, SdsSettings] = {}
@@ -56,7 +58,11 @@ def settings_of(profile: Profile, changed: Details) -> SdsSettings:
 
 def _made(profile: Profile, changed: Details) -> SdsSettings:
     own = replace(SdsSettings.for_profile(profile), max_wire_bytes=0)
-    checked: dict[str, Any] = {name: _checked(name, value) for name, value in changed.items()}
+    if type(changed.get(BIND_SENDERS, False)) is not bool:
+        raise ChannelSettingsError(f"{BIND_SENDERS} is true or false")
+    checked: dict[str, Any] = {
+        name: _checked(name, value) for name, value in changed.items() if name != BIND_SENDERS
+    }
     try:
         return replace(own, **checked)
     except AssertionError as error:

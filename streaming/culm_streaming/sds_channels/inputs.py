@@ -3,26 +3,49 @@
 from collections.abc import Callable
 
 from culm_models.errors import CulmError
-from culm_models.sds.channel_errors import KnownMessageError, ParticipantError
+from culm_models.sds.channel_errors import KnownMessageError, OwnMessageError, ParticipantError
 from culm_models.sds.events import Rejected
 from culm_models.sds.messages import Profile
 from culm_models.sds.output import Output
 from culm_streaming.sds_channels.opened import Input, OpenChannel
 from culm_streaming.sds_channels.refusals import CommandError, ProfileError, UnknownChannelError
 from culm_streaming.sds_channels.told import HostingEvent
-from culm_topics.records import SdsCommandRecord, SdsInRecord
+from culm_topics.records import PEER_ID_SIZE, SdsCommandRecord, SdsInRecord
 
 
 def receive(opened: OpenChannel, record: SdsInRecord, given: Input, now_ms: int) -> None:
     """A message that a peer sent, or that was retrieved."""
-    source = "store" if record.peer_id is None else None
-    output = opened.channel.receive(record.wire, now_ms, retrieval_hint=record.retrieval_hint, source=source)
+    peer_id = record.peer_id
+    if peer_id is None:
+        output = opened.channel.receive(
+            record.wire, now_ms, retrieval_hint=record.retrieval_hint, source="store"
+        )
+    else:
+        binds = opened.binds_senders
+
+        def admit(sender_id: str, is_new: bool) -> CulmError | None:
+            if sender_id in opened.channel.participants:
+                return OwnMessageError("the job hosts its sender, and did not send it")
+            return opened.owners.admit(sender_id, peer_id, now_ms, is_new=is_new, binds=binds)
+
+        output = opened.channel.receive(
+            record.wire, now_ms, retrieval_hint=record.retrieval_hint, admit=admit
+        )
     opened.take(output, now_ms, given)
 
 
-def check_profile(opened: OpenChannel | None, profile: Profile) -> None:
+def is_by_operator(record: SdsInRecord | SdsCommandRecord) -> bool:
+    """Whether a record is an operator's about the channel itself, whatever profile that has."""
+    return (
+        isinstance(record, SdsCommandRecord)
+        and record.kind in ("open", "transfer")
+        and record.peer_id is None
+    )
+
+
+def check_profile(opened: OpenChannel, profile: Profile) -> None:
     """Raises `ProfileError` when the channel has another one."""
-    if opened is not None and opened.record.profile != profile:
+    if opened.record.profile != profile:
         raise ProfileError(f"the channel has profile {opened.record.profile}, the record {profile}")
 
 
@@ -31,8 +54,11 @@ def command(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms:
 
     One that is refused is answered by an event beside the record on `rejected`: whoever asked waits for it.
     """
-    if not opened.is_kept and record.kind != "join":
+    if not opened.is_kept and record.kind not in _BEGINNING:
         raise UnknownChannelError(f"{record.kind} in a channel that nobody has joined")
+    if record.kind not in _BEGINNING:
+        # Nobody but its owner is answered where he can see it.
+        opened.owners.check(record.participant_id, record.peer_id)
     if opened.is_done(record.token):
         return
     try:
@@ -48,15 +74,47 @@ def command(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms:
 
 
 def _join(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: int) -> None:
-    if not opened.record.are_settings_final:
+    participant_id, peer_id = record.participant_id, record.peer_id
+    is_hosted = participant_id in opened.channel.participants
+    if not opened.record.are_settings_final and opened.owners.owns_channel(peer_id):
         opened.decide_settings(record.settings, now_ms)
+        opened.record.are_settings_final = True
+    opened.owners.host(
+        participant_id,
+        peer_id,
+        now_ms,
+        is_hosted=is_hosted,
+        has_spoken=opened.channel.has_spoken(participant_id),
+    )
     output = Output()
-    if record.participant_id not in opened.channel.participants:
-        output = opened.channel.join(record.participant_id, now_ms)
-        opened.joined(record.participant_id, now_ms)
-    opened.is_kept = opened.record.are_settings_final = True
-    opened.tell(HostingEvent("joined", record.participant_id), now_ms, given)
+    if not is_hosted:
+        output = opened.channel.join(participant_id, now_ms)
+        opened.joined(participant_id, now_ms)
+    opened.is_kept = True
+    opened.tell(HostingEvent("joined", participant_id), now_ms, given)
     opened.take(output, now_ms, given)
+
+
+def _open(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: int) -> None:
+    """Somebody is in the channel: it is there from now on. An operator may give it away, or begin it anew."""
+    if record.peer_id is None:
+        if opened.record.profile != record.profile:
+            opened.begin_anew(record.profile, now_ms)
+        opened.owners.take_channel(_new_owner(record), now_ms)
+    opened.is_kept = True
+
+
+def _transfer(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: int) -> None:
+    if record.peer_id is not None:
+        raise CommandError("an id changes hands by an operator's command alone")
+    opened.owners.give(record.participant_id, _new_owner(record), now_ms)
+    opened.is_kept = True
+
+
+def _new_owner(record: SdsCommandRecord) -> bytes | None:
+    if record.content is not None and len(record.content) != PEER_ID_SIZE:
+        raise CommandError(f"a peer id of {len(record.content)} bytes")
+    return record.content
 
 
 def _leave(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: int) -> None:
@@ -98,10 +156,15 @@ def _resend(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms:
         opened.take(opened.channel.tick(now_ms, only="outgoing"), now_ms, given)
 
 
+_BEGINNING = frozenset({"join", "open", "transfer"})
+"""What may be the first that is asked in a channel, and looks itself after whose an id is."""
+
 _DONE: dict[str, Callable[[OpenChannel, SdsCommandRecord, Input, int], None]] = {
     "join": _join,
     "leave": _leave,
     "send": _send,
     "ephemeral": _send,
     "resend": _resend,
+    "open": _open,
+    "transfer": _transfer,
 }

@@ -15,8 +15,9 @@ from culm_models.sds.output import Output
 from culm_streaming.sds_channels import journal
 from culm_streaming.sds_channels.acks import ChangedAcks
 from culm_streaming.sds_channels.cache import Cache, Copy
-from culm_streaming.sds_channels.channel_settings import settings_of
+from culm_streaming.sds_channels.channel_settings import BIND_SENDERS, settings_of
 from culm_streaming.sds_channels.filter_budget import charge_filter
+from culm_streaming.sds_channels.owners import Owners
 from culm_streaming.sds_channels.record import NO_TOKEN, ChannelRecord, save_record
 from culm_streaming.sds_channels.settings import ChannelsSettings
 from culm_streaming.sds_channels.state import Kind, State, name_of
@@ -38,13 +39,14 @@ _MOST_HELD = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Where an output comes from: a record's place, its bytes and who brought them, the command's token."""
+    """Where an output comes from: a record's place, bytes, and bringer; a command's token and kind."""
 
     source: tuple[str, int, int]
     wire: bytes | None = None
     peer_id: bytes | None = None
     hint: bytes | None = None
     token: bytes | None = None
+    command: str | None = None
 
 
 class OpenChannel:
@@ -67,6 +69,7 @@ class OpenChannel:
         """Whether it is to be written: one that has never been is not, before something sound has come."""
         self._state = state
         self._settings = settings
+        self.owners = Owners(state, channel_id, record, settings)
         self._acks = ChangedAcks(state, channel_id, settings)
         self._tokens: dict[bytes, None] | None = None
         self._is_anew = False
@@ -93,8 +96,25 @@ class OpenChannel:
             del self._tokens[next(iter(self._tokens))]
         return False
 
+    @property
+    def binds_senders(self) -> bool:
+        """Whether a sender id belongs to the key that first brought it."""
+        return self.record.settings.get(BIND_SENDERS) is True
+
+    def begin_anew(self, profile: Profile, now_ms: int) -> None:
+        """Let the channel begin again in another profile: its log is empty, its events are numbered on."""
+        for participant_id in self.channel.participants:
+            self.tell(HostingEvent("left", participant_id), now_ms, None)
+            self.left(participant_id)
+        for message_id in self.record.held:
+            self._state.save(Kind.HELD, name_of(self.key, message_id), None)
+        self.record.held.clear()
+        self.record.profile, self.record.settings = profile, {}
+        self.record.are_settings_final = False
+        self.channel, self._is_anew = _new_channel(self.channel_id, profile, {}, now_ms), True
+
     def decide_settings(self, changed: Details, now_ms: int) -> None:
-        """Take the settings of the channel's first join; `ChannelSettingsError` when they are unfit."""
+        """Take the settings of the first join of the channel's owner; `ChannelSettingsError`: unfit ones."""
         if dict(changed) == dict(self.record.settings):
             return
         wanted = settings_of(self.record.profile, changed)
@@ -143,6 +163,8 @@ class OpenChannel:
         details: dict[str, Any] = {}
         if given is not None and given.token is not None:
             details["token"] = given.token
+            if isinstance(event, Rejected):
+                details["command"] = given.command
         self._put(Topic.EVENTS, event_value(event, self.record.event_number, now_ms, details))
 
     def refuse(self, error: CulmError, given: Input) -> None:
@@ -156,7 +178,7 @@ class OpenChannel:
         if not self.is_kept:
             return []
         record, channel = self.record, self.channel
-        records = list(self._acks.records(channel))
+        records = [*self._acks.records(channel), *self.owners.flush()]
         former_mark = record.journal.mark
         written, is_anew = self._save_journal()
         record.head = channel.head()

@@ -15,7 +15,8 @@ from culm_streaming.sds_channels.journal import Journal
 from culm_streaming.sds_channels.state import Kind, State, name_of
 from culm_topics.records import Details
 
-_FORMAT = 1
+_FORMAT = 2
+_FORMAT_WITHOUT_OWNERS = 1
 _TOKEN_BYTES = 16
 NO_TOKEN = bytes(_TOKEN_BYTES)
 
@@ -27,7 +28,7 @@ class ChannelRecord:
     `settings` are those that differ from the profile's, `are_settings_final` whether a join has decided them.
     `last_ms` is the channel's clock, `due_ms` when it has something to do, `wake_ms` when it is looked at.
     `lost` counts the ids given up so far. `held` are messages in quarantine whose bytes are kept. `head` is
-    the machine's own (`Channel.head`).
+    the machine's own (`Channel.head`). `owned` counts the participant ids that belong to somebody (`owners`).
     """
 
     profile: Profile
@@ -43,6 +44,7 @@ class ChannelRecord:
     lineage: list[tuple[bytes, int]] = field(default_factory=list)
     journal: Journal = field(default_factory=Journal)
     head: bytes = b""
+    owned: int = 0
 
     def pack(self) -> bytes:
         """The record's bytes: equal for equal records."""
@@ -62,6 +64,7 @@ class ChannelRecord:
                 self.lineage,
                 self.journal.pack(),
                 self.head,
+                self.owned,
             )
         )
 
@@ -69,10 +72,12 @@ class ChannelRecord:
     def unpack(blob: bytes) -> "ChannelRecord":
         """What `pack` gave. Raises `StateLayoutError` for another format."""
         form, *items = cbor2.loads(blob)
-        if form != _FORMAT:
+        if form == _FORMAT_WITHOUT_OWNERS:
+            items.append(0)
+        elif form != _FORMAT:
             raise StateLayoutError(f"a channel's state has format {form}, this program knows {_FORMAT}")
         profile, settings, are_final, last_ms, number, lost, due_ms, wake_ms, *rest = items
-        held, token, lineage, journal, head = rest
+        held, token, lineage, journal, head, owned = rest
         named = {name: tuple(value) if type(value) is list else value for name, value in settings.items()}
         pairs = [(former, mark) for former, mark in lineage]
         return ChannelRecord(
@@ -89,6 +94,7 @@ class ChannelRecord:
             pairs,
             Journal.unpack(journal),
             head,
+            owned,
         )
 
     def advance(self, former_mark: int, written: bytes, most: int, *, is_anew: bool) -> None:

@@ -23,6 +23,30 @@ class CommandError(StreamingError):
     code: ClassVar[str] = "sds.command"
 
 
+class OwnedIdError(StreamingError):
+    """A participant id that belongs to another key, which alone may join, speak and leave as it."""
+
+    code: ClassVar[str] = "sds.participant.owned"
+
+
+class FullParticipantError(StreamingError):
+    """An id that has spoken as a full participant: it cannot be hosted as well."""
+
+    code: ClassVar[str] = "sds.participant.full"
+
+
+class OwnedTooManyError(StreamingError):
+    """A key that would have too many ids in a channel, or a channel with too many."""
+
+    code: ClassVar[str] = "sds.participant.too_many"
+
+
+class OwnedSenderError(StreamingError):
+    """A new message under a sender id that belongs to another key; repeats of those that it made are free."""
+
+    code: ClassVar[str] = "sds.sender.owned"
+
+
 class FilterSizeError(StreamingError):
     """Settings of a `join` whose filter is larger than a channel's may be, or than a message can carry."""
 

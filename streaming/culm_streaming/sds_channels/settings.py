@@ -39,9 +39,14 @@ class ChannelsSettings:
     """The largest filter that a channel's settings may ask for; each of its messages carries it."""
     shard_filter_bytes: int = 32 * 1024 * 1024
     """All filters of a shard together that are larger than the default one of their profile."""
+    ids_per_key: int = 256
+    """Ids of a channel, hosted now or before or bound, that one key may own."""
+    ids_per_channel: int = 20_000
+    """Such ids of all keys."""
 
     def __post_init__(self) -> None:
         assert self.shards > 0 and self.wake_ms > 0
         assert self.far_ms >= 2 * self.wake_ms
         assert min(self.tokens, self.finished, self.tail_bytes, self.chunk_bytes, self.lineage) > 0
+        assert min(self.ids_per_key, self.ids_per_channel) > 0
         assert min(self.cache_weight, self.filter_bytes, self.shard_filter_bytes) >= 0

@@ -10,7 +10,8 @@ from typing import Protocol
 class Kind(IntEnum):
     """What a blob is; beside it, what its name is made of (`name_of`).
 
-    Blobs of channels and of hosted participants share values under the numbers of their buckets (`buckets`).
+    Blobs of channels, of participants and of their owners share values under the numbers of their buckets
+    (`buckets`).
     """
 
     SHARD = 0
@@ -33,6 +34,10 @@ class Kind(IntEnum):
     """How many names of a kind share buckets, and how many buckets. The kind; see `buckets`."""
     FILTER_BYTES = 9
     """What all filters of the shard take that are larger than the default. No name; see `filter_budget`."""
+    OWNER = 10
+    """Whose a channel is, and a participant id of it. The channel, participant or ""; see `owners`."""
+    KEY_IDS = 11
+    """How many ids of a channel a key owns. The channel, the key."""
 
 
 class State(Protocol):

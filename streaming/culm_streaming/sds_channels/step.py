@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from culm_models.errors import CulmError
 from culm_streaming.sds_channels.buckets import BucketedState
 from culm_streaming.sds_channels.cache import Cache
-from culm_streaming.sds_channels.inputs import check_profile, command, receive
+from culm_streaming.sds_channels.inputs import check_profile, command, is_by_operator, receive
 from culm_streaming.sds_channels.opened import Input, OpenChannel, new_channel, open_channel
 from culm_streaming.sds_channels.record import load_record, save_record
 from culm_streaming.sds_channels.rows import TOPICS, Row, Source
@@ -186,14 +186,16 @@ def _take(shard: _Shard, row: Row, source: Source, place: tuple[str, int, int]) 
         given = Input(place, message.wire, message.peer_id, message.retrieval_hint)
     else:
         record = asked = SdsCommandRecord.decode(row.value)
-        given = Input(place, token=asked.token)
+        given = Input(place, peer_id=asked.peer_id, token=asked.token, command=asked.kind)
     opened = shard.find(channel_id)
     is_known = opened is not None
     if opened is None:
         opened = shard.begin(channel_id, record, row.timestamp_ms)
+        opened.owners.take_channel(record.peer_id, row.timestamp_ms)
     now_ms = opened.now_ms(row.timestamp_ms)
     try:
-        check_profile(opened if is_known else None, record.profile)
+        if is_known and not is_by_operator(record):
+            check_profile(opened, record.profile)
         if isinstance(record, SdsInRecord):
             receive(opened, record, given, now_ms)
         else:

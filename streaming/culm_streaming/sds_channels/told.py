@@ -32,6 +32,7 @@ class Topic(IntEnum):
     FETCH = 3
     ACKS = 4
     REJECTED = 5
+    OWNERS = 6
 
 
 TOPIC_NAMES: dict[Topic, str] = {
@@ -41,6 +42,7 @@ TOPIC_NAMES: dict[Topic, str] = {
     Topic.FETCH: "sds.fetch",
     Topic.ACKS: "sds.acks",
     Topic.REJECTED: "rejected",
+    Topic.OWNERS: "sds.owners",
 }
 
 

@@ -110,4 +110,17 @@ SDS: tuple[TopicSpec, ...] = (
         readers=("connector", "operator"),
         doc="Per channel a summary, per hosted participant its buffer, per message how far it is heard.",
     ),
+    TopicSpec(
+        name="sds.owners",
+        key="channel id, then participant id (see Keys)",
+        value="`SdsOwnerRecord`",
+        cddl="sds-owners.cddl",
+        partitions=DEFAULT_PARTITIONS,
+        partitioned=True,
+        cleanup="compact",
+        config=compacted(),
+        writers=("job",),
+        readers=("connector", "operator"),
+        doc="Whose each channel is, and each participant id that belongs to a key; its profile.",
+    ),
 )

@@ -52,13 +52,16 @@ from culm_topics.records.sds_keys import (
     AckKind,
     channel_key,
     index_key,
+    owner_key,
     shard_of,
     split_ack_key,
     split_channel_key,
     split_index_key,
+    split_owner_key,
 )
 from culm_topics.records.sds_messages import SdsMessageRecord
 from culm_topics.records.sds_out import SdsOutKind, SdsOutRecord
+from culm_topics.records.sds_owners import OwnedRole, SdsOwnerRecord
 from culm_topics.records.sds_shape import (
     MAX_DETAIL_ITEMS,
     MAX_HINT_BYTES,
@@ -98,6 +101,7 @@ __all__ = [
     "LogHeight",
     "LogRecord",
     "Offsets",
+    "OwnedRole",
     "ProgressKey",
     "ReceiptRecord",
     "RejectedRecord",
@@ -113,6 +117,7 @@ __all__ = [
     "SdsMessageRecord",
     "SdsOutKind",
     "SdsOutRecord",
+    "SdsOwnerRecord",
     "SdsParticipantRecord",
     "Source",
     "VersionVectorRecord",
@@ -123,12 +128,14 @@ __all__ = [
     "index_key",
     "is_id",
     "log_key",
+    "owner_key",
     "shard_of",
     "split_ack_key",
     "split_block_key",
     "split_channel_key",
     "split_index_key",
     "split_log_key",
+    "split_owner_key",
     "split_version_vector_key",
     "version_vector_key",
 ]

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from culm_models.sds.messages import Profile
+from culm_topics.records.keys import PEER_ID_SIZE
 from culm_topics.records.sds_shape import (
     MAX_NAME_BYTES,
     PROFILES,
@@ -20,8 +21,12 @@ from culm_topics.records.sds_shape import (
 )
 from culm_topics.records.shape import FORMAT, check_size, dump, load_array
 
-SdsCommand = Literal["join", "leave", "send", "ephemeral", "resend"]
-"""`join` and `leave` the channel; `send` a content, or an `ephemeral` one; `resend` now what is unheard."""
+SdsCommand = Literal["join", "leave", "send", "ephemeral", "resend", "open", "transfer"]
+"""`join` and `leave` the channel; `send` a content, or an `ephemeral` one; `resend` now what is unheard.
+
+`open`: a full participant has joined a channel that nobody was in; of an operator: the channel changes hands,
+and begins anew where its profile is another one. `transfer`: an operator gives a hosted id to a key.
+"""
 
 COMMANDS: tuple[SdsCommand, ...] = get_args(SdsCommand)
 TOKEN_SIZE = 16
@@ -36,7 +41,9 @@ class SdsCommandRecord:
     once, and a message's id follows from it; the events that answer name it. `content` belongs to `send` and
     `ephemeral`. `message_id` is of `send` the id that the caller chose, of `resend` the one message that is
     meant, or none for all. `settings` are of `join` those of the channel that differ from the profile's own,
-    by their names in `culm_models.sds.settings`; the channel's first `join` decides.
+    by their names in `culm_models.sds.settings`; the first `join` of who owns the channel decides. `peer_id`
+    is the key that asked a connector for it; none: an operator, who may do anything. Of `open` and `transfer`
+    by an operator `content` is the key that is to own it, or none for the operator.
     """
 
     kind: SdsCommand
@@ -46,12 +53,14 @@ class SdsCommandRecord:
     content: bytes | None = None
     message_id: str | None = None
     settings: Details = field(default_factory=dict)
+    peer_id: bytes | None = None
 
     def encode(self) -> bytes:
-        """`[1, kind, profile, participant_id, token, content, message_id, {setting: value}]`."""
+        """`[1, kind, profile, participant_id, token, content, message_id, {setting: value}, peer_id]`."""
         assert is_id(self.participant_id)
         assert len(self.token) == TOKEN_SIZE
         assert self.message_id is None or is_id(self.message_id)
+        assert self.peer_id is None or len(self.peer_id) == PEER_ID_SIZE
         assert all(0 < len(name) <= MAX_NAME_BYTES for name in self.settings)
         return dump(
             FORMAT,
@@ -62,12 +71,15 @@ class SdsCommandRecord:
             self.content,
             self.message_id,
             packed_details(self.settings),
+            self.peer_id,
         )
 
     @staticmethod
     def decode(value: bytes | None) -> "SdsCommandRecord":
         """The record in `value`; `RecordError` says what is wrong with it. Settings are not looked at."""
-        _, kind, profile, participant_id, token, content, message_id, settings = load_array(value, _NAME, 8)
+        _, kind, profile, participant_id, token, content, message_id, settings, peer_id = load_array(
+            value, _NAME, 9
+        )
         size = (
             2
             + choice_size(_NAME, "kind", kind, COMMANDS)
@@ -77,8 +89,9 @@ class SdsCommandRecord:
             + optional_bytes_size(_NAME, "content", content)
             + optional_id_size(_NAME, "message_id", message_id)
             + details_size(_NAME, "settings", settings)
+            + optional_bytes_size(_NAME, "peer_id", peer_id, PEER_ID_SIZE)
         )
         check_size(value, size, _NAME)
         return SdsCommandRecord(
-            kind, profile, participant_id, token, content, message_id, read_details(settings)
+            kind, profile, participant_id, token, content, message_id, read_details(settings), peer_id
         )

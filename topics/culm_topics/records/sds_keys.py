@@ -45,6 +45,17 @@ def split_index_key(key: bytes | None) -> tuple[str, str]:
     return channel_id, _id(rest, "sds.index key")
 
 
+def owner_key(channel_id: str, participant_id: str = "") -> bytes:
+    """The key of a participant id in `sds.owners`; without one, that of the channel itself."""
+    return _counted(channel_id) + (_last(participant_id) if participant_id else b"")
+
+
+def split_owner_key(key: bytes | None) -> tuple[str, str]:
+    """(channel id, participant id or ""); `RecordError` when the key is no such thing."""
+    channel_id, rest = _split(key, "sds.owners key")
+    return channel_id, _id(rest, "sds.owners key") if rest else ""
+
+
 class AckKind(IntEnum):
     """What the record of `sds.acks` under a key is; the key's first byte."""
 
