@@ -49,6 +49,8 @@ class MemoryBackbone:
     store: list[tuple[str, SdsMessageRecord]] = field(default_factory=list)
     told: list[tuple[str, SdsEventRecord]] = field(default_factory=list)
     followed: Counter[str] = field(default_factory=Counter)
+    follows: int = 0
+    """How often a channel was asked to be followed."""
     page: int = 3
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     """While it is not set nothing becomes durable."""
@@ -60,6 +62,7 @@ class MemoryBackbone:
 
     async def follow(self, channel_id: str) -> None:
         self.followed[channel_id] += 1
+        self.follows += 1
 
     def unfollow(self, channel_id: str) -> None:
         self.followed[channel_id] -= 1
@@ -99,8 +102,11 @@ class MemoryBackbone:
         for hearer in self.hearers:
             hearer.happened(channel_id, event, _cursor(len(self.told)))
 
-    async def history(self, channel_id: str, cursor: bytes) -> AsyncGenerator[Page[StoredMessage], None]:
+    async def history(
+        self, channel_id: str, cursor: bytes, end: bytes = b""
+    ) -> AsyncGenerator[Page[StoredMessage], None]:
         position = _position(cursor)
+        last = _position(end) if end else len(self.store)
         while True:
             await asyncio.sleep(0)
             rows = self.store[position : position + self.page]
@@ -110,12 +116,14 @@ class MemoryBackbone:
                 if name == channel_id
             )
             position += len(rows)
-            present = position >= len(self.store)
-            yield Page(found, _cursor(position), present)
+            present = position >= last
+            yield Page(found, _cursor(position), present, _cursor(last))
             if present:
                 return
 
-    async def events(self, channel_id: str, cursor: bytes) -> AsyncGenerator[Page[EventAt], None]:
+    async def events(
+        self, channel_id: str, cursor: bytes, expected: int | None = None
+    ) -> AsyncGenerator[Page[EventAt], None]:
         position = _position(cursor)
         while True:
             await asyncio.sleep(0)
@@ -253,7 +261,8 @@ async def remote(
         reader = wire.FrameReader()
         with contextlib.suppress(TransportError):
             while data := await receive.read():
-                found.heard += reader.feed(data)
+                reader.feed(data)
+                found.heard += reader.frames()
 
     listening = asyncio.create_task(listen() if listens else asyncio.sleep(0))
     try:

@@ -25,6 +25,8 @@ Wire = tuple[bytes, bytes | None]
 
 _MAX_ASKED = 1_024
 _FRAME_MARGIN = 64
+# Of answers to all questions under way; what comes beyond is not taken, and is asked for again later.
+_MAX_ANSWER_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -46,6 +48,7 @@ class Asking:
         self._settings = settings
         self._metrics = metrics
         self._asked: dict[int, _Asked] = {}
+        self._answer_bytes = 0
         self._numbers = itertools.count()
 
     async def find(
@@ -84,6 +87,7 @@ class Asking:
             pass
         finally:
             del self._asked[number]
+            self._answer_bytes -= sum(map(len, asked.found.values()))
         return list(asked.found.values())
 
     def _whom(self, room: Room, entries: Iterable[HistoryEntry], but: Link | None) -> list[Membership]:
@@ -104,8 +108,14 @@ class Asking:
             except SdsError as error:
                 self._metrics.rejects[error.code] += 1
                 continue
-            if message.channel_id == frame.channel_id and message.message_id in asked.wanted:
-                asked.found.setdefault(message.message_id, wire)
+            wanted = message.channel_id == frame.channel_id and message.message_id in asked.wanted
+            if not wanted or message.message_id in asked.found:
+                continue
+            if self._answer_bytes + len(wire) > _MAX_ANSWER_BYTES:
+                self._metrics.rejects["sds.fetch.too_much"] += 1
+                break
+            asked.found[message.message_id] = wire
+            self._answer_bytes += len(wire)
         if not frame.more:
             asked.links.discard(id(link))
         if len(asked.found) == len(asked.wanted) or not asked.links:
@@ -120,8 +130,10 @@ class Asking:
                 asked.settled.set()
 
 
-def cut(channel_id: str, request: int, wires: Sequence[Wire], max_bytes: int) -> list[Fetched]:
-    """An answer as frames that fit; what fits in none is left out."""
+def cut(
+    channel_id: str, request: int, wires: Sequence[Wire], max_bytes: int, *, more: bool = False
+) -> list[Fetched]:
+    """An answer as frames that fit; what fits in none is left out. `more`: another part of it follows."""
     frames: list[Fetched] = []
     part: list[Wire] = []
     size = 0
@@ -135,4 +147,4 @@ def cut(channel_id: str, request: int, wires: Sequence[Wire], max_bytes: int) ->
             part, size = [], 0
         part.append(wire)
         size += wire_size
-    return [*frames, Fetched(channel_id, request, tuple(part))]
+    return [*frames, Fetched(channel_id, request, tuple(part), more)]

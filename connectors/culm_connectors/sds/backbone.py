@@ -17,6 +17,8 @@ from culm_topics.sds_store import StoredMessage
 
 Stored = TypeVar("Stored")
 
+_RECORD_BYTES = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
@@ -29,19 +31,24 @@ class Outgoing:
     def size_bytes(self) -> int:
         """About what it takes in memory and in Kafka."""
         record = self.record
-        return len(record.wire) if isinstance(record, SdsInRecord) else len(record.content or b"") + 256
+        if isinstance(record, SdsInRecord):
+            return len(record.wire) + _RECORD_BYTES
+        # Bounded where it came in: a setting is short.
+        return len(record.content or b"") + _RECORD_BYTES * (1 + len(record.settings))
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Stored]):
-    """What comes next of one channel's past, and the cursor behind it.
+    """What comes next of one channel's past, and the cursor behind it; bounded in bytes.
 
-    `present`: nothing else had been kept when this page was read; what comes later is heard live.
+    `present`: nothing else had been kept when this page was read; what comes later is heard live. `end`: the
+    cursor of what had been kept when the reading began.
     """
 
     items: tuple[Stored, ...]
     cursor: bytes
     present: bool
+    end: bytes = b""
 
 
 EventAt: TypeAlias = tuple[SdsEventRecord, bytes]
@@ -81,12 +88,23 @@ class Backbone(Protocol):
         """Keep records, in order; they are durable when this returns. A raised error ends the driver."""
         ...
 
-    def history(self, channel_id: str, cursor: bytes) -> AsyncGenerator[Page[StoredMessage], None]:
-        """The channel's messages in the store, from a cursor (empty: all) to the present."""
+    def history(
+        self, channel_id: str, cursor: bytes, end: bytes = b""
+    ) -> AsyncGenerator[Page[StoredMessage], None]:
+        """The channel's messages in the store, from a cursor (empty: all) to `end` (empty: the present).
+
+        What it holds open is closed with it: whoever must wait between two pages closes it, and goes on from
+        the last page's cursor to its end.
+        """
         ...
 
-    def events(self, channel_id: str, cursor: bytes) -> AsyncGenerator[Page[EventAt], None]:
-        """The channel's events from a cursor (empty: all) to the present; some may come twice."""
+    def events(
+        self, channel_id: str, cursor: bytes, expected: int | None = None
+    ) -> AsyncGenerator[Page[EventAt], None]:
+        """The channel's events from a cursor (empty: all) to the present; some may come twice.
+
+        `expected`: the number of the first, where it is known; without it, whichever comes first.
+        """
         ...
 
     def present(self, channel_id: str) -> bytes:

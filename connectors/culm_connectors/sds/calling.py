@@ -77,7 +77,8 @@ class Call:
 
     async def _read(self) -> AsyncIterator[Frame]:
         while data := await self._receive.read(_READ_BYTES):
-            for frame in self._reader.feed(data):
+            self._reader.feed(data)
+            for frame in self._reader.frames():
                 yield frame
 
     async def flush(self) -> None:

@@ -3,7 +3,7 @@
 A full participant's message goes at once to the other full participants of its channel here, and into
 `sds.in` for the job and the other connectors. What the backbone hears goes to members likewise. Nothing
 that a peer leaves unread is buffered for ever: one that is too slow for what happens is dropped and comes
-again; what can wait (the past) waits for room.
+again; what can wait (the past) waits for room. What a key may use is one budget for all of its connections.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from collections.abc import Callable
 from culm_connectors.sds import wire
 from culm_connectors.sds.asking import Asking
 from culm_connectors.sds.backbone import Backbone, Outgoing
+from culm_connectors.sds.budgets import Budgets
 from culm_connectors.sds.exchange import exchange
 from culm_connectors.sds.frames import SdsMessage
 from culm_connectors.sds.heads import Heads
 from culm_connectors.sds.hosted_events import concerns, ephemeral_frame, event_frame
 from culm_connectors.sds.metrics import SdsMetrics
-from culm_connectors.sds.rooms import Newest, Room
-from culm_connectors.sds.sessions import Link, LinkEnded, Membership
+from culm_connectors.sds.rooms import Newest, Passed, Room
+from culm_connectors.sds.sessions import Link, LinkEnded, Membership, Unsent
 from culm_connectors.sds.settings import SdsEdgeSettings
 from culm_connectors.sds.staging import Staging
+from culm_connectors.sds.turns import Turns
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.interface import Connection
 from culm_models.sds.codec import Decoder
@@ -67,7 +69,10 @@ class SdsDriver:
         self.staging = Staging(backbone, self.settings, self.metrics)
         self.asking = Asking(backbone, self.settings, self.metrics)
         self.heads = Heads(backbone, self.settings, self.metrics)
-        self.catching_up = asyncio.Semaphore(self.settings.max_catching_up)
+        self.turns = Turns(self.settings.max_catching_up, self.settings.turn_s)
+        self.budgets = Budgets(self.settings)
+        self.unsent = Unsent(self.settings.max_unsent_bytes)
+        self.passed = Passed()
         self._connector_id = connector_id
         self._decoders = {profile: Decoder(profile) for profile in _PROFILES}
         self._chance = chance or random.Random()
@@ -88,12 +93,16 @@ class SdsDriver:
 
     async def serve(self, connection: Connection) -> None:
         """Speak SDS on an accepted connection until it ends; never raises for what the remote does."""
-        link = Link(connection, self.settings, time.monotonic())
+        budget = self.budgets.connect(connection.peer_id, time.monotonic())
+        link = Link(connection, self.settings, budget, self.unsent, self._reads_too_slowly)
         self.links[id(link)] = link
         self.metrics.connections += 1
         self.metrics.connections_total += 1
         try:
-            ended = await exchange(link, self)
+            if budget.connections > self.settings.max_connections_per_peer:
+                ended = LinkEnded(CloseCode.OVERLOADED, "too many connections of this key")
+            else:
+                ended = await exchange(link, self)
         except Exception:
             # A defect of ours must cost this connection only.
             logger.exception("serving %s failed", link.name)
@@ -112,6 +121,9 @@ class SdsDriver:
             self.metrics.closed[code.name.lower()] += 1
             logger.info("closing the connection of %s: %s", link.name, reason)
             link.connection.abort(code, reason)
+
+    def _reads_too_slowly(self, link: Link) -> None:
+        self.let_go(link, CloseCode.OVERLOADED, "what happens is not read in time")
 
     def judge_again(self) -> None:
         """Other rules are in force: connections in channels that they may not join any more are closed."""
@@ -134,6 +146,8 @@ class SdsDriver:
         for member in tuple(link.memberships.values()):
             self.leave(member)
         self.asking.gone(link)
+        link.gone()
+        self.budgets.disconnect(link.remote)
         self._left.set()
 
     # Channels.
@@ -143,9 +157,15 @@ class SdsDriver:
         key = (member.channel_id, member.profile)
         room = self.rooms.get(key)
         if room is None:
-            room = self.rooms[key] = Room(*key, Newest(self.settings.head_size))
+            room = self.rooms[key] = Room(*key, Newest(self.settings.head_size), self.passed)
             self.metrics.channels = len(self.rooms)
         return room
+
+    def join(self, member: Membership) -> None:
+        """A connection is about to be in a channel."""
+        member.link.memberships[member.channel_id] = member
+        member.link.budget.memberships += 1
+        self.metrics.memberships += 1
 
     def leave(self, member: Membership) -> None:
         """A connection is no longer in a channel."""
@@ -153,6 +173,7 @@ class SdsDriver:
             return
         for task in member.tasks:
             task.cancel()
+        member.link.budget.memberships -= 1
         self.metrics.memberships -= 1
         if member.following:
             self.backbone.unfollow(member.channel_id)
@@ -191,21 +212,13 @@ class SdsDriver:
             room.note(message.message_id, message.lamport_timestamp)
         frame = wire.encode(SdsMessage(room.channel_id, data, hint)) if room.full else b""
         for member in tuple(room.full.values()):
-            if member.link is not but and self._put(member.link, frame):
+            if member.link is not but and member.link.put(frame):
                 self.metrics.messages_out += 1
         if message.kind == "ephemeral" and room.hosted:
             event = wire.encode(ephemeral_frame(message))
             for member in tuple(room.hosted.values()):
-                if member.link is not but and self._put(member.link, event):
+                if member.link is not but and member.link.put(event):
                     self.metrics.events_out += 1
-
-    def _put(self, link: Link, data: bytes) -> bool:
-        if link.letting_go:
-            return False
-        if link.put(data):
-            return True
-        self.let_go(link, CloseCode.OVERLOADED, "what happens is not read in time")
-        return False
 
     # What the backbone hears.
 
@@ -237,20 +250,16 @@ class SdsDriver:
                     # Something in between was not heard: it is read from where this one stands.
                     member.live = False
                     member.behind()
-                elif not self.pass_on(member, event, cursor):
-                    self.let_go(member.link, CloseCode.OVERLOADED, "what happens is not read in time")
+                else:
+                    self.pass_on(member, event, cursor)
 
-    def pass_on(self, member: Membership, event: SdsEventRecord, cursor: bytes) -> bool:
-        """Tell a hosted participant's client an event that it has not been told; False: no room."""
+    def pass_on(self, member: Membership, event: SdsEventRecord, cursor: bytes) -> None:
+        """Tell a hosted participant's client an event that it has not been told."""
         if member.last is not None and event.number <= member.last:
-            return True
-        if concerns(member, event) and not member.link.letting_go:
-            frame = event_frame(member.channel_id, event, cursor)
-            if not member.link.say(frame):
-                return False
+            return
+        if concerns(member, event) and member.link.say(event_frame(member.channel_id, event, cursor)):
             self.metrics.events_out += 1
         member.last, member.cursor = event.number, cursor
-        return True
 
     def wanted(self, channel_id: str, record: SdsFetchRecord) -> None:
         """The job lacks messages: whoever has members of the channel looks for them."""

@@ -3,20 +3,25 @@
 A full participant hears what happens from the moment of its join on; the past since its cursor comes beside,
 in the store's order, and at last the head. A hosted participant's client gets the channel's events in the
 order of their numbers: the past is read until it has caught up with what is heard, then they come live.
+
+The past is read in turns. What a remote has no room for is kept, a page at most, while it is waited for
+without a turn.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import re
+from collections import deque
 from typing import TYPE_CHECKING
 
+from culm_connectors.sds.backbone import EventAt
 from culm_connectors.sds.frames import Join, Joined, Mark, Refused, SdsMessage
-from culm_connectors.sds.sessions import Link, LinkEnded, Membership
-from culm_connectors.transport.codes import CloseCode
+from culm_connectors.sds.rooms import Room
+from culm_connectors.sds.sessions import Link, Membership
 from culm_models.errors import CulmError
+from culm_topics.sds_store import StoredMessage
 
 if TYPE_CHECKING:
     from culm_connectors.sds.driver import SdsDriver
@@ -32,6 +37,8 @@ def refusal_of(link: Link, frame: Join, driver: SdsDriver) -> tuple[str, str] | 
         return "sds.join.twice", "the channel is joined already on this connection"
     if len(link.memberships) >= driver.settings.max_channels:
         return "sds.join.too_many", f"at most {driver.settings.max_channels} channels a connection"
+    if link.budget.memberships >= driver.settings.max_memberships:
+        return "sds.join.too_many", f"at most {driver.settings.max_memberships} channels a key"
     if not driver.permit(link.remote, frame.channel_id):
         return "sds.join.refused", "this key may not join the channel"
     if _PEER_ID.fullmatch(frame.participant_id) and frame.participant_id != link.remote.hex():
@@ -55,67 +62,93 @@ async def enter(member: Membership, frame: Join, driver: SdsDriver) -> None:
     driver.room(member).enter(member)
     link.say(Joined(member.channel_id))
     member.entered.set()
-    if not member.hosted:
-        if frame.cursor is not None:
-            await _read_history(member, frame.cursor, driver)
-        member.live = True
-        await driver.heads.tell(member, driver.room(member))
+    cursor, after = frame.cursor, frame.after
+    if member.hosted:
+        await driver.staging.room(link)
+        driver.staging.add(member.command("join", frame.settings), link)
+        # Settings of many joins that wait for a turn would add up.
+        del frame
+        await _enter_hosted(member, cursor, after, driver)
         return
-    driver.staging.add(member.command("join", frame.settings), link)
+    del frame
+    if cursor is not None:
+        await _read_history(member, cursor, driver)
+    member.live = True
+    await driver.heads.tell(member, driver.room(member))
+
+
+async def _enter_hosted(member: Membership, cursor: bytes | None, after: int, driver: SdsDriver) -> None:
     member.on_behind = lambda: read_events(member, driver)
-    if frame.cursor is None and not frame.after:
+    if cursor is None and not after:
         member.cursor, member.live = driver.backbone.present(member.channel_id), True
-        link.say(Mark(member.channel_id, member.cursor, present=True))
+        member.link.say(Mark(member.channel_id, member.cursor, present=True))
         return
-    member.last, member.cursor = frame.after, frame.cursor or b""
+    member.last, member.cursor = after, cursor or b""
     await read_events(member, driver)
 
 
 async def _read_history(member: Membership, cursor: bytes, driver: SdsDriver) -> None:
-    link = member.link
-    room = driver.room(member)
-    async with (
-        link.catching_up,
-        driver.catching_up,
-        contextlib.aclosing(driver.backbone.history(member.channel_id, cursor)) as pages,
-    ):
-        async for page in pages:
-            for one in page.items:
-                if one.profile != member.profile:
-                    continue
-                room.newest.add(one.lamport_timestamp, one.message_id)
-                await _room(link, driver)
-                link.say(SdsMessage(member.channel_id, one.wire, one.hint))
-                driver.metrics.history_out += 1
-            link.say(Mark(member.channel_id, page.cursor, page.present))
+    link, room = member.link, driver.room(member)
+    end = b""
+    present = False
+    while not present:
+        await link.room()
+        left: deque[StoredMessage] = deque()
+        async with (
+            driver.turns.turn(link.budget) as turn,
+            contextlib.aclosing(driver.backbone.history(member.channel_id, cursor, end)) as pages,
+        ):
+            async for page in pages:
+                cursor, end, present = page.cursor, page.end, page.present
+                left.extend(one for one in page.items if one.profile == member.profile)
+                while left and link.has_room:
+                    _pass_on_stored(member, room, left.popleft(), driver)
+                if left:
+                    break
+                link.say(Mark(member.channel_id, cursor, present))
+                if turn.is_over:
+                    break
+        if left:
+            while left:
+                await link.room()
+                _pass_on_stored(member, room, left.popleft(), driver)
+            link.say(Mark(member.channel_id, cursor, present))
+
+
+def _pass_on_stored(member: Membership, room: Room, one: StoredMessage, driver: SdsDriver) -> None:
+    room.newest.add(one.lamport_timestamp, one.message_id)
+    member.link.say(SdsMessage(member.channel_id, one.wire, one.hint))
+    driver.metrics.history_out += 1
 
 
 async def read_events(member: Membership, driver: SdsDriver) -> None:
     """Pass on events from where a member stands until it can hear them live."""
     link = member.link
-    async with link.catching_up, driver.catching_up:
-        while not member.live:
-            async with contextlib.aclosing(driver.backbone.events(member.channel_id, member.cursor)) as pages:
-                async for page in pages:
-                    waited = False
-                    for event, cursor in page.items:
-                        waited |= await _room(link, driver)
-                        driver.pass_on(member, event, cursor)
-                    member.cursor = page.cursor
-                    if page.present:
-                        # What has come while we waited was not heard: the past is longer by that.
-                        member.live = not waited
-                        break
-    link.say(Mark(member.channel_id, member.cursor, present=True))
-
-
-async def _room(link: Link, driver: SdsDriver) -> bool:
-    """Wait for room in the outbox; whether that took any time. Ends the connection that reads nothing."""
-    if link.has_room:
-        return False
-    try:
-        async with asyncio.timeout(driver.settings.stall_timeout_s):
+    expected: int | None = None
+    while not member.live:
+        await link.room()
+        left: deque[EventAt] = deque()
+        async with (
+            driver.turns.turn(link.budget) as turn,
+            contextlib.aclosing(driver.backbone.events(member.channel_id, member.cursor, expected)) as pages,
+        ):
+            async for page in pages:
+                left.extend(page.items)
+                while left and link.has_room:
+                    driver.pass_on(member, *left.popleft())
+                if left:
+                    break
+                member.cursor = page.cursor
+                if page.present:
+                    # Nothing was waited for since the page was read: what comes next is heard.
+                    member.live = True
+                    break
+                if turn.is_over:
+                    break
+        while left:
             await link.room()
-    except TimeoutError:
-        raise LinkEnded(CloseCode.OVERLOADED, "the past is not read in time") from None
-    return True
+            driver.pass_on(member, *left.popleft())
+        if member.last:
+            # What is read next goes on from there, also where a hole is still to be filled.
+            expected = member.last + 1
+    link.say(Mark(member.channel_id, member.cursor, present=True))

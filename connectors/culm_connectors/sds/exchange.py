@@ -1,7 +1,8 @@
 """One connection: the serving side opens the stream and greets, then frames go both ways until it ends.
 
-Frames of one connection are taken in their order; a frame that must wait (for its rate, for room before
-Kafka) stops the reader, and at last the remote. Joins and look-ups go on beside.
+Frames of one connection are taken in their order; a frame that must wait (for its key's rates, for room
+before Kafka) stops the reader, and at last the remote. Joins and look-ups go on beside. A remote that leaves
+unread what is said to it is waited for in no turn of others, and not for ever.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
+from culm_connectors.limits import TokenBucket
 from culm_connectors.sds.asking import cut
 from culm_connectors.sds.backbone import Outgoing
 from culm_connectors.sds.entering import enter, refusal_of
@@ -51,6 +53,10 @@ logger = logging.getLogger(__name__)
 _READ_BYTES = 256 * 1024
 # What a message of the job says besides the content: history, filter, ids.
 _MAX_CONTENT_BYTES = 512 * 1024
+# What asking for a head costs, in ids looked for.
+_HEAD_LOOKUPS = 16
+_LOOKUPS_AT_ONCE = 32
+_LOOKS_PER_TIMEOUT = 4
 
 
 async def exchange(link: Link, driver: SdsDriver) -> LinkEnded:
@@ -64,6 +70,7 @@ async def exchange(link: Link, driver: SdsDriver) -> LinkEnded:
             link.say(Hello(VERSION, settings.max_frame_bytes, settings.max_channels))
             talk = _Talk(link, driver, group)
             talk.start(_write(link, stream, driver))
+            talk.start(_watch_reading(stream, settings.stall_timeout_s))
             await talk.read(stream.receive)
             talk.stop()
     except* TransportError as errors:
@@ -88,6 +95,18 @@ async def _write(link: Link, stream: SendStream, driver: SdsDriver) -> None:
             data = link.take(driver.settings.write_bytes)
             await stream.write(data)
             driver.metrics.bytes_out += len(data)
+
+
+async def _watch_reading(stream: SendStream, timeout_s: float) -> None:
+    """End a connection whose remote has read nothing for so long of what waits for it."""
+    acknowledged, since_s = stream.acknowledged, time.monotonic()
+    while True:
+        await asyncio.sleep(timeout_s / _LOOKS_PER_TIMEOUT)
+        now_s = time.monotonic()
+        if stream.acknowledged != acknowledged or stream.acknowledged == stream.written:
+            acknowledged, since_s = stream.acknowledged, now_s
+        elif now_s - since_s >= timeout_s:
+            raise LinkEnded(CloseCode.OVERLOADED, "what is said is not read in time")
 
 
 class _Talk:
@@ -117,14 +136,14 @@ class _Talk:
         reader = FrameReader(driver.settings.max_frame_bytes)
         while data := await stream.read(_READ_BYTES):
             driver.metrics.bytes_in += len(data)
+            await self._paced(self._link.budget.bytes, len(data))
             try:
-                found = reader.feed(data)
-                for frame in found:
+                reader.feed(data)
+                while (frame := reader.next()) is not None:
+                    await self._paced(self._link.budget.messages, 1)
                     await self._take(frame)
                     # A long run of small frames must not keep others waiting.
                     await asyncio.sleep(0)
-                if found:
-                    reader.feed(b"")
             except FrameError as error:
                 driver.metrics.rejects[error.code] += 1
                 too_large = isinstance(error, FrameTooLargeError)
@@ -138,9 +157,10 @@ class _Talk:
             case Send():
                 await self._send(frame)
             case Join():
+                await self._paced(self._link.budget.joins, 1)
                 self._join(frame)
             case Leave():
-                self._leave(frame)
+                await self._leave(frame)
             case Fetch():
                 await self._fetch(frame)
             case Fetched():
@@ -157,7 +177,7 @@ class _Talk:
     def _refuse(self, code: str, reason: str, channel_id: str, token: bytes | None = None) -> None:
         link, driver = self._link, self._driver
         driver.metrics.rejects[code] += 1
-        if not link.rejects.take(1, time.monotonic()):
+        if not link.budget.rejects.take(1, time.monotonic()):
             raise LinkEnded(CloseCode.PROTOCOL, "too much that had to be refused")
         link.say(Refused(code, reason, channel_id, token))
 
@@ -171,11 +191,11 @@ class _Talk:
             return None
         return member
 
-    async def _pace(self) -> None:
-        wait_s = self._link.messages.wait_s(1, time.monotonic())
+    async def _paced(self, rate: TokenBucket, count: int) -> None:
+        """Wait for so many tokens of the key's."""
+        wait_s = rate.wait_s(count, time.monotonic())
         if wait_s > 0:
             await asyncio.sleep(wait_s)
-        await self._driver.staging.room(self._link)
 
     # Joining and leaving.
 
@@ -192,15 +212,15 @@ class _Talk:
             frame.hosted,
             start=self.start,
         )
-        self._link.memberships[frame.channel_id] = member
-        self._driver.metrics.memberships += 1
+        self._driver.join(member)
         member.do(enter(member, frame, self._driver))
 
-    def _leave(self, frame: Leave) -> None:
+    async def _leave(self, frame: Leave) -> None:
         member = self._link.memberships.get(frame.channel_id)
         if member is None:
             return
         if frame.final and member.hosted:
+            await self._driver.staging.room(self._link)
             self._driver.staging.add(member.command("leave"), self._link)
         self._driver.leave(member)
 
@@ -210,7 +230,7 @@ class _Talk:
         member = await self._member(frame.channel_id, hosted=False)
         if member is None:
             return
-        await self._pace()
+        await self._driver.staging.room(self._link)
         try:
             message = self._driver.decode(member.profile, frame.wire)
             if message.channel_id != frame.channel_id:
@@ -225,7 +245,7 @@ class _Talk:
         member = await self._member(frame.channel_id, hosted=True)
         if member is None:
             return
-        await self._pace()
+        await self._driver.staging.room(self._link)
         link, driver = self._link, self._driver
 
         def accepted() -> None:
@@ -257,29 +277,31 @@ class _Talk:
         member = await self._member(frame.channel_id, hosted=False)
         if member is None:
             return
-        link = self._link
-        if link.requests >= self._driver.settings.max_requests:
+        budget = self._link.budget
+        if budget.requests >= self._driver.settings.max_requests:
             self._refuse("sds.fetch.too_many", "too many requests at a time", frame.channel_id)
             return
-        wait_s = link.lookups.wait_s(len(frame.entries), time.monotonic())
-        if wait_s > 0:
-            await asyncio.sleep(wait_s)
-        link.requests += 1
-        member.do(self._answer(member, frame))
+        await self._paced(budget.lookups, max(1, len(frame.entries)))
+        budget.requests += 1
+        member.do(self._answer(member, frame)).add_done_callback(lambda _: budget.release_request())
 
     async def _answer(self, member: Membership, frame: Fetch) -> None:
         link, driver = self._link, self._driver
-        try:
-            wires = await driver.asking.find(driver.room(member), frame.entries, but=link)
-            for part in cut(frame.channel_id, frame.request, wires, driver.settings.max_frame_bytes):
-                await link.room()
-                link.say(part)
-        finally:
-            link.requests -= 1
+        room, max_bytes = driver.room(member), driver.settings.max_frame_bytes
+        # What is found is in memory until it is read: some at a time, of one request of a key.
+        async with link.budget.looking_up:
+            for start in range(0, max(1, len(frame.entries)), _LOOKUPS_AT_ONCE):
+                entries = frame.entries[start : start + _LOOKUPS_AT_ONCE]
+                wires = await driver.asking.find(room, entries, but=link)
+                last = start + _LOOKUPS_AT_ONCE >= len(frame.entries)
+                for part in cut(frame.channel_id, frame.request, wires, max_bytes, more=not last):
+                    await link.room()
+                    link.say(part)
 
     async def _head(self, frame: AskHead) -> None:
         member = await self._member(frame.channel_id, hosted=False)
         if member is not None:
+            await self._paced(self._link.budget.lookups, _HEAD_LOOKUPS)
             await self._driver.heads.tell(member, self._driver.room(member))
 
 

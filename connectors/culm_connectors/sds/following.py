@@ -11,14 +11,13 @@ import asyncio
 import concurrent.futures
 import contextlib
 import logging
-import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from culm_connectors.kafka.errors import ConsumeFailed
 
@@ -26,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 _POLL_S = 0.05
 _REQUEST_TIMEOUT_S = 10.0
+_ENDS_TIMEOUT_S = 2.0
 _BATCH_RECORDS = 1_000
 _STOP_TIMEOUT_S = 10.0
 
@@ -47,25 +47,41 @@ Deliver = Callable[[Sequence[Record]], None]
 
 @dataclass(slots=True)
 class _Wish:
-    partition: int
-    wanted: bool
+    """That a partition is followed; of each partition there is at most one wish."""
+
     done: concurrent.futures.Future[None]
+    deadline_s: float
+    """When the broker must have told where the partition ends."""
+    left_s: float | None = None
+    """Since when nobody has wanted it any more; None while somebody does."""
 
 
 class Following:
     """Follows partition n of every topic for whoever asks for n. `topics`: names by the topics' full names.
 
-    `consumer` makes a client that begins at the end where an offset is out of range, with
-    `enable.partition.eof`. `failure` is done when the thread has ended in an error.
+    What is wanted is a state, not a queue: a wish that is taken back before it was granted costs nothing, and
+    a partition that nobody wants any more is followed for `linger_s` longer, so that joining and leaving in a
+    loop asks the broker no more than joining once. `consumer` makes a client that begins at the end where an
+    offset is out of range, with `enable.partition.eof`. `failure` is done when the thread has ended in an
+    error.
     """
 
-    def __init__(self, consumer: Callable[[], Consumer], topics: Mapping[str, str], deliver: Deliver) -> None:
+    def __init__(
+        self,
+        consumer: Callable[[], Consumer],
+        topics: Mapping[str, str],
+        deliver: Deliver,
+        *,
+        linger_s: float = 30.0,
+    ) -> None:
         self._make = consumer
         self._topics = dict(topics)
         self._deliver = deliver
-        self._wishes: queue.SimpleQueue[_Wish | None] = queue.SimpleQueue()
+        self._linger_s = linger_s
         self._wanted: Counter[int] = Counter()
-        self._following: dict[int, asyncio.Future[None]] = {}
+        self._changed = threading.Condition()
+        """Guards the wishes; notified when one is new or taken back."""
+        self._wishes: dict[int, _Wish] = {}
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._loop = asyncio.get_running_loop()
@@ -77,7 +93,8 @@ class Following:
         """When this returns, what is written into the partition comes to `deliver`. Raises ConsumeFailed."""
         self._wanted[partition] += 1
         try:
-            await self._assured(partition)
+            # Others may wait for the same.
+            await asyncio.shield(asyncio.wrap_future(self._wish(partition), loop=self._loop))
         except BaseException:
             self.unfollow(partition)
             raise
@@ -85,36 +102,31 @@ class Following:
     def unfollow(self, partition: int) -> None:
         """One less wants the partition."""
         self._wanted[partition] -= 1
-        if self._wanted[partition] <= 0:
-            del self._wanted[partition]
-            if self._following.pop(partition, None) is not None:
-                self._wish(partition, wanted=False)
+        if self._wanted[partition] > 0:
+            return
+        del self._wanted[partition]
+        with self._changed:
+            if (wish := self._wishes.get(partition)) is not None:
+                wish.left_s = time.monotonic()
+                self._changed.notify()
 
     async def close(self) -> None:
         """Stop following."""
         self._stopping.set()
-        self._wishes.put(None)
+        with self._changed:
+            self._changed.notify()
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join, _STOP_TIMEOUT_S)
         self.failure.cancel()
 
-    async def _assured(self, partition: int) -> None:
-        following = self._following.get(partition)
-        if following is None:
-            following = self._following[partition] = asyncio.wrap_future(
-                self._wish(partition, wanted=True), loop=self._loop
-            )
-        try:
-            # Others may wait for the same.
-            await asyncio.shield(following)
-        except Exception:
-            if self._following.get(partition) is following:
-                del self._following[partition]
-            raise
-
-    def _wish(self, partition: int, *, wanted: bool) -> concurrent.futures.Future[None]:
-        wish = _Wish(partition, wanted, concurrent.futures.Future())
-        self._wishes.put(wish)
+    def _wish(self, partition: int) -> concurrent.futures.Future[None]:
+        with self._changed:
+            wish = self._wishes.get(partition)
+            if wish is None:
+                deadline_s = time.monotonic() + _REQUEST_TIMEOUT_S
+                wish = self._wishes[partition] = _Wish(concurrent.futures.Future(), deadline_s)
+                self._changed.notify()
+            wish.left_s = None
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="sds-follow", daemon=True)
             self._thread.start()
@@ -135,6 +147,12 @@ class Following:
         except Exception as other:
             error = other
         if error is not None:
+            with self._changed:
+                wishes = tuple(self._wishes.values())
+            for wish in wishes:
+                # Who waits for one of them must not wait for ever.
+                if not wish.done.done():
+                    wish.done.set_exception(error)
             self._tell(lambda: self._fail(error))
 
     def _fail(self, error: Exception) -> None:
@@ -148,8 +166,12 @@ class Following:
     def _consume(self, consumer: Consumer) -> None:
         assigned: set[int] = set()
         while not self._stopping.is_set():
-            # Without anything to follow there is nothing to do but to wait for a wish.
-            self._fulfil(consumer, assigned, wait=not assigned)
+            with self._changed:
+                # Without anything to follow there is nothing to do but to wait for a wish.
+                while not assigned and not self._wishes and not self._stopping.is_set():
+                    self._changed.wait()
+            self._unassign(consumer, assigned)
+            self._assign(consumer, assigned)
             if not assigned:
                 continue
             # `consume` waits for all that it was asked for; one record must not wait for others.
@@ -158,51 +180,67 @@ class Following:
                 taken += consumer.consume(_BATCH_RECORDS - 1, timeout=0)
                 self._hand_over(taken)
 
-    def _fulfil(self, consumer: Consumer, assigned: set[int], *, wait: bool) -> None:
-        while True:
-            try:
-                wish = self._wishes.get(block=wait)
-            except queue.Empty:
-                return
-            if wish is None:
-                return
-            wait = False
-            if wish.wanted == (wish.partition in assigned):
-                wish.done.set_result(None)
-                continue
-            try:
-                if wish.wanted:
-                    self._assign(consumer, wish.partition)
-                    assigned.add(wish.partition)
-                else:
-                    consumer.incremental_unassign(
-                        [TopicPartition(topic, wish.partition) for topic in self._topics]
-                    )
-                    assigned.discard(wish.partition)
-            except KafkaException as error:
-                wish.done.set_exception(ConsumeFailed(f"following channels: {error.args[0].str()}"))
-            else:
-                wish.done.set_result(None)
+    def _unassign(self, consumer: Consumer, assigned: set[int]) -> None:
+        """Forget wishes that were taken back: at once where they were not granted yet, else after a while."""
+        before_s = time.monotonic() - self._linger_s
+        with self._changed:
+            over = [
+                partition
+                for partition, wish in self._wishes.items()
+                if wish.left_s is not None and (partition not in assigned or wish.left_s <= before_s)
+            ]
+            for partition in over:
+                del self._wishes[partition]
+        unwanted = assigned.intersection(over)
+        if unwanted:
+            consumer.incremental_unassign(
+                [TopicPartition(topic, partition) for topic in self._topics for partition in unwanted]
+            )
+            assigned -= unwanted
 
-    def _assign(self, consumer: Consumer, partition: int) -> None:
-        places = []
-        for topic, name in self._topics.items():
-            high = self._end(consumer, TopicPartition(topic, partition))
-            places.append(TopicPartition(topic, partition, high))
-            self.positions[name, partition] = high
-        consumer.incremental_assign(places)
+    def _assign(self, consumer: Consumer, assigned: set[int]) -> None:
+        """Follow what is newly wanted, all of it at once, from where it ends now."""
+        with self._changed:
+            new = {partition: wish for partition, wish in self._wishes.items() if partition not in assigned}
+        if not new:
+            return
+        ends = self._ends(consumer, new)
+        known = [one for one in new if all((topic, one) in ends for topic in self._topics)]
+        places = [TopicPartition(topic, one, ends[topic, one]) for one in known for topic in self._topics]
+        if places:
+            consumer.incremental_assign(places)
+            assigned.update(known)
+        for one in known:
+            self.positions.update({(name, one): ends[topic, one] for topic, name in self._topics.items()})
+            new.pop(one).done.set_result(None)
+        late = [one for one, wish in new.items() if wish.deadline_s <= time.monotonic()]
+        with self._changed:
+            for one in late:
+                self._wishes.pop(one, None)
+        for one in late:
+            new[one].done.set_exception(
+                ConsumeFailed("following channels: the broker does not tell where they end")
+            )
+        if new:
+            # A broker that has just started, or a topic just made, needs a moment.
+            self._stopping.wait(_POLL_S)
 
-    def _end(self, consumer: Consumer, place: TopicPartition) -> int:
-        deadline_s = time.monotonic() + _REQUEST_TIMEOUT_S
-        while True:
-            try:
-                _, high = consumer.get_watermark_offsets(place, timeout=_REQUEST_TIMEOUT_S)
-            except KafkaException:
-                # A broker that has just started, or a topic just made, needs a moment.
-                if self._stopping.wait(_POLL_S) or time.monotonic() > deadline_s:
-                    raise
-            else:
-                return int(high)
+    def _ends(self, consumer: Consumer, partitions: Collection[int]) -> dict[tuple[str, int], int]:
+        """Where the partitions end, by the topics' full names, as far as the broker tells."""
+        asked = [
+            # The offset stands for a time here; this one means: behind the last record.
+            TopicPartition(topic, one, OFFSET_END)
+            for topic in self._topics
+            for one in partitions
+        ]
+        try:
+            found = consumer.offsets_for_times(asked, timeout=_ENDS_TIMEOUT_S)
+        except KafkaException as error:
+            logger.debug("following channels: %s", error)
+            return {}
+        return {
+            (one.topic, one.partition): one.offset for one in found if one.error is None and one.offset >= 0
+        }
 
     def _hand_over(self, taken: Sequence[Message]) -> None:
         records: list[Record] = []

@@ -189,16 +189,20 @@ class KafkaBackbone:
 
     # The past.
 
-    async def history(self, channel_id: str, cursor: bytes) -> AsyncGenerator[Page[StoredMessage], None]:
-        """The channel's messages in the store, from a cursor to the present."""
+    async def history(
+        self, channel_id: str, cursor: bytes, end: bytes = b""
+    ) -> AsyncGenerator[Page[StoredMessage], None]:
+        """The channel's messages in the store, from a cursor to `end`, or to the present."""
         partition = shard_of(channel_id, await self._partition_count())
         async with contextlib.aclosing(
-            read_history(self._kafka, channel_id, partition, offset_of(cursor))
+            read_history(self._kafka, channel_id, partition, offset_of(cursor), offset_of(end))
         ) as pages:
-            async for items, offset, present in pages:
-                yield Page(items, cursor_of(offset), present)
+            async for items, offset, last in pages:
+                yield Page(items, cursor_of(offset), offset >= last, cursor_of(last))
 
-    async def events(self, channel_id: str, cursor: bytes) -> AsyncGenerator[Page[EventAt], None]:
+    async def events(
+        self, channel_id: str, cursor: bytes, expected: int | None = None
+    ) -> AsyncGenerator[Page[EventAt], None]:
         """The channel's events from a cursor to the present."""
         partition = shard_of(channel_id, await self._partition_count())
         place = ("sds.events", partition)
@@ -209,6 +213,7 @@ class KafkaBackbone:
                 partition,
                 offset_of(cursor),
                 lambda: self._following.positions.get(place, 0),
+                expected,
             )
         ) as pages:
             async for events, offset, present in pages:

@@ -1,7 +1,8 @@
 """Reading one channel's past out of Kafka: messages of the store and events, page by page, in order.
 
-A page is read in a thread; the caller decides when the next one is. An offset that the topic does not have
-(the topic was made anew) means the beginning: what comes twice is harmless to whoever hears it.
+A page is read in a thread and is bounded in bytes; the caller decides when the next one is. An offset that
+the topic does not have (the topic was made anew) means the beginning: what comes twice is harmless to whoever
+hears it.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import Final
 
-from culm_topics.errors import OffsetOutOfRange, RecordError
+from culm_topics.errors import RecordError
 from culm_topics.kafka import KafkaSettings
 from culm_topics.reading import TopicMessage
 from culm_topics.records import SdsEventRecord, SdsMessageRecord, channel_key
@@ -25,19 +26,35 @@ from culm_topics.sds_store import StoredMessage
 logger = logging.getLogger(__name__)
 
 _PAGE_RECORDS: Final = 200
+_PAGE_BYTES: Final = 256 * 1024
+_POLL_RECORDS: Final = 20
+# What one reader holds of what the broker sends ahead; readers are as many as there are turns.
+_CLIENT: Final = {
+    "fetch.message.max.bytes": str(1024 * 1024),
+    "queued.min.messages": "1000",
+    "queued.max.messages.kbytes": str(2 * 1024),
+    "fetch.wait.max.ms": "10",
+    "fetch.queue.backoff.ms": "5",
+}
 _POLL_S: Final = 0.2
 _GAP_WAIT_MS: Final = 60_000
+_EARLY_BYTES: Final = 4 * 1024 * 1024
+_EVENT_BYTES: Final = 1_024
 
 
 async def read_history(
-    kafka: KafkaSettings, channel_id: str, partition: int, start: int | None
-) -> AsyncGenerator[tuple[tuple[StoredMessage, ...], int, bool], None]:
-    """Messages of a channel, the offset behind them, and whether that was the present."""
+    kafka: KafkaSettings, channel_id: str, partition: int, start: int | None, end: int | None = None
+) -> AsyncGenerator[tuple[tuple[StoredMessage, ...], int, int], None]:
+    """Messages of a channel, the offset behind them, and where reading ends.
+
+    That is at `end`, and without one where the partition ended at the beginning: not before the page has come
+    there, so that a writer who is quicker than the reader cannot keep it from its end.
+    """
     key = channel_key(channel_id)
-    async with contextlib.aclosing(_pages(kafka, "sds.messages", partition, start)) as pages:
-        async for records, offset, present in pages:
+    async with contextlib.aclosing(_pages(kafka, "sds.messages", partition, start, end)) as pages:
+        async for records, offset, last in pages:
             found = [_stored(record) for record in records if record.key == key]
-            yield tuple(one for one in found if one is not None), offset, present
+            yield tuple(one for one in found if one is not None), offset, last
 
 
 async def read_events(
@@ -46,18 +63,20 @@ async def read_events(
     partition: int,
     start: int | None,
     heard: Callable[[], int],
+    expected: int | None = None,
 ) -> AsyncGenerator[tuple[tuple[ChannelEvent, ...], int, bool], None]:
     """Events of a channel in order, the offset behind the last, and whether what follows is heard live.
 
     `heard`: the next offset that comes live. A batch of the job that failed half-way leaves a hole which its
-    second run fills: events behind it wait for that, and are given after a minute all the same.
+    second run fills: events behind it wait for that, and are given all the same after a minute, or when they
+    are many. `expected`: the number of the first, where it is known; else whichever comes first.
     """
     key = channel_key(channel_id)
     early: dict[int, ChannelEvent] = {}
     early_since_ms = 0
-    next_number: int | None = None
+    next_number = expected
     async with contextlib.aclosing(_pages(kafka, "sds.events", partition, start, heard)) as pages:
-        async for records, offset, _ in pages:
+        async for records, offset, last in pages:
             ready: list[ChannelEvent] = []
             for record in records:
                 event = _event(channel_id, record) if record.key == key else None
@@ -72,8 +91,9 @@ async def read_events(
                 while (following := early.pop(next_number, None)) is not None:
                     ready.append(following)
                     next_number += 1
-            present = offset >= heard()
-            if early and present and time.time_ns() // 1_000_000 - early_since_ms > _GAP_WAIT_MS:
+            present = offset >= last
+            waited_ms = time.time_ns() // 1_000_000 - early_since_ms
+            if early and (_size_of(early.values()) > _EARLY_BYTES or (present and waited_ms > _GAP_WAIT_MS)):
                 logger.warning("channel %r: event %s is missing from sds.events", channel_id, next_number)
                 ready += [early[number] for number in sorted(early)]
                 next_number = ready[-1].event.number + 1
@@ -89,42 +109,56 @@ async def _pages(
     topic: str,
     partition: int,
     start: int | None,
-    end: Callable[[], int] | None = None,
-) -> AsyncGenerator[tuple[list[TopicMessage], int, bool], None]:
-    """Records of a partition, the offset behind them, and whether that was the end.
+    end: Callable[[], int] | int | None = None,
+) -> AsyncGenerator[tuple[list[TopicMessage], int, int], None]:
+    """Records of a partition, the offset behind them, and the end, until they have come there.
 
-    `end`: asked again after each page; without it, the end that the partition had at the beginning.
+    `end`: a function is asked again after each page; without any, the end that the partition has now.
     """
-    reader = TopicPartitions(kafka, topic)
+    reader = TopicPartitions(kafka, topic, defaults=_CLIENT)
     try:
-        first, last = await asyncio.to_thread(_begin, reader, partition, start)
-        if end is None and first >= last:
-            yield [], first, True
-            return
+        last = await asyncio.to_thread(_begin, reader, partition, start)
+        if isinstance(end, int):
+            # Of a topic that was made anew since, there is less than was promised.
+            last = min(end, last)
         while True:
-            records = (
-                []
-                if end is not None and reader.positions[partition] >= end()
-                else await asyncio.to_thread(reader.poll, _POLL_S, _PAGE_RECORDS)
-            )
+            records: list[TopicMessage] = []
+            if reader.positions[partition] < (end() if callable(end) else last):
+                records = await asyncio.to_thread(_page, reader)
             offset = reader.positions[partition]
-            present = offset >= (last if end is None else end())
-            if records or present:
-                yield records, offset, present
-            if present:
+            now_last = end() if callable(end) else last
+            if records or offset >= now_last:
+                yield records, offset, now_last
+            if offset >= now_last:
                 return
     finally:
         await asyncio.shield(asyncio.to_thread(reader.close))
 
 
-def _begin(reader: TopicPartitions, partition: int, start: int | None) -> tuple[int, int]:
+def _page(reader: TopicPartitions) -> list[TopicMessage]:
+    """The next records, until there are enough of them or bytes; none when none come in time."""
+    records = reader.poll(_POLL_S, 1)
+    size = sum(len(record.value) for record in records)
+    while records and len(records) < _PAGE_RECORDS and size < _PAGE_BYTES:
+        # By how much a page may be too large is bounded by what the client holds.
+        more = reader.poll(0, _POLL_RECORDS)
+        if not more:
+            break
+        records += more
+        size += sum(len(record.value) for record in more)
+    return records
+
+
+def _begin(reader: TopicPartitions, partition: int, start: int | None) -> int:
+    """Have a partition read from an offset, or its beginning; returns where it ends now."""
     low, high = reader.range_of(partition)
     first = low if start is None or not low <= start <= high else start
-    try:
-        return first, reader.read_from({partition: first})[partition]
-    except OffsetOutOfRange:
-        low, _ = reader.range_of(partition)
-        return low, reader.read_from({partition: low})[partition]
+    reader.assign({partition: first})
+    return high
+
+
+def _size_of(events: Iterable[ChannelEvent]) -> int:
+    return sum(len(one.event.content or b"") + _EVENT_BYTES for one in events)
 
 
 def _stored(record: TopicMessage) -> StoredMessage | None:

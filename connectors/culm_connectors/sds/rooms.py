@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from culm_connectors.sds.sessions import Membership
 from culm_models.sds.messages import Profile
 
-_RECENT_IDS = 4_096
+_PASSED_IDS = 65_536
 
 
 class Newest:
@@ -38,6 +38,28 @@ class Newest:
         return tuple(self._heads)
 
 
+class Passed:
+    """The messages that have passed lately, of all channels together.
+
+    Of each a hash is kept, under a key of this process alone: ids are as long as strangers like.
+    """
+
+    def __init__(self, size: int = _PASSED_IDS) -> None:
+        self._size = size
+        self._hashes: OrderedDict[int, None] = OrderedDict()
+
+    def add(self, channel_id: str, profile: Profile, message_id: str) -> None:
+        """A message has passed."""
+        place = hash((channel_id, profile, message_id))
+        self._hashes[place] = None
+        self._hashes.move_to_end(place)
+        if len(self._hashes) > self._size:
+            self._hashes.popitem(last=False)
+
+    def __contains__(self, message: tuple[str, Profile, str]) -> bool:
+        return hash(message) in self._hashes
+
+
 @dataclass(slots=True)
 class Room:
     """One channel, in one profile. Those who speak another profile under the same id are in another room."""
@@ -45,6 +67,7 @@ class Room:
     channel_id: str
     profile: Profile
     newest: Newest
+    passed: Passed
     full: dict[int, Membership] = field(default_factory=dict)
     """Members by the identity of their connection."""
     hosted: dict[int, Membership] = field(default_factory=dict)
@@ -53,7 +76,6 @@ class Room:
     """When the store was last asked for its newest messages."""
     told: tuple[tuple[int, str], ...] = ()
     """The head as the members were told it while nothing happened."""
-    _recent: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
     @property
     def is_empty(self) -> bool:
@@ -70,12 +92,9 @@ class Room:
 
     def note(self, message_id: str, lamport_timestamp: int) -> None:
         """A message with content has passed."""
-        self._recent[message_id] = None
-        self._recent.move_to_end(message_id)
-        if len(self._recent) > _RECENT_IDS:
-            self._recent.popitem(last=False)
+        self.passed.add(self.channel_id, self.profile, message_id)
         self.newest.add(lamport_timestamp, message_id)
 
     def has_passed(self, message_id: str) -> bool:
         """Whether this message has passed lately."""
-        return message_id in self._recent
+        return (self.channel_id, self.profile, message_id) in self.passed

@@ -9,17 +9,15 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from culm_connectors.limits import TokenBucket
 from culm_connectors.sds import wire
 from culm_connectors.sds.backbone import Outgoing
+from culm_connectors.sds.budgets import PeerBudget
 from culm_connectors.sds.frames import Frame, Setting
 from culm_connectors.sds.settings import SdsEdgeSettings
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.interface import Connection
 from culm_models.sds.messages import Profile
 from culm_topics.records import TOKEN_SIZE, SdsCommandRecord
-
-_MINUTE_S = 60.0
 
 Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
@@ -56,11 +54,12 @@ class Membership:
     """Hosted: reads what was missed."""
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
-    def do(self, work: Coroutine[Any, Any, None]) -> None:
+    def do(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Do something that ends with the membership."""
         task = self.start(work)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
+        return task
 
     def behind(self) -> None:
         """Something was missed: read it."""
@@ -81,13 +80,42 @@ class Membership:
         return Outgoing(self.channel_id, record)
 
 
-class Link:
-    """One connection to one remote. What is said to it waits in `outbox`, bounded in bytes."""
+class Unsent:
+    """Counts what waits to be written to all connections; above its bound, the one with the most must go."""
 
-    def __init__(self, connection: Connection, settings: SdsEdgeSettings, now_s: float) -> None:
+    def __init__(self, max_bytes: int) -> None:
+        self.bytes = 0
+        self.links: dict[int, Link] = {}
+        self._max_bytes = max_bytes
+
+    @property
+    def is_too_much(self) -> bool:
+        """Whether more waits than may."""
+        return self.bytes > self._max_bytes
+
+    def most(self) -> Link:
+        """The connection with the most unsent bytes; there is at least one."""
+        return max(self.links.values(), key=lambda link: link.outbox_bytes)
+
+
+class Link:
+    """One connection to one remote. What is said to it waits in `outbox`, bounded in bytes.
+
+    `budget` is its key's; `let_go` ends a connection that reads too slowly.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: SdsEdgeSettings,
+        budget: PeerBudget,
+        unsent: Unsent,
+        let_go: Callable[[Link], None],
+    ) -> None:
         self.connection = connection
         self.remote = connection.peer_id
         self.name = self.remote.hex()[:16]
+        self.budget = budget
         self.letting_go = False
         self.memberships: dict[str, Membership] = {}
         self.outbox: deque[bytes] = deque()
@@ -96,31 +124,31 @@ class Link:
         """Set when something waits to be written."""
         self.drained = asyncio.Event()
         """Set when the outbox has room again."""
-        self.catching_up = asyncio.Semaphore(1)
-        """One channel's past at a time, so that nobody takes the turns of others by joining many."""
-        self.staged = 0
-        """Records of this connection that wait for Kafka."""
-        self.requests = 0
-        """Fetches of this connection under way."""
-        self._max_outbox_bytes = settings.max_outbox_bytes
-        self.messages = TokenBucket(settings.messages_per_second, settings.message_burst, updated_s=now_s)
-        self.lookups = TokenBucket(settings.lookups_per_second, settings.lookup_burst, updated_s=now_s)
-        self.rejects = TokenBucket(
-            settings.rejects_per_minute / _MINUTE_S, max(1.0, settings.rejects_per_minute), updated_s=now_s
-        )
+        self._settings = settings
+        self._unsent = unsent
+        self._let_go = let_go
+        unsent.links[id(self)] = self
 
     def say(self, frame: Frame) -> bool:
-        """Have a frame written; False where too much waits already, and nothing was added."""
+        """Have a frame written; False where too much waits already: then the connection is ended."""
         return self.put(wire.encode(frame))
 
     def put(self, data: bytes) -> bool:
-        """The same for the bytes of a frame, which several connections may share."""
-        if self.outbox and self.outbox_bytes + len(data) > self._max_outbox_bytes:
+        """Have the bytes of a frame written, which several connections may share; otherwise as `say`."""
+        if self.letting_go:
+            return False
+        if self.outbox and self.outbox_bytes + len(data) > self._settings.max_outbox_bytes:
+            self._let_go(self)
             return False
         self.outbox.append(data)
         self.outbox_bytes += len(data)
+        self._unsent.bytes += len(data)
         self.wake.set()
-        return True
+        while self._unsent.is_too_much:
+            most = self._unsent.most()
+            most.clear()
+            self._let_go(most)
+        return not self.letting_go
 
     def take(self, max_bytes: int) -> bytes:
         """What waits, up to about `max_bytes`."""
@@ -130,17 +158,36 @@ class Link:
             parts.append(self.outbox.popleft())
             size += len(parts[-1])
         self.outbox_bytes -= size
+        self._unsent.bytes -= size
         if self.has_room:
             self.drained.set()
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def clear(self) -> None:
+        """Forget what waits to be written: nobody will read it."""
+        self._unsent.bytes -= self.outbox_bytes
+        self.outbox.clear()
+        self.outbox_bytes = 0
+
+    def gone(self) -> None:
+        """The connection has ended."""
+        self.clear()
+        self._unsent.links.pop(id(self), None)
+
     @property
     def has_room(self) -> bool:
-        """Whether the outbox is at most half full: for what can wait, unlike what happens now."""
-        return self.outbox_bytes <= self._max_outbox_bytes // 2
+        """Whether little waits: for what can be read later, unlike what happens now."""
+        settings = self._settings
+        return self.outbox_bytes <= min(settings.max_unsent_past_bytes, settings.max_outbox_bytes // 2)
 
     async def room(self) -> None:
-        """Wait until it has room."""
-        while not self.has_room:
-            self.drained.clear()
-            await self.drained.wait()
+        """Wait until it has room; ends the connection of a remote that reads nothing meanwhile."""
+        if self.has_room:
+            return
+        try:
+            async with asyncio.timeout(self._settings.stall_timeout_s):
+                while not self.has_room:
+                    self.drained.clear()
+                    await self.drained.wait()
+        except TimeoutError:
+            raise LinkEnded(CloseCode.OVERLOADED, "what was asked for is not read in time") from None

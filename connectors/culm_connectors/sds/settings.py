@@ -1,4 +1,4 @@
-"""How SDS is spoken at the edge: limits on what one connection may join, say, ask for and leave unread."""
+"""How SDS is spoken at the edge: limits on what one key may join, say, ask for and leave unread."""
 
 from __future__ import annotations
 
@@ -22,24 +22,53 @@ class SdsEdgeSettings(BaseModel):
         le=3 * 1024 * 1024,
         description="the largest frame that is taken; a larger one ends the connection",
     )
+    max_memberships: int = Field(
+        default=1_024, ge=1, le=65_536, description="channels that all connections of one key may join"
+    )
+    max_connections_per_peer: int = Field(default=256, ge=1, description="connections of one key")
     max_outbox_bytes: int = Field(
         default=8 * 1024**2, ge=64 * 1024, description="unsent bytes above which a slow peer is dropped"
+    )
+    max_unsent_bytes: int = Field(
+        default=256 * 1024**2,
+        ge=1024**2,
+        description="unsent bytes of all peers; above it the one with the most is dropped",
+    )
+    max_unsent_past_bytes: int = Field(
+        default=256 * 1024, ge=1024, description="unsent bytes above which a peer's past is read no further"
     )
     write_bytes: int = Field(default=64 * 1024, ge=1024, description="written at once")
     max_staged: int = Field(default=8_192, ge=1, description="records of all peers that wait for Kafka")
     max_staged_bytes: int = Field(default=32 * 1024**2, ge=1, description="their size; one may go beyond it")
-    max_staged_per_peer: int = Field(default=1_024, ge=1, description="of one connection; more is read later")
+    max_staged_per_peer: int = Field(default=1_024, ge=1, description="of one key; more is read later")
+    max_staged_bytes_per_peer: int = Field(default=8 * 1024**2, ge=1, description="their size, of one key")
     store_batch: int = Field(default=1_024, ge=1, description="records produced at once")
-    messages_per_second: float = Field(default=2_000, ge=0, description="of one peer; more are read later")
+    messages_per_second: float = Field(
+        default=2_000, ge=0, description="frames of one key, whatever they say; more are read later"
+    )
     message_burst: float = Field(default=10_000, gt=0)
+    bytes_per_second: float = Field(default=16 * 1024**2, ge=0, description="of one key; more are read later")
+    burst_bytes: float = Field(default=64 * 1024**2, gt=0)
+    joins_per_second: float = Field(
+        default=20, ge=0, description="of one key; what comes behind a join too many is read later"
+    )
+    join_burst: float = Field(default=1_024, gt=0)
     lookups_per_second: float = Field(default=500, ge=0, description="ids a peer asks for; more wait")
     lookup_burst: float = Field(default=5_000, gt=0)
-    max_requests: int = Field(default=8, ge=1, description="fetches of one connection under way")
-    max_catching_up: int = Field(default=8, ge=1, description="joins that read the past at a time")
-    stall_timeout_s: float = Field(
-        default=60.0, gt=0, description="a peer that reads none of the past that it asked for is dropped"
+    max_requests: int = Field(default=8, ge=1, description="fetches of one key under way")
+    max_catching_up: int = Field(default=8, ge=1, description="peers whose past is read at a time")
+    turn_s: float = Field(
+        default=1.0, gt=0, description="while others wait, a peer's past is read for so long at once"
     )
-    rejects_per_minute: float = Field(default=60.0, ge=0, description="above it the peer is disconnected")
+    stall_timeout_s: float = Field(
+        default=60.0, gt=0, description="a peer that reads nothing of what waits for it is dropped"
+    )
+    rejects_per_minute: float = Field(
+        default=60.0, ge=0, description="of one key; above it the peer is disconnected"
+    )
+    remembered_peers: int = Field(
+        default=4_096, ge=0, description="keys whose rates are remembered when they have left"
+    )
     asked_peers: int = Field(default=3, ge=0, description="peers asked for what the store lacks")
     ask_timeout_s: float = Field(default=5.0, gt=0)
     max_job_fetches: int = Field(

@@ -1,4 +1,4 @@
-"""Records of peers on their way into Kafka: in order, bounded, and each connection no more than its share."""
+"""Records of peers on their way into Kafka: in order, bounded, and each key no more than its share."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class Staging:
         self._waiting.append((outgoing, link, done))
         self._bytes += outgoing.size_bytes
         if link is not None:
-            link.staged += 1
+            link.budget.staged += 1
+            link.budget.staged_bytes += outgoing.size_bytes
         self._metrics.staged = len(self._waiting) + self._storing
         self._arrived.set()
 
@@ -48,8 +49,13 @@ class Staging:
         )
 
     async def room(self, link: Link) -> None:
-        """Wait while too much waits, of all connections or of this one."""
-        while self.is_full or link.staged >= self._settings.max_staged_per_peer:
+        """Wait while too much waits, of all connections or of this one's key."""
+        settings, budget = self._settings, link.budget
+        while (
+            self.is_full
+            or budget.staged >= settings.max_staged_per_peer
+            or budget.staged_bytes >= settings.max_staged_bytes_per_peer
+        ):
             self._room.clear()
             await self._room.wait()
 
@@ -73,7 +79,8 @@ class Staging:
                 for outgoing, link, done in batch:
                     self._bytes -= outgoing.size_bytes
                     if link is not None:
-                        link.staged -= 1
+                        link.budget.staged -= 1
+                        link.budget.staged_bytes -= outgoing.size_bytes
                     if done is not None:
                         done()
                 self._metrics.staged = len(self._waiting)

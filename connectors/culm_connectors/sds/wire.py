@@ -7,13 +7,12 @@ refused with its head: no memory is taken on a remote's word.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from culm_connectors.sds import frames
 from culm_connectors.sds.errors import (
     FrameContentError,
-    FrameError,
     FrameKindError,
     FrameShapeError,
     FrameTooLargeError,
@@ -29,6 +28,7 @@ DEFAULT_MAX_FRAME_BYTES = 1024 * 1024 + 64 * 1024
 
 _MAX_UINT = 2**64 - 1
 _MAX_TEXT_BYTES = 4_096
+_MAX_SETTING_BYTES = 256
 _PROFILES = ("spec", "js", "nim")
 
 Check = Callable[[Any], Any]
@@ -103,10 +103,12 @@ def _row(*checks: Check) -> Check:
 
 
 def _map(most: int, check: Check) -> Check:
+    check_name = _text(frames.MAX_NAME_BYTES)
+
     def check_map(items: Any) -> Mapping[str, Any]:
         if type(items) is not dict or len(items) > most:
             raise _Wrong(f"a map of at most {most}")
-        return {_text(_MAX_TEXT_BYTES)(name): check(item) for name, item in items.items()}
+        return {check_name(name): check(item) for name, item in items.items()}
 
     return check_map
 
@@ -114,7 +116,7 @@ def _map(most: int, check: Check) -> Check:
 def _setting(item: Any) -> Any:
     if type(item) not in (int, float, str, bool):
         raise _Wrong("a number, text, true or false")
-    return item
+    return _text(_MAX_SETTING_BYTES, empty=True)(item) if type(item) is str else item
 
 
 _channel_id = _text(frames.MAX_CHANNEL_ID_BYTES)
@@ -232,44 +234,44 @@ def decode(body: bytes) -> Frame:
 class FrameReader:
     """Cuts one direction of a stream into frames, wherever the bytes were split.
 
-    A fault ends the stream: frames that were complete before it are still returned, and the error is raised
-    by the following `feed` (at once where none came before it).
+    Frames are decoded one at a time, as they are asked for, so that a reader may let others have their turn
+    in between. After a fault the stream cannot go on.
     """
 
-    __slots__ = ("_buffer", "_error", "max_bytes")
+    __slots__ = ("_buffer", "_start", "max_bytes")
 
     def __init__(self, max_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> None:
         self.max_bytes = max_bytes
         self._buffer = bytearray()
-        self._error: FrameError | None = None
+        self._start = 0
 
     @property
     def pending(self) -> int:
-        """How many bytes of an unfinished frame are held."""
-        return len(self._buffer)
+        """How many bytes are held that are no frame yet, or were not asked for."""
+        return len(self._buffer) - self._start
 
-    def feed(self, data: bytes) -> list[Frame]:
-        """Take the next bytes; return the frames that are complete now. Raises the FrameError."""
-        if self._error is not None:
-            raise self._error
-        found: list[Frame] = []
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes."""
+        del self._buffer[: self._start]
+        self._start = 0
         self._buffer += data
-        start = 0
-        try:
-            while len(self._buffer) - start >= LENGTH_BYTES:
-                size = int.from_bytes(self._buffer[start : start + LENGTH_BYTES], "big")
-                if not 0 < size <= self.max_bytes:
-                    raise FrameTooLargeError(f"a frame of {size} bytes where 1 to {self.max_bytes} are taken")
-                end = start + LENGTH_BYTES + size
-                if end > len(self._buffer):
-                    break
-                found.append(decode(bytes(memoryview(self._buffer)[start + LENGTH_BYTES : end])))
-                start = end
-        except FrameError as error:
-            self._error = error
-            self._buffer = bytearray()
-            if not found:
-                raise
-            return found
-        del self._buffer[:start]
-        return found
+
+    def next(self) -> Frame | None:
+        """The next frame that is complete; None where there is none. Raises the FrameError."""
+        buffer, start = self._buffer, self._start
+        if len(buffer) - start < LENGTH_BYTES:
+            return None
+        size = int.from_bytes(buffer[start : start + LENGTH_BYTES], "big")
+        if not 0 < size <= self.max_bytes:
+            raise FrameTooLargeError(f"a frame of {size} bytes where 1 to {self.max_bytes} are taken")
+        end = start + LENGTH_BYTES + size
+        if end > len(buffer):
+            return None
+        frame = decode(bytes(memoryview(buffer)[start + LENGTH_BYTES : end]))
+        self._start = end
+        return frame
+
+    def frames(self) -> Iterator[Frame]:
+        """All frames that are complete, as they are asked for."""
+        while (frame := self.next()) is not None:
+            yield frame

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import urllib.request
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -17,11 +18,13 @@ from culm_connectors.sds.frames import (
     Fetch,
     Fetched,
     Head,
+    Join,
     Mark,
     Refused,
     SdsMessage,
     Send,
 )
+from culm_connectors.sds.past import read_history
 from culm_connectors.transport import CloseCode
 from culm_models.sds.codec import decode
 from culm_models.sds.messages import HistoryEntry
@@ -217,6 +220,38 @@ async def test_the_past_the_head_and_single_messages_come_from_the_store(
             assert not a.all(SdsMessage)
 
 
+async def test_pages_of_the_past_are_bounded_in_bytes_and_end_where_they_were_to_end(
+    kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
+    records = [
+        SdsMessageRecord("spec", f"m{number}", "x", number, random.randbytes(100_000)).encode()
+        for number in range(100)
+    ]
+    last = produce(settings, "sds.messages", "room", *records)
+    place = (settings, "room", shard_of("room", PARTITIONS))
+    pages = [(page, offset) async for page, offset, _ in read_history(*place, None)]
+    assert sum(len(page) for page, _ in pages) == 100
+    assert max(sum(len(one.wire) for one in page) for page, _ in pages) < 4 * 1024**2
+    assert pages[-1][1] == last + 1
+    part = [one async for page, _, _ in read_history(*place, 10, 20) for one in page]
+    assert [one.message_id for one in part][:10] == [f"m{number}" for number in range(10, 20)]
+    assert len(part) < 90
+
+
+async def test_a_join_with_a_setting_of_a_long_name_costs_the_peer_its_connection_and_nothing_else(
+    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
+    async with running(connector(tmp_path, settings, sds=QUICK)) as edge, at(edge, 2) as honest:
+        async with at(edge, 1) as a:
+            await a.say(Join("room", "spec", "a", hosted=True, settings={"n" * 65: 1}))
+            assert (await a.closed()).code == CloseCode.PROTOCOL
+        await honest.joins("room", "alice", hosted=True)
+        await honest.say(Send("room", TOKEN, b"hello"))
+        await honest.hears(Accepted)
+
+
 async def test_the_job_is_answered_into_sds_in(
     tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
 ) -> None:
@@ -242,8 +277,6 @@ async def test_without_the_topics_joining_is_refused_and_the_rest_goes_on(
     for done in client.delete_topics(doomed).values():
         done.result(30)
     async with running(connector(tmp_path, settings, sds=QUICK)) as edge, at(edge, 1) as a:
-        from culm_connectors.sds.frames import Join
-
         await a.say(Join("room", "spec", "a"), SdsMessage("room", message("a", "m")))
         await a.hears(Refused, 2)
         assert a.all(Refused)[0].code == "topics.missing"

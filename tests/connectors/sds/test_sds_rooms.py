@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from culm_connectors.sds import wire
 from culm_connectors.sds.asking import cut
 from culm_connectors.sds.backbone import Outgoing
+from culm_connectors.sds.budgets import PeerBudget
 from culm_connectors.sds.metrics import SdsMetrics
-from culm_connectors.sds.rooms import Newest, Room
+from culm_connectors.sds.rooms import Newest, Passed, Room
 from culm_connectors.sds.settings import SdsEdgeSettings
 from culm_connectors.sds.staging import Staging
 from culm_topics.records import SdsInRecord
@@ -38,11 +39,13 @@ def test_it_is_said_whether_a_message_is_new_among_them(heads: list[tuple[int, s
 
 
 def test_only_so_many_messages_count_as_having_passed_lately() -> None:
-    room = Room("room", "spec", Newest(4))
-    for number in range(5_000):
-        room.note(f"m{number}", number)
-    assert room.has_passed("m4999") and not room.has_passed("m0")
-    assert len(room._recent) < 5_000
+    passed = Passed(1_000)
+    rooms = [Room(name, "spec", Newest(4), passed) for name in ("one", "other")]
+    for number in range(1_500):
+        for room in rooms:
+            room.note(f"m{number}", number)
+    assert all(room.has_passed("m1499") and not room.has_passed("m0") for room in rooms)
+    assert not Room("third", "spec", Newest(4), passed).has_passed("m1499")
 
 
 @given(st.lists(st.integers(0, 3_000), max_size=30), st.integers(600, 5_000))
@@ -57,19 +60,21 @@ def test_an_answer_is_cut_into_frames_that_fit(sizes: list[int], max_bytes: int)
 
 
 async def test_records_are_kept_in_order_and_their_share_is_given_back() -> None:
-    backbone, link = MemoryBackbone(), cast("Any", type("Link", (), {"staged": 0})())
-    staging = Staging(backbone, SdsEdgeSettings(store_batch=3, max_staged_per_peer=5), SdsMetrics())
+    backbone, settings = MemoryBackbone(), SdsEdgeSettings(store_batch=3, max_staged_per_peer=5)
+    budget = PeerBudget(settings, 0.0)
+    link = cast("Any", type("Link", (), {"budget": budget})())
+    staging = Staging(backbone, settings, SdsMetrics())
     done: list[int] = []
     for number in range(10):
         record = SdsInRecord("spec", message("a", f"m{number}", number))
         staging.add(Outgoing("room", record), link, lambda number=number: done.append(number))  # type: ignore[misc]
-    assert link.staged == 10
+    assert budget.staged == 10 and budget.staged_bytes > 10
     running = asyncio.create_task(staging.run())
     async with asyncio.timeout(10):
         await staging.room(link)
         await staging.drained()
     running.cancel()
-    assert done == list(range(10)) and link.staged == 0
+    assert done == list(range(10)) and (budget.staged, budget.staged_bytes) == (0, 0)
     assert [record.wire for _, record in backbone.said] == [
         message("a", f"m{number}", number) for number in range(10)
     ]

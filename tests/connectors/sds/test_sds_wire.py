@@ -41,9 +41,15 @@ def body(*items: Any) -> bytes:
     return len(data).to_bytes(4, "big") + data
 
 
+def feed(reader: wire.FrameReader, data: bytes) -> list[Frame]:
+    """All frames that are complete with these bytes."""
+    reader.feed(data)
+    return list(reader.frames())
+
+
 @pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: type(frame).__name__)
 def test_every_frame_comes_back_as_it_was(frame: Frame) -> None:
-    assert wire.FrameReader().feed(wire.encode(frame)) == [frame]
+    assert feed(wire.FrameReader(), wire.encode(frame)) == [frame]
 
 
 def test_every_kind_has_an_example() -> None:
@@ -54,10 +60,10 @@ def test_a_stream_may_be_cut_at_every_byte() -> None:
     data = b"".join(map(wire.encode, FRAMES))
     for cut in range(len(data) + 1):
         reader = wire.FrameReader()
-        assert reader.feed(data[:cut]) + reader.feed(data[cut:]) == FRAMES
+        assert feed(reader, data[:cut]) + feed(reader, data[cut:]) == FRAMES
         assert reader.pending == 0
     reader = wire.FrameReader()
-    one_by_one = [frame for byte in data for frame in reader.feed(bytes([byte]))]
+    one_by_one = [frame for byte in data for frame in feed(reader, bytes([byte]))]
     assert one_by_one == FRAMES
 
 
@@ -68,8 +74,9 @@ def test_noise_is_refused_by_a_typed_error_or_waits_for_more(data: bytes, cut: i
         reader, seen, code = wire.FrameReader(1_000), [], None
         try:
             for part in parts:
-                seen += reader.feed(part)
-            seen += reader.feed(b"")
+                reader.feed(part)
+                while (frame := reader.next()) is not None:
+                    seen.append(frame)
         except FrameError as error:
             code = error.code
         outcomes.append((seen, code))
@@ -82,7 +89,7 @@ def test_a_changed_byte_never_escapes_the_door(frame: Frame, data: st.DataObject
     place = data.draw(st.integers(0, len(encoded) - 1))
     encoded[place] ^= data.draw(st.integers(1, 255))
     try:
-        found = wire.FrameReader(10_000).feed(bytes(encoded))
+        found = feed(wire.FrameReader(10_000), bytes(encoded))
     except FrameError:
         return
     assert all(wire.decode(wire.encode(one)[4:]) == one for one in found)
@@ -117,28 +124,36 @@ def test_a_changed_byte_never_escapes_the_door(frame: Frame, data: st.DataObject
 )
 def test_what_is_no_frame_is_refused_with_its_code(data: bytes, code: str) -> None:
     with pytest.raises(FrameError) as raised:
-        wire.FrameReader(100).feed(data)
+        feed(wire.FrameReader(100), data)
     assert raised.value.code == code
 
 
 def test_too_many_entries_are_refused() -> None:
     entries = [["a", None, None]] * (frames.MAX_ENTRIES + 1)
     with pytest.raises(FrameError) as raised:
-        wire.FrameReader().feed(body(9, "room", 0, entries))
+        feed(wire.FrameReader(), body(9, "room", 0, entries))
     assert raised.value.code == "sds.frame.shape"
 
 
-def test_a_length_beyond_the_bound_takes_no_memory() -> None:
+def test_a_length_beyond_the_bound_takes_no_memory_and_ends_the_stream() -> None:
     reader = wire.FrameReader(1_000)
-    with pytest.raises(FrameError):
-        reader.feed((1_001).to_bytes(4, "big"))
-    assert reader.pending == 0
-    with pytest.raises(FrameError):
-        reader.feed(wire.encode(FRAMES[0]))
+    for data in ((1_001).to_bytes(4, "big"), wire.encode(FRAMES[0])):
+        with pytest.raises(FrameError):
+            feed(reader, data)
+    assert reader.pending < 1_000
 
 
-def test_what_came_before_a_fault_is_returned_and_the_fault_is_told_next() -> None:
+def test_what_came_before_a_fault_is_returned_and_the_fault_next() -> None:
     reader = wire.FrameReader()
-    assert reader.feed(wire.encode(FRAMES[0]) + bytes(4)) == [FRAMES[0]]
+    reader.feed(wire.encode(FRAMES[0]) + bytes(4))
+    assert reader.next() == FRAMES[0]
     with pytest.raises(FrameError):
-        reader.feed(b"")
+        reader.next()
+
+
+@pytest.mark.parametrize("settings", [{"n" * 65: 1}, {"name": "t" * 257}, {"": 1}])
+def test_a_setting_is_short(settings: dict[str, object]) -> None:
+    data = body(1, "room", "spec", "alice", True, None, 0, settings)
+    with pytest.raises(FrameError) as raised:
+        feed(wire.FrameReader(), data)
+    assert raised.value.code == "sds.frame.shape"

@@ -109,7 +109,8 @@ class BadLink:
     ) -> None:
         reader = wire.FrameReader()
         while data := await source.read(_READ_BYTES):
-            for frame in reader.feed(data):
+            reader.feed(data)
+            for frame in reader.frames():
                 if isinstance(frame, SdsMessage):
                     if outgoing:
                         self.mishaps.said_bytes += len(frame.wire)

@@ -1,0 +1,107 @@
+"""Which partitions are followed, on a real broker: what opposite wishes cost, and what is followed then."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer
+
+from culm_connectors.sds.following import Following, Record
+from culm_topics import kafka as kafka_clients
+from culm_topics.kafka import KafkaSettings
+from tests.support.edge import topics
+from tests.support.quic import eventually
+
+pytestmark = pytest.mark.kafka
+
+PARTITIONS = 4
+
+
+class Counting:
+    """Makes consumers that count what they ask of the broker and of the client."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self.calls: Counter[str] = Counter()
+        self._settings = settings
+
+    def __call__(self) -> Any:
+        return _Counted(
+            kafka_clients.consumer(
+                self._settings,
+                group_id=f"{self._settings.prefix}follow",
+                start="latest",
+                defaults={"enable.partition.eof": "true"},
+            ),
+            self.calls,
+        )
+
+
+class _Counted:
+    def __init__(self, inner: Consumer, calls: Counter[str]) -> None:
+        self._inner = inner
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return partial(self._call, name)
+
+    def _call(self, name: str, *args: Any, **named: Any) -> Any:
+        self._calls[name] += 1
+        return getattr(self._inner, name)(*args, **named)
+
+
+@contextlib.asynccontextmanager
+async def following(
+    settings: KafkaSettings, **how: Any
+) -> AsyncIterator[tuple[Following, list[Record], Counter[str]]]:
+    heard: list[Record] = []
+
+    def deliver(records: Sequence[Record]) -> None:
+        heard.extend(records)
+
+    consumers = Counting(settings)
+    found = Following(consumers, {settings.topic("sds.in"): "sds.in"}, deliver, **how)
+    try:
+        yield found, heard, consumers.calls
+    finally:
+        await found.close()
+
+
+def say(settings: KafkaSettings, partition: int, value: bytes) -> None:
+    client = kafka_clients.producer(settings)
+    client.produce(settings.topic("sds.in"), value, b"key", partition=partition)
+    assert client.flush(30) == 0
+
+
+async def test_following_and_leaving_in_a_loop_asks_the_broker_once(
+    kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
+    async with following(settings) as (one, heard, calls):
+        for _ in range(300):
+            await one.follow(0)
+            one.unfollow(0)
+        await one.follow(1)
+        assert calls["incremental_assign"] + calls["incremental_unassign"] <= 2
+        say(settings, 1, b"heard")
+        await eventually(lambda: [record.value for record in heard] == [b"heard"])
+
+
+async def test_wishes_that_were_taken_back_before_they_were_granted_are_not_granted(
+    kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
+    async with following(settings) as (one, _, calls):
+        wishes = [asyncio.ensure_future(one.follow(number % PARTITIONS)) for number in range(1_000)]
+        await asyncio.sleep(0)
+        for wish in wishes:
+            wish.cancel()
+        await asyncio.wait(wishes)
+        await one.follow(1)
+        assert calls["incremental_assign"] <= PARTITIONS
+        assert set(one.positions) >= {("sds.in", 1)}
