@@ -241,7 +241,7 @@ _ADVICE: tuple[_Rule, ...] = (
         "AUTHORIZATION",
         lambda kafka: (
             f"the user lacks a right: this check creates, writes, reads and deletes {kafka.prefix}"
-            "doctor-*; `culm topics acls` prints what each program needs"
+            "doctor-*; `culm topics acls --program admin` prints what that takes"
         ),
     ),
     (

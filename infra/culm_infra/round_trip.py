@@ -11,6 +11,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from culm_infra.errors import InfraError
 from culm_topics import kafka as clients
+from culm_topics.acls import doctor_prefix
 from culm_topics.kafka import KafkaSettings
 
 
@@ -29,7 +30,7 @@ def round_trip(settings: KafkaSettings, *, timeout_s: float) -> None:
     # The client tells of connections and logins that fail only here; calls then just run out of time.
     said: list[str] = []
     admin = clients.admin(_quiet(settings))
-    topic = f"{settings.prefix}doctor-{uuid.uuid4().hex[:12]}"
+    topic = f"{doctor_prefix(settings)}{uuid.uuid4().hex[:12]}"
     payload = uuid.uuid4().bytes
     producer = clients.producer(_quiet(settings), on_error=lambda error: said.append(error.str()))
     try:

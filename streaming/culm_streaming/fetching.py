@@ -7,14 +7,13 @@ from time import monotonic
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from culm_topics import kafka
+from culm_topics.acls import job_group_prefix
 from culm_topics.errors import KafkaFailure, RecordError
 from culm_topics.kafka import KafkaSettings
 from culm_topics.records import EntryRecord
 
 _TIMEOUT_SECONDS = 20.0
 _GONE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
-# Nothing is ever committed under it; the job's rights cover the names that Spark gives its groups.
-_GROUP_ID = "spark-kafka-source-culm-first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,5 +64,5 @@ def _entry(value: bytes | None) -> bytes | None:
 @lru_cache(maxsize=1)
 def _client(settings_json: str) -> tuple[Consumer, str]:
     settings = KafkaSettings.model_validate_json(settings_json)
-    client = kafka.consumer(settings, group_id=_GROUP_ID, start="error")
+    client = kafka.consumer(settings, group_id=f"{job_group_prefix(settings)}first-entry", start="error")
     return client, settings.topic("entries")

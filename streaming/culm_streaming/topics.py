@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from culm_topics.acls import job_group_prefix
 from culm_topics.catalogue import MAX_MESSAGE_BYTES
 from culm_topics.kafka import KafkaSettings, spark_options
 
@@ -30,6 +31,7 @@ def kafka_source(
     return (
         session.readStream.format("kafka")
         .options(**spark_options(kafka))
+        .option("groupIdPrefix", job_group_prefix(kafka))
         .option("subscribe", ",".join(kafka.topic(name) for name in names))
         .option("startingOffsets", "earliest")
         .option("failOnDataLoss", "true")

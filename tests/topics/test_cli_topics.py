@@ -73,10 +73,35 @@ def test_topics_are_checked_created_and_listed(settings: KafkaSettings, capsys: 
 def test_rights_are_printed_without_a_broker(capsys: Capture) -> None:
     assert run(["topics", "acls", "--program", "consumer", "--json"]) == 0
     assert {row["operation"] for row in printed(capsys)} == {"Read", "Describe"}
-    assert run(["topics", "acls", "--program", "consumer", "--principal", "User:me"]) == 0
-    assert "--allow-principal User:me --operation Read --topic culm.logs" in capsys.readouterr().out
     assert run(["topics", "acls"]) == 0
-    assert "IdempotentWrite" in capsys.readouterr().out
+    assert "culm.doctor-" in capsys.readouterr().out
+    assert run(["topics", "acls", "--as", "script", "--principal", "consumer=User:me"]) == 0
+    shown = capsys.readouterr().out
+    assert (
+        "\ngrant --allow-principal User:me --operation Read --operation Describe --topic culm.logs" in shown
+    )
+    assert "--allow-principal User:culm-job " in shown
+
+
+def test_rights_are_printed_as_strimzi_users(capsys: Capture) -> None:
+    command = ["topics", "acls", "--program", "consumer", "--as", "strimzi", "--strimzi-cluster", "tides"]
+    assert run(command) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("apiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\n")
+    assert '  name: "culm-consumer"\n  labels:\n    strimzi.io/cluster: "tides"\n' in shown
+    rules = shown.split("      - resource:\n")[1:]
+    assert rules[0] == (
+        "          type: topic\n"
+        '          name: "culm.logs"\n'
+        "          patternType: literal\n"
+        "        operations: [Read, Describe]\n"
+    )
+    assert rules[-1] == (
+        "          type: group\n"
+        '          name: "culm."\n'
+        "          patternType: prefix\n"
+        "        operations: [Read]\n"
+    )
 
 
 @pytest.mark.kafka
@@ -145,6 +170,8 @@ def test_export_writes_json_lines_and_parquet(
         (("logs", "tail", "--from", "middle"), 2),
         (("logs", "export"), 2),
         (("topics", "acls", "--program", "stranger"), 2),
+        (("topics", "acls", "--principal", "stranger=User:me"), 2),
+        (("topics", "acls", "--principal", "consumer"), 2),
         (("topics", "check", "--kafka-option", "sasl.password=x"), 1),
     ],
 )

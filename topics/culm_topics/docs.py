@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 
-from culm_topics.acls import PROGRAMS, acls
+from culm_topics.acls import GRANTEES, acls
 from culm_topics.catalogue import CATALOGUE, TopicSpec
 from culm_topics.java_properties import IGNORED, RENAMED, SAME
 from culm_topics.kafka import FIXED, KafkaSettings
@@ -161,7 +161,7 @@ def _rights() -> str:
             "What each program may do on a broker with access control, with the default prefix.\n",
             _table(
                 ("program", "resource", "name", "operations"),
-                (row for program in PROGRAMS for row in _rights_of(settings, program)),
+                (row for program in GRANTEES for row in _rights_of(settings, program)),
             ),
         ]
     )

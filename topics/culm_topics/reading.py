@@ -13,6 +13,7 @@ from functools import partial
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from culm_topics import kafka
+from culm_topics.acls import reader_group_prefix
 from culm_topics.consumer.assignment import REQUEST_TIMEOUT_SECONDS
 from culm_topics.consumer.broker_errors import PASSING, ask
 from culm_topics.errors import KafkaFailure, TopicMissing
@@ -44,7 +45,7 @@ def read_to_end(settings: KafkaSettings, name: str) -> Iterator[TopicMessage]:
     # The group is only a name here: nothing is ever committed.
     consumer = kafka.consumer(
         settings,
-        group_id=f"culm-read-{uuid.uuid4().hex}",
+        group_id=f"{reader_group_prefix(settings)}{uuid.uuid4().hex}",
         start="earliest",
         defaults={"enable.partition.eof": "true"},
     )
@@ -95,7 +96,9 @@ def offsets_of(settings: KafkaSettings, name: str) -> dict[int, tuple[int, int]]
     Raises `TopicMissing`, and `KafkaFailure` where the broker fails.
     """
     topic = settings.topic(name)
-    consumer = kafka.consumer(settings, group_id=f"culm-read-{uuid.uuid4().hex}", start="earliest")
+    consumer = kafka.consumer(
+        settings, group_id=f"{reader_group_prefix(settings)}{uuid.uuid4().hex}", start="earliest"
+    )
     try:
         return {
             partition: _range_of(consumer, topic, partition) for partition in _partitions(consumer, topic)

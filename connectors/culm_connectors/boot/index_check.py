@@ -18,6 +18,7 @@ from culm_connectors.index.environment import DATA_FILE
 from culm_connectors.index.errors import IndexMissing
 from culm_connectors.kafka import TopicReader, ask_origin
 from culm_connectors.p2panda.interest import covered_schemas
+from culm_topics.acls import reader_group_prefix
 from culm_topics.kafka import KafkaSettings, admin, consumer
 
 _UNKNOWN = ""
@@ -75,7 +76,11 @@ async def check_index(
 
 def _reader(kafka: KafkaSettings, topic: str) -> TopicReader:
     return TopicReader(
-        lambda: consumer(kafka, group_id="culm-index-repair", defaults={"enable.partition.eof": "true"}),
+        lambda: consumer(
+            kafka,
+            group_id=f"{reader_group_prefix(kafka)}index-repair",
+            defaults={"enable.partition.eof": "true"},
+        ),
         topic,
         {},
     )

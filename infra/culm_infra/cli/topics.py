@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.option_groups import KafkaFlags, spread
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, say
+
+if TYPE_CHECKING:
+    from culm_topics.acls import Grantee
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and check the Kafka topics; print access rights.")
 
@@ -130,37 +133,70 @@ def acls(
     *,
     prefix: options.Prefix = None,
     program: Annotated[
-        Literal["connector", "job", "consumer", "operator"] | None,
+        Literal["admin", "connector", "job", "consumer", "operator"] | None,
         typer.Option("--program", help="Only the rights of this program."),
     ] = None,
     principal: Annotated[
-        str | None,
-        typer.Option("--principal", metavar="User:NAME", help="Print arguments for kafka-acls.sh --add."),
+        list[str] | None,
+        typer.Option(
+            "--principal",
+            metavar="PROGRAM=User:NAME",
+            help="Who runs a program (User:culm-PROGRAM by default); repeatable.",
+        ),
     ] = None,
+    form: Annotated[
+        Literal["table", "script", "strimzi"],
+        typer.Option("--as", help="A table, a script for kafka-acls.sh, or Strimzi's KafkaUsers as YAML."),
+    ] = "table",
+    strimzi_cluster: Annotated[
+        str, typer.Option("--strimzi-cluster", metavar="NAME", help="The name of Strimzi's Kafka resource.")
+    ] = "kafka",
     json: options.Json = False,
 ) -> None:
     """The rights that each program needs on a broker with access control.
 
-    Example: `culm topics acls --program connector --principal User:edge`
+    Example: `culm topics acls --as script --principal connector=User:edge-7 > grant.sh`
     """
     from culm_infra.settings import load
+    from culm_topics.acl_formats import script, strimzi_users
+    from culm_topics.acls import GRANTEES
     from culm_topics.acls import acls as every_right
-    from culm_topics.acls import command
     from culm_topics.kafka import KafkaSettings
 
     # Rights follow from the names alone: no broker is asked, so none need be there.
     settings = load(prefix=prefix)
     kafka = KafkaSettings(bootstrap=settings.bootstrap or "none", prefix=settings.prefix)
-    rights = [right for right in every_right(kafka) if program in (None, right.program)]
+    principals = _principals(principal or [])
+    rights = every_right(kafka, GRANTEES if program is None else (program,))
     if json:
         for right in rights:
-            emit_json(asdict(right))
-    elif principal is not None:
-        for right in rights:
-            out.print(command(right, principal), markup=False)
+            emit_json({"principal": principals[right.program], **asdict(right)})
+    elif form == "script":
+        out.print(script(rights, principals), markup=False, end="")
+    elif form == "strimzi":
+        yaml = strimzi_users(rights, principals, cluster=strimzi_cluster)
+        out.print(yaml, markup=False, end="")
     else:
         print_table(
             None,
             ("program", "resource", "name", "pattern", "operation"),
             ((right.program, right.resource, right.name, right.pattern, right.operation) for right in rights),
         )
+
+
+def _principals(given: list[str]) -> dict[Grantee, str]:
+    """The principal of every program. Raises typer.BadParameter."""
+    from culm_topics.acl_formats import default_principal
+    from culm_topics.acls import GRANTEES
+
+    principals = {program: default_principal(program) for program in GRANTEES}
+    for text in given:
+        name, _, principal = text.partition("=")
+        program = next((program for program in GRANTEES if program == name), None)
+        if program is None or ":" not in principal:
+            raise typer.BadParameter(
+                f"{text!r} is not PROGRAM=User:NAME; programs are {', '.join(GRANTEES)}",
+                param_hint="--principal",
+            )
+        principals[program] = principal
+    return principals

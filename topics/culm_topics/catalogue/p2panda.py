@@ -39,7 +39,7 @@ P2PANDA: tuple[TopicSpec, ...] = (
         cleanup="keep",
         config=kept(),
         writers=("job",),
-        readers=("consumer", "connector", "operator"),
+        readers=("consumer", "connector", "job", "operator"),
         doc="The replicated logs: verified entries, each log in sequence order; a retried batch may repeat.",
     ),
     TopicSpec(

@@ -8,7 +8,7 @@ Cleanup = Literal["time", "compact", "keep"]
 """What ends a record's life: its age, a newer record of the same key, or nothing."""
 
 Program = Literal["connector", "job", "consumer", "operator"]
-"""Who touches a topic: connectors, streaming jobs, consumers of replicated logs, people and dashboards."""
+"""Who reads or writes a topic: connectors, streaming jobs, consumers of the logs, people and dashboards."""
 
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 """The largest record batch of any topic, in bytes; producers and consumers are set up for the same."""
