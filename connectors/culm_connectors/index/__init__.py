@@ -5,6 +5,8 @@
 | layout | keys and values of every database of the file |
 | environment | the lmdb file: opened with doubt, grown when full, owned by one process |
 | commit | one write transaction: entries, heights and the Kafka offsets that cover them |
+| documents | which document each log belongs to, found out whenever the operations that it follows come |
+| upgrade | an index of an earlier format, brought up to date in place |
 | forgetting, audit | logs taken out to be read anew; whether the records agree with each other |
 | store | `LmdbLogStore`: the `LogStore` that the protocol reads |
 | sync_ranges | the sync range of each schema in memory, with fingerprints |

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from culm_connectors.index import layout
+from culm_connectors.index.documents import DocumentWriter
 from culm_connectors.index.layout import LogRow
 from culm_models.bamboo import entry_hash
 from culm_models.p2panda.checks import CheckedEntry
@@ -30,6 +31,8 @@ class Commit:
     """(log key, first sequence number that was removed) of every log that was cut back."""
     rows: Mapping[bytes, LogRow | None]
     schema_numbers: Mapping[str, int]
+    unsettled: bool = False
+    """Logs whose document is known by now wait for another commit, be it an empty one."""
 
 
 @dataclass(slots=True)
@@ -45,11 +48,16 @@ class Writer:
     conflicts: list[CheckedEntry] = field(default_factory=list)
     gaps: list[CheckedEntry] = field(default_factory=list)
     truncated: list[tuple[bytes, int]] = field(default_factory=list)
+    documents: DocumentWriter = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.documents = DocumentWriter(self.transaction, self.databases, self.rows)
 
     def run(self, entries: Sequence[CheckedEntry], offsets: Offsets, *, truth: bool) -> Commit:
         """Put everything; the caller's transaction makes it durable as one."""
         for checked in entries:
             self._put(checked, truth=truth)
+        unsettled = self.documents.settle_what_is_due()
         for key, row in self.rows.items():
             self._write_row(key, row)
         for (topic, partition), offset in offsets.items():
@@ -61,6 +69,7 @@ class Writer:
             truncated=tuple(self.truncated),
             rows=self.rows,
             schema_numbers=self.new_schemas,
+            unsettled=unsettled,
         )
 
     def _db_get(self, database: bytes, key: bytes) -> bytes | None:
@@ -73,16 +82,10 @@ class Writer:
     def _db_delete(self, database: bytes, key: bytes) -> None:
         self.transaction.delete(key, db=self.databases[database])
 
-    def _row(self, key: bytes) -> LogRow | None:
-        if key in self.rows:
-            return self.rows[key]
-        value = self._db_get(b"logs", key)
-        return layout.unpack_row(value) if value is not None else None
-
     def _put(self, checked: CheckedEntry, *, truth: bool) -> None:
         entry = checked.entry
         key = layout.log_key(entry.public_key, entry.log_id)
-        row = self._row(key)
+        row = self.documents.row(key)
         height = row.height if row else 0
         if entry.seq_num <= height:
             held = self._db_get(b"entries", key + layout.U64.pack(entry.seq_num))
@@ -105,34 +108,13 @@ class Writer:
 
     def _append(self, key: bytes, row: LogRow | None, checked: CheckedEntry) -> None:
         entry = checked.entry
-        document_id = row.document_id if row else None
-        if document_id is None:
-            document_id = self._document_of(checked)
-            if document_id is not None:
-                # The first log an author opened for a document stays the one that answers for it.
-                self.transaction.put(
-                    entry.public_key + layout.short_hash(document_id),
-                    layout.U64.pack(entry.log_id),
-                    overwrite=False,
-                    db=self.databases[b"documents"],
-                )
         number = row.schema_number if row else self._schema_number(checked.schema_id)
         value = layout.pack_entry(checked.entry_bytes, checked.operation_bytes)
         self._db_put(b"entries", key + layout.U64.pack(entry.seq_num), value)
-        if document_id is not None:
-            document = b"" if document_id == checked.hash else layout.short_hash(document_id)
-            self._db_put(b"operations", layout.short_hash(checked.hash), document)
-        self.rows[key] = LogRow(entry.seq_num, number, entry.end_of_log, checked.hash, document_id)
+        document_id, first_delete = (row.document_id, row.first_delete) if row else (None, 0)
+        grown = LogRow(entry.seq_num, number, entry.end_of_log, checked.hash, document_id, first_delete)
+        self.documents.append(key, grown, checked.action, checked.previous)
         self.stored.append(checked)
-
-    def _document_of(self, checked: CheckedEntry) -> bytes | None:
-        if checked.action == "create":
-            return checked.hash
-        for operation_id in checked.previous or ():
-            value = self._db_get(b"operations", layout.short_hash(operation_id))
-            if value is not None:
-                return layout.long_hash(value) if value else operation_id
-        return None
 
     def _schema_number(self, schema_id: str) -> int:
         for known in (self.known_schemas, self.new_schemas):
@@ -146,26 +128,25 @@ class Writer:
 
     def _truncate(self, key: bytes, first: int) -> LogRow | None:
         """Remove the entries from `first` on; returns the row of what is left."""
-        row = self._row(key)
+        row = self.documents.row(key)
         assert row is not None and first <= row.height, "nothing to cut"
         for seq_num in range(first, row.height + 1):
             entry_key = key + layout.U64.pack(seq_num)
             value = self._db_get(b"entries", entry_key)
             assert value is not None, "a height promises every entry below it"
-            self._db_delete(b"operations", layout.short_hash(entry_hash(layout.unpack_entry(value)[0])))
+            self.documents.remove(entry_hash(layout.unpack_entry(value)[0]))
             self._db_delete(b"entries", entry_key)
         self.stored = [
             kept for kept in self.stored if layout.log_key(*kept.log) != key or kept.entry.seq_num < first
         ]
         self.truncated.append((key, first))
+        row = self.documents.cut(key, row, first - 1)
         left: LogRow | None = None
         if first > 1:
             value = self._db_get(b"entries", key + layout.U64.pack(first - 1))
             assert value is not None, "a height promises every entry below it"
             head = entry_hash(layout.unpack_entry(value)[0])
             left = row._replace(height=first - 1, end_of_log=False, head_hash=head)
-        elif row.document_id is not None:
-            self._db_delete(b"documents", key[:32] + layout.short_hash(row.document_id))
         if left is None:
             self._db_delete(b"sync_range", layout.U32.pack(row.schema_number) + key)
         self.rows[key] = left

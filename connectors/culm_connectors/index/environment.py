@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -126,6 +127,25 @@ class Environment:
         with self._gate.reader(), translated(self.folder), self._env.begin() as transaction:
             yield transaction
 
+    def scan(self, database: bytes, prefix: bytes, chunk: int) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values whose key has a prefix, in order; usable from any thread.
+
+        Read transactions stay short, however slowly the caller takes what it asked for: one a chunk.
+        """
+        position = prefix
+        while True:
+            with self.read() as transaction, transaction.cursor(db=self.databases[database]) as cursor:
+                if not cursor.set_range(position):
+                    return
+                found = list(itertools.islice(cursor.iternext(), chunk))
+            for key, value in found:
+                if not key.startswith(prefix):
+                    return
+                yield key, value
+            if len(found) < chunk:
+                return
+            position = found[-1][0] + b"\x00"
+
     def write(self, work: Callable[[Any], Result]) -> Result:
         """Run `work` in one write transaction, again in a larger map when it did not fit.
 
@@ -148,6 +168,11 @@ class Environment:
         """How many records a database holds."""
         with self.read() as transaction:
             return int(transaction.stat(self.databases[database])["entries"])
+
+    @property
+    def revision(self) -> int:
+        """The number of the newest transaction that was committed."""
+        return int(self._env.info()["last_txnid"])
 
     def size_bytes(self) -> int:
         """The size of the file."""

@@ -51,3 +51,4 @@ def _forget_document(transaction: Any, databases: Mapping[bytes, Any], key: byte
         place = key[:32] + layout.short_hash(row.document_id)
         if transaction.get(place, db=databases[b"documents"]) == key[32:]:
             transaction.delete(place, db=databases[b"documents"])
+        transaction.delete(layout.short_hash(row.document_id) + key, db=databases[b"deletes"])

@@ -5,8 +5,10 @@
 | entries | public key (32) ‖ log id (8) ‖ sequence number (8) | entry length (2) ‖ entry ‖ operation |
 | logs | public key ‖ log id | one packed `LogRow` |
 | sync_range | schema number (4) ‖ public key ‖ log id | height (8): the sorted sync range of a schema |
-| operations | operation id (32, without its prefix) | document id (32); empty when it is the same |
+| operations | operation id (32, without its prefix) | log (40) ‖ sequence number (8) ‖ revision (8) |
 | documents | public key ‖ document id (32) | log id (8): the one log an author keeps of a document |
+| deletes | document id (32) ‖ log (40) | sequence number (8) of the log's first delete |
+| waiting | operation id (32) or log (40) ‖ log (40) | empty: the second's document waits for the first |
 | schemas | schema number (4) | schema id, UTF-8 |
 | meta | a name | format number, identity, Kafka offsets |
 """
@@ -18,8 +20,18 @@ from typing import NamedTuple
 
 from culm_models.yasmf import PREFIX
 
-FORMAT = 1
-DATABASES = (b"entries", b"logs", b"sync_range", b"operations", b"documents", b"schemas", b"meta")
+FORMAT = 2
+DATABASES = (
+    b"entries",
+    b"logs",
+    b"sync_range",
+    b"operations",
+    b"documents",
+    b"deletes",
+    b"waiting",
+    b"schemas",
+    b"meta",
+)
 
 LOG_KEY_SIZE = 40
 U64 = struct.Struct(">Q")
@@ -27,8 +39,9 @@ U32 = struct.Struct(">I")
 U16 = struct.Struct(">H")
 _LOG_KEY = struct.Struct(">32sQ")
 _ENTRY_KEY = struct.Struct(">32sQQ")
-_ROW = struct.Struct(">QIB32s32s")
-_END_OF_LOG = 1
+_PLACE = struct.Struct(">32sQQQ")
+_ROW = struct.Struct(">QIB32s32sQ")
+END_OF_LOG = 1
 _HAS_DOCUMENT = 2
 _HASH_PREFIX: bytes = PREFIX
 _PREFIX_SIZE = len(PREFIX)
@@ -43,6 +56,16 @@ class LogRow(NamedTuple):
     end_of_log: bool
     head_hash: bytes
     document_id: bytes | None
+    first_delete: int
+    """The sequence number of the first operation that deletes, 0 for none."""
+
+
+class Place(NamedTuple):
+    """Where an operation is held: its log, its number there, the revision of the index that brought it."""
+
+    log: tuple[bytes, int]
+    seq_num: int
+    revision: int
 
 
 def log_key(public_key: bytes, log_id: int) -> bytes:
@@ -59,6 +82,27 @@ def split_log_key(key: bytes) -> tuple[bytes, int]:
 def entry_key(public_key: bytes, log_id: int, seq_num: int) -> bytes:
     """The 48-byte key of an entry."""
     return _ENTRY_KEY.pack(public_key, log_id, seq_num)
+
+
+def pack_place(key: bytes, seq_num: int, revision: int) -> bytes:
+    """A `Place`: the 40-byte key of the log, the number there, the revision."""
+    return key + U64.pack(seq_num) + U64.pack(revision)
+
+
+def unpack_place(value: bytes) -> Place:
+    """A `Place` from its bytes.
+
+    Raises ValueError when the value is none of ours.
+    """
+    if len(value) != _PLACE.size:
+        raise ValueError(f"place of {len(value)} bytes")
+    public_key, log_id, seq_num, revision = _PLACE.unpack(value)
+    return Place((public_key, log_id), seq_num, revision)
+
+
+def operation_key(operation_id: bytes) -> bytes | None:
+    """The 32-byte key of an operation; None for an id that operations may mention and none can have."""
+    return short_hash(operation_id) if operation_id.startswith(_HASH_PREFIX) else None
 
 
 def pack_entry(entry: bytes, operation: bytes) -> bytes:
@@ -80,10 +124,11 @@ def unpack_entry(value: bytes) -> tuple[bytes, bytes]:
 
 
 def pack_row(row: LogRow) -> bytes:
-    """A `LogRow` as a fixed 77 bytes."""
-    flags = (_END_OF_LOG if row.end_of_log else 0) | (_HAS_DOCUMENT if row.document_id else 0)
+    """A `LogRow` as a fixed 85 bytes."""
+    flags = (END_OF_LOG if row.end_of_log else 0) | (_HAS_DOCUMENT if row.document_id else 0)
     document = short_hash(row.document_id) if row.document_id else _NO_HASH
-    return _ROW.pack(row.height, row.schema_number, flags, short_hash(row.head_hash), document)
+    head = short_hash(row.head_hash)
+    return _ROW.pack(row.height, row.schema_number, flags, head, document, row.first_delete)
 
 
 def unpack_row(value: bytes) -> LogRow:
@@ -93,9 +138,10 @@ def unpack_row(value: bytes) -> LogRow:
     """
     if len(value) != _ROW.size:
         raise ValueError(f"log row of {len(value)} bytes")
-    height, schema_number, flags, head, document = _ROW.unpack(value)
+    height, schema_number, flags, head, document, first_delete = _ROW.unpack(value)
     document_id = long_hash(document) if flags & _HAS_DOCUMENT else None
-    return LogRow(height, schema_number, bool(flags & _END_OF_LOG), long_hash(head), document_id)
+    ended = bool(flags & END_OF_LOG)
+    return LogRow(height, schema_number, ended, long_hash(head), document_id, first_delete)
 
 
 def short_hash(full: bytes) -> bytes:

@@ -19,14 +19,16 @@ from culm_connectors.index.commit import Commit, Offsets, write_commit
 from culm_connectors.index.environment import Environment
 from culm_connectors.index.errors import IndexConflict, IndexDamaged, IndexGap
 from culm_connectors.index.forgetting import forget_logs
-from culm_connectors.index.layout import LogRow
+from culm_connectors.index.layout import LogRow, Place
 from culm_connectors.index.sync_ranges import SyncRanges, read_heights
+from culm_connectors.index.upgrade import EARLIER_FORMAT, upgrade
 from culm_connectors.ranges import RangeSnapshot
 from culm_connectors.ranges.columns import Rows, U64s, no_keys, numbers
 from culm_models.bamboo import entry_hash
+from culm_models.errors import CulmError
 from culm_models.lifts import Lift
 from culm_models.p2panda.checks import CheckedEntry
-from culm_models.p2panda.store import LogInfo
+from culm_models.p2panda.store import LogInfo, LogKey
 
 Pair = tuple[bytes, bytes]
 Range = tuple[bytes, int, int, int]
@@ -36,6 +38,7 @@ DEFAULT_MAP_SIZE_BYTES = 64 * 1024**3
 DEFAULT_CHUNK_BYTES = 64 * 1024
 _CACHED_ROWS = 65_536
 _CHUNK_LOGS = 4_096
+_CHUNK_DELETES = 16
 _MAX_LOG_ID = 2**64 - 1
 
 
@@ -84,6 +87,11 @@ class LmdbLogStore:
                 schemas = dict(cursor)
         if fresh:
             self._environment.write(lambda writing: writing.put(b"format", written, db=meta))
+        elif found == layout.U32.pack(EARLIER_FORMAT):
+            try:
+                upgrade(self._environment)
+            except (ValueError, struct.error, CulmError) as error:
+                raise IndexDamaged(f"{self.folder}: a record is none of ours: {error}") from error
         elif found != written:
             raise IndexDamaged(f"{self.folder} has format {found!r}, this version reads {written!r}")
         try:
@@ -125,23 +133,8 @@ class LmdbLogStore:
 
     def _sync_range(self, number: int) -> Iterator[tuple[bytes, int]]:
         prefix = layout.U32.pack(number)
-        position = prefix
-        while True:
-            # Read transactions stay short, however slowly the caller takes what it asked for.
-            with (
-                self._environment.read() as transaction,
-                transaction.cursor(db=self._databases[b"sync_range"]) as cursor,
-            ):
-                if not cursor.set_range(position):
-                    return
-                chunk = list(itertools.islice(cursor.iternext(), _CHUNK_LOGS))
-            for key, value in chunk:
-                if not key.startswith(prefix):
-                    return
-                yield key[len(prefix) :], layout.U64.unpack(value)[0]
-            if len(chunk) < _CHUNK_LOGS:
-                return
-            position = chunk[-1][0] + b"\x00"
+        for key, value in self._environment.scan(b"sync_range", prefix, _CHUNK_LOGS):
+            yield key[len(prefix) :], layout.U64.unpack(value)[0]
 
     def sync_range(self, schema_ids: Iterable[str], lift: Lift, salt: bytes = b"") -> RangeSnapshot:
         """The same heights as they are now, with the fingerprints of their ranges by this lift.
@@ -174,12 +167,30 @@ class LmdbLogStore:
         )
 
     def document_of(self, operation_id: bytes) -> bytes | None:
-        """The document that an operation belongs to."""
-        with self._environment.read() as transaction:
-            value = transaction.get(layout.short_hash(operation_id), db=self._databases[b"operations"])
-        if value is None:
+        """The document that an operation belongs to, None if it is not held, or is in a log without one."""
+        place = self.place_of(operation_id)
+        row = self._row(layout.log_key(*place.log)) if place is not None else None
+        return row.document_id if row is not None else None
+
+    def place_of(self, operation_id: bytes) -> Place | None:
+        """Where an operation is, None if it is not held."""
+        key = layout.operation_key(operation_id)
+        if key is None:
             return None
-        return layout.long_hash(value) if value else operation_id
+        with self._environment.read() as transaction:
+            value = transaction.get(key, db=self._databases[b"operations"])
+        return None if value is None else layout.unpack_place(value)
+
+    @property
+    def revision(self) -> int:
+        """The number of the newest commit: what comes from now on has a higher one."""
+        return self._environment.revision
+
+    def deletes_of(self, document_id: bytes) -> Iterator[tuple[LogKey, int]]:
+        """The logs that delete a document, each with the sequence number where it does so first."""
+        prefix = layout.short_hash(document_id)
+        for key, value in self._environment.scan(b"deletes", prefix, _CHUNK_DELETES):
+            yield layout.split_log_key(key[len(prefix) :]), layout.U64.unpack(value)[0]
 
     def log_of(self, public_key: bytes, document_id: bytes) -> int | None:
         """The one log that an author keeps of a document."""
@@ -210,6 +221,11 @@ class LmdbLogStore:
         """
         done = self.commit(checked, {})
         self.adopt(done)
+        unsettled = done.unsettled
+        while unsettled:
+            further = self.commit((), {})
+            self.adopt(further)
+            unsettled = further.unsettled
         for refused, error in ((done.conflicts, IndexConflict), (done.gaps, IndexGap)):
             if refused:
                 entry = refused[0].entry

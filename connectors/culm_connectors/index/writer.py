@@ -57,8 +57,12 @@ class IndexWriter:
 
     def _adopt(self, writing: asyncio.Future[Commit]) -> None:
         if not writing.cancelled() and writing.exception() is None:
-            self.store.adopt(writing.result())
+            commit = writing.result()
+            self.store.adopt(commit)
             self._dirty = True
+            if commit.unsettled and not self._closed:
+                further = writing.get_loop().run_in_executor(self._writing, self.store.commit, (), {})
+                further.add_done_callback(self._adopt)
             # What was written last is adopted after the end of the threads: nothing is merged then.
             for work in () if self._closed else self.store.ranges.merge_work():
                 writing.get_loop().run_in_executor(self._reading, work)

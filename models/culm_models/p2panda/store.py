@@ -60,7 +60,11 @@ class LogStore(Protocol):
         ...
 
     def document_of(self, operation_id: bytes) -> bytes | None:
-        """The document that an operation belongs to, None if the operation is not held."""
+        """The document that an operation belongs to, None if it is not held, or its log's is not known.
+
+        A log's document is that of the operations that its first entry follows. It is known as soon as they
+        are held and theirs is known, in whatever order they have come.
+        """
         ...
 
     def log_of(self, public_key: bytes, document_id: bytes) -> int | None:
@@ -70,17 +74,6 @@ class LogStore(Protocol):
     def append(self, checked: Sequence[CheckedEntry]) -> None:
         """Keep entries, each log's in sequence; those that are held already are passed over."""
         ...
-
-
-def document_of_first(checked: CheckedEntry, store: LogStore) -> bytes | None:
-    """The document that a log's first entry puts its log under, None where that is not known yet."""
-    if checked.previous is None:
-        return checked.hash
-    for operation_id in checked.previous:
-        document_id = store.document_of(operation_id)
-        if document_id is not None:
-            return document_id
-    return None
 
 
 @dataclass(slots=True)
@@ -97,6 +90,8 @@ class MemoryLogStore:
         self._keys_by_schema: dict[str, set[LogKey]] = {}
         self._documents: dict[bytes, bytes] = {}
         self._log_ids: dict[tuple[bytes, bytes], int] = {}
+        self._waiting: dict[bytes, list[LogKey]] = {}
+        """Logs without a document, by the operations that their first entries follow."""
         self._revision = 0
         self._range: tuple[tuple[int, frozenset[str], str, bytes], SyncRange] | None = None
 
@@ -162,18 +157,47 @@ class MemoryLogStore:
         log = self._logs.get(key)
         if log is None:
             assert entry.seq_num == 1, "a log starts with its first entry"
-            document_id = document_of_first(checked, self)
-            log = self._logs[key] = _Log(LogInfo(checked.schema_id, document_id, None))
+            log = self._logs[key] = _Log(LogInfo(checked.schema_id, None, None))
             self._keys_by_schema.setdefault(checked.schema_id, set()).add(key)
-            if document_id is not None:
-                self._log_ids.setdefault((entry.public_key, document_id), entry.log_id)
         elif entry.seq_num <= len(log.entries):
             assert log.entries[entry.seq_num - 1].hash == checked.hash, "an entry is never replaced"
             return
         assert entry.seq_num == len(log.entries) + 1, "entries of a log are kept in sequence"
         self._revision += 1
         log.entries.append(checked)
-        if log.info.document_id is not None:
-            self._documents[checked.hash] = log.info.document_id
         if entry.end_of_log:
             log.info = LogInfo(log.info.schema_id, log.info.document_id, entry.seq_num)
+        if log.info.document_id is not None:
+            for waiting in self._assign([checked], log.info.document_id):
+                self._settle(waiting, log.info.document_id)
+        elif entry.seq_num == 1:
+            self._look_for_document(key, checked)
+
+    def _look_for_document(self, key: LogKey, first: CheckedEntry) -> None:
+        previous = first.previous
+        known = (first.hash,) if previous is None else map(self._documents.get, previous)
+        document_id = next(filter(None, known), None)
+        if document_id is not None:
+            self._settle(key, document_id)
+        else:
+            for operation_id in previous or ():
+                self._waiting.setdefault(operation_id, []).append(key)
+
+    def _settle(self, key: LogKey, document_id: bytes) -> None:
+        """A log's document has become known, and with it those of the logs that waited for it."""
+        settled = [key]
+        while settled:
+            key = settled.pop()
+            log = self._logs[key]
+            if log.info.document_id is None:
+                log.info = LogInfo(log.info.schema_id, document_id, log.info.end_of_log)
+                self._log_ids.setdefault((key[0], document_id), key[1])
+                settled += self._assign(log.entries, document_id)
+
+    def _assign(self, entries: Iterable[CheckedEntry], document_id: bytes) -> list[LogKey]:
+        """Operations of a document; returns the logs that waited for one of them."""
+        waited: list[LogKey] = []
+        for checked in entries:
+            self._documents[checked.hash] = document_id
+            waited += self._waiting.pop(checked.hash, ())
+        return waited
