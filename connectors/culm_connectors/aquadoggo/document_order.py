@@ -1,128 +1,127 @@
-"""Entries in the order in which a p2panda node can take them: operations after those they refer to.
+"""Entries in the order in which a p2panda node can take them, and nothing that it cannot take.
 
 A node refuses an operation whose `previous` it does not know, and ends the session with it, so that
-everything behind is lost until the next session. So ranges of logs are grouped by document and cut where the
-operations of several authors refer to each other. What a node refuses for another reason would still be in
-the way of everything behind it, session after session: the document with which a session ended goes last from
-then on.
+everything behind is lost until the next session (p2panda, "replication"; aquadoggo 0.9.1). So ranges of logs
+are grouped by document, and each document is sent in the order of its operations (`operation_order`). What
+cannot be put in order yet, because an operation before it is not held here, waits: every session that the
+node begins looks again. What a node refuses for another reason would still be in the way of everything behind
+it, session after session: it goes last from then on, and less and less often (`refusals`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from weakref import WeakKeyDictionary
 
-from culm_connectors.index.layout import log_key
+from culm_connectors.aquadoggo.operation_order import Documents, OperationOrder, Plan, Step
+from culm_connectors.aquadoggo.refusals import Refusals
 from culm_connectors.index.store import Pair
 from culm_connectors.p2panda.sessions import Link, LogKey
 from culm_connectors.p2panda.surroundings import EntryReader
-from culm_models.bamboo import entry_hash
 from culm_models.p2panda.operation import peek
 from culm_models.p2panda.ranges import EntryRange
-from culm_models.p2panda.store import LogStore
-
-logger = logging.getLogger(__name__)
 
 _LOOKS_AT_ONCE = 1_024
 _READ_BYTES = 1024 * 1024
 _ENTRIES_AT_ONCE = 2_048
-MAX_DOCUMENT_ENTRIES = 100_000
-"""A document with more entries to send goes out log by log."""
-_MAX_REMEMBERED = 1_000
-_MAX_LAST = 10_000
-
-
-class _Step(NamedTuple):
-    """One entry of a log: its own operation id, and those that must come before it."""
-
-    operation_id: bytes
-    previous: tuple[bytes, ...]
-
-
-@dataclass(slots=True)
-class _Sent:
-    """What was sent on one connection: to find out with which document its last session ended."""
-
-    documents: list[tuple[bytes, dict[LogKey, int]]] = field(default_factory=list)
-    """Documents in the order of sending, with the last sequence number that was sent of each log."""
-    last: dict[bytes, None] = field(default_factory=dict)
-    """Documents that go last, in this order."""
 
 
 class DocumentOrder:
     """Arranges the ranges of logs that a session sends; an object serves all connections of a driver."""
 
-    def __init__(self, store: LogStore, reader: EntryReader) -> None:
-        self._store = store
+    def __init__(self, documents: Documents, reader: EntryReader) -> None:
+        self._documents = documents
         self._reader = reader
-        self._sent: WeakKeyDictionary[Link, _Sent] = WeakKeyDictionary()
+        self._refusals: WeakKeyDictionary[Link, Refusals] = WeakKeyDictionary()
 
     async def arrange(self, link: Link, ranges: Sequence[EntryRange]) -> AsyncIterator[list[EntryRange]]:
-        """The same ranges in parts, document by document, to be sent in this order."""
-        sent = self._sent.setdefault(link, _Sent())
-        documents = await self._by_document(ranges)
-        self._find_the_end_of_the_last_session(link, sent, documents)
-        sent.documents.clear()
-        order = [document for document in documents if document not in sent.last]
-        order += [document for document in sent.last if document in documents]
-        for group in _batches(order, documents):
-            together = [part for document in group for part in documents[document]]
-            steps = None if _count(together) > MAX_DOCUMENT_ENTRIES else await self._read(together)
-            for document in group:
-                parts = documents[document]
-                arranged = parts if steps is None else _arranged(parts, steps)
-                if arranged:
-                    if len(sent.documents) < _MAX_REMEMBERED:
-                        heights = {(part.public_key, part.log_id): part.last_seq_num for part in arranged}
-                        sent.documents.append((document, heights))
+        """What of these ranges the node can take, in parts, to be sent in this order."""
+        revision = self._documents.revision
+        refusals = self._refusals.setdefault(link, Refusals(link.name))
+        refusals.begin({(part.public_key, part.log_id): part for part in ranges})
+        parts_by_document, unsettled = await self._by_document(ranges)
+        suspects = {
+            document_id
+            for document_id, parts in parts_by_document.items()
+            if any(refusals.is_suspect((part.public_key, part.log_id)) for part in parts)
+        }
+        order = [document_id for document_id in parts_by_document if document_id not in suspects]
+        order += [document_id for document_id in parts_by_document if document_id in suspects]
+        plans = (
+            self._plan(document_id, parts_by_document[document_id], refusals, revision, unsettled)
+            for document_id in order
+        )
+        for batch in _batches(plan for plan in plans if plan is not None):
+            steps = await self._read(part for plan in batch for part in plan.beginnings)
+            for plan in batch:
+                async for arranged in OperationOrder(plan, self._documents, self._read, steps).ranges():
+                    for part in arranged:
+                        refusals.sent(plan.document_id, part)
                     yield arranged
 
-    async def _by_document(self, ranges: Sequence[EntryRange]) -> dict[bytes, list[EntryRange]]:
+    async def _by_document(
+        self, ranges: Sequence[EntryRange]
+    ) -> tuple[dict[bytes, list[EntryRange]], frozenset[LogKey]]:
         """Ranges by document, in the order in which the documents' first ranges come.
 
-        Logs whose document the store does not know come last, each for itself where it has none to go with.
+        Apart from them, the logs whose document is not known: the operations that they follow are not held.
         """
-        documents: dict[bytes, list[EntryRange]] = {}
-        strays: list[EntryRange] = []
+        found: dict[bytes, list[EntryRange]] = {}
+        unsettled: set[LogKey] = set()
         for count, part in enumerate(ranges):
             if count % _LOOKS_AT_ONCE == 0:
                 await asyncio.sleep(0)
-            info = self._store.log_info(part.public_key, part.log_id)
+            info = self._documents.log_info(part.public_key, part.log_id)
             if info is None or info.document_id is None:
-                strays.append(part)
+                unsettled.add((part.public_key, part.log_id))
             else:
-                documents.setdefault(info.document_id, []).append(part)
-        begun = await self._read([EntryRange(0, part.public_key, part.log_id, 1, 1) for part in strays])
-        for part in strays:
-            log = (part.public_key, part.log_id)
-            previous = (operation_id for step in begun[log] for operation_id in step.previous)
-            document = next(filter(None, map(self._store.document_of, previous)), None)
-            documents.setdefault(document or log_key(*log), []).append(part)
-        return documents
+                found.setdefault(info.document_id, []).append(part)
+        return found, frozenset(unsettled)
 
-    def _find_the_end_of_the_last_session(
-        self, link: Link, sent: _Sent, documents: Mapping[bytes, list[EntryRange]]
-    ) -> None:
-        """The first document of which not all was taken is the one that ended the session."""
-        for document, heights in sent.documents:
-            for part in documents.get(document, ()):
-                if part.first_seq_num <= heights.get((part.public_key, part.log_id), 0):
-                    if document not in sent.last:
-                        logger.warning("%s does not take document %s", link.name, document.hex())
-                    sent.last.pop(document, None)
-                    sent.last[document] = None
-                    if len(sent.last) > _MAX_LAST:
-                        del sent.last[next(iter(sent.last))]
-                    return
+    def _plan(
+        self,
+        document_id: bytes,
+        parts: Sequence[EntryRange],
+        refusals: Refusals,
+        revision: int,
+        unsettled: frozenset[LogKey],
+    ) -> Plan | None:
+        """What to send of a document; None where the node holds a delete of it, and takes no more."""
+        lacking = {(part.public_key, part.log_id): part for part in parts}
+        for log, seq_num in self._documents.deletes_of(document_id):
+            if log not in lacking or seq_num < lacking[log].first_seq_num:
+                return None
+        begun = {part.public_key for part in parts if part.first_seq_num > 1}
+        ends = {
+            log: refusals.end_of(part)
+            if self._is_the_log_of(document_id, part, begun)
+            else part.first_seq_num - 1
+            for log, part in lacking.items()
+        }
+        return Plan(document_id, parts, ends, revision, unsettled)
 
-    async def _read(self, ranges: Iterable[EntryRange]) -> dict[LogKey, list[_Step]]:
+    def _is_the_log_of(self, document_id: bytes, part: EntryRange, begun: set[bytes]) -> bool:
+        """Whether a node takes this log: of the document's schema, and the only one of its author.
+
+        `begun` are the authors of whom the node holds the beginning of one of these ranges.
+        """
+        created, own = self._documents.place_of(document_id), (part.public_key, part.log_id)
+        schemas = {
+            info.schema_id
+            for log in (own, created.log if created is not None else own)
+            if (info := self._documents.log_info(*log)) is not None
+        }
+        if len(schemas) > 1:
+            return False
+        if part.public_key in begun:
+            return part.first_seq_num > 1
+        return self._documents.log_of(part.public_key, document_id) == part.log_id
+
+    async def _read(self, ranges: Iterable[EntryRange]) -> dict[LogKey, list[Step]]:
         """The steps of each log, as far as they are held."""
-        steps: dict[LogKey, list[_Step]] = {}
+        steps: dict[LogKey, list[Step]] = {}
         waiting = deque(ranges)
         while waiting:
             found = await self._reader.read_ranges(
@@ -139,58 +138,21 @@ class DocumentOrder:
         return steps
 
 
-def _arranged(
-    ranges: Sequence[EntryRange], steps_by_log: Mapping[LogKey, Sequence[_Step]]
-) -> list[EntryRange]:
-    """One document's ranges, cut so that every operation comes after those that it refers to.
-
-    Operations that are not among these ranges count as known to the node.
-    """
-    steps = [steps_by_log[part.public_key, part.log_id] for part in ranges]
-    unsent = {step.operation_id for log in steps for step in log}
-    waiting: defaultdict[bytes, list[int]] = defaultdict(list)
-    positions = [0] * len(ranges)
-    ready = deque(range(len(ranges)))
-    arranged: list[EntryRange] = []
-    while ready:
-        index = ready.popleft()
-        part, start = ranges[index], positions[index]
-        for position in range(start, len(steps[index])):
-            step = steps[index][position]
-            missing = next(filter(unsent.__contains__, step.previous), None)
-            if missing is not None:
-                waiting[missing].append(index)
-                break
-            unsent.discard(step.operation_id)
-            ready.extend(waiting.pop(step.operation_id, ()))
-            positions[index] = position + 1
-        if positions[index] > start:
-            first, end = part.first_seq_num + start, part.first_seq_num + positions[index] - 1
-            arranged.append(EntryRange(part.session_id, part.public_key, part.log_id, first, end))
-    return arranged
+def _step(pair: Pair) -> Step:
+    action, _, previous = peek(pair[1])
+    return Step(action == "delete", previous or ())
 
 
-def _step(pair: Pair) -> _Step:
-    entry, operation = pair
-    return _Step(entry_hash(entry), peek(operation)[2] or ())
-
-
-def _count(ranges: Iterable[EntryRange]) -> int:
-    return sum(part.last_seq_num - part.first_seq_num + 1 for part in ranges)
-
-
-def _batches(
-    order: Sequence[bytes], documents: Mapping[bytes, Sequence[EntryRange]]
-) -> Iterator[list[bytes]]:
+def _batches(plans: Iterable[Plan]) -> Iterator[list[Plan]]:
     """Documents to be read together: few round trips for small ones, little memory for large ones."""
-    batch: list[bytes] = []
+    batch: list[Plan] = []
     size = 0
-    for document in order:
-        entries = _count(documents[document])
+    for plan in plans:
+        entries = sum(part.last_seq_num - part.first_seq_num + 1 for part in plan.beginnings)
         if batch and size + entries > _ENTRIES_AT_ONCE:
             yield batch
             batch, size = [], 0
-        batch.append(document)
+        batch.append(plan)
         size += entries
     if batch:
         yield batch

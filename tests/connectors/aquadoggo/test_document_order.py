@@ -1,27 +1,31 @@
-"""What a p2panda node is sent: each operation after those that it refers to, and no document in the way."""
+"""What a p2panda node is sent: each operation once, after those that it refers to, and nothing in the way.
+
+The node is a model that refuses what aquadoggo refuses; `tests/e2e/test_aquadoggo.py` has real ones.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culm_connectors.aquadoggo import document_order
+from culm_connectors.aquadoggo import operation_order, refusals
 from culm_connectors.aquadoggo.document_order import DocumentOrder
+from culm_connectors.index import LmdbLogStore
 from culm_connectors.index.store import Pair, Range
 from culm_connectors.p2panda.sessions import Link
-from culm_models.bamboo import lipmaa, needs_skiplink, sign_entry
 from culm_models.p2panda.checks import CheckedEntry, check_entry
-from culm_models.p2panda.operation import encode_operation
 from culm_models.p2panda.ranges import EntryRange, missing
-from culm_models.p2panda.store import MemoryLogStore
-from tests.support.logs import SCHEMA, author
+from tests.support.histories import History, NodeModel, random_history
+from tests.support.logs import OTHER_SCHEMA, SCHEMA, author
 
-NAMES = ("ann", "bob", "cyn")
+NAMES = ("ann", "bob", "cyn", "dan", "eve", "fay")
 
 
 class Someone:
@@ -33,190 +37,330 @@ class Someone:
 class Reader:
     """Reads a store, at most `entries_at_once` entries in one go."""
 
-    def __init__(self, store: MemoryLogStore, entries_at_once: int = 3) -> None:
+    def __init__(self, store: LmdbLogStore, entries_at_once: int = 3) -> None:
         self.store = store
         self.entries_at_once = entries_at_once
+        self.longest = 0
+        """The longest range that was asked for."""
+        self.entries_read = 0
 
     async def read_ranges(self, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
         found: list[list[Pair]] = []
         room = self.entries_at_once
+        self.longest = max(self.longest, *(last - first + 1 for _, _, first, last in ranges))
         for public_key, log_id, first, last in ranges:
             pairs = list(self.store.entries(public_key, log_id, first, last))[:room]
             found.append(pairs)
             room -= len(pairs)
+            self.entries_read += len(pairs)
             if room <= 0:
                 break
         return found
 
 
-class World:
-    """Authors that write to documents together; all that they write, in the order of writing."""
+class Edge:
+    """An index, and the connection of a node to it."""
 
-    def __init__(self) -> None:
-        self.logs: dict[tuple[bytes, int], list[CheckedEntry]] = {}
-        self.written: list[CheckedEntry] = []
+    def __init__(self, folder: Path, node: NodeModel, entries_at_once: int = 3) -> None:
+        self.store = LmdbLogStore(folder / "index")
+        self.node = node
+        self.reader = Reader(self.store, entries_at_once)
+        self.order = DocumentOrder(self.store, self.reader)
+        self.link = Someone()
 
-    def write(self, name: str, log_id: int, previous: tuple[bytes, ...] | None = None) -> bytes:
-        """One operation; returns its id."""
-        key = author(name)
-        log = self.logs.setdefault((key.public_key, log_id), [])
-        seq_num = len(log) + 1
-        operation = encode_operation(
-            "create" if previous is None else "update",
-            SCHEMA,
-            previous=None if previous is None else tuple(sorted(set(previous))),
-            fields={"name": f"{name} {log_id} {seq_num}"},
-        )
-        entry = sign_entry(
-            key,
-            log_id,
-            seq_num,
-            operation,
-            skiplink=log[lipmaa(seq_num) - 1].hash if needs_skiplink(seq_num) else None,
-            backlink=log[-1].hash if log else None,
-        )
-        log.append(check_entry(entry, operation))
-        self.written.append(log[-1])
-        return log[-1].hash
+    def lacking(self) -> list[EntryRange]:
+        """What a session is to send, by the heights of the node."""
+        heights = {(key, log_id): height for key, log_id, height in self.node.heights()}
+        return missing(self.store, 0, self.store.log_heights([SCHEMA, OTHER_SCHEMA]), heights)
 
-    def store(self, entries: Sequence[CheckedEntry] | None = None) -> MemoryLogStore:
-        store = MemoryLogStore()
-        store.append(self.written if entries is None else entries)
-        return store
+    async def arranged(self, ranges: Sequence[EntryRange] | None = None) -> list[EntryRange]:
+        """The order of one session."""
+        lacking = self.lacking() if ranges is None else ranges
+        parts = self.order.arrange(cast(Link, self.link), lacking)
+        return [part async for arranged in parts for part in arranged]
+
+    def entries(self, ranges: Sequence[EntryRange]) -> Iterator[CheckedEntry]:
+        for part in ranges:
+            held = self.store.entries(part.public_key, part.log_id, part.first_seq_num, part.last_seq_num)
+            yield from (check_entry(*pair, verify_signature=False) for pair in held)
+
+    async def session(self) -> bool:
+        """One session; False where the node ended it before its end."""
+        return self.node.take(self.entries(await self.arranged()))
 
 
-def lacking(store: MemoryLogStore, node: MemoryLogStore) -> list[EntryRange]:
-    heights = {(key, log_id): height for key, log_id, height in node.all_log_heights()}
-    return missing(store, 0, store.all_log_heights(), heights)
+@pytest.fixture
+def edge(tmp_path: Path) -> Iterator[Edge]:
+    opened = Edge(tmp_path, NodeModel())
+    yield opened
+    opened.store.close()
 
 
-async def arrange(order: DocumentOrder, link: object, ranges: Sequence[EntryRange]) -> list[EntryRange]:
-    return [part async for parts in order.arrange(cast(Link, link), ranges) for part in parts]
-
-
-def take(
-    store: MemoryLogStore, node: MemoryLogStore, ranges: Sequence[EntryRange], refused: set[bytes]
-) -> bool:
-    """What a node does with a session's entries; False where it ends the session before the last of them."""
-    held = {
-        hash_ for key, log_id, height in node.all_log_heights() for hash_ in hashes(node, key, log_id, height)
-    }
-    for part in ranges:
-        for pair in store.entries(part.public_key, part.log_id, part.first_seq_num, part.last_seq_num):
-            checked = check_entry(*pair)
-            follows = checked.entry.seq_num == node.height(*checked.log) + 1
-            if not follows or checked.hash in refused or not set(checked.previous or ()) <= held:
-                return False
-            node.append([checked])
-            held.add(checked.hash)
-    return True
-
-
-def hashes(store: MemoryLogStore, key: bytes, log_id: int, height: int) -> list[bytes]:
-    return [cast(bytes, store.entry_hash(key, log_id, seq_num)) for seq_num in range(1, height + 1)]
-
-
-def conversation(world: World, log_id: int, turns: int) -> None:
+def conversation(history: History, log_id: int, turns: int) -> None:
     """Two authors answer each other in one document."""
-    latest = world.write("ann", log_id)
+    latest = history.write("ann", log_id)
     for turn in range(turns):
-        latest = world.write(NAMES[(turn + 1) % 2], log_id, (latest,))
+        latest = history.write(NAMES[(turn + 1) % 2], log_id, (latest,))
 
 
-async def test_authors_that_answer_each_other_are_taken_in_one_session() -> None:
-    world = World()
+async def test_authors_that_answer_each_other_are_taken_in_one_session(edge: Edge) -> None:
+    history = History()
     for log_id in range(4):
-        conversation(world, log_id, 9)
-    store, node = world.store(), MemoryLogStore()
-    ranges = await arrange(DocumentOrder(store, Reader(store)), Someone(), lacking(store, node))
-    assert take(store, node, ranges, set())
-    assert node.all_log_heights() == store.all_log_heights()
+        conversation(history, log_id, 9)
+    edge.store.append(history.written)
+    assert await edge.session()
+    assert set(edge.node.operations) == set(history.document)
 
 
-@given(st.integers(0, 2**32), st.integers(1, 40))
+async def test_a_log_many_steps_from_the_create_goes_out_in_its_place(edge: Edge) -> None:
+    history = History()
+    latest = history.write("fay", 0)
+    for name in ("eve", "dan", "cyn", "bob", "ann", "fay"):
+        latest = history.write(name, 0, (latest,))
+    edge.store.append(sorted(history.written, key=lambda one: (one.entry.seq_num, one.log), reverse=False))
+    assert await edge.session()
+    assert set(edge.node.operations) == set(history.document)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 60), st.sampled_from((1, 40, 65_536)))
 @settings(max_examples=60, deadline=None)
-async def test_any_documents_are_taken_in_one_session(seed: int, count: int) -> None:
+async def test_whatever_arrives_in_whatever_order_reaches_the_node_once(
+    seed: int, count: int, ahead: int
+) -> None:
     rng = random.Random(seed)
-    world = World()
-    documents: list[list[bytes]] = []
-    logs: dict[tuple[str, int], int] = {}
-    for _ in range(count):
-        name = rng.choice(NAMES)
-        if not documents or rng.random() < 0.3:
-            logs[name, len(documents)] = log_id = len(documents)
-            documents.append([world.write(name, log_id)])
-            continue
-        number = rng.randrange(len(documents))
-        log_id = logs.setdefault((name, number), number)
-        previous = tuple(rng.sample(documents[number], rng.randint(1, min(3, len(documents[number])))))
-        documents[number].append(world.write(name, log_id, previous))
-    store, node = world.store(), MemoryLogStore()
-    known = world.written[: rng.randrange(len(world.written) + 1)]
-    node.append(known)
-    plan = lacking(store, node)
-    ranges = await arrange(DocumentOrder(store, Reader(store, rng.randint(1, 9))), Someone(), plan)
-    assert take(store, node, ranges, set())
-    assert node.all_log_heights() == store.all_log_heights()
+    history = random_history(rng, count, NAMES, deletes=rng.choice((0.0, 0.1, 0.3)))
+    arrivals = list(history.arrivals(rng))
+    node = NodeModel()
+    # What it has from elsewhere, or from before: it brings that first.
+    node.take(history.written[: rng.randrange(count + 1)] if rng.random() < 0.5 else ())
+    node.refusals.clear()
+    before = set(node.operations)
+    node.brought.clear()
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(operation_order, "STEPS_AHEAD", ahead)
+        edge = Edge(Path(folder), node, rng.randint(1, 9))
+        edge.store.append([one for log in node.logs.values() for one in log])
+        in_parts = rng.random() < 0.7
+        while arrivals:
+            size = rng.randint(1, 8) if in_parts else len(arrivals)
+            edge.store.append(arrivals[:size])
+            del arrivals[:size]
+            assert await edge.session(), node.refusals
+        assert await edge.session(), node.refusals
+        last = await edge.arranged()
+        edge.store.close()
+    assert not node.refusals
+    assert set(node.brought.values()) <= {1}
+    assert not before & set(node.brought)
+    assert last == []
+    deleted = history.deleted()
+    if not in_parts:
+        # A document that the node held deleted takes nothing more.
+        there = {
+            history.document[one.hash]
+            for one in history.written
+            if one.action == "delete" and one.hash in before
+        }
+        wanted = {one for one in history.deliverable() if history.document[one] not in there}
+        assert wanted <= set(node.operations)
+    assert {one for one, document in history.document.items() if document not in deleted} <= set(
+        node.operations
+    )
+    # Not one whose every delete follows another delete in its log.
+    assert node.deleted == deleted
 
 
-async def test_a_log_whose_document_became_known_later_goes_with_it() -> None:
-    world = World()
-    created = world.write("ann", 0)
-    answered = world.write("bob", 0, (created,))
-    world.write("ann", 0, (answered,))
-    store, node = world.store([world.written[1], world.written[0], world.written[2]]), MemoryLogStore()
-    assert store.log_info(author("bob").public_key, 0).document_id is None  # type: ignore[union-attr]
-    ranges = await arrange(DocumentOrder(store, Reader(store)), Someone(), lacking(store, node))
-    assert take(store, node, ranges, set())
+async def test_what_cannot_go_yet_waits_until_what_is_before_it_comes(edge: Edge) -> None:
+    history = History()
+    created = history.write("ann", 0)
+    one = history.write("bob", 0, (created,))
+    history.write("cyn", 0, (one,))
+    merged = history.write("ann", 0, (created, one))
+    history.write("dan", 0, (merged,))
+    edge.store.append([history.written[0], history.written[2], history.written[3], history.written[4]])
+    assert await edge.session()
+    assert list(edge.node.operations) == [created]
+    assert await edge.arranged() == []
+    edge.store.append([history.written[1]])
+    assert await edge.session()
+    assert set(edge.node.operations) == set(history.document)
+    assert set(edge.node.brought.values()) == {1}
 
 
-async def test_what_a_node_refuses_is_in_the_way_of_nothing_else() -> None:
-    world = World()
+async def test_what_comes_while_a_session_is_arranged_is_not_taken_for_what_the_node_has(edge: Edge) -> None:
+    history = History()
+    created = history.write("ann", 0)
+    later = history.write("bob", 0, (created,))
+    history.write("cyn", 0, (later,))
+    history.write("cyn", 1)
+    edge.store.append([history.written[0], history.written[2], history.written[3]])
+    edge.node.take(history.written[:1])
+    ranges, parts = edge.lacking(), []
+    async for arranged in edge.order.arrange(cast(Link, edge.link), ranges):
+        edge.store.append([history.written[1]])
+        parts += arranged
+    assert edge.node.take(edge.entries(parts))
+    assert await edge.session()
+    assert set(edge.node.operations) == set(history.document)
+
+
+async def test_a_delete_goes_last_of_its_document_and_nothing_goes_behind_it(edge: Edge) -> None:
+    history = History()
+    created = history.write("ann", 0)
+    gone = history.write("ann", 0, (created,), delete=True)
+    history.write("ann", 0, (gone,))
+    at_once = [history.write(name, 0, (created,)) for name in ("bob", "cyn", "dan")]
+    history.write("dan", 0, (created,), delete=True)
+    edge.store.append(history.written)
+    assert await edge.session()
+    assert {created, *at_once} < set(edge.node.operations)
+    assert edge.node.deleted == {created}
+    assert await edge.arranged() == []
+
+
+async def test_a_node_that_holds_a_delete_is_sent_nothing_more_of_the_document(edge: Edge) -> None:
+    history = History()
+    created = history.write("ann", 0)
+    history.write("ann", 0, (created,), delete=True)
+    history.write("bob", 0, (created,))
+    history.write("bob", 1)
+    edge.node.take(history.written[:2])
+    edge.store.append(history.written)
+    assert await edge.session()
+    assert edge.node.brought.total() == 3
+
+
+async def test_a_delete_that_only_the_node_knows_costs_one_session(edge: Edge) -> None:
+    history = History()
+    created = history.write("ann", 0)
+    history.write("ann", 0, (created,), delete=True)
+    history.write("bob", 0, (created,))
+    history.write("bob", 1)
+    edge.node.take(history.written[:2])
+    edge.store.append([history.written[0], *history.written[2:]])
+    assert not await edge.session()
+    # It has brought the delete meanwhile.
+    edge.store.append(history.written[:2])
+    assert await edge.session()
+    assert history.written[3].hash in edge.node.operations
+    assert await edge.arranged() == []
+
+
+async def test_the_second_log_of_an_author_in_a_document_stays(edge: Edge) -> None:
+    history = History()
+    created = history.write("ann", 0)
+    history.write("bob", 0, (created,))
+    history.write("bob", 7, (created,))
+    edge.store.append([history.written[0], history.written[2], history.written[1]])
+    # The node has met the other one of them first.
+    edge.node.take(history.written[:2])
+    after = history.write("bob", 0, (created,))
+    edge.store.append(history.written[3:])
+    assert await edge.session()
+    assert after in edge.node.operations and edge.node.heights()[-1] is not None
+    other = Edge(edge.store.folder.parent / "other", NodeModel())
+    other.store.append([history.written[0], history.written[2], history.written[1]])
+    assert await other.session()
+    assert (author("bob").public_key, 7, 1) in other.node.heights()
+    other.store.close()
+
+
+async def test_operations_of_two_documents_or_of_another_schema_stay(edge: Edge) -> None:
+    history = History()
+    one, two = history.write("ann", 0), history.write("ann", 1)
+    history.write("bob", 0, (one, two))
+    history.write("cyn", 0, (one,), schema_id=OTHER_SCHEMA)
+    last = history.write("dan", 0, (two,))
+    edge.store.append(history.written)
+    assert await edge.session()
+    assert set(edge.node.operations) == {one, two, last}
+
+
+async def test_what_a_node_refuses_is_in_the_way_of_nothing_else(tmp_path: Path) -> None:
+    history = History()
     for log_id in range(10):
-        conversation(world, log_id, 2)
-    refused = {world.logs[author("ann").public_key, log_id][0].hash for log_id in (0, 4, 5)}
-    refused.add(world.logs[author("bob").public_key, 7][0].hash)
-    store, node = world.store(), MemoryLogStore()
-    order, link = DocumentOrder(store, Reader(store)), Someone()
-    for _ in range(len(refused) + 1):
-        take(store, node, await arrange(order, link, lacking(store, node)), refused)
-    taken = {key[1]: height for key, height in heights_of(node, "ann").items()}
-    assert taken == {0: 0, 4: 0, 5: 0, 7: 1} | dict.fromkeys((1, 2, 3, 6, 8, 9), 2)
+        conversation(history, log_id, 2)
+    misfits = {history.logs[author("ann").public_key, log_id][0].hash for log_id in (0, 4, 5)}
+    misfits.add(history.logs[author("bob").public_key, 7][0].hash)
+    edge = Edge(tmp_path, NodeModel(misfits))
+    edge.store.append(history.written)
+    for _ in range(len(misfits) + 1):
+        await edge.session()
+    ann = author("ann").public_key
+    heights = {log_id: len(edge.node.logs.get((ann, log_id), ())) for log_id in range(10)}
+    assert heights == {0: 0, 4: 0, 5: 0, 7: 1} | dict.fromkeys((1, 2, 3, 6, 8, 9), 2)
+    edge.store.close()
 
 
-def heights_of(node: MemoryLogStore, name: str) -> dict[tuple[bytes, int], int]:
-    key = author(name).public_key
-    return {(key, log_id): node.height(key, log_id) for log_id in range(10)}
+async def test_what_a_node_refuses_is_sent_ever_less_often_and_then_no_more(tmp_path: Path) -> None:
+    history = History()
+    conversation(history, 0, 3)
+    misfit = history.written[1].hash
+    edge = Edge(tmp_path, NodeModel({misfit}))
+    edge.store.append(history.written)
+    in_sessions = []
+    for number in range(100):
+        before = edge.node.brought[misfit]
+        await edge.session()
+        in_sessions += [number] * (edge.node.brought[misfit] - before)
+        conversation(history, number + 1, 1)
+        edge.store.append(history.written[-2:])
+    assert in_sessions == [0, 1, 3, 7, 15, 31]
+    assert len(in_sessions) == refusals.MAX_ATTEMPTS
+    # All that came meanwhile was taken, most of it at the first attempt.
+    assert len(edge.node.operations) == 2 * 99 + 1
+    edge.store.close()
 
 
-async def test_a_document_that_is_taken_after_all_is_no_longer_last() -> None:
-    world = World()
+async def test_an_entry_that_is_taken_after_all_is_sent_on_from(tmp_path: Path) -> None:
+    history = History()
     for log_id in range(3):
-        conversation(world, log_id, 1)
-    first = world.logs[author("ann").public_key, 0][0].hash
-    store, node = world.store(), MemoryLogStore()
-    order, link = DocumentOrder(store, Reader(store)), Someone()
-    assert not take(store, node, await arrange(order, link, lacking(store, node)), {first})
-    assert not take(store, node, await arrange(order, link, lacking(store, node)), {first})
-    assert node.height(author("ann").public_key, 2) == 1
-    assert take(store, node, await arrange(order, link, lacking(store, node)), set())
-    assert node.all_log_heights() == store.all_log_heights()
+        conversation(history, log_id, 1)
+    first = history.logs[author("ann").public_key, 0][0].hash
+    edge = Edge(tmp_path, NodeModel({first}))
+    edge.store.append(history.written)
+    assert not await edge.session()
+    assert not await edge.session()
+    assert len(edge.node.operations) == 4
+    edge.node.misfits.clear()
+    for _ in range(2):
+        assert await edge.session()
+    assert set(edge.node.operations) == set(history.document)
+    edge.store.close()
 
 
-async def test_a_new_connection_knows_nothing_of_the_one_before() -> None:
-    world = World()
+async def test_what_a_node_drops_without_ending_the_session_is_no_refusal(edge: Edge) -> None:
+    history = History()
     for log_id in range(3):
-        conversation(world, log_id, 1)
-    store = world.store()
-    order = DocumentOrder(store, Reader(store))
-    plan = lacking(store, MemoryLogStore())
-    assert await arrange(order, Someone(), plan) == await arrange(order, Someone(), plan)
+        conversation(history, log_id, 1)
+    edge.store.append(history.written)
+    parts = await edge.arranged()
+    dropped = parts[0]
+    assert edge.node.take(edge.entries(parts[2:]))
+    assert dropped in await edge.arranged()
+    assert await edge.session()
+    assert set(edge.node.operations) == set(history.document)
 
 
-async def test_a_document_too_large_to_arrange_goes_out_log_by_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(document_order, "MAX_DOCUMENT_ENTRIES", 5)
-    world = World()
-    conversation(world, 0, 9)
-    store = world.store()
-    plan = lacking(store, MemoryLogStore())
-    assert await arrange(DocumentOrder(store, Reader(store)), Someone(), plan) == plan
+async def test_a_new_connection_knows_nothing_of_the_one_before(edge: Edge) -> None:
+    history = History()
+    for log_id in range(3):
+        conversation(history, log_id, 1)
+    edge.store.append(history.written)
+    plan = edge.lacking()
+    first = await edge.arranged(plan)
+    edge.link = Someone()
+    assert await edge.arranged(plan) == first
+
+
+async def test_a_long_document_is_arranged_without_reading_all_of_it_ahead(
+    edge: Edge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operation_order, "STEPS_AHEAD", 8)
+    history = History()
+    conversation(history, 0, 99)
+    edge.store.append(history.written)
+    assert await edge.session()
+    assert set(edge.node.operations) == set(history.document)
+    assert edge.reader.longest == 4
+    assert edge.reader.entries_read == 100
