@@ -1,0 +1,104 @@
+"""A peer in Go, written from docs/p2panda-quic.md, with our connector and our reference peer: both roles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from culm_connectors.peer import ReferencePeer
+from culm_connectors.transport import CloseCode, TransportSettings
+from culm_models.p2panda.checks import CheckedEntry
+from culm_models.yasmf import hash_bytes
+from culm_topics.kafka import KafkaSettings
+from tests.interop.go_peer import build
+from tests.interop.go_peer import running as running_go
+from tests.support.edge import connector, reference_peer, running, topics, until, write_document
+from tests.support.logs import SCHEMA, author, make_log, pairs
+
+# The connector's role needs a broker, and so the program is built in one process alone.
+pytestmark = pytest.mark.kafka
+
+GO = author("go")
+# What every path carries, as towards the internet.
+SMALL = TransportSettings()
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("go"))
+
+
+@pytest.fixture
+def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
+    return topics(kafka_bootstrap, topic_prefix)
+
+
+def named(*logs: Iterable[CheckedEntry]) -> dict[tuple[bytes, int, int], bytes]:
+    """The hash of each entry by its name, as the Go peer tells them."""
+    return {(*one.log, one.entry.seq_num): one.hash for log in logs for one in log}
+
+
+def hash_held(peer: ReferencePeer, log_id: int) -> bytes:
+    """The hash of the first entry that a peer holds of a log of the Go peer's."""
+    ((entry, _),) = peer.store.entries(GO.public_key, log_id, 1, 1)
+    return hash_bytes(entry)
+
+
+async def test_go_dials_a_connector(tmp_path: Path, kafka: KafkaSettings, program: Path) -> None:
+    async with (
+        running(connector(tmp_path / "edge", kafka, transport=SMALL)) as edge,
+        reference_peer(tmp_path, "a") as a,
+    ):
+        assert edge.address is not None
+        host, port = edge.address
+        before = await write_document(a, 20)
+        a.dial(edge.address)
+        await until(lambda: edge.driver.metrics.entries_accepted == len(before))
+        dialling = ("-connect", f"{host}:{port}", "-peer", edge.driver.peer.peer_id.hex())
+        async with running_go(program, GO.private_key, SCHEMA, *dialling) as go:
+            await go.until_said("live")
+            assert go.entries == named(before)
+            log_id, entry_hash = await go.publish("name=live")
+            await a.wait_until_holding({(GO.public_key, log_id): 1}, 30)
+            assert hash_held(a, log_id) == entry_hash
+            later = await write_document(a, 3)
+            await go.until_said("entry", len(before) + len(later))
+            assert go.entries == named(before, later)
+            await go.leave()
+        assert edge.driver.metrics.rejects == {}
+
+
+async def test_a_connector_that_does_not_know_the_key_says_so(
+    tmp_path: Path, kafka: KafkaSettings, program: Path
+) -> None:
+    allowed = tmp_path / "peers.toml"
+    allowed.write_text(f'[peers]\n{author("somebody else").public_key.hex()} = ["*"]\n')
+    async with running(connector(tmp_path / "edge", kafka, allow_list=allowed, transport=SMALL)) as edge:
+        assert edge.address is not None
+        host, port = edge.address
+        async with running_go(program, GO.private_key, SCHEMA, "-connect", f"{host}:{port}") as go:
+            status, errors = await go.ended()
+            assert status == 1
+            assert f"0x{CloseCode.IDENTITY:x}" in errors
+
+
+async def test_go_is_dialled(tmp_path: Path, program: Path) -> None:
+    before = make_log(author("a"), 7, 20)
+    async with (
+        running_go(program, GO.private_key, SCHEMA, "-listen", "127.0.0.1:0") as go,
+        reference_peer(tmp_path, "a", schemas=[SCHEMA], transport=SMALL) as a,
+    ):
+        (address,) = await go.until_said("listening")
+        await a.add(pairs(before))
+        host, _, port = address.rpartition(":")
+        a.dial((host, int(port)), GO.public_key)
+        await go.until_said("live")
+        assert go.entries == named(before)
+        live_id, entry_hash = await go.publish("name=live")
+        await a.wait_until_holding({(GO.public_key, live_id): 1}, 30)
+        assert hash_held(a, live_id) == entry_hash
+        await a.add(pairs(make_log(author("a"), 7, 1, after=before)))
+        await go.until_said("entry", len(before) + 1)
+        await go.leave()
