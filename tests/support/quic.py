@@ -26,7 +26,8 @@ from culm_connectors.transport import (
     connect,
     serve,
 )
-from culm_connectors.transport.quic import CreditedQuicConnection, configuration
+from culm_connectors.transport.configuration import configuration
+from culm_connectors.transport.quic import CreditedQuicConnection
 
 ALPN = "culm/test/1"
 LOOPBACK: Address = ("127.0.0.1", 0)
@@ -70,6 +71,8 @@ class Faults:
     min_delay_s: float = 0.0
     max_delay_s: float = 0.0
     """Each datagram waits a time drawn between the two, so a spread reorders."""
+    max_bytes: int | None = None
+    """Longer datagrams are lost, as on a path with a smaller MTU that says nothing."""
     partitioned: bool = False
     """Nothing passes."""
 
@@ -167,6 +170,9 @@ class LossyProxy:
         chance = self._random[direction]
         if faults.partitioned or chance.random() < faults.loss:
             self.counts[f"{direction}.lost"] += 1
+            return
+        if faults.max_bytes is not None and len(data) > faults.max_bytes:
+            self.counts[f"{direction}.too_large"] += 1
             return
         copies = 1
         if chance.random() < faults.duplicate:

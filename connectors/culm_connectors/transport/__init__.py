@@ -5,8 +5,10 @@
 - `dial`: `connect`, the calling side
 - `identity`: one Ed25519 key a side; `codes`: the close codes on the wire; `errors`
 - `connection`, `streams`: the interface on top of the library; `pump`: its datagrams and timer;
-  `endpoint`: the UDP socket; `liveness`: whether the remote is still there
-- `quic`, `bounds`, `path_mtu`: the modules that know the inside of the library; `received_ranges`
+  `endpoint`: the UDP socket; `turns`: which connection is read next; `liveness`: whether the remote is
+  still there
+- `quic`, `bounds`, `received_ranges`, `path_mtu`: the modules that know the inside of the library;
+  `configuration`: what it is told
 - `probe`: how fast a bare stream is on this machine
 """
 

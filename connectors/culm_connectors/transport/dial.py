@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from culm_connectors.transport.codes import CloseCode
+from culm_connectors.transport.configuration import configuration
 from culm_connectors.transport.connection import QuicTransportConnection
 from culm_connectors.transport.endpoint import UdpEndpoint, resolve
 from culm_connectors.transport.errors import ConnectError
 from culm_connectors.transport.identity import Credentials
 from culm_connectors.transport.interface import Address, CloseOrigin, CloseReason, Connection, Refusal
-from culm_connectors.transport.quic import CreditedQuicConnection, configuration
+from culm_connectors.transport.quic import CreditedQuicConnection
 from culm_connectors.transport.turns import Turns
 from culm_connectors.transport_settings import TransportSettings
 

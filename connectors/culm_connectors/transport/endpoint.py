@@ -136,9 +136,8 @@ class UdpEndpoint:
         except OSError as error:
             self.dropped += 1
             if error.errno == errno.EMSGSIZE:
-                _LOGGER.warning(
-                    "a datagram of %d bytes does not fit the network; lower datagram_bytes", len(data)
-                )
+                # A probe, or the network has shrunk: the connection notices as it does where routers drop it.
+                _LOGGER.debug("a datagram of %d bytes does not fit the network", len(data))
         return True
 
     def _enqueue(self, data: bytes, target: Address | None) -> None:

@@ -19,6 +19,7 @@ from aioquic.quic.packet import QuicPacketType, pull_quic_header
 
 from culm_connectors.transport.admission import Admission, FirstDatagram
 from culm_connectors.transport.codes import CloseCode
+from culm_connectors.transport.configuration import configuration
 from culm_connectors.transport.connection import QuicTransportConnection
 from culm_connectors.transport.endpoint import UdpEndpoint, resolve
 from culm_connectors.transport.errors import ConnectionClosedError
@@ -34,7 +35,6 @@ from culm_connectors.transport.interface import (
 from culm_connectors.transport.quic import (
     CONNECTION_ID_BYTES,
     CreditedQuicConnection,
-    configuration,
 )
 from culm_connectors.transport.turns import Turns
 from culm_connectors.transport_settings import MIN_DATAGRAM_BYTES, TransportSettings

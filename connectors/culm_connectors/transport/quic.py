@@ -1,27 +1,27 @@
 """A connection of the QUIC library (aioquic, pinned exactly) as the rest of the transport needs it.
 
-This module, `bounds` and `path_mtu` alone know the inside of the library. It changes four things:
+This module, `bounds` and `path_mtu` alone know the inside of the library. It changes five things:
 
 - receive credit follows what the driver has taken. As shipped, the library raises a limit whenever half of
   it is used, whether or not anybody reads, so one remote could fill the memory;
 - both sides show a certificate and no certification authority is asked (`identity` judges the key);
 - session tickets and early data stay off: a resumed handshake would prove no key;
 - a server's stateless reset tokens are derived, so that it can end a connection which it has forgotten, and a
-  client heeds such a reset (RFC 9000 section 10.3), which the library does not.
+  client heeds such a reset (RFC 9000 section 10.3), which the library does not;
+- datagrams are as large as the remote takes and the path carries. As shipped, the library sends what it is
+  told to, whatever the remote announces.
 """
 
 from __future__ import annotations
 
 import hmac
 import logging
-import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
-from typing import TextIO
+from typing import Any
 
 from aioquic import tls
+from aioquic._buffer import Buffer
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import (
     CONNECTION_LIMIT_FRAME_CAPACITY,
@@ -29,18 +29,23 @@ from aioquic.quic.connection import (
     MAX_STREAM_DATA_FRAME_CAPACITY,
     Limit,
     QuicConnectionState,
+    QuicNetworkPath,
 )
 from aioquic.quic.events import ConnectionTerminated
-from aioquic.quic.logger import QuicFileLogger
-from aioquic.quic.packet import QuicFrameType, QuicProtocolVersion
+from aioquic.quic.packet import (
+    QuicFrameType,
+    QuicPacketType,
+    QuicProtocolVersion,
+    pull_quic_transport_parameters,
+)
 from aioquic.quic.packet_builder import QuicPacketBuilder
 from aioquic.quic.recovery import QuicPacketSpace
 from aioquic.quic.stream import QuicStream, QuicStreamSender
 from cryptography import x509
 
 from culm_connectors.transport.bounds import BoundedQuicConnection
-from culm_connectors.transport.identity import Credentials
 from culm_connectors.transport.interface import Address, CloseOrigin
+from culm_connectors.transport.path_mtu import PathMtu, ProbingReno
 from culm_connectors.transport_settings import TransportSettings
 
 CONNECTION_ID_BYTES = 8
@@ -52,54 +57,6 @@ SUPPORTED_VERSIONS = [int(QuicProtocolVersion.VERSION_1)]
 _LIBRARY_LOGGER = logging.getLogger("quic")
 if _LIBRARY_LOGGER.level == logging.NOTSET:
     _LIBRARY_LOGGER.setLevel(logging.ERROR)
-
-
-def configuration(
-    identity: Credentials,
-    settings: TransportSettings,
-    *,
-    alpn: str,
-    is_client: bool,
-    remote_host: str,
-    beside: Iterable[str] = (),
-) -> QuicConfiguration:
-    """The library's configuration of one connection towards `remote_host` (a numeric address).
-
-    `beside`: further application protocols that a client may ask a server for.
-    """
-    return QuicConfiguration(
-        alpn_protocols=[alpn, *beside],
-        certificate=identity.certificate,
-        connection_id_length=CONNECTION_ID_BYTES,
-        idle_timeout=settings.idle_timeout_s,
-        is_client=is_client,
-        max_data=settings.receive_window_bytes,
-        max_datagram_size=settings.datagram_bytes_towards(remote_host),
-        max_stream_data=settings.stream_receive_window_bytes,
-        private_key=identity.private_key,
-        quic_logger=_qlog(settings.debug_qlog_directory, "client" if is_client else "server"),
-        secrets_log_file=_key_log(settings.debug_key_log),
-        supported_versions=list(SUPPORTED_VERSIONS),
-        verify_mode=ssl.CERT_NONE,
-    )
-
-
-@lru_cache(maxsize=8)
-def _key_log(path: Path | None) -> TextIO | None:
-    if path is None:
-        return None
-    path.touch(mode=0o600, exist_ok=True)
-    return path.open("a", encoding="ascii")
-
-
-@lru_cache(maxsize=8)
-def _qlog(directory: Path | None, role: str) -> QuicFileLogger | None:
-    if directory is None:
-        return None
-    # Both ends name a trace alike, after the first connection id, so each role has a folder.
-    folder = directory / role
-    folder.mkdir(parents=True, exist_ok=True)
-    return QuicFileLogger(str(folder))
 
 
 def acknowledged_bytes(sender: QuicStreamSender) -> int:
@@ -139,6 +96,10 @@ class CreditedQuicConnection(BoundedQuicConnection):
             original_destination_connection_id=original_destination_connection_id,
             retry_source_connection_id=retry_source_connection_id,
         )
+        self._path_mtu = PathMtu(configuration.max_datagram_size)
+        self._measured_path: QuicNetworkPath | None = None
+        self._congestion = self._loss._cc = ProbingReno(self._path_mtu)
+        self._resize()
         self._window = settings.receive_window_bytes
         self._stream_window = settings.stream_receive_window_bytes
         self._max_streams = settings.max_streams
@@ -326,6 +287,58 @@ class CreditedQuicConnection(BoundedQuicConnection):
         )
         frame.push_uint_var(value)
         limit.sent = value
+
+    # --- the size of datagrams
+
+    @property
+    def datagram_bytes(self) -> int:
+        """The largest datagram that is sent at present, probes of larger ones aside."""
+        return self._path_mtu.size
+
+    def datagrams_to_send(self, now: float) -> list[tuple[bytes, Any]]:
+        """What is to be sent, with a probe for larger datagrams where one is due."""
+        path = self._network_paths[0]
+        if path is not self._measured_path:
+            if self._measured_path is not None:
+                self._path_mtu.restart()
+            self._measured_path = path
+        self._resize()
+        datagrams = super().datagrams_to_send(now)
+        if self._handshake_confirmed and path.is_validated and not self.is_ending:
+            size = self._path_mtu.next_probe(now)
+            if size is not None and size <= self._loss.congestion_window - self._loss.bytes_in_flight:
+                datagrams += self._probe_for(size, path, now)
+        return datagrams
+
+    def _probe_for(self, size: int, path: QuicNetworkPath, now: float) -> list[tuple[bytes, Any]]:
+        assert self._version is not None
+        builder = QuicPacketBuilder(
+            host_cid=self.host_cid,
+            is_client=self._is_client,
+            max_datagram_size=size,
+            packet_number=self._packet_number,
+            peer_cid=self._peer_cid.cid,
+            quic_logger=self._quic_logger,
+            spin_bit=self._spin_bit,
+            version=self._version,
+        )
+        self._path_mtu.probe_sent(self._packet_number)
+        builder.start_packet(QuicPacketType.ONE_RTT, self._cryptos[tls.Epoch.ONE_RTT])
+        frame = builder.start_frame(QuicFrameType.PING)
+        frame.push_bytes(bytes(builder.remaining_buffer_space))
+        return self._flush_builder(builder=builder, network_path=path, peer_cid=self._peer_cid.cid, now=now)
+
+    def _resize(self) -> None:
+        if self._max_datagram_size != self._path_mtu.size:
+            self._max_datagram_size = self._path_mtu.size
+            self._loss._pacer._max_datagram_size = self._path_mtu.size
+            self._congestion.resize(self._path_mtu.size)
+
+    def _parse_transport_parameters(self, data: bytes, from_session_ticket: bool = False) -> None:
+        super()._parse_transport_parameters(data, from_session_ticket)
+        announced = pull_quic_transport_parameters(Buffer(data=data)).max_udp_payload_size
+        if announced is not None:
+            self._path_mtu.lower_limit(announced)
 
     # --- identity
 

@@ -25,8 +25,9 @@ from culm_connectors.transport import (
     dial,
     serve,
 )
+from culm_connectors.transport.configuration import configuration
 from culm_connectors.transport.identity import certify, peer_id_of
-from culm_connectors.transport.quic import CreditedQuicConnection, configuration
+from culm_connectors.transport.quic import CreditedQuicConnection
 from tests.support.quic import ALPN, LOOPBACK, eventually, greet_and_echo, identity, quick_settings
 
 SERVER, ALLOWED, STRANGER = identity(1), identity(2), identity(3)

@@ -16,7 +16,8 @@ from culm_connectors.transport import (
     connect,
     serve,
 )
-from culm_connectors.transport.quic import CreditedQuicConnection, configuration
+from culm_connectors.transport.configuration import configuration
+from culm_connectors.transport.quic import CreditedQuicConnection
 from tests.support.quic import (
     ALPN,
     LOOPBACK,

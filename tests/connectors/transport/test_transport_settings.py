@@ -23,8 +23,8 @@ from tests.support.quic import ALPN, LOOPBACK, eventually, greet_and_echo, ident
         (1_452, "127.0.0.1", 1_452),
         ("auto", "127.0.0.1", 8_900),
         ("auto", "::1", 8_900),
-        ("auto", "192.0.2.1", 1_200),
-        ("auto", "fe80::1%eth0", 1_200),
+        ("auto", "192.0.2.1", 1_452),
+        ("auto", "fe80::1%eth0", 1_452),
     ],
 )
 def test_the_datagram_size_follows_the_setting_and_the_remote(setting: Any, host: str, expected: int) -> None:
@@ -83,14 +83,11 @@ async def test_the_transport_speaks_ipv6() -> None:
         await connection.close()
 
 
-async def test_a_datagram_that_the_network_cannot_carry_is_dropped_and_reported(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_datagram_that_the_network_cannot_carry_is_dropped_and_counted() -> None:
     endpoint = UdpEndpoint(socket.AF_INET, socket_buffer_bytes=1 << 20, on_batch=lambda batch: None)
     endpoint.bind(LOOPBACK)
     endpoint.send(bytes(70_000), endpoint.address)
     assert endpoint.dropped == 1
-    assert "lower datagram_bytes" in caplog.text
     endpoint.close()
     endpoint.close()
     endpoint.send(b"after the end", ("127.0.0.1", 9))
