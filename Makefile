@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.culm-installed
 PACKAGES := models topics streaming connectors infra
 
-.PHONY: help install demo test test-slow lint format bench clean
+.PHONY: help install demo test test-slow test-cluster lint format bench clean
 
 help:            ## Say what can be made.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -34,6 +34,9 @@ test-parts: $(STAMP)
 
 test-slow: $(STAMP)  ## All tests, with the long soak, simulation and fault runs.
 	CULM_AQUADOGGO=build CULM_SIM_RUNS=20000 CULM_E2E_RUNS=20 CULM_E2E_PUSHED=30000 CULM_HOSTILE_MESSAGES=2200000 $(BIN)/python -m pytest -m "soak or not soak" --timeout 1800
+
+test-cluster: $(STAMP)  ## Three secured brokers, Spark workers, edges and consumers, each killed once under load.
+	$(BIN)/python -m pytest -m soak --timeout 900 -s tests/cluster
 
 lint: $(STAMP)   ## ruff, ruff format, mypy --strict, and the floors of the house.
 	$(BIN)/ruff check .
