@@ -119,7 +119,7 @@ class SdsReport:
 
 
 def tables(report: SdsReport) -> list[Table]:
-    """The report as tables for a terminal."""
+    """The report as tables for a terminal of 80 columns."""
     return [_chat(report), _participants(report), _channels(report), _whole(report)]
 
 
@@ -137,9 +137,11 @@ def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
 def _chat(report: SdsReport) -> Table:
     """The end of one conversation, as everybody has it."""
     channel = report.channels[0]
+    title = f"The end of the channel {channel.channel_id}, in the order that everybody sees"
     table = Table(
-        title=f"The end of the channel {channel.channel_id}, in the order that everybody sees",
+        title=title,
         title_justify="left",
+        min_width=len(title),
         show_header=False,
         box=box.SIMPLE,
         pad_edge=False,
@@ -151,13 +153,14 @@ def _chat(report: SdsReport) -> Table:
 
 def _participants(report: SdsReport) -> Table:
     table = _table(
-        "In the end: the participants' logs, and until they knew that they were heard, in ms",
+        "In the end: the logs, and seconds from sending to acknowledgement",
         ("participant", "kind", "edge"),
-        ("log", "lost", "twice", "differ", "sent", "heard", "p50", "p99"),
+        ("log", "wrong", "sent", "acked", "p50", "p99"),
     )
     for one in report.participants:
-        counts = (one.held, one.lost, one.twice, one.differing, one.sent, one.acknowledged)
-        times = (_ms(percentile(one.latencies_ms, share)) for share in (0.5, 0.99))
+        wrong = one.lost + one.twice + one.differing
+        counts = (one.held, wrong, one.sent, one.acknowledged)
+        times = (_seconds(percentile(one.latencies_ms, share)) for share in (0.5, 0.99))
         table.add_row(one.name, one.kind, one.edge, *(f"{count:,}" for count in counts), *times)
     return table
 
@@ -166,11 +169,11 @@ def _channels(report: SdsReport) -> Table:
     table = _table(
         "The channels",
         ("channel", "profile", "log"),
-        ("messages", "stored", "re-sent", "repaired", "syncs", "kB said"),
+        ("messages", "re-sent", "repaired", "syncs", "kB sent"),
     )
     for one in report.channels:
-        counts = (one.messages, one.stored, one.retries, one.repairs, one.syncs, one.broadcast_bytes // 1_000)
-        log = one.log_hash[:12] if one.logs_alike else "DIFFERS"
+        counts = (one.messages, one.retries, one.repairs, one.syncs, one.broadcast_bytes // 1_000)
+        log = one.log_hash[:8] if one.logs_alike else "DIFFERS"
         table.add_row(one.channel_id, one.profile, log, *(f"{count:,}" for count in counts))
     return table
 
@@ -201,3 +204,7 @@ def _whole(report: SdsReport) -> Table:
 
 def _ms(value: float | None) -> str:
     return "–" if value is None else f"{value:,.0f}"
+
+
+def _seconds(value_ms: float | None) -> str:
+    return "–" if value_ms is None else f"{value_ms / 1_000:,.1f}"
