@@ -272,7 +272,9 @@ def stack_directory(settings: Settings) -> Path:
     """Where the local stack of these settings keeps its data."""
     if settings.stack.directory is not None:
         return settings.stack.directory
-    return Path(DIRECTORIES.user_data_dir) / "stacks" / settings.stack.name
+    from culm_topics.local import stack_directory as of_name
+
+    return of_name(settings.stack.name)
 
 
 def resolve_kafka(settings: Settings) -> KafkaSettings:

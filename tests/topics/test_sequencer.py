@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_topics.consumer.heights import Heights, Verdict
+from culm_topics.consumer.problems import Problems
 from culm_topics.consumer.selection import Selection
 from culm_topics.consumer.sequencer import Sequencer
 from culm_topics.consumer.snapshot import Snapshot
-from culm_topics.errors import LogGap, TopicRecreated
+from culm_topics.errors import OriginChanged
+from culm_topics.origin import Origin
 from tests.support.log_topic import Step, author_key, log_record, steps_of
 
 
@@ -18,9 +20,7 @@ def run(sequencer: Sequencer, steps: list[Step], *, first_offset: int = 0) -> li
     handed_out: list[Step] = []
     for offset, (name, seq_num) in enumerate(steps, first_offset):
         key, value = log_record(name, seq_num)
-        entry = sequencer.push(
-            key, value, partition=0, offset=offset, timestamp_ms=0, learns=False, now_s=0, place="here"
-        )
+        entry = sequencer.push(key, value, partition=0, offset=offset, timestamp_ms=0, learns=False, now_s=0)
         while entry is not None:
             handed_out += steps_of([entry])
             entry = sequencer.pull()
@@ -28,7 +28,7 @@ def run(sequencer: Sequencer, steps: list[Step], *, first_offset: int = 0) -> li
 
 
 def new_sequencer() -> Sequencer:
-    return Sequencer(Selection(), gap_wait_seconds=0, remember_changes=False)
+    return Sequencer(Selection(), Problems(None, strict=False), gap_wait_seconds=0, remember_changes=False)
 
 
 @st.composite
@@ -69,7 +69,7 @@ def test_a_restart_anywhere_changes_nothing(
     second = new_sequencer()
     for name, seq_num in steps[:position]:
         key, value = log_record(name, seq_num)
-        second.learn(key, value, 0, "here")
+        second.learn(key, value, partition=0, offset=0, in_sequence=False)
     after = run(second, steps[position:], first_offset=position)
     whole = run(new_sequencer(), steps)
     if waiting is None:
@@ -81,8 +81,10 @@ def test_a_restart_anywhere_changes_nothing(
 
 def test_too_many_records_behind_holes_are_a_gap() -> None:
     sequencer = new_sequencer()
-    with pytest.raises(LogGap, match="entry 1 is missing"):
-        run(sequencer, [("a", number) for number in range(2, 10_100)])
+    assert run(sequencer, [("a", number) for number in range(2, 10_100)]) == []
+    (problem,) = sequencer.problems.set_aside.values()
+    assert "entry 1 is missing, entry 2 came" in str(problem.error)
+    assert len(sequencer.early) == 0, "nothing is kept of a log that is set aside"
 
 
 def test_judging_a_record_does_not_change_its_log() -> None:
@@ -110,8 +112,11 @@ def test_heights_of_a_partition_that_is_given_up_are_forgotten() -> None:
     assert heights.take_changes() == []
 
 
-def snapshot(directory: Path, topic_id: str = "id", selection: str = "all") -> Snapshot:
-    return Snapshot(directory, group_id="g", topic="logs", topic_id=topic_id, selection=selection)
+def snapshot(
+    directory: Path, topic_id: str = "id", cluster_id: str = "cluster", selection: str = "all"
+) -> Snapshot:
+    origin = Origin(cluster_id, {"logs": topic_id})
+    return Snapshot(directory, group_id="g", topic="logs", origin=origin, selection=selection)
 
 
 def test_a_snapshot_gives_back_what_was_saved(tmp_path: Path) -> None:
@@ -132,8 +137,10 @@ def test_a_snapshot_of_another_selection_is_dropped_and_of_another_topic_refused
     other = snapshot(tmp_path, selection="some")
     assert other.load(0) is None
     other.close()
-    with pytest.raises(TopicRecreated):
+    with pytest.raises(OriginChanged, match="deleted and created again"):
         snapshot(tmp_path, topic_id="new", selection="some")
+    with pytest.raises(OriginChanged, match="the cluster was cluster and is other"):
+        snapshot(tmp_path, cluster_id="other", selection="some")
 
 
 def test_equal_selections_have_equal_fingerprints() -> None:

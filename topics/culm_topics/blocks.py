@@ -11,7 +11,7 @@ from xxhash import xxh64_intdigest
 
 from culm_topics.errors import RecordError
 from culm_topics.kafka import KafkaSettings
-from culm_topics.reading import TopicMessage, read_to_end
+from culm_topics.reading import PassedOver, TopicMessage, read_to_end
 from culm_topics.records.blocks import (
     LOG_SIZE,
     ROW_SIZE,
@@ -24,7 +24,7 @@ from culm_topics.records.blocks import (
     ProgressKey,
     split_block_key,
 )
-from culm_topics.records.keys import PEER_ID_SIZE
+from culm_topics.records.keys import PEER_ID_SIZE, check_peer_key
 
 _ATTEMPTS = 3
 _EVERY = 1_000
@@ -71,7 +71,7 @@ class Blocks:
 
     `applied`: of each partition of the input, every record before that offset is in the blocks. `torn`: the
     blocks (name, block) whose heights could not be put together; whoever needs them reads the input itself.
-    `records`: how many records were read.
+    `records`: how many records were read. `passed_over`: those that are none, each at the cost of its block.
     """
 
     block_bits: int | None
@@ -79,6 +79,7 @@ class Blocks:
     applied: Mapping[int, int]
     torn: tuple[tuple[bytes, int], ...]
     records: int
+    passed_over: PassedOver = field(default_factory=lambda: PassedOver("blocks"))
 
     def __iter__(self) -> Iterator[Block]:
         return iter(self.blocks)
@@ -96,7 +97,7 @@ def read_blocks(
 ) -> Blocks:
     """The blocks of these schemas (by default of all), of the block bits that have come furthest.
 
-    Raises `TopicMissing`, `KafkaFailure`, `RecordError`.
+    Raises `TopicMissing`, `KafkaFailure`.
     """
     names = None if schema_ids is None else {schema_id.encode() for schema_id in schema_ids}
     return _read(settings, "blocks", names, block_bits, progress)
@@ -122,13 +123,13 @@ def _read(
 ) -> Blocks:
     """Read until no block is torn: compaction may remove chunks while they are read, rarely."""
     for _ in range(_ATTEMPTS):
-        table = BlockTable(names)
+        table = BlockTable(names, topic)
         for message in read_to_end(settings, topic):
             table.add(message)
             if progress is not None and not table.records % _EVERY:
                 progress(table.records)
         found = table.blocks(block_bits)
-        if not found.torn:
+        if len(found.torn) == table.unreadable:
             break
     if progress is not None:
         progress(found.records)
@@ -138,24 +139,33 @@ def _read(
 class BlockTable:
     """The latest record of each key, fed in the order of each partition; restricted to `names` if given."""
 
-    def __init__(self, names: Collection[bytes] | None = None) -> None:
+    def __init__(self, names: Collection[bytes] | None = None, topic: str = "blocks") -> None:
         self._names = names
-        self._values: dict[BlockKey, bytes] = {}
+        self._values: dict[BlockKey, TopicMessage] = {}
         self._progress: dict[ProgressKey, BlockProgress] = {}
         self.records = 0
+        self.unreadable = 0
+        """Blocks, as `blocks` last made them, that a record which is none has torn."""
+        self.passed_over = PassedOver(topic)
 
     def add(self, message: TopicMessage) -> None:
-        """Take one record; an empty value removes. Raises `RecordError`."""
+        """Take one record; an empty value removes, and a record that is none is passed over."""
         self.records += 1
-        key = split_block_key(message.key)
-        if isinstance(key, ProgressKey):
+        try:
+            key = split_block_key(message.key)
+            if isinstance(key, ProgressKey):
+                if message.value:
+                    self._progress[key] = BlockProgress.decode(message.value)
+                else:
+                    self._progress.pop(key, None)
+                return
+            _check_name(self.passed_over.topic, key.name)
+        except RecordError as error:
+            self.passed_over.add(message, error)
+            return
+        if self._names is None or key.name in self._names:
             if message.value:
-                self._progress[key] = BlockProgress.decode(message.value)
-            else:
-                self._progress.pop(key, None)
-        elif self._names is None or key.name in self._names:
-            if message.value:
-                self._values[key] = message.value
+                self._values[key] = message
             else:
                 self._values.pop(key, None)
 
@@ -164,11 +174,18 @@ class BlockTable:
         bits = self._furthest() if block_bits is None else block_bits
         found: list[Block] = []
         torn: list[tuple[bytes, int]] = []
+        self.unreadable = 0
         for key in sorted(self._values, key=lambda key: (key.name, key.block)):
             if key.kind is not BlockKind.SUMMARY or key.block_bits != bits:
                 continue
-            summary = BlockSummary.decode(self._values[key])
-            heights = self._heights(key, summary)
+            try:
+                summary = BlockSummary.decode(self._values[key].value)
+                heights = self._heights(key, summary)
+            except RecordError as error:
+                self.passed_over.add(self._values[key], error)
+                self.unreadable += 1
+                torn.append((key.name, key.block))
+                continue
             if heights is None:
                 torn.append((key.name, key.block))
                 continue
@@ -185,7 +202,7 @@ class BlockTable:
                 )
             )
         applied = {} if bits is None else self._applied(bits)
-        return Blocks(bits, tuple(found), applied, tuple(torn), self.records)
+        return Blocks(bits, tuple(found), applied, tuple(torn), self.records, self.passed_over)
 
     def _furthest(self) -> int | None:
         """The block bits whose shards have applied most; without any progress those of most records."""
@@ -206,19 +223,33 @@ class BlockTable:
         }
 
     def _heights(self, key: BlockKey, summary: BlockSummary) -> bytes | None:
-        """The block's heights in one piece; None when chunks are missing or of another version."""
+        """The block's heights in one piece; None when chunks are missing or of another version.
+
+        Raises `RecordError` when a chunk is none.
+        """
         chunks: list[bytes] = []
         for number, digest in enumerate(summary.chunks):
             place = BlockKey(BlockKind.HEIGHTS, key.block_bits, key.block, key.name, summary.slot, number)
-            value = self._values.get(place)
-            if value is None:
+            message = self._values.get(place)
+            if message is None:
                 return None
-            chunk = BlockHeights.decode(value).heights
+            chunk = BlockHeights.decode(message.value).heights
             if xxh64_intdigest(chunk) != digest:
                 return None
             chunks.append(chunk)
         heights = with_recent(b"".join(chunks), summary.recent)
         return heights if len(heights) == summary.log_count * ROW_SIZE else None
+
+
+def _check_name(topic: str, name: bytes) -> None:
+    """Raise `RecordError` for a name that no set of the topic has."""
+    if topic == "block-vectors":
+        check_peer_key(name)
+        return
+    try:
+        name.decode()
+    except UnicodeDecodeError as error:
+        raise RecordError("blocks key: the schema id is not UTF-8") from error
 
 
 def with_recent(heights: bytes, recent: bytes) -> bytes:

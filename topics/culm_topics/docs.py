@@ -82,25 +82,41 @@ from culm_topics.consumer import LogConsumer
 with LogConsumer("127.0.0.1:9092", group_id="culm.my-program", state_dir="state") as consumer:
     for entry in consumer:
         store(entry.public_key, entry.log_id, entry.seq_num, entry.operation())
-        consumer.commit()
 ```
 
+- Without an address it reads from `CULM_BOOTSTRAP` (with `CULM_PREFIX`, `CULM_KAFKA`), else from the local
+  stack that runs.
 - `for` and `async for` both work; `stop()` ends either. `schema_ids`, `public_keys` and `logs` restrict
-  what is handed out; `stop_at_end=True` ends at the end that the topic had at the start.
-- A missing entry (`topics.gap`), an offset that is no longer in the topic (`topics.offset_out_of_range`),
-  a topic that was created anew (`topics.recreated`) and a record of another shape (`topics.record`) are
-  errors. Nothing is skipped.
+  what is handed out; `stop_at_end=True` ends at the end that the topic had at the start. Nothing else ends
+  the iteration: a member of a group that has no partition waits for one.
+- **The guarantee.** Across a group every entry is handed out, each log in sequence order. None comes twice
+  while members join and leave. After a kill, an error in the loop, or a member that was out of reach for
+  longer than `session.timeout.ms`, those come again that were not committed.
+- **Commits.** `AutoCommit(entries=1000, seconds=5)` is the default: whichever comes first, before a
+  partition goes to another member, and at the end. An entry counts as handled when the program asks for the
+  next one or leaves the `with` block without an error; an error in the loop leaves the entry at hand
+  uncommitted. `commit()` commits at once all that was handed out; with `auto_commit=None` nothing else
+  does, and `on_revoke` is the place for it in a program that handles entries in batches of its own. While
+  the group or its coordinator moves a commit is tried again, for `commit_timeout_seconds`; then it is
+  `topics.commit`.
+- A program that keeps its results in a database of its own can store `positions()` and `origin` with them
+  in one transaction and resume with `start_at` and `origin`: then each entry counts once.
 - After a restart it must know again how far each log had come. With `state_dir` that is a file, written
-  by `commit()` after Kafka has taken the offsets; the offsets in Kafka stay the only truth about the
-  position. Without it, or when another member held the partition before, the partition is read again up
-  to the committed offset before anything is handed out (`on_rebuild` shows how far). Memory: about 200
-  bytes a log.
-- What was handed out and not committed comes again. A program that keeps its results in a database of its
-  own can store `positions()` with them in one transaction and resume with `start_at`: then each entry
-  counts once.
-- A batch that failed half-way may leave a hole which its second run fills. A record behind a hole is set
-  aside for `gap_wait_seconds`; while it waits, the committed position stays before it, and a member
-  without the state file that resumes there sees what follows once more.
+  after Kafka has taken the offsets; the offsets in Kafka stay the only truth about the position. Without
+  it, or when another member held the partition before, the partition is read again up to the committed
+  offset before anything is handed out (`on_rebuild` shows how far). Memory: about 200 bytes a log.
+- **What costs only itself.** A record that is none (`topics.record`) is passed over. A record behind a
+  missing entry waits for `gap_wait_seconds`, since a batch that failed half-way may leave a hole which its
+  second run fills; while it waits, the committed position stays before it, and a member without the state
+  file that resumes there sees what follows once more. Then the log is set aside (`topics.gap`): its later
+  records are dropped until the missing entry comes, as it does when the job `logs` writes the log again.
+  Both are counted (`bad_records`, `logs_set_aside`) and logged, or given to `on_problem`. `strict=True`
+  makes them errors.
+- **What is refused**, before anything is read or written: an offset that is no longer in the topic
+  (`topics.offset_out_of_range`), positions of another cluster, prefix or creation of the topic
+  (`topics.origin`); and, while it reads, a topic that was created anew (`topics.recreated`). The errors'
+  `hint` says what to do.
+- librdkafka's own log lines go to the logger `culm_topics.librdkafka`, one of each kind in ten seconds.
 """
 
 

@@ -1,4 +1,4 @@
-"""The errors of this package. `code` is stable: see `culm_models.errors`."""
+"""The errors of this package. `code` is stable: see `culm_models.errors`; `hint` says what to do."""
 
 from typing import ClassVar
 
@@ -14,6 +14,11 @@ class TopicsError(CulmError):
     """Anything that goes wrong between Culm and its topics."""
 
     code: ClassVar[str] = "topics"
+    default_hint: ClassVar[str | None] = None
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint or self.default_hint
 
 
 class RecordError(TopicsError):
@@ -33,25 +38,35 @@ class KafkaFailure(TopicsError):
 
     code: ClassVar[str] = "topics.kafka"
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
+
+class CommitFailed(KafkaFailure):
+    """A group's positions were not committed: entries since the last commit will be handed out again.
+
+    `passes`: the error is one that ends by itself, and it was waited for.
+    """
+
+    code: ClassVar[str] = "topics.commit"
+    default_hint: ClassVar[str | None] = (
+        "nothing is lost: what was not committed is handed out again, here or at another member of the group"
+    )
+
+    def __init__(self, message: str, *, passes: bool = False, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.passes = passes
 
 
 class TopicMissing(TopicsError):
     """A topic that should exist does not."""
 
     code: ClassVar[str] = "topics.missing"
-
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
+    default_hint: ClassVar[str | None] = "create it with `culm topics create`; is the prefix right?"
 
 
 class TopicRecreated(TopicsError):
     """The topic is not the one that was read before: it was deleted and created again."""
 
     code: ClassVar[str] = "topics.recreated"
+    default_hint: ClassVar[str | None] = "begin again with a new group and an empty state directory"
 
 
 class OriginChanged(TopicsError):
@@ -59,18 +74,20 @@ class OriginChanged(TopicsError):
 
     code: ClassVar[str] = "topics.origin"
 
-    def __init__(self, message: str, *, hint: str) -> None:
-        super().__init__(message)
-        self.hint = hint
-
 
 class OffsetOutOfRange(TopicsError):
     """The position to resume from is no longer, or not yet, in the topic: records are lost to this reader."""
 
     code: ClassVar[str] = "topics.offset_out_of_range"
+    default_hint: ClassVar[str | None] = (
+        "begin again with a new group, or set the offsets of this one to where reading shall go on"
+    )
 
 
 class LogGap(TopicsError):
     """A log's sequence number jumps: an entry is missing from the replicated log."""
 
     code: ClassVar[str] = "topics.gap"
+    default_hint: ClassVar[str | None] = (
+        "the job `logs`, run again with a new checkpoint, writes the log anew from `entries`"
+    )

@@ -1,5 +1,7 @@
 """Kafka clients with Culm's defaults: settings, and factories for producer, consumer and admin client.
 
+What librdkafka logs goes to `logging`, as `culm_topics.librdkafka` and at a bounded rate (`client_log`).
+
 Every librdkafka property passes through `KafkaSettings.options` and wins over the defaults here, except the
 few that correctness rests on (`FIXED`). Secrets never show in `repr`, errors or `redacted()`. What Spark
 needs is the same properties in the Java client's words: `spark_options`.
@@ -14,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from culm_topics.catalogue import DEFAULT_PREFIX, MAX_MESSAGE_BYTES, TopicSpec, spec, topic_name
+from culm_topics.client_log import CLIENT_LOG
 from culm_topics.errors import KafkaSettingsError
 from culm_topics.java_properties import JAVA_PREFIX, to_java
 
@@ -39,9 +42,11 @@ _COMMON = {
     "client.id": "culm",
     "socket.nagle.disable": "true",
     "socket.keepalive.enable": "true",
-    # Warnings and worse; librdkafka's own default also tells of every reconnection.
+    # Warnings and worse; librdkafka's own default also logs every reconnection.
     "log_level": "4",
 }
+# Nobody polls an admin client between requests, and each request fails with its own error.
+_ADMIN = {"log_level": "2"}
 _PRODUCER = {
     "acks": "all",
     "enable.idempotence": "true",
@@ -203,7 +208,7 @@ def consumer(
 
 def admin(settings: KafkaSettings) -> AdminClient:
     """An admin client."""
-    return _made(AdminClient, _client(settings, None) | _native_options(settings))
+    return _made(AdminClient, _client(settings, None) | _ADMIN | _native_options(settings))
 
 
 def spark_options(settings: KafkaSettings) -> dict[str, str]:
@@ -221,7 +226,9 @@ def spark_options(settings: KafkaSettings) -> dict[str, str]:
 
 def _made(kind: type[_Client], properties: dict[str, Any]) -> _Client:
     try:
-        return kind(properties)
+        if kind is AdminClient:
+            return kind(properties)
+        return kind(properties, logger=CLIENT_LOG)
     except KafkaException as error:
         # Its text names the property, and the value only where it is one of a list.
         raise KafkaSettingsError(f"Kafka's client refuses its properties: {error.args[0].str()}") from error

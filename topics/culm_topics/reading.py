@@ -7,7 +7,7 @@ For the small, mostly compacted topics that operators and tools look at (`versio
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -21,6 +21,7 @@ from culm_topics.kafka import KafkaSettings
 
 _BATCH = 1_000
 _POLL_SECONDS = 0.5
+_SHOWN_RECORDS = 5
 # Silence for this long, with records still to come, is a broker that does not answer.
 _SILENCE_SECONDS = 30.0
 
@@ -34,6 +35,24 @@ class TopicMessage:
     partition: int
     offset: int
     timestamp_ms: int
+
+
+@dataclass(slots=True)
+class PassedOver:
+    """Records of one topic (its catalogue name) that are not what they should be: one costs only itself.
+
+    `first` says of the first few where they stand and what is wrong.
+    """
+
+    topic: str
+    records: int = 0
+    first: list[str] = field(default_factory=list)
+
+    def add(self, message: TopicMessage, error: Exception) -> None:
+        """One more."""
+        self.records += 1
+        if len(self.first) < _SHOWN_RECORDS:
+            self.first.append(f"partition {message.partition} offset {message.offset}: {error}")
 
 
 def read_to_end(settings: KafkaSettings, name: str) -> Iterator[TopicMessage]:

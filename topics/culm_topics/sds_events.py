@@ -4,7 +4,8 @@
         for found in events:
             print(found.event.kind, found.event.message_id)
 
-Repeats are dropped, nothing is jumped over: a missing event is `topics.sds.gap`.
+Repeats are dropped, a record that is none is passed over, and no event is jumped over: a missing one is
+`topics.sds.gap`.
 """
 
 import threading
@@ -17,7 +18,7 @@ from typing import Literal, Self
 from culm_topics.consumer.topic_watch import TopicWatch
 from culm_topics.errors import RecordError
 from culm_topics.kafka import KafkaSettings
-from culm_topics.reading import TopicMessage
+from culm_topics.reading import PassedOver, TopicMessage
 from culm_topics.records.sds_events import SdsEventRecord
 from culm_topics.records.sds_keys import channel_key, shard_of, split_channel_key
 from culm_topics.sds_partitions import TopicPartitions
@@ -41,7 +42,7 @@ class SdsEventReader:
     clock; without, a channel begins with the first event that was written then or later. `follow=False`: ends
     at the end that the topic has when it is opened, or when a hole that is open there is filled or judged.
 
-    Raises `TopicMissing`, `KafkaFailure`, `OffsetOutOfRange`, `TopicRecreated`, `RecordError`, `EventGap`.
+    Raises `TopicMissing`, `KafkaFailure`, `OffsetOutOfRange`, `TopicRecreated`, `EventGap`.
     Memory: about 100 bytes a channel.
     """
 
@@ -61,6 +62,7 @@ class SdsEventReader:
         self._sequence = EventSequence(
             after or {}, learns=start == "now" or since_ms is not None, gap_wait_seconds=gap_wait_seconds
         )
+        self.passed_over = PassedOver("sds.events")
         self._follow = follow
         self._judge_at: dict[int, int] | None = None
         self._stopped = threading.Event()
@@ -190,7 +192,8 @@ class SdsEventReader:
                 record.timestamp_ms,
             )
         except RecordError as error:
-            raise RecordError(f"sds.events [{record.partition}] offset {record.offset}: {error}") from error
+            self.passed_over.add(record, error)
+            return
         if record.offset < self._deliver_from.get(record.partition, 0):
             self._sequence.skip(found)
         else:

@@ -3,7 +3,9 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from culm_topics.errors import RecordError
 from culm_topics.kafka import KafkaSettings
+from culm_topics.reading import PassedOver
 from culm_topics.records.sds_acks import AckState, SdsAckRecord, SdsChannelRecord, SdsParticipantRecord
 from culm_topics.records.sds_keys import shard_of, split_ack_key
 from culm_topics.sds_partitions import TopicPartitions, read_until
@@ -35,11 +37,15 @@ class ChannelStanding:
         return self.participants.setdefault(participant_id, ParticipantStanding())
 
 
-def read_channels(settings: KafkaSettings, channel_id: str | None = None) -> dict[str, ChannelStanding]:
+def read_channels(
+    settings: KafkaSettings, channel_id: str | None = None, *, passed_over: PassedOver | None = None
+) -> dict[str, ChannelStanding]:
     """Every channel, or the one that is asked for, by its id; the last record of a key counts.
 
-    Of one channel only its partition is read. Raises `TopicMissing`, `KafkaFailure`, `RecordError`.
+    Of one channel only its partition is read. Records that are none are passed over, and counted in
+    `passed_over` if given. Raises `TopicMissing`, `KafkaFailure`.
     """
+    unread = passed_over or PassedOver("sds.acks")
     channels: dict[str, ChannelStanding] = {}
     with TopicPartitions(settings, "sds.acks") as reader:
         count = reader.count()
@@ -47,7 +53,10 @@ def read_channels(settings: KafkaSettings, channel_id: str | None = None) -> dic
         ends = reader.read_from({partition: reader.range_of(partition)[0] for partition in partitions})
         while (records := read_until(reader, ends, _SILENCE_SECONDS)) is not None:
             for record in records:
-                _take(channels, record.key, record.value, channel_id)
+                try:
+                    _take(channels, record.key, record.value, channel_id)
+                except RecordError as error:
+                    unread.add(record, error)
     return channels
 
 
@@ -55,16 +64,23 @@ def _take(channels: dict[str, ChannelStanding], raw: bytes, value: bytes, channe
     key = split_ack_key(raw)
     if channel_id is not None and key.channel_id != channel_id:
         return
-    channel = channels.setdefault(key.channel_id, ChannelStanding())
+    # Decoded before anything is changed: a record that is none leaves no trace.
     if key.participant_id is None:
-        channel.summary = SdsChannelRecord.decode(value) if value else None
+        summary = SdsChannelRecord.decode(value) if value else None
+        channel = channels.setdefault(key.channel_id, ChannelStanding())
+        channel.summary = summary
     elif key.message_id is None:
         row = SdsParticipantRecord.decode(value) if value else None
+        channel = channels.setdefault(key.channel_id, ChannelStanding())
         channel.participant(key.participant_id).row = row
-    elif value:
-        channel.participant(key.participant_id).messages[key.message_id] = SdsAckRecord.decode(value)
     else:
-        channel.participant(key.participant_id).messages.pop(key.message_id, None)
+        message = SdsAckRecord.decode(value) if value else None
+        channel = channels.setdefault(key.channel_id, ChannelStanding())
+        messages = channel.participant(key.participant_id).messages
+        if message is None:
+            messages.pop(key.message_id, None)
+        else:
+            messages[key.message_id] = message
     if key.participant_id is not None:
         standing = channel.participants.get(key.participant_id)
         if standing is not None and standing.row is None and not standing.messages:

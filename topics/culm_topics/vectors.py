@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from culm_topics.errors import RecordError
 from culm_topics.kafka import KafkaSettings
-from culm_topics.reading import read_to_end
+from culm_topics.reading import PassedOver, read_to_end
 from culm_topics.records import HEIGHTS_PEER_ID, VersionVectorRecord, split_version_vector_key
 
 Log = tuple[bytes, int]
@@ -15,6 +16,7 @@ class Vectors:
     """Sequence numbers by peer id and log; under `HEIGHTS_PEER_ID` are the heights of the logs themselves."""
 
     by_peer: dict[bytes, dict[Log, int]] = field(default_factory=dict)
+    passed_over: PassedOver = field(default_factory=lambda: PassedOver("version-vectors"))
 
     @property
     def heights(self) -> dict[Log, int]:
@@ -33,14 +35,19 @@ class Vectors:
 def read_vectors(settings: KafkaSettings) -> Vectors:
     """Read the topic to its end; the last record of a key counts, and none where its value is empty.
 
-    Raises `TopicMissing`, `KafkaFailure`, `RecordError`.
+    Records that are none are passed over. Raises `TopicMissing`, `KafkaFailure`.
     """
     vectors = Vectors()
     for message in read_to_end(settings, "version-vectors"):
-        peer_id, public_key, log_id = split_version_vector_key(message.key)
+        try:
+            peer_id, public_key, log_id = split_version_vector_key(message.key)
+            seq_num = VersionVectorRecord.decode(message.value).seq_num if message.value else None
+        except RecordError as error:
+            vectors.passed_over.add(message, error)
+            continue
         held = vectors.by_peer.setdefault(peer_id, {})
-        if message.value:
-            held[public_key, log_id] = VersionVectorRecord.decode(message.value).seq_num
-        else:
+        if seq_num is None:
             held.pop((public_key, log_id), None)
+        else:
+            held[public_key, log_id] = seq_num
     return vectors

@@ -13,7 +13,7 @@ import numpy as np
 
 from culm_connectors.boot.heights import EMPTY, HeightTable
 from culm_topics.blocks import Block, Blocks, read_blocks
-from culm_topics.errors import RecordError, TopicMissing
+from culm_topics.errors import TopicMissing
 from culm_topics.kafka import KafkaSettings
 
 logger = logging.getLogger(__name__)
@@ -73,9 +73,12 @@ def read_told(kafka: KafkaSettings, schema_ids: Collection[str]) -> dict[str, To
     except TopicMissing:
         logger.info("there is no topic `blocks`: all is read from `logs`")
         return {}
-    except RecordError as error:
-        logger.error("the topic `blocks` cannot be used (%s): all is read from `logs`", error)
-        return {}
+    if found.passed_over.records:
+        logger.error(
+            "%d records of `blocks` are none, and their blocks are read from `logs`: %s",
+            found.passed_over.records,
+            "; ".join(found.passed_over.first),
+        )
     told = tell(found)
     if told:
         logger.info(

@@ -11,7 +11,7 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.option_groups import KafkaFlags, spread
-from culm_infra.cli.output import emit_json, print_table, say
+from culm_infra.cli.output import emit_json, print_table, say, show_passed_over
 from culm_infra.cli.peers import find_peer, short_id
 from culm_infra.errors import InfraError
 
@@ -51,6 +51,7 @@ def blocks(
 
     reached = kafka.settings()
     found = read_blocks(reached, schema)
+    show_passed_over(found.passed_over, json=json)
     if found.torn:
         say(f"[yellow]{len(found.torn)} blocks could not be put together and are left out[/]")
     if block is not None and found.block_bits is not None and block >> found.block_bits:
@@ -61,6 +62,7 @@ def blocks(
     vectors = None
     if peer is not None:
         every = read_block_vectors(reached, block_bits=found.block_bits)
+        show_passed_over(every.passed_over, json=json)
         peer_id = find_peer(peer.lower(), sorted({vector.peer_id for vector in every}))
         vectors = _only_peer(every, peer_id)
         say(f"peer {peer_id.hex()}")

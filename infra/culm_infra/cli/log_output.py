@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:
+    from culm_models.p2panda.operation import Operation
     from culm_topics.consumer import LogEntry
 
 Write = Callable[["LogEntry"], None]
@@ -19,21 +20,24 @@ _BATCH_ROWS = 5_000
 
 
 def as_json(entry: LogEntry) -> dict[str, Any]:
-    """The entry as a JSON object; bytes become lower-case hex, fields carry their types."""
+    """The entry as a JSON object; bytes become lower-case hex, fields carry their types.
+
+    `action` is null where the payload is no operation.
+    """
     from culm_models.conform.p2panda_data import field_to_json
 
-    operation = entry.operation()
+    operation = _operation(entry)
     shown: dict[str, Any] = {
         "public_key": entry.public_key.hex(),
         "log_id": entry.log_id,
         "seq_num": entry.seq_num,
         "hash": entry.hash.hex(),
         "schema_id": entry.schema_id,
-        "action": operation.action,
+        "action": None if operation is None else operation.action,
     }
-    if operation.previous is not None:
+    if operation is not None and operation.previous is not None:
         shown["previous"] = [identifier.hex() for identifier in operation.previous]
-    if operation.fields is not None:
+    if operation is not None and operation.fields is not None:
         shown["fields"] = {name: field_to_json(value) for name, value in operation.fields.items()}
     return {
         **shown,
@@ -47,12 +51,14 @@ def as_json(entry: LogEntry) -> dict[str, Any]:
 
 def as_text(entry: LogEntry) -> str:
     """The entry on one line for people (not escaped yet)."""
-    operation = entry.operation()
+    operation = _operation(entry)
     taken_at = datetime.fromtimestamp(entry.timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     line = (
         f"{taken_at}  {entry.public_key.hex()[:12]}…  log {entry.log_id}  #{entry.seq_num}  "
-        f"{operation.action:<6}  {_short_schema(entry.schema_id)}"
+        f"{'?' if operation is None else operation.action:<6}  {_short_schema(entry.schema_id)}"
     )
+    if operation is None:
+        return f"{line}  (the payload is no operation)"
     if operation.fields is None:
         return line
     fields = ", ".join(f"{name}: {_short(value)}" for name, value in operation.fields.items())
@@ -133,15 +139,15 @@ def _parquet(path: Path) -> Iterator[Write]:
 
 def _row(entry: LogEntry) -> dict[str, Any]:
     shown = as_json(entry)
-    operation = entry.operation()
+    operation = _operation(entry)
     return {
         "public_key": entry.public_key,
         "log_id": entry.log_id,
         "seq_num": entry.seq_num,
         "hash": entry.hash,
         "schema_id": entry.schema_id,
-        "action": operation.action,
-        "previous": operation.previous,
+        "action": shown["action"],
+        "previous": None if operation is None else operation.previous,
         "fields": json.dumps(shown["fields"], ensure_ascii=False) if "fields" in shown else None,
         "entry": entry.entry_bytes,
         "operation": entry.operation_bytes,
@@ -149,6 +155,16 @@ def _row(entry: LogEntry) -> dict[str, Any]:
         "offset": entry.offset,
         "timestamp": entry.timestamp_ms,
     }
+
+
+def _operation(entry: LogEntry) -> Operation | None:
+    """The payload's operation; None where it is none: one such entry must not hide the others."""
+    from culm_models.errors import CulmError
+
+    try:
+        return entry.operation()
+    except CulmError:
+        return None
 
 
 def _short_schema(schema_id: str) -> str:

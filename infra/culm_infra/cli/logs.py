@@ -10,14 +10,15 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.option_groups import KafkaFlags, spread
-from culm_infra.cli.output import emit_json, out, print_table, progress, safe, say
+from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, progress, safe, say
 
 if TYPE_CHECKING:
-    from culm_topics.consumer import LogConsumer
+    from culm_topics.consumer import LogConsumer, Problem
 
 app = typer.Typer(no_args_is_help=True, help="Follow, list and export the replicated logs.")
 
 _PROGRESS_EVERY = 500
+_SHOWN_PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,8 @@ class Selection:
 
         authors = [_public_key(text, "--author") for text in self.author] if self.author else None
         logs = [_log(text) for text in self.log] if self.log else None
+        # What is passed over is shown by the command itself.
+        arguments.setdefault("on_problem", lambda _: None)
         return LogConsumer(
             kafka.settings(), schema_ids=self.schema or None, public_keys=authors, logs=logs, **arguments
         )
@@ -67,7 +70,9 @@ def tail(
     from culm_infra.cli.log_output import as_json, as_text
 
     left = count
-    consumer = selection.consumer(kafka, start=since)
+    consumer = selection.consumer(
+        kafka, start=since, on_problem=lambda problem: _show_problem(problem, json=json)
+    )
     with consumer:
         for entry in consumer:
             if json:
@@ -95,6 +100,9 @@ def export(
 ) -> None:
     """Write every entry there is now to a file, each log in sequence order.
 
+    A log that lacks an entry is written as far as it is whole, and a record that is none is passed over; the
+    exit status is then 3.
+
     Example: `culm logs export --output logs.parquet`
     """
     from culm_infra.cli.log_output import as_json, writer
@@ -106,6 +114,7 @@ def export(
         with consumer() as entries:
             for entry in entries:
                 emit_json(as_json(entry))
+            _show_problems(entries, json=False)
         return
     exported = 0
     with writer(output) as write, consumer() as entries, progress() as display:
@@ -118,6 +127,7 @@ def export(
                 display.update(task, completed=total - entries.remaining_records())
         display.update(task, completed=total)
     say(f"{exported} entries in {safe(output)}")
+    _show_problems(entries, json=False)
 
 
 @app.command("list")
@@ -129,6 +139,8 @@ def list_(
     json: options.Json = False,
 ) -> None:
     """Every log with its height and its schema, read from the topic itself.
+
+    A log that lacks an entry stands with the height up to which it is whole; the exit status is then 3.
 
     Example: `culm logs list --author 2f8e...`
     """
@@ -149,8 +161,44 @@ def list_(
     if json:
         for row in rows:
             emit_json(dict(zip(names, row, strict=True)))
+    else:
+        print_table(None, names, rows)
+    _show_problems(consumer, json=json)
+
+
+def _show_problems(consumer: LogConsumer, *, json: bool) -> None:
+    """What was passed over; ends the command with the exit status for that, where it is something."""
+    for problem in consumer.logs_set_aside[:_SHOWN_PROBLEMS]:
+        _show_problem(problem, json=json)
+    more = len(consumer.logs_set_aside) - _SHOWN_PROBLEMS
+    if more > 0:
+        say(f"[yellow]{more} more logs are set aside[/]")
+    if consumer.bad_records:
+        if json:
+            emit_json({"problem": "topics.record", "topic": "logs", "records": consumer.bad_records})
+        say(f"[yellow]{consumer.bad_records} records of `logs` were passed over: they are none[/]")
+    if consumer.logs_set_aside or consumer.bad_records:
+        raise typer.Exit(EXIT_DEGRADED)
+
+
+def _show_problem(problem: Problem, *, json: bool) -> None:
+    if json:
+        public_key, log_id = problem.log or (None, None)
+        emit_json(
+            {
+                "problem": problem.code,
+                "topic": "logs",
+                "message": str(problem.error),
+                "partition": problem.partition,
+                "offset": problem.offset,
+                "public_key": public_key,
+                "log_id": log_id,
+                "missing_seq_num": problem.missing_seq_num,
+            }
+        )
         return
-    print_table(None, names, rows)
+    what = "passed over" if problem.log is None else "set aside until it is whole"
+    say(f"[yellow]{what}: {safe(problem.error)} ({problem.code})[/]")
 
 
 def _public_key(text: str, option: str) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,6 +18,9 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from culm_topics.reading import PassedOver
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -71,6 +74,24 @@ def print_error(error: BaseException, *, hint: str | None = None) -> None:
     hint = hint or getattr(error, "hint", None)
     if hint:
         err.print(f"[bold]hint[/]: {escape(hint)}")
+
+
+def show_passed_over(passed_over: PassedOver, *, json: bool) -> None:
+    """Say which records of a topic were passed over, if any: with `--json` one more object, a `problem`."""
+    if not passed_over.records:
+        return
+    if json:
+        emit_json(
+            {
+                "problem": "topics.record",
+                "topic": passed_over.topic,
+                "records": passed_over.records,
+                "first": passed_over.first,
+            }
+        )
+        return
+    few = "; ".join(map(safe, passed_over.first))
+    say(f"[yellow]{passed_over.records} records of `{passed_over.topic}` were passed over[/]: {few}")
 
 
 def progress() -> Progress:

@@ -8,7 +8,7 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.option_groups import KafkaFlags, spread
-from culm_infra.cli.output import emit_json, print_table, say
+from culm_infra.cli.output import emit_json, print_table, say, show_passed_over
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def peers(
                 "entries_behind": sum(behind),
             }
         )
+    show_passed_over(vectors.passed_over, json=json)
     if json:
         for row in rows:
             emit_json(row)
@@ -103,6 +104,7 @@ def vv(
         }
         for (public_key, log_id), seq_num in sorted(vectors.by_peer[peer_id].items())
     ]
+    show_passed_over(vectors.passed_over, json=json)
     if json:
         for row in rows:
             emit_json({"peer": peer_id, **row})

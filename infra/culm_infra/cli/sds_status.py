@@ -8,7 +8,7 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.option_groups import KafkaFlags, spread
-from culm_infra.cli.output import emit_json, out, print_table, safe, say
+from culm_infra.cli.output import emit_json, out, print_table, safe, say, show_passed_over
 from culm_infra.cli.sds_channel import check_channel, complete_channel
 from culm_infra.errors import InfraError
 
@@ -40,11 +40,14 @@ def status(
 
     Example: `culm sds status`, `culm sds status general --json`
     """
+    from culm_topics.reading import PassedOver
     from culm_topics.sds_standing import read_channels
 
     if channel is not None:
         check_channel(channel)
-    channels = read_channels(kafka.settings(), channel)
+    passed_over = PassedOver("sds.acks")
+    channels = read_channels(kafka.settings(), channel, passed_over=passed_over)
+    show_passed_over(passed_over, json=json)
     if channel is not None and channel not in channels:
         raise InfraError(
             f"no channel {channel!r} has been written about",

@@ -15,8 +15,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from platformdirs import PlatformDirs
-
 from culm_infra.stack import broker, jars, ports
 from culm_infra.stack import record as records
 from culm_infra.stack.errors import (
@@ -31,6 +29,7 @@ from culm_infra.stack.log_file import last_lines
 from culm_infra.stack.ports import HOST
 from culm_infra.stack.process import ProcessIdentity
 from culm_infra.stack.record import StackRecord
+from culm_topics.local import ADDRESS_FILE, stack_directory
 
 DEFAULT_HEAP_MB = 512
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -64,7 +63,7 @@ class Stack:
         if directory is None:
             if not _NAME.fullmatch(name):
                 raise StackError(f"{name!r} is no name for a stack", hint="1 to 40 letters, digits, _ or -")
-            directory = Path(PlatformDirs("culm", appauthor=False).user_data_dir) / "stacks" / name
+            directory = stack_directory(name)
         self.directory = Path(directory).absolute()
         self.files = broker.BrokerFiles(self.directory)
         self._record_path = self.directory / "stack.json"
@@ -96,7 +95,10 @@ class Stack:
             else:
                 wanted = self._configured(record, port=port, heap_mb=heap_mb, properties=properties)
                 record = self._start(record, wanted, java, class_path, timeout_s, quick_start=quick_start)
-            return f"{HOST}:{record.port}"
+            bootstrap = f"{HOST}:{record.port}"
+            # For programs that are given no address.
+            (self.directory / ADDRESS_FILE).write_text(bootstrap + "\n")
+            return bootstrap
 
     def down(self, timeout_s: float = 30.0) -> bool:
         """Stop the broker and keep its data; False when it did not run.
@@ -173,6 +175,7 @@ class Stack:
             yield process if process is not None and process.is_running() else None
             if record is not None and process is not None and not process.is_running():
                 self._write(replace(record, process=None))
+                (self.directory / ADDRESS_FILE).unlink(missing_ok=True)
 
     def _start(
         self,

@@ -14,11 +14,13 @@ from confluent_kafka import Consumer, TopicPartition
 from culm_topics.consumer.broker_errors import ask
 from culm_topics.consumer.heights import Heights
 from culm_topics.consumer.snapshot import Snapshot
-from culm_topics.errors import KafkaFailure, OffsetOutOfRange, TopicRecreated
+from culm_topics.errors import KafkaFailure, OffsetOutOfRange
+from culm_topics.origin import Origin
 
 Start = Literal["beginning", "end"]
 REQUEST_TIMEOUT_SECONDS = 30.0
 _METADATA_PREFIX = "culm/1/"
+_HAS_GAPS = "/gaps"
 
 
 @dataclass(slots=True)
@@ -27,6 +29,7 @@ class PartitionState:
 
     `position`: the next offset to look at. `deliver_from`: below it records only raise heights. `end`: where
     to stop, if anywhere. `learns`: began in the middle, so the first record of a log says where it stands.
+    `has_gaps`: logs of this partition were set aside, now or by whoever committed before.
     """
 
     partition: int
@@ -35,6 +38,7 @@ class PartitionState:
     end: int | None = None
     learns: bool = False
     committed: int | None = None
+    has_gaps: bool = False
 
     @property
     def rebuilding(self) -> bool:
@@ -52,7 +56,7 @@ class Beginning:
     """What decides where partitions begin."""
 
     topic: str
-    topic_id: str
+    origin: Origin
     first_partition_count: int
     start: Start
     start_at: dict[int, int]
@@ -60,9 +64,15 @@ class Beginning:
     stop_at_end: bool
 
 
-def commit_metadata(topic_id: str) -> str:
-    """What is committed beside an offset: which topic it belongs to."""
-    return _METADATA_PREFIX + topic_id
+def commit_metadata(topic_id: str, *, has_gaps: bool) -> str:
+    """What is committed beside an offset: which topic it belongs to, and whether logs were set aside."""
+    return _METADATA_PREFIX + topic_id + (_HAS_GAPS if has_gaps else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Resume:
+    offset: int
+    has_gaps: bool = False
 
 
 def begin(
@@ -74,7 +84,7 @@ def begin(
 ) -> list[PartitionState]:
     """Decide where each of `partitions` begins, and load into `heights` what the snapshot knows.
 
-    `OffsetOutOfRange` and `TopicRecreated` when the group's position does not fit the topic.
+    `OffsetOutOfRange` and `OriginChanged` when the group's position does not fit the topic.
     """
     resume = _resume_offsets(client, partitions, rules)
     states: list[PartitionState] = []
@@ -88,12 +98,21 @@ def begin(
             first = high if at_end else low
             states.append(PartitionState(partition, first, first, end, learns=at_end))
             continue
-        if not low <= resumed <= high:
+        if not low <= resumed.offset <= high:
             raise OffsetOutOfRange(
-                f"{rules.topic} partition {partition}: resuming at offset {resumed}, but the topic holds "
-                f"{low} to {high}: records that were not read yet are gone, or the topic is another one"
+                f"{rules.topic} partition {partition}: resuming at offset {resumed.offset}, but the topic "
+                f"holds {low} to {high}: records that were not read yet are gone, or the topic is another one"
             )
-        states.append(PartitionState(partition, low, resumed, end, committed=resumed))
+        states.append(
+            PartitionState(
+                partition,
+                low,
+                resumed.offset,
+                end,
+                committed=resumed.offset,
+                has_gaps=resumed.has_gaps,
+            )
+        )
     if snapshot is not None:
         _load_snapshot(states, heights, snapshot)
     return states
@@ -108,10 +127,19 @@ def watermarks(client: Consumer, topic: str, partition: int) -> tuple[int, int]:
     )
 
 
-def _resume_offsets(client: Consumer, partitions: Sequence[int], rules: Beginning) -> dict[int, int]:
+def committed_offsets(client: Consumer, partitions: Sequence[int], rules: Beginning) -> dict[int, int]:
+    """The group's committed offsets, where it has some. Raises `KafkaFailure`, `OriginChanged`."""
+    return {
+        partition: resume.offset for partition, resume in _resume_offsets(client, partitions, rules).items()
+    }
+
+
+def _resume_offsets(client: Consumer, partitions: Sequence[int], rules: Beginning) -> dict[int, _Resume]:
     if not rules.in_group:
         return {
-            partition: rules.start_at[partition] for partition in partitions if partition in rules.start_at
+            partition: _Resume(rules.start_at[partition])
+            for partition in partitions
+            if partition in rules.start_at
         }
     asked = [TopicPartition(rules.topic, partition) for partition in partitions]
     committed = ask(
@@ -119,7 +147,7 @@ def _resume_offsets(client: Consumer, partitions: Sequence[int], rules: Beginnin
         REQUEST_TIMEOUT_SECONDS,
         lambda left_s: client.committed(asked, timeout=left_s),
     )
-    resume: dict[int, int] = {}
+    resume: dict[int, _Resume] = {}
     for found in committed:
         if found.error is not None:
             raise KafkaFailure(f"{rules.topic} partition {found.partition}: {found.error}")
@@ -127,14 +155,18 @@ def _resume_offsets(client: Consumer, partitions: Sequence[int], rules: Beginnin
             continue
         metadata = found.metadata or ""
         # Offsets that an operator set by hand carry no topic id: taken at their word.
-        if metadata.startswith(_METADATA_PREFIX) and metadata != commit_metadata(rules.topic_id):
-            raise TopicRecreated(
-                f"{rules.topic}: the group's position belongs to topic id "
-                f"{metadata.removeprefix(_METADATA_PREFIX)}, but the topic is now {rules.topic_id}: it was "
-                "deleted and created again; begin with a new group"
-            )
-        resume[found.partition] = found.offset
+        has_gaps = False
+        if metadata.startswith(_METADATA_PREFIX):
+            topic_id, has_gaps = _split_metadata(metadata)
+            kept = Origin(rules.origin.cluster_id, {rules.topic: topic_id})
+            kept.check(rules.origin, what="the group's position", remedy="begin with a new group")
+        resume[found.partition] = _Resume(found.offset, has_gaps)
     return resume
+
+
+def _split_metadata(metadata: str) -> tuple[str, bool]:
+    topic_id = metadata.removeprefix(_METADATA_PREFIX)
+    return topic_id.removesuffix(_HAS_GAPS), topic_id.endswith(_HAS_GAPS)
 
 
 def _load_snapshot(states: Sequence[PartitionState], heights: Heights, snapshot: Snapshot) -> None:

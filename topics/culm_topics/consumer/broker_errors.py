@@ -1,4 +1,4 @@
-"""Which of the broker's errors pass by themselves, and asking again until they have."""
+"""Which of the broker's errors pass by themselves, asking again until they have, and what the others mean."""
 
 import time
 from collections.abc import Callable
@@ -6,7 +6,8 @@ from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
-from culm_topics.errors import UNREACHABLE_HINT, KafkaFailure
+from culm_topics.consumer.topic_watch import TopicWatch
+from culm_topics.errors import UNREACHABLE_HINT, KafkaFailure, OffsetOutOfRange
 
 _Answer = TypeVar("_Answer")
 _RETRY_SECONDS = 0.1
@@ -32,6 +33,43 @@ PASSING = frozenset(
     }
 )
 """A leader or a coordinator moves, starts or cannot be reached for a moment."""
+
+GROUP_MOVES = frozenset(
+    {
+        KafkaError.REBALANCE_IN_PROGRESS,
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError._ASSIGNMENT_LOST,
+        KafkaError._IN_PROGRESS,
+        KafkaError._CONFLICT,
+        KafkaError._MAX_POLL_EXCEEDED,
+    }
+)
+"""The group is being rebalanced, or has gone on without this member, which will join it again."""
+
+_OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+_TOPIC_GONE = frozenset(
+    {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
+)
+
+
+def judge(error: KafkaError, topic: str, watch: TopicWatch) -> None:
+    """Raise what an error that came instead of a record means, unless it passes by itself.
+
+    Raises `OffsetOutOfRange`, `TopicRecreated`, `TopicMissing`, `KafkaFailure`.
+    """
+    code = error.code()
+    if code in _OUT_OF_RANGE:
+        watch.check_now()  # a topic created anew has a clearer error
+        raise OffsetOutOfRange(
+            f"{topic}: the position to read from is not in the topic ({error.str()}): records that were not "
+            "read yet are gone, or the topic is another one"
+        )
+    if code in _TOPIC_GONE:
+        watch.ask_now()
+    elif error.fatal() or not (error.retriable() or code in PASSING or code in GROUP_MOVES):
+        raise KafkaFailure(f"{topic}: {error.str()} ({error.name()})")
 
 
 def ask(what: str, timeout_seconds: float, call: Callable[[float], _Answer | None]) -> _Answer:

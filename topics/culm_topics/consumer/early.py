@@ -1,4 +1,4 @@
-"""Records that came before their predecessors: set aside until those come, or until it is a gap for sure.
+"""Records that came before their predecessors: kept until those come, or until it is a gap for sure.
 
 Two things put a record before its predecessor without anything being lost. A batch of the streaming job that
 fails half-way may leave a hole, which the batch's second run fills. And after the topic was given more
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from culm_topics.consumer.entry import LogEntry
 
 MAX_EARLY_RECORDS = 10_000
-"""Records set aside at once, over all logs; one more and the oldest hole counts as a gap."""
+"""Early records kept at once, over all logs; one more and the oldest hole counts as a gap."""
 
 
 @dataclass(slots=True)
 class Hole:
-    """A log's missing predecessor: what is set aside behind it, and until when it may still come."""
+    """A log's missing predecessor: what is kept behind it, and until when it may still come."""
 
     key: bytes
     missing_seq_num: int
@@ -26,7 +26,7 @@ class Hole:
 
 
 class EarlyRecords:
-    """The records set aside, by log and sequence number."""
+    """The records kept, by log and sequence number."""
 
     def __init__(self) -> None:
         self._holes: dict[bytes, Hole] = {}
@@ -40,7 +40,7 @@ class EarlyRecords:
         """Every open hole, the oldest first."""
         return tuple(self._holes.values())
 
-    def set_aside(self, entry: LogEntry, height: int, deadline_s: float) -> None:
+    def keep(self, entry: LogEntry, height: int, deadline_s: float) -> None:
         """Keep the entry, whose log stands at `height`, until its predecessors come."""
         key = entry.key
         hole = self._holes.get(key)
@@ -51,7 +51,7 @@ class EarlyRecords:
             self._count += 1
 
     def waits(self, key: bytes) -> bool:
-        """Whether something of this log is set aside."""
+        """Whether something of this log is kept."""
         return key in self._holes
 
     def take(self, key: bytes, height: int) -> LogEntry | None:
@@ -70,8 +70,13 @@ class EarlyRecords:
             del self._holes[key]
         return entry
 
+    def abandon(self, hole: Hole) -> None:
+        """Let go of what is kept behind a hole that nothing will fill."""
+        del self._holes[hole.key]
+        self._count -= len(hole.records)
+
     def first_offset(self, partition: int) -> int | None:
-        """The lowest offset of this partition that is set aside: nothing may be committed beyond it."""
+        """The lowest offset of this partition that is kept: nothing may be committed beyond it."""
         return min(
             (
                 entry.offset

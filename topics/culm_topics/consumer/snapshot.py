@@ -3,7 +3,7 @@
 The truth about a group's position is the offset committed in Kafka, and nothing else. A snapshot says: "at
 this offset of this partition the heights were these". It is written after Kafka has taken the commit, in one
 SQLite transaction with its offsets. A snapshot that lags behind is of use (the rest is read again); one that
-is ahead of Kafka, of another selection or damaged is dropped. One of another topic id is an error: the topic
+is ahead of Kafka, of another selection or damaged is dropped. One of another origin is an error: the topic
 was created anew, which Kafka alone does not show, since it forgets a deleted topic's committed offsets.
 """
 
@@ -12,9 +12,10 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from culm_topics.errors import TopicRecreated, TopicsError
+from culm_topics.errors import RecordError, TopicsError
+from culm_topics.origin import Origin
 
-_FORMAT = "1"
+_FORMAT = "2"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS identity (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS positions (partition INTEGER PRIMARY KEY, position INTEGER NOT NULL);
@@ -29,20 +30,28 @@ _SIGN_BIT = 1 << 63
 class Snapshot:
     """The snapshot of one consumer group on one topic, in a directory of the program's choice."""
 
-    def __init__(self, directory: Path, *, group_id: str, topic: str, topic_id: str, selection: str) -> None:
+    def __init__(self, directory: Path, *, group_id: str, topic: str, origin: Origin, selection: str) -> None:
         name = hashlib.blake2b(f"{topic}\0{group_id}".encode(), digest_size=12).hexdigest()
         self._path = directory / f"heights-{name}.sqlite"
-        self._identity = {"format": _FORMAT, "topic_id": topic_id, "selection": selection}
+        self._identity = {
+            "format": _FORMAT,
+            "origin": origin.encode().decode(),
+            "selection": selection,
+        }
         try:
             directory.mkdir(parents=True, exist_ok=True)
             self._database = self._open()
             known = dict(self._database.execute("SELECT name, value FROM identity"))
-            if known.get("topic_id", topic_id) != topic_id:
-                self._database.close()
-                raise TopicRecreated(
-                    f"{topic}: {self._path} was written for topic id {known['topic_id']}, but the topic is "
-                    f"now {topic_id}: it was deleted and created again; begin with a new group"
-                )
+            if (kept := _kept_origin(known, topic, origin)) is not None:
+                try:
+                    kept.check(
+                        origin,
+                        what=str(self._path),
+                        remedy=f"begin with a new group, or delete {self._path} to read everything again",
+                    )
+                except BaseException:
+                    self._database.close()
+                    raise
             if known != self._identity:
                 self.wipe()
         except (sqlite3.DatabaseError, OSError):
@@ -109,3 +118,13 @@ class Snapshot:
         except (sqlite3.DatabaseError, OSError) as error:
             raise TopicsError(f"the state directory {self._path.parent} cannot be used: {error}") from error
         return self._database
+
+
+def _kept_origin(known: Mapping[str, str], topic: str, origin: Origin) -> Origin | None:
+    """What an identity says of where its heights are from; None where it says nothing."""
+    if "topic_id" in known:  # format 1
+        return Origin(origin.cluster_id, {topic: known["topic_id"]})
+    try:
+        return Origin.decode(known["origin"].encode()) if "origin" in known else None
+    except RecordError:
+        return None

@@ -8,9 +8,10 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from culm_topics import kafka
 from culm_topics.admin import describe
-from culm_topics.cluster import has_brokers
+from culm_topics.cluster import await_brokers, has_brokers
 from culm_topics.errors import TopicMissing, TopicRecreated
 from culm_topics.kafka import KafkaSettings
+from culm_topics.origin import Origin
 
 _REQUEST_TIMEOUT_SECONDS = 10.0
 _GLANCE_SECONDS = 0.5
@@ -24,10 +25,12 @@ class TopicWatch:
         self._topic = topic
         self._interval_seconds = interval_seconds
         self._pending: Future[Any] | None = None
+        cluster_id = await_brokers(self._admin, _REQUEST_TIMEOUT_SECONDS)
         found = describe(self._admin, [topic], _REQUEST_TIMEOUT_SECONDS)[topic]
         if found is None:
-            raise TopicMissing(f"topic {topic} does not exist: create it with `culm topics create`")
+            raise TopicMissing(f"topic {topic} does not exist")
         self.topic_id = str(found.topic_id)
+        self.origin = Origin(cluster_id, {topic: self.topic_id})
         self.partition_count = len(found.partitions)
         self._asked_at_s = time.monotonic()
 
