@@ -164,6 +164,9 @@ class Interleaved:
         messages, self._messages = self._messages, []
         return messages
 
+    def get_watermark_offsets(self, _partition: TopicPartition, timeout: float) -> tuple[int, int]:
+        return 0, 6
+
     def pause(self, _partitions: list[TopicPartition]) -> None: ...
 
     def resume(self, _partitions: list[TopicPartition]) -> None: ...

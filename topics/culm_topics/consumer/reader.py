@@ -194,7 +194,7 @@ class PartitionReader:
     def commit(self) -> None:
         """Commit everything handed out, again and again within the bound. Raises `CommitFailed`."""
         if not self._in_group:
-            raise TopicsError("commit() needs a group_id: without one, keep positions() and pass start_at")
+            raise TopicsError("commit() needs a group_id", hint="keep positions(), and pass them as start_at")
         self.handled()
         self._given_up_uncommitted.clear()
         self._committing = True
