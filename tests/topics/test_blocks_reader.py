@@ -162,8 +162,7 @@ def test_records_of_other_block_bits_are_left_out() -> None:
     assert mixed.blocks(5).blocks == ()
 
 
-def test_a_schema_that_is_no_text_is_refused() -> None:
+def test_a_schema_that_is_no_text_is_passed_over() -> None:
     key = BlockKey(BlockKind.SUMMARY, 0, 0, b"\xff").encode()
     found = table(message(key, BlockSummary((), 0, 0, ()).encode())).blocks()
-    with pytest.raises(RecordError):
-        _ = found.blocks[0].schema_id
+    assert (found.blocks, found.passed_over.records) == ((), 1)

@@ -106,20 +106,27 @@ def test_who_joins_and_who_leaves_under_load_costs_no_entry_and_repeats_none(kaf
     seen: list[Step] = []
     first = Member(settings, seen)
     wait_until(lambda: len(seen) > LOGS, "entries at the first member")
+    last = 2
+    enough = threading.Event()
 
     def write() -> None:
-        for number in range(3, 21):
-            write_steps(settings, steps(number, number))
+        nonlocal last
+        while not enough.is_set():
+            last += 1
+            write_steps(settings, steps(last, last))
 
     writing = threading.Thread(target=write)
     writing.start()
-    second = Member(settings, seen)
-    wait_until(lambda: bool(second.own), "entries at the second member")
-    first.leave()
-    writing.join()
-    wait_until(lambda: len(set(seen)) == 20 * LOGS, "all entries", second)
+    try:
+        second = Member(settings, seen)
+        wait_until(lambda: bool(second.own), "entries at the second member", first, second)
+        first.leave()
+    finally:
+        enough.set()
+        writing.join()
+    wait_until(lambda: len(set(seen)) == last * LOGS, "all entries", second)
     second.leave()
-    assert_once_and_in_order(seen, steps(1, 20))
+    assert_once_and_in_order(seen, steps(1, last))
 
 
 def test_a_member_without_a_partition_waits_for_one(kafka_bootstrap: str) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.option_groups import KafkaFlags, spread
-from culm_infra.cli.output import emit_json, out, say
+from culm_infra.cli.output import emit_json, out, say, show_passed_over
 from culm_infra.cli.sds_channel import Channel, check_channel
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ def tail(
         if follow:
             for found in events:
                 shown.event(view, found.event)
+        show_passed_over(events.passed_over, json=json)
 
 
 def _past(events: SdsEventReader, view: ChannelView, shown: _Shown, *, every: bool) -> bool:
