@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.culm-installed
 PACKAGES := models topics streaming connectors infra
 
-.PHONY: help install demo test test-slow test-cluster lint format bench clean
+.PHONY: help install wheel demo test test-slow test-cluster lint format bench clean
 
 help:            ## Say what can be made.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -16,6 +16,9 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
+
+wheel: $(STAMP)  ## Write dist/culm-*.whl, to install with or without extras.
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir dist .
 
 demo: $(STAMP)   ## Show the main jobs: peers at two edges converge, channels agree on a bad network.
 	$(BIN)/culm demo
