@@ -53,6 +53,12 @@ class TooLargeError(CborError):
     code: ClassVar[str] = "cbor.too_large"
 
 
+class TooManyItemsError(TooLargeError):
+    """The item holds, or declares, more items than allowed: each costs many times its byte to decode."""
+
+    code: ClassVar[str] = "cbor.too_many_items"
+
+
 class ValueKindError(CborError):
     """A value outside of the kinds and ranges that messages use."""
 

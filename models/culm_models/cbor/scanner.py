@@ -15,6 +15,7 @@ from culm_models.cbor.errors import (
     MalformedError,
     TagError,
     TooLargeError,
+    TooManyItemsError,
 )
 
 DEFAULT_MAX_DEPTH = 8
@@ -32,6 +33,9 @@ _RUN_WORTH_A_SEARCH = 8
 class ItemScanner:
     """Cuts a byte stream into definite-length CBOR items of at most `max_bytes`, nested `max_depth` deep.
 
+    With `max_items` an item may hold no more than so many, itself and those at every depth counted; what
+    its containers declare counts at once. `items_taken` counts those of all items that were complete.
+
     A fault ends the stream: items that were complete before it are still returned, and the error is raised
     by the following `feed` (at once where no item came before it), so the outcome does not depend on how
     the stream was cut.
@@ -39,19 +43,27 @@ class ItemScanner:
 
     __slots__ = (
         "_buffer",
+        "_declared",
         "_missing",
         "_offset",
         "_outer_missing",
         "_outstanding",
         "error",
+        "items_taken",
         "max_bytes",
         "max_depth",
+        "max_items",
     )
 
-    def __init__(self, max_bytes: int, max_depth: int = DEFAULT_MAX_DEPTH) -> None:
-        assert max_bytes > 0 and max_depth > 0, "limits are positive"
+    def __init__(
+        self, max_bytes: int, max_depth: int = DEFAULT_MAX_DEPTH, *, max_items: int | None = None
+    ) -> None:
+        assert max_bytes > 0 and max_depth > 0 and (max_items is None or max_items > 0), "limits are positive"
         self.max_bytes = max_bytes
         self.max_depth = max_depth
+        # No item is smaller than a byte.
+        self.max_items = max_bytes if max_items is None else max_items
+        self.items_taken = 0
         self.error: CborError | None = None
         # The bytes of the unfinished item, and where its next head starts (perhaps beyond them).
         self._buffer = bytearray()
@@ -61,6 +73,8 @@ class ItemScanner:
         self._outer_missing: list[int] = []
         # All of them together.
         self._outstanding = 1
+        # The unfinished item, and the items that its containers have declared.
+        self._declared = 1
 
     @property
     def pending(self) -> int:
@@ -175,16 +189,20 @@ class ItemScanner:
                 outer_missing.append(missing)
                 missing = argument if major == _MAJOR_ARRAY else 2 * argument
                 outstanding += missing
+                self._declared += missing
             # Every outstanding item takes at least one byte.
             if offset + outstanding > limit:
                 raise self._too_large()
+            if self._declared > self.max_items:
+                raise TooManyItemsError(f"an item that holds more than {self.max_items} items")
         if outstanding or offset > size:
             self._offset = offset - start
             self._missing = missing
             self._outstanding = outstanding
             return None
+        self.items_taken += self._declared
         self._offset = 0
-        self._missing = self._outstanding = 1
+        self._missing = self._outstanding = self._declared = 1
         # Containers that their last item has closed.
         outer_missing.clear()
         return offset

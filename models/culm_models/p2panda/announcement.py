@@ -1,6 +1,6 @@
 """Announcement state: exactly one a peer, the latest (specification "replication", announcement)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import ClassVar
 
 from culm_models.p2panda import offers, schema_id
@@ -28,7 +28,7 @@ class AnnouncementVersionError(AnnouncementError):
 
 
 class AnnouncementSizeError(AnnouncementError):
-    """It names more schemas than are taken."""
+    """It names more schemas, or longer ones, than are taken."""
 
     code: ClassVar[str] = "p2panda.announcement.size"
 
@@ -43,6 +43,13 @@ def succeed(former: Announce | None, schema_ids: Iterable[str], now: int, unit_m
     if former is not None:
         timestamp = max(timestamp, former.timestamp + 1)
     return Announce(PROTOCOL_VERSION, timestamp, schema_id.normalise(schema_ids))
+
+
+def within(ours: Announce, allowed: Set[str] | None) -> Announce:
+    """What a remote may know of our announcement: the schemas that it may replicate, None for all of them."""
+    if allowed is None:
+        return ours
+    return Announce(ours.version, ours.timestamp, tuple(filter(allowed.__contains__, ours.schema_ids)))
 
 
 def with_offer(ours: Announce, offer: Offer | None) -> Announce:
@@ -61,12 +68,17 @@ def without_offer(received: Announce) -> tuple[Announce, Offer | None]:
     return Announce(received.version, received.timestamp, schema_ids, received.raw), offer
 
 
-def check_replaces(former: Announce | None, received: Announce, max_schema_ids: int) -> None:
+def check_replaces(
+    former: Announce | None, received: Announce, *, max_schema_ids: int, max_bytes: int
+) -> None:
     """Raise the `AnnouncementError` for which a remote's announcement does not replace the former one."""
     if received.version != PROTOCOL_VERSION:
         raise AnnouncementVersionError(f"version {received.version} is not spoken here")
     if len(received.schema_ids) > max_schema_ids:
         raise AnnouncementSizeError(f"{len(received.schema_ids)} schemas, at most {max_schema_ids} are taken")
+    size = sum(map(len, received.schema_ids))
+    if size > max_bytes:
+        raise AnnouncementSizeError(f"schema ids of {size} bytes, at most {max_bytes} are taken")
     if former is not None and received.timestamp <= former.timestamp:
         raise LateAnnouncementError(f"timestamp {received.timestamp} is not after {former.timestamp}")
 

@@ -18,7 +18,6 @@ from culm_models.p2panda.messages import (
     MODE_SET_RECONCILIATION,
     Announce,
     Have,
-    LogHeight,
     Message,
     SyncDone,
     SyncRequest,
@@ -36,16 +35,28 @@ from culm_models.p2panda.stream import MessageStream
 class Conversation:
     """What is said to one remote, and the sessions with it from their beginning to their end."""
 
-    def __init__(self, peer: PeerState, remote: bytes, *, dialled: bool, now: int) -> None:
+    def __init__(
+        self,
+        peer: PeerState,
+        remote: bytes,
+        *,
+        dialled: bool,
+        now: int,
+        allowed: Set[str] | None = None,
+    ) -> None:
+        """`allowed`: the schemas that the remote may replicate, None for all of them."""
         self.remote = remote
         self.dialled = dialled
-        self.stream = MessageStream(peer.settings.max_message_bytes)
+        self.ours: Announce | None = None
+        """Our latest announcement, as far as the remote may know of it."""
+        self.stream = MessageStream(peer.settings.max_message_bytes, peer.settings.max_message_items)
         self.failed: CulmError | None = None
         self.announcement: Announce | None = None
         self.offer: Offer | None = None
         self.sessions = SessionTable(peer.peer_id, remote, peer.settings, now)
         self.outbox = Outbox()
         self._peer = peer
+        self._allowed = allowed
         self._auto = AutoSync(peer.settings, peer.rng, now)
         self._reconciling = Reconciling(peer, remote, self.outbox, self.stream)
         # How many items had left the queue when it was last looked at, and when that was less.
@@ -57,8 +68,14 @@ class Conversation:
 
     def announce(self) -> None:
         """Tell the remote our latest announcement."""
-        if self._peer.announcement is not None and self.failed is None:
-            self._send(announcement.with_offer(self._peer.announcement, self._peer.settings.offer))
+        latest = self._peer.announcement
+        if latest is None:
+            return
+        former, self.ours = self.ours, announcement.within(latest, self._allowed)
+        # What is no concern of a restricted remote does not show by an announcement anew either.
+        is_news = self._allowed is None or former is None or former.schema_ids != self.ours.schema_ids
+        if is_news and self.failed is None:
+            self._send(announcement.with_offer(self.ours, self._peer.settings.offer))
 
     def unannounce(self, dropped: Set[str], now: int) -> None:
         """One side lost interest in these: no session about them goes on in live mode."""
@@ -118,7 +135,7 @@ class Conversation:
 
     @property
     def _common(self) -> tuple[str, ...]:
-        return announcement.common(self._peer.announcement, self.announcement)
+        return announcement.common(self.ours, self.announcement)
 
     def sync_common(self, now: int) -> None:
         """Ask for a session about what both announce and no session is about."""
@@ -215,8 +232,8 @@ class Conversation:
     def _have(self, session_id: int, schema_ids: Sequence[str]) -> Have:
         """Raises `HaveTooLargeError`."""
         most = have_codec.room(self._peer.settings.max_message_bytes)
-        held: tuple[LogHeight, ...] = tuple(self._peer.store.log_heights(schema_ids))
-        if have_codec.size_within(held, most) is None:
+        held = have_codec.within(self._peer.store.log_heights(schema_ids), most)
+        if held is None:
             raise wishes.too_large(schema_ids)
         return Have(session_id, held)
 

@@ -89,7 +89,10 @@ class Duplicate(Event):
 
 @dataclass(frozen=True, slots=True)
 class Rejected(Event):
-    """An entry was refused; for a fork `held_hash` names the entry that stays in its place."""
+    """An entry was refused; for a fork `held_hash` names the entry that stays in its place.
+
+    `by_author`: the fault is its author's, and the remote that brought it is not to blame.
+    """
 
     kind: ClassVar[str] = "rejected"
     session_id: int
@@ -98,6 +101,7 @@ class Rejected(Event):
     entry: bytes
     operation: bytes
     held_hash: bytes | None = None
+    by_author: bool = False
 
 
 @dataclass(frozen=True, slots=True)

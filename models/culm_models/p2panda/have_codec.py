@@ -7,7 +7,7 @@
 The first inner item tells them apart. In the grouped form numbers may be decimal text, as in that node.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -45,6 +45,18 @@ def size_within(log_heights: Iterable[LogHeight], most: int) -> int | None:
         if size > most:
             return None
     return size
+
+
+def within(log_heights: Iterable[LogHeight], most: int) -> tuple[LogHeight, ...] | None:
+    """These as they are, None where they take more bytes: no more of them are looked at than fit."""
+    taken: list[LogHeight] = []
+
+    def looked_at() -> Iterator[LogHeight]:
+        for log_height in log_heights:
+            taken.append(log_height)
+            yield log_height
+
+    return None if size_within(looked_at(), most) is None else tuple(taken)
 
 
 def _number_bytes(number: int) -> int:

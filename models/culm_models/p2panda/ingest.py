@@ -7,7 +7,7 @@ bounded by what is staged.
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from culm_models.bamboo.errors import (
     AfterEndOfLogError,
@@ -40,6 +40,20 @@ class LogBusyError(P2pandaError):
     """Entries of this log are staged: one of our own must wait until they are stored."""
 
     code: ClassVar[str] = "p2panda.log.busy"
+
+
+AUTHORS_FAULTS: Final = (
+    ForkError,
+    BacklinkMismatchError,
+    SkiplinkMismatchError,
+    AfterEndOfLogError,
+    LogIdError,
+    LogSchemaError,
+)
+"""What an author alone can cause: its signature is on two entries that do not go together.
+
+Whoever brings one of them cannot know of the other, which may be held nowhere but here.
+"""
 
 
 @dataclass(slots=True)

@@ -1,5 +1,7 @@
 """The remote's side of a link: what each of its messages does to the conversation with it."""
 
+from collections.abc import Set
+
 from culm_models.p2panda import announcement, codec, events, session_errors
 from culm_models.p2panda.announcement import AnnouncementError
 from culm_models.p2panda.conversation import Conversation
@@ -23,8 +25,16 @@ from culm_models.reconciliation.messages import ReconciliationMessage
 class Link(Conversation):
     """The protocol with one remote. Nothing that the remote says raises out of here."""
 
-    def __init__(self, peer: PeerState, remote: bytes, *, dialled: bool, now: int) -> None:
-        super().__init__(peer, remote, dialled=dialled, now=now)
+    def __init__(
+        self,
+        peer: PeerState,
+        remote: bytes,
+        *,
+        dialled: bool,
+        now: int,
+        allowed: Set[str] | None = None,
+    ) -> None:
+        super().__init__(peer, remote, dialled=dialled, now=now, allowed=allowed)
         settings = peer.settings
         self._waiting = WaitingRequests(settings.waits_for_announcement_ms, settings.max_schema_ids)
 
@@ -33,7 +43,12 @@ class Link(Conversation):
         raw = message.raw if message.raw is not None else codec.encode(message)
         message, offer = announcement.without_offer(message)
         try:
-            announcement.check_replaces(self.announcement, message, self._peer.settings.max_schema_ids)
+            announcement.check_replaces(
+                self.announcement,
+                message,
+                max_schema_ids=self._peer.settings.max_schema_ids,
+                max_bytes=self._peer.settings.max_announcement_bytes,
+            )
         except AnnouncementError as error:
             self._peer.events.ignored(self.remote, error)
             return
@@ -52,7 +67,7 @@ class Link(Conversation):
 
     def on_sync_request(self, message: SyncRequest, now: int) -> None:
         """The remote asks for a session."""
-        ours = self._peer.announcement
+        ours = self.ours
         try:
             self.sessions.check_shape(message.mode, message.schema_ids)
             if ours is None or not set(message.schema_ids) <= set(ours.schema_ids):
@@ -87,7 +102,7 @@ class Link(Conversation):
 
     def answer_waiting(self, now: int) -> None:
         """Our announcement is a new one: requests that waited for it come into their own."""
-        ours = self._peer.announcement
+        ours = self.ours
         if ours is not None and self.failed is None:
             for request in self._waiting.take_announced(frozenset(ours.schema_ids)):
                 self.on_sync_request(request, now)
@@ -131,8 +146,9 @@ class Link(Conversation):
         try:
             if session.mode != MODE_LOG_HEIGHT:
                 raise session_errors.UnexpectedMessageError("only log height mode has this message")
+            session.check_first_have()
             have = self._have(session.session_id, session.schema_ids) if session.local else None
-            plan = session.have_received(
+            plan, heights = session.have_received(
                 message.log_heights, self._peer.store, live_mode=self._peer.settings.offers_live_mode
             )
         except session_errors.HaveTooLargeError as error:
@@ -142,7 +158,8 @@ class Link(Conversation):
         except SessionError as error:
             self._peer.events.ignored(self.remote, error, message.session_id)
             return
-        self._peer.events.add(events.Heights(self.remote, message.log_heights))
+        if heights:
+            self._peer.events.add(events.Heights(self.remote, heights))
         if have is not None:
             self._send(have)
         for item in plan:

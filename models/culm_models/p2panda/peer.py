@@ -14,18 +14,18 @@ Nothing that a remote sends raises, except out of `decode`, which the driver ans
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from functools import partial
 from typing import Final
 
 from culm_models.bamboo.entry import decode_entry
-from culm_models.bamboo.errors import ForkError
+from culm_models.bamboo.errors import BacklinkUnknownError, ForkError, SkiplinkUnknownError
 from culm_models.errors import CulmError
 from culm_models.p2panda import announcement, codec, events, session_errors
 from culm_models.p2panda.checks import CheckedEntry, check_entry
 from culm_models.p2panda.event_queue import EventQueue
 from culm_models.p2panda.events import Event
-from culm_models.p2panda.ingest import Ingest
+from culm_models.p2panda.ingest import AUTHORS_FAULTS, Ingest
 from culm_models.p2panda.link import Link
 from culm_models.p2panda.messages import (
     Announce,
@@ -42,6 +42,7 @@ from culm_models.p2panda.ranges import EntryRange
 from culm_models.p2panda.session import Session, SessionState
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogStore
+from culm_models.p2panda.stream import MessageStream
 from culm_models.reconciliation.messages import ReconciliationMessage
 
 _SHOWN_LENGTH: Final = 300
@@ -112,10 +113,13 @@ class Peer:
             link.answer_waiting(now)
             link.sync_common(now)
 
-    def connect(self, remote: bytes, now: int, *, dialled: bool) -> None:
-        """A link is up; `dialled` where it was opened from this side. A former link is replaced."""
+    def connect(self, remote: bytes, now: int, *, dialled: bool, allowed: Set[str] | None = None) -> None:
+        """A link is up; `dialled` where it was opened from this side. A former link is replaced.
+
+        `allowed`: the schemas that the remote may replicate, and is told that we serve; None for all of them.
+        """
         self.disconnect(remote, now)
-        link = self._links[remote] = Link(self._state, remote, dialled=dialled, now=now)
+        link = self._links[remote] = Link(self._state, remote, dialled=dialled, now=now, allowed=allowed)
         link.announce()
 
     def disconnect(self, remote: bytes, now: int) -> None:
@@ -222,6 +226,14 @@ class Peer:
                 self._fail_link(link, error)
             raise
 
+    def stream(self, remote: bytes) -> MessageStream | None:
+        """The stream of a connected remote, for a driver that feeds it in a thread where messages are large.
+
+        One task may use it at a time; `decode` afterwards raises what has made it unreadable.
+        """
+        link = self._links.get(remote)
+        return link.stream if link is not None else None
+
     def apply(self, remote: bytes, message: Message, now: int) -> None:
         """Act on a message of a remote that is no entry."""
         assert not isinstance(message, EntryMessage), "entries go through `apply_entry`"
@@ -274,7 +286,13 @@ class Peer:
             fresh = self._ingest.stage(checked, session.schemas)
         except CulmError as refusal:
             session.note_refused(checked.log, refusal)
-            self._reject(remote, session_id, refusal, raw, checked)
+            by_author = isinstance(refusal, AUTHORS_FAULTS)
+            if by_author:
+                session.note_contradictory(checked.log)
+            elif isinstance(refusal, BacklinkUnknownError | SkiplinkUnknownError):
+                # What it follows on may be of the other branch.
+                by_author = session.is_contradictory(checked.log)
+            self._reject(remote, session_id, refusal, raw, checked, by_author=by_author)
             return False
         entry = checked.entry
         if session.has_unsent or not session.planned:
@@ -301,13 +319,17 @@ class Peer:
         error: CulmError,
         raw: tuple[bytes, bytes],
         checked: CheckedEntry | None,
+        *,
+        by_author: bool = False,
     ) -> None:
         held_hash = None
         if isinstance(error, ForkError) and checked is not None:
             held_hash = self._ingest.hash_at(*checked.log, checked.entry.seq_num)
         self._events.counts[error.code] += 1
         self._events.add(
-            events.Rejected(remote, session_id, error.code, str(error)[:_SHOWN_LENGTH], *raw, held_hash)
+            events.Rejected(
+                remote, session_id, error.code, str(error)[:_SHOWN_LENGTH], *raw, held_hash, by_author
+            )
         )
 
     def stored(self, entries: Sequence[CheckedEntry], source: bytes | None, now: int) -> None:
@@ -326,6 +348,10 @@ class Peer:
     def discard(self, entries: Sequence[CheckedEntry], now: int) -> None:
         """These will not be stored; what was staged on top of them is discarded with them."""
         self._ingest.discard(entries)
+        for checked in entries:
+            # Remotes have gone on meanwhile with what they could not know to be of another branch.
+            for session in self._state.sessions_by_schema.get(checked.schema_id, ()):
+                session.note_contradictory(checked.log)
 
     def _fail_link(self, link: Link, error: CulmError) -> None:
         link.failed = error

@@ -52,6 +52,7 @@ class Session:
 
     __slots__ = (
         "_brought",
+        "_contradictory",
         "_refused",
         "_unsent",
         "answered_at",
@@ -116,28 +117,39 @@ class Session:
         self.has_gap = False
         """Whether the remote went on with a log that is not held so far: only a new `Have` can tell it."""
         self._refused: set[LogKey] = set()
+        self._contradictory: set[LogKey] = set()
         # Highest sequence number, by log, of entries that we hold and the remote brought before its `Have`.
         self._brought: dict[LogKey, int] = {}
         # First and last sequence number, by log, of stored entries that were not sent.
         self._unsent: dict[LogKey, tuple[int, int]] = {}
 
-    def have_received(
-        self, log_heights: tuple[LogHeight, ...], store: LogStore, *, live_mode: bool
-    ) -> list[Message | EntryRange]:
-        """The remote showed what it holds: everything that is to be sent now, up to our `SyncDone`.
-
-        Our own `Have`, which the initiator sends first, is the caller's. Raises `HaveRepeatedError`.
-        """
+    def check_first_have(self) -> None:
+        """Raise `HaveRepeatedError` where the remote has shown what it holds already."""
         if self.planned:
             raise HaveRepeatedError(f"session {self.session_id} has a `Have` already")
+
+    def have_received(
+        self, log_heights: tuple[LogHeight, ...], store: LogStore, *, live_mode: bool
+    ) -> tuple[list[Message | EntryRange], tuple[LogHeight, ...]]:
+        """The remote showed what it holds: everything that is to be sent now, up to our `SyncDone`.
+
+        Beside it the remote's heights of logs that are held here: whatever else it names is its word alone.
+        Our own `Have`, which the initiator sends first, is the caller's. Raises `HaveRepeatedError`.
+        """
+        self.check_first_have()
         self.planned = True
-        held = store.log_heights(self.schema_ids)
+        held = tuple(store.log_heights(self.schema_ids))
         brought = [(*key, seq_num) for key, seq_num in self._brought.items()]
         self._brought.clear()
         remote_heights = highest([*log_heights, *brought])
         plan: list[Message | EntryRange] = list(missing(store, self.session_id, held, remote_heights))
         plan.append(self.all_planned(live_mode=live_mode))
-        return plan
+        known = tuple(
+            (public_key, log_id, remote_heights[public_key, log_id])
+            for public_key, log_id, _ in held
+            if (public_key, log_id) in remote_heights
+        )
+        return plan, known
 
     def reconcile(self, reconciliation: SetReconciliation) -> None:
         """Our sync range has been looked at: from now on what is stored is beside it."""
@@ -202,6 +214,15 @@ class Session:
             del self._unsent[key]
         else:
             self._unsent[key] = (seq_num + 1, unsent[1])
+
+    def note_contradictory(self, log: LogKey) -> None:
+        """The remote holds another branch of a log than we do: what it brings of it will not fit here."""
+        if len(self._contradictory) < _MAX_REFUSED_LOGS:
+            self._contradictory.add(log)
+
+    def is_contradictory(self, log: LogKey) -> bool:
+        """Whether the remote may hold another branch of this log; beyond a bound, of any log."""
+        return log in self._contradictory or len(self._contradictory) >= _MAX_REFUSED_LOGS
 
     def note_refused(self, log: LogKey, error: CulmError) -> None:
         """An entry was refused. What follows on a refused one is missing its predecessor for good reason."""

@@ -7,12 +7,14 @@ from culm_models import lifts
 from culm_models.p2panda.codec import Compat
 from culm_models.p2panda.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION
 from culm_models.p2panda.offers import Offer
-from culm_models.p2panda.stream import DEFAULT_MAX_MESSAGE_BYTES
+from culm_models.p2panda.stream import BYTES_AN_ITEM, DEFAULT_MAX_MESSAGE_BYTES, FEWEST_ITEMS
 
 MS_PER_S: Final = 1000
 IMPLEMENTED_MODES: Final = frozenset((MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION))
 
 Rule = Literal["even", "upstream"]
+# A node names each log in 7 bytes and 3 items of CBOR.
+_BYTES_AN_ITEM_OF_NODES: Final = 6
 RULES: Final[tuple[Rule, ...]] = ("even", "upstream")
 
 
@@ -71,6 +73,8 @@ class PeerSettings:
     """Sessions of all remotes that work at a time; live ones, which do nothing by themselves, not counted."""
     max_schema_ids: int = 1_024
     """In one announcement or request."""
+    max_announcement_bytes: int = 256 * 1024
+    """What the schema ids of one announcement or request may take up; a remote chooses how long they are."""
     max_outgoing: int = 4_096
     """Messages that wait for a remote; live entries beyond them are merged into ranges of their log."""
     max_outgoing_bytes: int = 4 * 1024 * 1024
@@ -119,6 +123,12 @@ class PeerSettings:
     def waits_for_announcement_ms(self) -> int:
         """`request_wait_ms`, unless the remote is a p2panda node: it asks again by itself."""
         return self.request_wait_ms if self.compat == "spec" else 0
+
+    @property
+    def max_message_items(self) -> int:
+        """CBOR items in one message: as many as the largest `Have` of the dialect holds."""
+        bytes_an_item = _BYTES_AN_ITEM_OF_NODES if self.compat == "aquadoggo" else BYTES_AN_ITEM
+        return max(FEWEST_ITEMS, self.max_message_bytes // bytes_an_item)
 
     @property
     def offers_live_mode(self) -> bool:

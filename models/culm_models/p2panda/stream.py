@@ -12,6 +12,10 @@ from culm_models.p2panda.messages import Message
 from culm_models.reconciliation.messages import ReconciliationMessage
 
 DEFAULT_MAX_MESSAGE_BYTES: Final = 2 * 1024 * 1024
+# A `Have` whose logs would fit with their keys as text, 68 bytes each, has up to 6 items a log when grouped.
+BYTES_AN_ITEM: Final = 11
+FEWEST_ITEMS: Final = 2_048
+"""What a message of any other type needs: an announcement names up to a thousand schemas."""
 _MAX_COUNTED: Final = 1_024
 
 
@@ -20,13 +24,20 @@ class MessageStream:
 
     A fault ends the stream, since nothing after it can be trusted: messages that were complete before it
     are still returned, and the error is raised by the following `feed` (at once where none came before).
-    `error` shows it in either case.
+    `error` shows it in either case. A message of more than `max_message_items` CBOR items is refused before
+    any of it is decoded; by default one item for every `BYTES_AN_ITEM` bytes of `max_message_bytes`.
     """
 
-    __slots__ = ("_scanner", "error", "reconciliation_bytes")
+    __slots__ = ("_scanner", "error", "items_taken", "reconciliation_bytes")
 
-    def __init__(self, max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES) -> None:
-        self._scanner = ItemScanner(max_message_bytes)
+    def __init__(
+        self, max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES, max_message_items: int | None = None
+    ) -> None:
+        if max_message_items is None:
+            max_message_items = max(FEWEST_ITEMS, max_message_bytes // BYTES_AN_ITEM)
+        self._scanner = ItemScanner(max_message_bytes, max_items=max_message_items)
+        self.items_taken = 0
+        """CBOR items of the messages so far that were not of a usual shape: these cost the most to decode."""
         self.error: CulmError | None = None
         self.reconciliation_bytes: dict[int, int] = {}
         """What the messages of set reconciliation took up so far, by session id; whoever asks takes it out.
@@ -69,6 +80,7 @@ class MessageStream:
                     return
             item, at = self._scanner.take(data, at)
             if item is not None:
+                self.items_taken = self._scanner.items_taken
                 message = decode(item)
                 found.append(message)
                 if isinstance(message, ReconciliationMessage):

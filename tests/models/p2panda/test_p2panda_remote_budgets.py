@@ -1,0 +1,177 @@
+"""What one message, one `Have` or one forked log of a remote may cost, and whose fault a refusal is."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from culm_models.p2panda import codec
+from culm_models.p2panda.announcement import AnnouncementSizeError
+from culm_models.p2panda.checks import CheckedEntry
+from culm_models.p2panda.events import Heights, Rejected
+from culm_models.p2panda.message_errors import MessageTooLargeError
+from culm_models.p2panda.messages import Announce, EntryMessage, Have, LogHeight, Message, SyncRequest
+from culm_models.p2panda.peer import Peer
+from culm_models.p2panda.store import MemoryLogStore
+from culm_models.p2panda.stream import DEFAULT_MAX_MESSAGE_BYTES, MessageStream
+from tests.support.attacks import empty_containers, forked_logs, unknown_heights
+from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.p2panda_peers import BOTH, HIGH, LOW, NOW, connect_to, make_peer, said
+
+ANNA, MALLORY = author("anna"), author("mallory")
+
+
+def bring(peer: Peer, *messages: Message) -> None:
+    peer.receive(HIGH, b"".join(map(codec.encode, messages)), NOW)
+
+
+def in_session(*logs: list[CheckedEntry], **settings: Any) -> Peer:
+    """A peer that holds these logs, and has a session that the remote asked for."""
+    peer = make_peer(LOW, logs, **settings)
+    connect_to(peer, HIGH)
+    bring(peer, SyncRequest(0, 0, BOTH))
+    peer.take_outgoing(HIGH)
+    peer.take_events()
+    return peer
+
+
+def entries(log: list[CheckedEntry], session_id: int = 0) -> list[Message]:
+    return [EntryMessage(session_id, one.entry_bytes, one.operation_bytes) for one in log]
+
+
+@pytest.mark.parametrize("piece", [1 << 10, 1 << 16, 1 << 22])
+def test_expensive_cbor_is_refused_before_any_of_it_is_decoded(piece: int) -> None:
+    attack = empty_containers(DEFAULT_MAX_MESSAGE_BYTES - 8)
+    stream = MessageStream()
+    tracemalloc.start()
+    try:
+        with pytest.raises(MessageTooLargeError):
+            for start in range(0, len(attack), piece):
+                stream.feed(attack[start : start + piece])
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 100_000
+
+
+@pytest.mark.parametrize("compat", ["spec", "aquadoggo"])
+def test_the_largest_have_that_fits_a_message_is_taken(compat: codec.Compat) -> None:
+    logs = DEFAULT_MAX_MESSAGE_BYTES // 76
+    have = Have(0, tuple((key, log_id % 2**16, 2**20) for key, log_id, _ in unknown_heights(logs)))
+    stream = MessageStream()
+    (found,) = stream.feed(codec.encode(have, compat))
+    assert isinstance(found, Have)
+    assert len(found.log_heights) == logs
+    assert stream.items_taken > 3 * logs, "what it cost is counted"
+
+
+def test_heights_of_logs_that_are_not_held_are_not_told() -> None:
+    log = make_log(ANNA, 0, 2)
+    peer = in_session(log)
+    bring(peer, Have(0, ((ANNA.public_key, 0, 1), *unknown_heights(1_000))))
+    assert [event for event in peer.take_events() if isinstance(event, Heights)] == [
+        Heights(HIGH, ((ANNA.public_key, 0, 1),))
+    ]
+
+
+def test_a_repeated_have_does_not_read_the_store() -> None:
+    peer = make_peer(LOW, [make_log(ANNA, 0, 2)])
+    connect_to(peer, HIGH)
+    bring(peer, Announce(1, 1, BOTH))
+    assert peer.sync(HIGH, 0, BOTH, NOW) == 0
+    bring(peer, Have(0, ()))
+    peer.take_outgoing(HIGH)
+    peer.store = peer._state.store = Unreadable()
+    bring(peer, Have(0, ()))
+    assert said(peer, HIGH) == []
+    assert peer.counts["p2panda.session.have_repeated"] == 1
+
+
+class Unreadable(MemoryLogStore):
+    """A store that must not be asked for all of its logs."""
+
+    def log_heights(self, schema_ids: Iterable[str]) -> list[LogHeight]:
+        raise AssertionError("all heights were read")
+
+
+class Large(MemoryLogStore):
+    """A store of many logs that counts how many of them are looked at."""
+
+    looked_at = 0
+
+    def log_heights(self, schema_ids: Iterable[str]) -> Iterator[LogHeight]:  # type: ignore[override]
+        for log_height in unknown_heights(10_000):
+            self.looked_at += 1
+            yield log_height
+
+
+def test_heights_are_read_no_further_than_a_have_has_room() -> None:
+    peer = make_peer(LOW, max_message_bytes=7_000, modes=(0,))
+    peer.store = peer._state.store = store = Large()
+    connect_to(peer, HIGH)
+    bring(peer, Announce(1, 1, BOTH), SyncRequest(0, 0, BOTH))
+    assert peer.counts["p2panda.session.have_too_large"] > 0
+    assert store.looked_at < 1_000
+
+
+def test_the_branch_that_is_not_held_is_its_authors_fault_to_its_end() -> None:
+    ((ours, theirs),) = forked_logs(MALLORY, 1, 12)
+    peer = in_session(ours[:4])
+    bring(peer, *entries(theirs))
+    refused = [event for event in peer.take_events() if isinstance(event, Rejected)]
+    assert [event.code for event in refused] == [
+        *["bamboo.fork"] * 3,
+        "bamboo.backlink_mismatch",
+        *["bamboo.backlink_unknown"] * 7,
+    ]
+    assert all(event.by_author for event in refused)
+
+
+def test_a_gap_and_a_wrong_signature_are_the_remotes_fault() -> None:
+    log = make_log(ANNA, 0, 5)
+    peer = in_session()
+    forged = log[0].entry_bytes[:-1] + bytes((log[0].entry_bytes[-1] ^ 1,))
+    bring(peer, *entries(log[3:]), EntryMessage(0, forged, log[0].operation_bytes))
+    refused = [event for event in peer.take_events() if isinstance(event, Rejected)]
+    assert [(event.code, event.by_author) for event in refused] == [
+        ("bamboo.backlink_unknown", False),
+        ("bamboo.backlink_unknown", False),
+        ("bamboo.signature", False),
+    ]
+
+
+def test_what_follows_on_a_discarded_branch_is_not_the_remotes_fault() -> None:
+    log = make_log(ANNA, 0, 5)
+    peer = in_session()
+    raw = [(one.entry_bytes, one.operation_bytes) for one in log]
+    assert peer.apply_entry(HIGH, 0, log[0], raw[0], NOW)
+    peer.discard(log[:1], NOW)
+    assert not peer.apply_entry(HIGH, 0, log[1], raw[1], NOW)
+    (refused,) = [event for event in peer.take_events() if isinstance(event, Rejected)]
+    assert (refused.code, refused.by_author) == ("bamboo.backlink_unknown", True)
+
+
+def test_a_restricted_remote_is_told_of_its_schemas_alone() -> None:
+    peer = make_peer(LOW)
+    peer.connect(HIGH, NOW, dialled=False, allowed=frozenset((SCHEMA,)))
+    (told,) = said(peer, HIGH)
+    assert isinstance(told, Announce)
+    assert told.schema_ids == (SCHEMA,)
+    peer.announce((SCHEMA,), NOW + 1)
+    peer.announce(BOTH, NOW + 2)
+    assert said(peer, HIGH) == [], "nothing has changed for it"
+    bring(peer, Announce(1, 1, BOTH), SyncRequest(0, 0, (OTHER_SCHEMA,)), SyncRequest(1, 0, (SCHEMA,)))
+    assert peer.counts["p2panda.session.not_announced"] == 1
+    assert [session.session_id for session in peer.sessions(HIGH)] == [1]
+
+
+def test_an_announcement_of_very_long_schema_ids_is_passed_over() -> None:
+    peer = make_peer(LOW, max_announcement_bytes=1_000)
+    connect_to(peer, HIGH)
+    long = "venue" + "".join(f"_0020{number:064x}" for number in range(20))
+    bring(peer, Announce(1, 1, (long,)))
+    assert peer.counts[AnnouncementSizeError.code] == 1
+    assert peer.remote_announcement(HIGH) is None
