@@ -76,6 +76,11 @@ class ConnectorCollector(Collector):
             ("culm_entries_repeated", "entries of peers that were held already", driver.duplicates),
             ("culm_live_entries", "entries taken from other connectors", counts.live_taken),
             ("culm_logs_entries", "entries taken from the logs topic", counts.truth_taken),
+            (
+                "culm_repeated_faults",
+                "faults of authors reported before",
+                publication.repeated_faults,
+            ),
             ("culm_logs_corrections", "logs cut back by the truth", counts.truth_corrected),
         ):
             yield CounterMetricFamily(name, text, value=value)

@@ -84,6 +84,7 @@ def assemble(
         pool=pool,
         settings=settings.driver,
         permit=service.permit,
+        schemas_of=service.schemas_of,
         expectations=boot.claims,
     )
     news.subscription = subscription = Subscription(
@@ -109,6 +110,7 @@ def assemble(
             settings=settings.driver,
             transport=settings.transport,
             permit=service.permit,
+            schemas_of=service.schemas_of,
         )
     sds = None
     if channels is not None:

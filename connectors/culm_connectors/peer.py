@@ -283,6 +283,9 @@ class ReferencePeer:
 
     wants_deliveries = False
 
+    def on_gone(self, remote: bytes) -> None:
+        """What a remote announced goes on to be announced."""
+
     def on_delivered(self, remote: bytes, heights: Mapping[LogKey, int]) -> None:
         """A reference peer keeps no receipts."""
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from culm_connectors.access import ALLOW_EVERYBODY, AccessList, load_access_list
 from culm_connectors.aquadoggo.links import NodeLinks
+from culm_connectors.limited_log import LimitedLog
 from culm_connectors.p2panda.dialling import keep_connected
 from culm_connectors.p2panda.driver import Driver
 from culm_connectors.sds.driver import SdsDriver
@@ -32,7 +33,7 @@ from culm_connectors.watch import watch_access_list
 from culm_models.keys import KeyPair
 from culm_models.p2panda.messages import Announce, Message, SyncRequest
 
-logger = logging.getLogger(__name__)
+_LIMITED = LimitedLog(logging.getLogger(__name__))
 
 
 class PeerService:
@@ -146,6 +147,10 @@ class PeerService:
         """Whether the allow-list lets a peer join a channel."""
         return self.access.allows_channel(remote, channel_id)
 
+    def schemas_of(self, remote: bytes) -> frozenset[str] | None:
+        """The schemas that the allow-list lets a peer replicate, and know of; None for all of them."""
+        return self.access.schemas_of(remote)
+
     def permit(self, remote: bytes, message: Message) -> Message | None:
         """What a remote says, as far as the allow-list lets it."""
         allowed = self.access.schemas_of(remote)
@@ -155,7 +160,7 @@ class PeerService:
         if len(permitted) == len(message.schema_ids):
             return message
         self._driver.metrics.ignored["connector.access"] += 1
-        logger.warning("peer %s asks for schemas that it is not allowed", remote.hex()[:16])
+        _LIMITED.warning("peer %s asks for schemas that it is not allowed", remote.hex()[:16])
         if isinstance(message, SyncRequest):
             return None
         return dataclasses.replace(message, schema_ids=permitted)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from culm_connectors.checking import INLINE_PAIRS, CheckPool
+from culm_connectors.checking import CHUNK_PAIRS, INLINE_PAIRS, CheckPool
 from culm_models.errors import CulmError
 from culm_models.p2panda.checks import CheckedEntry
 from tests.support.logs import author, make_log
@@ -49,3 +51,37 @@ async def test_a_forged_entry_is_an_error_in_its_place_at_once_too() -> None:
     assert isinstance(first, CulmError)
     assert first.code == "bamboo.signature"
     assert isinstance(second, CheckedEntry)
+
+
+async def test_owners_take_turns_a_chunk_at_a_time() -> None:
+    log = make_log(author("dora"), 0, 3)
+    sound = [(one.entry_bytes, one.operation_bytes) for one in log]
+    pool = CheckPool(1)
+    order: list[str] = []
+
+    def note(name: str, _: object) -> None:
+        order.append(name)
+
+    try:
+        flood = [pool.submit([*sound] * CHUNK_PAIRS, owner="flood") for _ in range(4)]
+        honest = pool.submit(sound, owner="honest")
+        for name, work in (("honest", honest), *(("flood", one) for one in flood)):
+            work.add_done_callback(partial(note, name))
+        results = [await one for one in flood]
+    finally:
+        pool.close()
+    assert order.index("honest") <= 1, "no more than what was begun goes before"
+    assert results[0] == log * CHUNK_PAIRS, "the chunks are put together in order"
+
+
+async def test_what_is_cancelled_is_not_checked() -> None:
+    log = make_log(author("emil"), 0, 3)
+    sound = [(one.entry_bytes, one.operation_bytes) for one in log]
+    pool = CheckPool(1)
+    try:
+        given_up = pool.submit([*sound] * 50 * CHUNK_PAIRS, owner="gone")
+        given_up.cancel()
+        assert await pool.submit(sound, owner="stays") == log
+        assert pool.waiting <= 2 * CHUNK_PAIRS
+    finally:
+        pool.close()

@@ -177,7 +177,7 @@ async def test_a_damaged_index_is_rebuilt_from_logs(tmp_path: Path, kafka: Kafka
     log = make_log(author("writer"), 0, 30)
     write_truth(kafka, log)
     async with running(connector(tmp_path / "edge", kafka)) as edge:
-        edge.interest.want([SCHEMA])
+        edge.interest.want(author("anna").public_key, [SCHEMA], 0.0)
         edge.subscription.backfill_wanted.set()
         await until(lambda: edge.index.store.height(*log[0].log) == 30)
     data = tmp_path / "edge" / "index" / DATA_FILE

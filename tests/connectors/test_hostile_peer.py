@@ -165,7 +165,7 @@ async def test_a_remote_that_never_reads_holds_nobody_else_up(tmp_path: Path) ->
 
 async def test_requests_out_of_order_harm_nothing(tmp_path: Path) -> None:
     async with (
-        reference_peer(tmp_path, "a", schemas=[SCHEMA]) as a,
+        reference_peer(tmp_path, "a", schemas=[SCHEMA], driver=DriverSettings(request_wait_s=0)) as a,
         a.serve() as listener,
         hostile(listener.address, MALLORY) as remote,
     ):

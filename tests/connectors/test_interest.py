@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from culm_connectors.index import LmdbLogStore
-from culm_connectors.p2panda.interest import MAX_SCHEMA_ID_LENGTH, MAX_SCHEMAS, Interest
-from tests.support.logs import OTHER_SCHEMA, SCHEMA
+from culm_connectors.p2panda.interest import Interest
+from culm_connectors.p2panda.schema_shares import FORGOTTEN_AFTER_S, MAX_SCHEMA_ID_LENGTH, MAX_SCHEMAS
+from tests.support.attacks import invented_schemas
+from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+
+ANNA, BEN, MALLORY = (author(name).public_key for name in ("anna", "ben", "mallory"))
+NOW_S = 1_000.0
 
 
 @pytest.fixture
@@ -29,17 +34,18 @@ def test_a_schema_is_served_once_the_index_is_complete_for_it(store: LmdbLogStor
 
 
 def test_peers_add_schemas_only_where_everything_is_served(store: LmdbLogStore) -> None:
-    assert not Interest([SCHEMA], store).want([OTHER_SCHEMA])
+    assert not Interest([SCHEMA], store).want(ANNA, [OTHER_SCHEMA], NOW_S)
     interest = Interest(["*"], store)
-    assert interest.want([OTHER_SCHEMA])
-    assert not interest.want([OTHER_SCHEMA])
+    assert interest.want(ANNA, [OTHER_SCHEMA], NOW_S)
+    assert not interest.want(ANNA, [OTHER_SCHEMA], NOW_S)
     assert interest.missing == {OTHER_SCHEMA}
 
 
-def test_what_was_complete_stays_so_over_a_restart(store: LmdbLogStore) -> None:
+def test_what_was_complete_and_has_logs_stays_so_over_a_restart(store: LmdbLogStore) -> None:
     interest = Interest(["*"], store)
-    interest.want([SCHEMA])
-    interest.cover([SCHEMA])
+    interest.want(ANNA, [SCHEMA, OTHER_SCHEMA], NOW_S)
+    interest.cover([SCHEMA, OTHER_SCHEMA])
+    store.append(make_log(author("anna"), 0, 1))
     assert Interest(["*"], store).served == (SCHEMA,)
 
 
@@ -50,11 +56,75 @@ def test_what_was_not_kept_up_for_a_while_is_read_back_again(store: LmdbLogStore
     assert Interest([SCHEMA, OTHER_SCHEMA], store).missing == {OTHER_SCHEMA}
 
 
-def test_peers_cannot_make_it_grow_without_bound(store: LmdbLogStore) -> None:
+def test_one_peer_cannot_keep_others_from_having_a_schema_served(store: LmdbLogStore) -> None:
     interest = Interest(["*"], store)
-    assert not interest.want(["x" * (MAX_SCHEMA_ID_LENGTH + 1)])
-    names = [f"venue_0020{number:064x}" for number in range(MAX_SCHEMAS + 100)]
-    assert interest.want(names[:1_000])
-    assert interest.want(names[1_000:])
-    assert not interest.want(names)
-    assert len(interest.missing) == MAX_SCHEMAS
+    assert interest.want(MALLORY, invented_schemas(MAX_SCHEMAS), NOW_S)
+    interest.cover(interest.missing)
+    assert interest.want(ANNA, [SCHEMA], NOW_S)
+    assert interest.missing == {SCHEMA}
+    interest.cover([SCHEMA])
+    assert SCHEMA in interest.served
+    assert len(interest.served) == MAX_SCHEMAS
+    assert interest.want(MALLORY, invented_schemas(MAX_SCHEMAS, "others"), NOW_S)
+    assert SCHEMA in interest.served, "it had its share and more"
+
+
+def test_an_index_full_of_invented_schemas_recovers(store: LmdbLogStore) -> None:
+    former = Interest(["*"], store)
+    former.want(MALLORY, invented_schemas(MAX_SCHEMAS), NOW_S)
+    former.cover(former.missing)
+    interest = Interest(["*"], store)
+    assert interest.served == ()
+    assert interest.want(ANNA, [SCHEMA], NOW_S)
+    assert interest.wanted == {SCHEMA}
+
+
+def test_schemas_without_a_log_are_forgotten_some_time_after_the_last_who_announced_them(
+    store: LmdbLogStore,
+) -> None:
+    interest = Interest(["*"], store)
+    invented = invented_schemas(3)
+    interest.want(ANNA, [SCHEMA, *invented], NOW_S)
+    interest.want(BEN, invented[:1], NOW_S)
+    interest.cover(interest.missing)
+    store.append(make_log(author("anna"), 0, 1))
+    assert not interest.gone(ANNA, NOW_S), "it may come again"
+    assert not interest.pass_time(NOW_S + FORGOTTEN_AFTER_S - 1)
+    assert interest.pass_time(NOW_S + FORGOTTEN_AFTER_S)
+    assert interest.served == tuple(sorted((SCHEMA, invented[0])))
+
+
+def test_what_nobody_announces_makes_room_first_and_is_read_back_when_it_is_wanted_again(
+    store: LmdbLogStore,
+) -> None:
+    interest = Interest(["*"], store)
+    interest.want(ANNA, [SCHEMA], NOW_S)
+    interest.cover([SCHEMA])
+    store.append(make_log(author("anna"), 0, 1))
+    interest.gone(ANNA, NOW_S)
+    interest.want(BEN, invented_schemas(MAX_SCHEMAS), NOW_S)
+    assert not interest.keeps(SCHEMA)
+    assert interest.want(ANNA, [SCHEMA], NOW_S)
+    assert interest.missing >= {SCHEMA}
+
+
+def test_those_who_were_turned_away_come_in_when_there_is_room(store: LmdbLogStore) -> None:
+    interest = Interest(["*"], store)
+    half = MAX_SCHEMAS // 2
+    interest.want(ANNA, invented_schemas(half, "anna"), NOW_S)
+    interest.want(BEN, invented_schemas(half, "ben"), NOW_S)
+    assert not interest.want(MALLORY, [], NOW_S)
+    interest.want(MALLORY, invented_schemas(MAX_SCHEMAS, "mallory"), NOW_S)
+    charged = [sum(name.startswith(who) for name in interest.wanted) for who in ("anna", "ben", "mallory")]
+    assert max(charged) - min(charged) <= 1
+    assert interest.gone(ANNA, NOW_S)
+    assert not any(name.startswith("anna") for name in interest.wanted)
+    assert len(interest.wanted) == MAX_SCHEMAS
+
+
+def test_long_schema_ids_take_more_places_and_too_long_ones_none(store: LmdbLogStore) -> None:
+    interest = Interest(["*"], store)
+    assert not interest.want(MALLORY, ["x" * (MAX_SCHEMA_ID_LENGTH + 1)], NOW_S)
+    long = [f"x{number:0{MAX_SCHEMA_ID_LENGTH - 1}x}" for number in range(MAX_SCHEMAS)]
+    assert interest.want(MALLORY, long, NOW_S)
+    assert sum(map(len, interest.wanted)) <= 256 * 1024

@@ -101,6 +101,9 @@ async def test_deliveries_of_live_entries_wait_for_a_remote_that_is_slow(tmp_pat
     class Sender(ReferencePeer):
         wants_deliveries = True
 
+        def on_gone(self, remote: bytes) -> None:
+            pass
+
         def on_delivered(self, remote: bytes, heights: Mapping[LogKey, int]) -> None:
             delivered.update(heights)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from typing import cast
 
 import pytest
@@ -9,13 +11,17 @@ import pytest
 from culm_connectors.index import IndexWriter
 from culm_connectors.kafka import BatchProducer, Record
 from culm_connectors.p2panda import announcements
+from culm_connectors.p2panda import publication as publication_module
 from culm_connectors.p2panda.announcements import Announcements
 from culm_connectors.p2panda.backlog import Backlog
-from culm_connectors.p2panda.publication import Publication
+from culm_connectors.p2panda.publication import FORK, Publication
+from culm_models.p2panda.events import Rejected
 from culm_topics.catalogue import MAX_MESSAGE_BYTES
 from culm_topics.errors import RecordError
 from culm_topics.kafka import KafkaSettings
-from culm_topics.records import RejectedRecord
+from culm_topics.records import ReceiptRecord, RejectedRecord
+from tests.support.attacks import forked_logs, unknown_heights
+from tests.support.logs import author
 
 
 def test_a_backlog_is_bounded_in_number_and_bytes() -> None:
@@ -95,3 +101,38 @@ async def test_bytes_of_refusals_are_let_go_before_their_reasons() -> None:
     records = [RejectedRecord.decode(record.value) for record in told.records["culm.rejected"]]
     assert len(records) == 100
     assert 0 < sum(record.entry is not None for record in records) < 10
+
+
+async def test_a_fork_is_reported_once_with_its_proof_however_often_it_is_brought() -> None:
+    told = Told()
+    kafka = KafkaSettings(bootstrap="nowhere:1")
+    publication = Publication(cast(BatchProducer, told), cast(IndexWriter, None), kafka, bytes(32))
+    branches = [theirs for _, theirs in forked_logs(author("mallory"), 3, 4)]
+    for remote, branch in itertools.product((b"a" * 32, b"b" * 32), branches):
+        for again in (3, 1, 2, 3):
+            one = branch[again]
+            publication.rejected(
+                Rejected(remote, 0, FORK, "", one.entry_bytes, one.operation_bytes, b"held", by_author=True)
+            )
+    await publication.tell()
+    reported = [RejectedRecord.decode(record.value) for record in told.records["culm.rejected"]]
+    assert [record.seq_num for record in reported] == [4, 2] * 3, "what comes behind a fork follows from it"
+    assert [record.entry for record in reported[1::2]] == [branch[1].entry_bytes for branch in branches]
+    assert len(told.records["culm.entries"]) == 6, "the truth path judges each"
+    assert publication.repeated_faults == 18
+
+
+async def test_receipts_of_one_peer_leave_room_for_those_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(publication_module, "_MAX_RECEIPTS_A_PEER", 100)
+    told = Told()
+    kafka = KafkaSettings(bootstrap="nowhere:1")
+    publication = Publication(cast(BatchProducer, told), cast(IndexWriter, None), kafka, bytes(32))
+    publication.receipts(b"m" * 32, unknown_heights(200))
+    publication.receipts(b"a" * 32, unknown_heights(10))
+    await publication.tell()
+    rows = Counter[bytes]()
+    for record in told.records["culm.receipts"]:
+        rows[record.key[:1]] += len(ReceiptRecord.decode(record.value).log_heights)
+    assert rows == {b"m": 100, b"a": 10}

@@ -22,7 +22,7 @@ from culm_connectors.libp2p.certificate import Libp2pIdentity
 from culm_connectors.libp2p.endpoints import dial_libp2p, serve_libp2p
 from culm_connectors.libp2p.multiaddr import Multiaddr
 from culm_connectors.p2panda.dialling import keep_calling
-from culm_connectors.p2panda.driver import Driver, Sink, clock_ms
+from culm_connectors.p2panda.driver import Driver, SchemasOf, Sink, clock_ms
 from culm_connectors.p2panda.sessions import Arrival, LogKey
 from culm_connectors.p2panda.settings import LARGEST_MAX_MESSAGE_BYTES, DriverSettings
 from culm_connectors.p2panda.surroundings import Filter, Observer
@@ -55,6 +55,9 @@ class _Told:
 
     def on_event(self, event: Event) -> None:
         self.observer.on_event(event)
+
+    def on_gone(self, remote: bytes) -> None:
+        self.observer.on_gone(remote)
 
     def on_delivered(self, remote: bytes, heights: Mapping[LogKey, int]) -> None:
         raise AssertionError("deliveries are not asked for")
@@ -92,6 +95,7 @@ class NodeLinks:
         settings: DriverSettings,
         transport: TransportSettings,
         permit: Filter,
+        schemas_of: SchemasOf,
     ) -> None:
         """`schemas` tells what is to be announced now: the index is complete for them."""
         self._schemas = schemas
@@ -121,6 +125,7 @@ class NodeLinks:
             pool=pool,
             settings=settings.model_copy(update={"rejects_per_minute": _REJECTS_PER_MINUTE}),
             permit=permit,
+            schemas_of=schemas_of,
             arrange=DocumentOrder(index.store, index).arrange,
         )
 

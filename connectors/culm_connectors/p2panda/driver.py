@@ -13,10 +13,12 @@ import itertools
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Protocol
 
 from culm_connectors.checking import CheckPool
+from culm_connectors.limited_log import LimitedLog
+from culm_connectors.p2panda.budgets import Budgets
 from culm_connectors.p2panda.exchange import exchange
 from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_connectors.p2panda.sessions import Arrival, Link
@@ -35,6 +37,8 @@ from culm_connectors.p2panda.turns import Turns
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.interface import Connection
 from culm_models.p2panda.events import (
+    Duplicate,
+    EntryAccepted,
     Event,
     LinkFailed,
     Live,
@@ -46,7 +50,11 @@ from culm_models.p2panda.events import (
 from culm_models.p2panda.messages import Message
 from culm_models.p2panda.peer import Peer
 
+# A broken stream costs a connection, and the next one a handshake.
+_REJECTS_A_BROKEN_STREAM = 5
+
 logger = logging.getLogger(__name__)
+_LIMITED = LimitedLog(logger)
 
 
 class Sink(Protocol):
@@ -70,6 +78,14 @@ def permit_everything(remote: bytes, message: Message) -> Message | None:
     return message
 
 
+SchemasOf = Callable[[bytes], Set[str] | None]
+"""The schemas that a remote may replicate and may know of; None for all of them."""
+
+
+def no_restriction(remote: bytes) -> None:
+    """Every schema, for everybody."""
+
+
 class Driver:
     """One local peer and the connections to its remotes.
 
@@ -86,6 +102,7 @@ class Driver:
         pool: CheckPool,
         settings: DriverSettings | None = None,
         permit: Filter = permit_everything,
+        schemas_of: SchemasOf = no_restriction,
         expectations: Expectations | None = None,
         now_ms: Callable[[], int] = clock_ms,
         arrange: Arrange | None = None,
@@ -94,9 +111,11 @@ class Driver:
         self.settings = settings or DriverSettings()
         self.metrics = DriverMetrics()
         self.links: dict[bytes, Link] = {}
+        self._budgets = Budgets(self.settings, self.links.__contains__)
         self._sink = sink
         self._observer = observer
         self._now_ms = now_ms
+        self._schemas_of = schemas_of
         self._around = Surroundings(
             peer,
             self,
@@ -175,18 +194,23 @@ class Driver:
     def _let_go(self, link: Link, code: CloseCode, reason: str) -> None:
         link.letting_go = True
         self.metrics.closed[code.name.lower()] += 1
-        logger.info("closing the connection of %s: %s", link.name, reason)
+        _LIMITED.log(logging.INFO, "closing the connection of %s: %s", link.name, reason)
         link.connection.abort(code, reason)
 
     def _blame(self, event: Rejected | LinkFailed) -> None:
-        """Disconnect a remote whose stream is broken, or which has brought too much that was refused."""
+        """Disconnect a remote whose stream is broken, or which has brought too much that was refused.
+
+        What is the fault of an entry's author is not counted: whoever brings it can be honest.
+        """
         link = self.links.get(event.remote)
         if link is None or link.letting_go:
             return
+        now_s = time.monotonic()
         if isinstance(event, LinkFailed):
+            link.budget.refuse(_REJECTS_A_BROKEN_STREAM, now_s)
             too_large = event.code.endswith("too_large")
             self._let_go(link, CloseCode.TOO_LARGE if too_large else CloseCode.PROTOCOL, event.code)
-        elif not link.rejects.take(1, time.monotonic()):
+        elif not event.by_author and not link.budget.refuse(1, now_s):
             self._let_go(link, CloseCode.PROTOCOL, "too many refused entries")
 
     async def serve(self, connection: Connection) -> None:
@@ -195,7 +219,13 @@ class Driver:
 
     async def speak(self, connection: Connection) -> bool:
         """The same; True where a session came to its end or to live mode."""
-        link = Link(connection, self.settings, time.monotonic())
+        now_s = time.monotonic()
+        budget = self._budgets.of(connection.peer_id, connection.remote_address[0], now_s)
+        if budget.is_barred(now_s):
+            connection.abort(CloseCode.OVERLOADED, "too much was refused: come again later")
+            self.metrics.closed["barred"] += 1
+            return False
+        link = Link(connection, self.settings, budget)
         if link.remote == self.peer.peer_id:
             connection.abort(CloseCode.WRONG_PEER, "this is the very peer that calls")
             return False
@@ -209,7 +239,12 @@ class Driver:
         self.links[link.remote] = link
         self.metrics.connections += 1
         self.metrics.connections_total += 1
-        self.peer.connect(link.remote, self._now_ms(), dialled=connection.dialled)
+        self.peer.connect(
+            link.remote,
+            self._now_ms(),
+            dialled=connection.dialled,
+            allowed=self._schemas_of(link.remote),
+        )
         self.pump()
         try:
             ended = await exchange(link, self._around)
@@ -221,7 +256,7 @@ class Driver:
             self._drop(link)
         if ended.close_code is not CloseCode.NORMAL:
             self.metrics.closed[ended.close_code.name.lower()] += 1
-            logger.warning("closing the connection of %s: %s", link.name, ended)
+            _LIMITED.warning("closing the connection of %s: %s", link.name, ended)
         await connection.close(ended.close_code, str(ended))
         return link.went_well
 
@@ -239,6 +274,7 @@ class Driver:
             self._left.set()
             self._turns.give_back(link.remote, time.monotonic())
             self.peer.disconnect(link.remote, self._now_ms())
+            self._observer.on_gone(link.remote)
             self.pump()
 
     # What the connections share.
@@ -268,6 +304,8 @@ class Driver:
             # A session of ours that gave way to one of the remote ended without an event.
             link.catching_up &= {session.session_id for session in self.peer.sessions(event.remote)}
             link.catching_up.add(event.session_id)
+        elif isinstance(event, EntryAccepted | Duplicate):
+            link.budget.is_trusted = True
         elif isinstance(event, SessionDone | Live | SessionFailed):
             link.went_well |= not isinstance(event, SessionFailed)
             link.catching_up.discard(event.session_id)

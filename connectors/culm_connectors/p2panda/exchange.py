@@ -25,8 +25,11 @@ from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ReceiveStream, SendStream
 from culm_models.errors import CulmError
-from culm_models.p2panda.messages import EntryMessage, Message, SyncRequest
+from culm_models.p2panda.messages import Announce, EntryMessage, Message, SyncRequest
 from culm_models.reconciliation.messages import ReconciliationMessage
+
+# A message of this size is decoded in a few milliseconds.
+_DECODED_AT_ONCE_BYTES = 32 * 1024
 
 logger = logging.getLogger(__name__)
 
@@ -107,19 +110,43 @@ async def _read_stream(link: Link, stream: ReceiveStream, around: Surroundings) 
         metrics.bytes_in += len(data)
         if not around.hub.is_current(link):
             return
-        messages = _decode(link, data, around)
+        messages = await _decode(link, data, around)
+        if not around.hub.is_current(link):
+            return
         metrics.messages_in += len(messages)
         for work in _cut(messages, settings.check_chunk, settings.reconciliation_chunk):
             await _pace(link, work)
             await link.work.put(_start(link, work, around))
         if messages:
             # What broke the stream behind these messages is told by the next call only.
-            _decode(link, b"", around)
+            _check_stream(link, around)
+        # There may be more to read already, and every remote has its turn.
+        await asyncio.sleep(0)
 
 
-def _decode(link: Link, data: bytes, around: Surroundings) -> list[Message]:
+async def _decode(link: Link, data: bytes, around: Surroundings) -> list[Message]:
+    stream = around.peer.stream(link.remote)
+    if stream is None:
+        return []
+    items = stream.items_taken
+    messages: list[Message] = []
+    with contextlib.suppress(CulmError):
+        if stream.pending <= _DECODED_AT_ONCE_BYTES:
+            messages = stream.feed(data)
+        else:
+            # The end of a large message: all of it is decoded then, which takes long.
+            messages = await around.pool.aside(functools.partial(stream.feed, data))
+    if not messages:
+        _check_stream(link, around)
+    wait_s = link.budget.items.wait_s(stream.items_taken - items, time.monotonic())
+    if wait_s > 0:
+        await asyncio.sleep(wait_s)
+    return messages
+
+
+def _check_stream(link: Link, around: Surroundings) -> None:
     try:
-        return around.peer.decode(link.remote, data)
+        around.peer.decode(link.remote, b"")
     except CulmError as error:
         code = CloseCode.TOO_LARGE if error.code.endswith("too_large") else CloseCode.PROTOCOL
         raise LinkEnded(code, error.code) from error
@@ -153,13 +180,15 @@ def _cut(messages: Sequence[Message], entries_at_once: int, ranges_at_once: int)
 
 
 async def _pace(link: Link, work: Work) -> None:
-    now_s = time.monotonic()
+    now_s, budget = time.monotonic(), link.budget
     wait_s = max(
-        link.messages.wait_s(len(work.entries) or (0 if work.ranges else 1), now_s),
-        link.verifications.wait_s(len(work.entries), now_s),
+        budget.messages.wait_s(len(work.entries), now_s),
+        budget.verifications.wait_s(len(work.entries), now_s),
         # Cheap one by one, and as many as there are differences: they have a measure of their own.
-        link.ranges.wait_s(len(work.ranges), now_s),
-        link.requests.wait_s(isinstance(work.other, SyncRequest), now_s),
+        budget.ranges.wait_s(len(work.ranges), now_s),
+        budget.control.wait_s(work.other is not None, now_s),
+        budget.requests.wait_s(isinstance(work.other, SyncRequest), now_s),
+        budget.announcements.wait_s(isinstance(work.other, Announce), now_s),
     )
     if wait_s > 0:
         await asyncio.sleep(wait_s)
@@ -170,7 +199,9 @@ def _start(link: Link, work: Work, around: Surroundings) -> Work:
         return work
     link.entries_in += len(work.entries)
     around.metrics.entries_in += len(work.entries)
-    checking = around.pool.submit([(message.entry, message.operation) for message in work.entries])
+    checking = around.pool.submit(
+        [(message.entry, message.operation) for message in work.entries], owner=link.remote
+    )
     return dataclasses.replace(work, checking=checking)
 
 
@@ -191,6 +222,7 @@ async def _apply(link: Link, around: Surroundings) -> None:
                 around.peer.apply(link.remote, message, now)
         link.applying = False
         around.hub.pump()
+        await asyncio.sleep(0)
 
 
 async def _until_held(link: Link, results: Sequence[Checked], around: Surroundings) -> None:

@@ -4,6 +4,8 @@ Configured schemas are served from the start. With `*` a connector also serves w
 within what the allow-list lets them, and what its index holds already. A schema that is new to the index is
 served (announced) only once its logs have been read back, or are known before that (`promise`), so that a
 peer's session finds all of them.
+
+What peers announce is their word, so there is a bound, and within it everyone has a share (`SchemaShares`).
 """
 
 from __future__ import annotations
@@ -14,32 +16,35 @@ from collections.abc import Iterable
 
 from culm_connectors.access import EVERYTHING
 from culm_connectors.index import LmdbLogStore
+from culm_connectors.limited_log import LimitedLog
+from culm_connectors.p2panda.schema_shares import MAX_SCHEMAS, SchemaShares
 from culm_models.p2panda.schema_id import normalise
 
-logger = logging.getLogger(__name__)
+_LIMITED = LimitedLog(logging.getLogger(__name__))
 
 _COVERED = "covered schemas"
-# An announcement with more is passed over by its readers.
-MAX_SCHEMAS = 1_024
-# A peer chooses these texts; real ones name one or a few operations, of 69 characters each.
-MAX_SCHEMA_ID_LENGTH = 4_096
 
 
 class Interest:
-    """The schemas of one connector; at most `MAX_SCHEMAS`, what is above is not served."""
+    """The schemas of one connector: those configured, and at most `MAX_SCHEMAS` that its peers announce."""
 
     def __init__(self, configured: Iterable[str], store: LmdbLogStore) -> None:
         configured = tuple(configured)
         self._store = store
         self.takes_all = EVERYTHING in configured
         self._covered: set[str] = set(covered_schemas(store))
-        self._wanted: set[str] = set(configured) - {EVERYTHING}
+        self._configured = frozenset(configured) - {EVERYTHING}
+        # Of what was covered without a log, nobody knows any more who announced it, or whether anybody does.
+        with_logs = self._covered.intersection(store.schema_ids()) if self.takes_all else ()
+        self._shares = SchemaShares(store.schema_ids, frozenset(with_logs) - self._configured)
         self._promised: set[str] = set()
-        if self.takes_all:
-            self._wanted |= self._covered
-        elif not self._covered <= self._wanted:
+        if not self._covered <= self._wanted:
             # What is not kept up from now on is not complete when it is wanted again.
             self.cover(())
+
+    @property
+    def _wanted(self) -> frozenset[str]:
+        return self._configured | self._shares.admitted
 
     @property
     def served(self) -> tuple[str, ...]:
@@ -49,40 +54,56 @@ class Interest:
     @property
     def wanted(self) -> frozenset[str]:
         """What is to be served, now or when it has been read back."""
-        return frozenset(self._wanted)
+        return self._wanted
 
     @property
     def missing(self) -> frozenset[str]:
         """Wanted, but not read back from `logs` yet."""
-        return frozenset(self._wanted - self._covered)
+        return self._wanted - self._covered
 
     def keeps(self, schema_id: str) -> bool:
         """Whether new entries of a schema belong in the index: it is wanted and complete so far."""
-        return schema_id in self._covered and schema_id in self._wanted
+        return schema_id in self._covered and (
+            schema_id in self._configured or schema_id in self._shares.admitted
+        )
 
-    def want(self, schema_ids: Iterable[str]) -> bool:
-        """A peer of ours announces these; True when some of them are new to us."""
+    def want(self, remote: bytes, schema_ids: Iterable[str], now_s: float) -> bool:
+        """A peer of ours announces these, and no others; True when what is to be served has changed."""
         if not self.takes_all:
             return False
-        new = {
-            schema_id
-            for schema_id in schema_ids
-            if schema_id not in self._wanted and len(schema_id) <= MAX_SCHEMA_ID_LENGTH
-        }
-        room = MAX_SCHEMAS - len(self._wanted)
-        if len(new) > room:
-            logger.warning("%d schemas are not served: %d are the most", len(new) - room, MAX_SCHEMAS)
-            new = set(sorted(new)[:room])
-        self._wanted.update(new)
-        return bool(new)
+        named = [schema_id for schema_id in schema_ids if schema_id not in self._configured]
+        changed = self._shares.announced(remote, named, now_s)
+        turned_away = self._shares.turned_away(remote)
+        if turned_away:
+            _LIMITED.warning(
+                "%d schemas of peer %s are not served: %d are the most, and others have their share",
+                turned_away,
+                remote.hex()[:16],
+                MAX_SCHEMAS,
+            )
+        return self._changed(changed)
+
+    def gone(self, remote: bytes, now_s: float) -> bool:
+        """A peer of ours has left; True when what is to be served has changed."""
+        return self._changed(self._shares.left(remote, now_s))
+
+    def pass_time(self, now_s: float) -> bool:
+        """Forget what nobody has announced for long; True when what is to be served has changed."""
+        return self._changed(self._shares.pass_time(now_s))
+
+    def _changed(self, changed: bool) -> bool:
+        if changed and not self._covered <= self._wanted:
+            self.cover(())
+        return changed
 
     def promise(self, schema_ids: Iterable[str]) -> None:
         """It is known what `logs` holds of these: they are served while they are being read back."""
-        self._promised |= set(schema_ids)
+        self._promised = (self._promised | set(schema_ids)) & self._wanted
 
     def cover(self, schema_ids: Iterable[str]) -> None:
         """The index is complete for these from now on, up to the offsets that it holds."""
         self._covered = (self._covered | set(schema_ids)) & self._wanted
+        self._promised &= self._wanted
         self._store.set_meta(_COVERED, json.dumps(sorted(self._covered)).encode())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -26,7 +27,7 @@ class PeerNews:
         if isinstance(event, Announced):
             if self.subscription.announced_here(event.remote, event.timestamp, event.raw):
                 self.publication.announcement(event)
-            if self.interest.want(event.schema_ids):
+            if self.interest.want(event.remote, event.schema_ids, time.monotonic()):
                 self.subscription.backfill_wanted.set()
         elif isinstance(event, Rejected):
             self.publication.rejected(event)
@@ -34,6 +35,11 @@ class PeerNews:
             self.publication.heights(event)
         elif isinstance(event, LinkFailed):
             self.publication.refused(event)
+
+    def on_gone(self, remote: bytes) -> None:
+        """A peer that has left keeps nobody else from having schemas served."""
+        if self.interest.gone(remote, time.monotonic()):
+            self.subscription.backfill_wanted.set()
 
     def on_delivered(self, remote: bytes, heights: Mapping[LogKey, int]) -> None:
         """A peer has received entries up to these numbers."""

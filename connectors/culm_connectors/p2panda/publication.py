@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from culm_connectors.index import IndexGap, IndexWriter
 from culm_connectors.kafka import BatchProducer, Record
 from culm_connectors.p2panda.backlog import Backlog
+from culm_connectors.p2panda.reported_faults import ReportedFaults
 from culm_connectors.p2panda.sessions import Arrival, LogKey
 from culm_models.bamboo import decode_entry
 from culm_models.errors import CulmError
@@ -26,6 +27,7 @@ from culm_topics.records import EntryRecord, ReceiptRecord, RejectedRecord, log_
 FORK = "bamboo.fork"
 _RECEIPT_ROWS = 1_000
 _MAX_RECEIPTS = 500_000
+_MAX_RECEIPTS_A_PEER = 125_000
 _MAX_WAITING = 10_000
 _MAX_WAITING_BYTES = 8 * 1024 * 1024
 # The whole record of a refusal stays below the largest that Kafka takes.
@@ -53,6 +55,8 @@ class Publication:
         self._forks = Backlog(_MAX_WAITING, _MAX_WAITING_BYTES)
         self._receipts: dict[bytes, dict[LogKey, int]] = {}
         self._receipt_count = 0
+        self._faults = ReportedFaults()
+        self.repeated_faults = 0
         self.told: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
 
@@ -92,7 +96,15 @@ class Publication:
         self._add("announcements", self._announcements, Record(remote, raw), remote)
 
     def rejected(self, event: Rejected) -> None:
-        """An entry that was refused, with the reason; a fork is also given to the truth path to judge."""
+        """An entry that was refused, with the reason; a fork is also given to the truth path to judge.
+
+        Where a log contradicts itself the first place of it is told, once: `repeated_faults` counts the rest.
+        """
+        if event.by_author and event.entry is not None:
+            entry = decode_entry(event.entry)
+            if not self._faults.is_news((entry.public_key, entry.log_id), entry.seq_num):
+                self.repeated_faults += 1
+                return
         self._reject(event.code, event.message, event.entry, event.operation, brought_by=event.remote)
         if event.code == FORK and event.entry is not None and event.operation is not None:
             self._fork(event, event.entry, event.operation)
@@ -159,7 +171,7 @@ class Publication:
             log = (public_key, log_id)
             before = held.get(log)
             if before is None:
-                if self._receipt_count >= _MAX_RECEIPTS:
+                if self._receipt_count >= _MAX_RECEIPTS or len(held) >= _MAX_RECEIPTS_A_PEER:
                     self.dropped["receipts"] += 1
                     continue
                 self._receipt_count += 1

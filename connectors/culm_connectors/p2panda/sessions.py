@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from culm_connectors.checking import Checked
-from culm_connectors.limits import TokenBucket
+from culm_connectors.p2panda.budgets import Budget
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport.interface import Connection, SendStream
 from culm_models.p2panda.checks import CheckedEntry
@@ -15,7 +15,6 @@ from culm_models.p2panda.messages import EntryMessage, Message
 from culm_models.reconciliation.messages import ReconciliationMessage
 
 LogKey = tuple[bytes, int]
-_MINUTE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +68,9 @@ class Deliveries:
 class Link:
     """One connection to one remote."""
 
-    def __init__(self, connection: Connection, settings: DriverSettings, now_s: float) -> None:
+    def __init__(self, connection: Connection, settings: DriverSettings, budget: Budget) -> None:
         self.connection = connection
+        self.budget = budget
         self.remote = connection.peer_id
         self.name = self.remote.hex()[:16]
         self.letting_go = False
@@ -87,17 +87,6 @@ class Link:
         self.applying = False
         """Whether a part of what was read waits for room, for checks, or for what it follows on."""
         self.deliveries = Deliveries()
-        self.messages = TokenBucket(settings.messages_per_second, settings.message_burst, updated_s=now_s)
-        self.requests = TokenBucket(
-            settings.requests_per_minute / _MINUTE_S, settings.request_burst, updated_s=now_s
-        )
-        self.ranges = TokenBucket(settings.ranges_per_second, settings.range_burst, updated_s=now_s)
-        self.verifications = TokenBucket(
-            settings.verifications_per_second, settings.verification_burst, updated_s=now_s
-        )
-        self.rejects = TokenBucket(
-            settings.rejects_per_minute / _MINUTE_S, max(1.0, settings.rejects_per_minute), updated_s=now_s
-        )
         self.entries_in = 0
         self.entries_out = 0
 

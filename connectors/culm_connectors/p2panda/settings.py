@@ -50,14 +50,18 @@ class SessionSettings(BaseModel):
 class DriverSettings(BaseModel):
     """Limits and sizes; rates are averages over seconds, a rate of 0 is no limit.
 
+    Rates hold for a key, over all of its connections one after the other.
+
     The default rates are several times what one connection can carry through one process, so they never slow
-    an honest remote. What shares the processor among remotes is `check_chunks_ahead`: whatever a remote
-    sends, no more of its chunks wait for the checking threads, which take chunks in the order of arrival.
+    an honest remote. What shares the processor among remotes are turns: one that has much to check waits for
+    its next chunk until every other has had one checked, and no more than `check_chunks_ahead` are under way.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    read_bytes: int = Field(default=256 * 1024, ge=1024, description="taken from a stream at once")
+    read_bytes: int = Field(
+        default=64 * 1024, ge=1024, description="taken from a stream and decoded before others have a turn"
+    )
     check_chunk: int = Field(default=128, ge=1, le=4096, description="entries a thread checks at once")
     check_chunks_ahead: int = Field(default=4, ge=1, le=64, description="chunks of a remote under way")
     check_threads: int = Field(
@@ -97,13 +101,31 @@ class DriverSettings(BaseModel):
     )
     messages_per_second: float = Field(default=50_000, ge=0, description="of one remote; more are read later")
     message_burst: float = Field(default=100_000, gt=0)
+    control_messages_per_second: float = Field(
+        default=100, ge=0, description="messages of one remote that are no entry and no range"
+    )
+    control_message_burst: float = Field(default=1_000, gt=0)
+    announcements_per_minute: float = Field(
+        default=60.0, ge=0, description="announcements of one remote; more are read later"
+    )
+    announcement_burst: float = Field(default=32, gt=0)
+    items_per_second: float = Field(
+        default=50_000, ge=0, description="CBOR items of one remote's messages that are no entry and no range"
+    )
+    item_burst: float = Field(default=1_000_000, gt=0)
     ranges_per_second: float = Field(
         default=100_000, ge=0, description="messages of set reconciliation of one remote; more are read later"
     )
     range_burst: float = Field(default=500_000, gt=0)
     verifications_per_second: float = Field(default=50_000, ge=0, description="of one remote; more wait")
     verification_burst: float = Field(default=100_000, gt=0)
-    rejects_per_minute: float = Field(default=60.0, ge=0, description="above it the remote is disconnected")
+    rejects_per_minute: float = Field(
+        default=60.0, ge=0, description="above it the remote is disconnected, and not served for a while"
+    )
+    rejects_pause_s: float = Field(default=30.0, ge=0, description="how long it is not served then")
+    keys_an_address: int = Field(
+        default=10, ge=1, description="the rejects of how many keys are borne of one address"
+    )
     tick_interval_s: float = Field(default=1.0, gt=0)
 
 

@@ -8,9 +8,12 @@ fast way: what extends a held log is indexed and sent on to live peers at once, 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from confluent_kafka import Message
 
@@ -32,6 +35,11 @@ from culm_models.p2panda.messages import Announce
 from culm_topics.records import EntryRecord, LogRecord, split_log_key
 
 logger = logging.getLogger(__name__)
+
+# How much longer the pause after reading back is than that took, up to a bound.
+_PAUSE_RATIO = 4.0
+_MAX_PAUSE_S = 120.0
+_FORGETTING_INTERVAL_S = 30.0
 
 Progress = Callable[[str, int, int], None]
 """(what, records read, records there were at the start): told now and then while reading back."""
@@ -76,19 +84,29 @@ class Subscription:
     async def follow_logs(self, reader: TopicReader, from_start: Callable[[], TopicReader]) -> None:
         """Follow `logs` for ever, stopping to read back schemas that become interesting."""
         batch = asyncio.ensure_future(reader.get())
+        pause = asyncio.ensure_future(asyncio.sleep(0))
         try:
             while True:
-                wanted = asyncio.ensure_future(self.backfill_wanted.wait())
+                wanted = asyncio.ensure_future(self._interest_changed())
+                awaited: set[asyncio.Future[Any]] = {wanted, batch}
+                if self.interest.missing:
+                    awaited.add(pause)
                 try:
-                    await asyncio.wait({wanted, batch}, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
                 finally:
                     wanted.cancel()
                 if self.backfill_wanted.is_set():
                     self.backfill_wanted.clear()
                     await self._promise()
+                    await self.announce_served()
+                if self.interest.missing and pause.done():
+                    began_s = time.monotonic()
                     await self.read_back(from_start, reader)
                     await self.boot.settle(reader.positions)
                     await self.announce_served()
+                    # Any peer can make it necessary, and meanwhile nothing else is read.
+                    took_s = time.monotonic() - began_s
+                    pause = asyncio.ensure_future(asyncio.sleep(min(_PAUSE_RATIO * took_s, _MAX_PAUSE_S)))
                 # A further interest must not have to wait for the next record of `logs`.
                 if batch.done():
                     await self.take_truth(batch.result())
@@ -96,13 +114,20 @@ class Subscription:
                     batch = asyncio.ensure_future(reader.get())
         finally:
             batch.cancel()
+            pause.cancel()
+
+    async def _interest_changed(self) -> None:
+        """Wait until another set of schemas is to be served; what nobody announces is forgotten in time."""
+        while not self.backfill_wanted.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.backfill_wanted.wait(), _FORGETTING_INTERVAL_S)
+            if self.interest.pass_time(time.monotonic()):
+                self.backfill_wanted.set()
 
     async def _promise(self) -> None:
-        """Serve what becomes interesting before it is read back, where it is known what that is."""
+        """Have what becomes interesting served before it is read back, where it is known what that is."""
         promised = await self.boot.promise(self.interest.missing)
-        if promised:
-            self.interest.promise(promised)
-            await self.announce_served()
+        self.interest.promise(promised)
 
     async def announce_served(self) -> None:
         """Tell remotes what is served now, once its sync range is in memory."""

@@ -41,6 +41,10 @@ class Observer(Protocol):
         """The protocol has something to tell."""
         ...
 
+    def on_gone(self, remote: bytes) -> None:
+        """The connection to a remote has ended, and no other has taken its place yet."""
+        ...
+
     def on_delivered(self, remote: bytes, heights: Mapping[LogKey, int]) -> None:
         """A remote's transport has acknowledged entries up to these sequence numbers."""
         ...
