@@ -8,6 +8,7 @@ are, or many failed, a client must first prove by a Retry that its source addres
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -31,6 +32,8 @@ from culm_connectors.limits import TokenBucket
 from culm_connectors.transport.interface import Address
 from culm_connectors.transport.quic import CONNECTION_ID_BYTES, MIN_RESET_BYTES, SUPPORTED_VERSIONS
 from culm_connectors.transport_settings import MIN_DATAGRAM_BYTES, TransportSettings
+
+_LOGGER = logging.getLogger(__name__)
 
 _MAX_RESET_BYTES = 42
 _MAX_RESETS_PER_S = 100
@@ -114,6 +117,8 @@ class Admission:
         """A first datagram was noise, or a handshake failed: after many, clients prove their addresses."""
         now_s = self._loop.time()
         if not self._failures.take(1, now_s):
+            if now_s >= self._retry_until_s:
+                _LOGGER.warning("many handshakes fail: for a while clients must prove their addresses first")
             self._retry_until_s = now_s + _RETRY_S
 
     def reset(self, header: QuicHeader, size: int, source: Address) -> None:

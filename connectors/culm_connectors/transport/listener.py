@@ -17,6 +17,7 @@ from functools import partial
 from aioquic._buffer import Buffer
 from aioquic.quic.packet import QuicPacketType, pull_quic_header
 
+from culm_connectors.paced_log import PacedLog
 from culm_connectors.transport.admission import Admission, FirstDatagram
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.configuration import configuration
@@ -27,6 +28,8 @@ from culm_connectors.transport.identity import Credentials
 from culm_connectors.transport.interface import (
     Address,
     Authorise,
+    CloseOrigin,
+    CloseReason,
     Connection,
     ConnectionHandler,
     Refusal,
@@ -70,6 +73,7 @@ class Listener:
         self._live: dict[QuicTransportConnection, None] = {}
         self._per_address: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._log = PacedLog(_LOGGER)
         self._turns = Turns()
         self._strangers = _Strangers(self._stranger)
 
@@ -228,6 +232,10 @@ class Listener:
             self.refusals["superseded"] += 1
             oldest.abort(CloseCode.SUPERSEDED, "newer connections of the same key take its place")
         self._live[connection] = None
+        host, port = connection.remote_address
+        self._log.info(
+            "connected", "peer %s connected from %s port %d", connection.peer_id.hex()[:16], host, port
+        )
         task = self._loop.create_task(self._serve(connection), name=f"serve {connection.peer_id.hex()[:16]}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -256,10 +264,17 @@ class Listener:
             self._by_connection_id.pop(connection_id, None)
 
     def _ended(self, connection: QuicTransportConnection) -> None:
-        # One that failed is still among those that are half open until it is forgotten.
+        reason = connection.close_reason
+        host, port = connection.remote_address
         if connection in self._half_open:
+            # It stays among those that are half open until it is forgotten.
             self._admission.count_failure()
-        self._live.pop(connection, None)
+            self._log.info("handshake", "the handshake with %s port %d failed: %s", host, port, reason)
+        elif connection in self._live:
+            del self._live[connection]
+            if not _closed_by_handler(reason):
+                peer = connection.peer_id.hex()[:16]
+                self._log.info("disconnected", "peer %s at %s port %d is gone: %s", peer, host, port, reason)
 
     def _terminated(self, connection: QuicTransportConnection, connection_ids: set[bytes], host: str) -> None:
         self._half_open.discard(connection)
@@ -279,6 +294,16 @@ class _Strangers:
 
     def settle(self) -> None:
         """Nothing is left to do: each datagram is dealt with by itself."""
+
+
+def _closed_by_handler(reason: CloseReason | None) -> bool:
+    """Whoever closes a connection for a fault of the protocol says why in the log: once is enough."""
+    return (
+        reason is not None
+        and reason.origin == CloseOrigin.LOCAL
+        and reason.application
+        and reason.code in (CloseCode.PROTOCOL, CloseCode.TOO_LARGE, CloseCode.INTERNAL)
+    )
 
 
 def destination_of(data: bytes) -> bytes:
