@@ -14,12 +14,21 @@ import secrets
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 
 from culm_connectors.aquadoggo.links import NodeLinks
 from culm_connectors.checking import CheckPool
+from culm_connectors.health import Health
 from culm_connectors.index import IndexDamaged, IndexWriter, close_index, condemn, open_index
-from culm_connectors.kafka import BatchProducer, TopicReader, ask_origin, log_kafka_error, quiet, watch_origin
+from culm_connectors.kafka import (
+    BatchProducer,
+    KafkaHealth,
+    TopicReader,
+    ask_origin,
+    log_kafka_error,
+    quiet,
+    watch_origin,
+)
 from culm_connectors.keyfile import load_or_make_key
 from culm_connectors.metrics import ConnectorCollector
 from culm_connectors.p2panda.subscription import Progress
@@ -70,6 +79,7 @@ class Connector:
         self.service = PeerService(settings, self.key_pair, started)
         self.state: str | None = "starting"
         """What is missing before peers are served; None when they are."""
+        self.health = Health(self)
         self.metrics_port: int | None = None
         self._progress = progress
         self._stop = asyncio.Event()
@@ -131,9 +141,13 @@ class Connector:
                 channels = await stack.enter_async_context(
                     KafkaBackbone(self.kafka, self.producer, self.connector_id, self.settings.directory)
                 )
+            self.kafka_health = stack.enter_context(
+                KafkaHealth(administration, [self.kafka.topic(name) for name in READ_TOPICS])
+            )
             self._assemble(channels)
             try:
                 async with asyncio.TaskGroup() as group:
+                    group.create_task(self.health.beat())
                     group.create_task(self.driver.run())
                     if channels is not None and self.sds is not None:
                         group.create_task(channels.run())
@@ -172,10 +186,16 @@ class Connector:
     def _serve_status(self, stack: contextlib.AsyncExitStack) -> None:
         if self.settings.metrics_port is not None:
             registry = CollectorRegistry()
+            ProcessCollector(registry=registry)
+            GCCollector(registry=registry)
             registry.register(ConnectorCollector(self))
             self.metrics_port = stack.enter_context(
                 serve_status(
-                    self.settings.metrics_host, self.settings.metrics_port, registry, lambda: self.state
+                    self.settings.metrics_host,
+                    self.settings.metrics_port,
+                    registry,
+                    self.health.why_not_alive,
+                    self.health.why_not_ready,
                 )
             )
 

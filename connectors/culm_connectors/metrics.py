@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -13,7 +14,7 @@ from culm_models.p2panda.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATIO
 if TYPE_CHECKING:
     from culm_connectors.connector import Connector
     from culm_connectors.p2panda.metrics import DriverMetrics
-    from culm_connectors.sds.metrics import SdsMetrics
+    from culm_connectors.sds.driver import SdsDriver
 
 MODE_NAMES = {MODE_LOG_HEIGHT: "heights", MODE_SET_RECONCILIATION: "ranges"}
 
@@ -31,9 +32,16 @@ class ConnectorCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Every metric of the connector."""
         connector = self._connector
-        yield _gauge("culm_connector_ready", "1 when peers are served", float(connector.state is None))
+        health = connector.health
+        yield _build_info()
+        yield _gauge("culm_connector_ready", "1 while /readyz answers 200", float(not health.why_not_ready()))
         if not connector.is_built:
             return
+        ends = connector.kafka_health.ends
+        yield _gauge("culm_kafka_up", "1 while Kafka answers", float(connector.kafka_health.away is None))
+        if (progress_s := health.last_progress_s()) is not None:
+            text = "when records were last read or acknowledged, or Kafka said that there are none"
+            yield _gauge("culm_last_progress_timestamp_seconds", text, progress_s)
         driver, publication = connector.driver.metrics, connector.publication
         counts = connector.subscription.counts
         yield _gauge("culm_peers", "connections open now", driver.connections)
@@ -46,19 +54,25 @@ class ConnectorCollector(Collector):
         records, size = connector.producer.in_flight
         yield _gauge("culm_produce_in_flight_records", "records that Kafka has not acknowledged", records)
         yield _gauge("culm_produce_in_flight_bytes", "bytes that Kafka has not acknowledged", size)
-        yield _gauge("culm_produce_latency_seconds", "of the last batch", connector.producer.last_latency_s)
+        yield from connector.producer.latency.collect()
         logs, entries = connector.index.store.counts()
         yield _gauge("culm_index_logs", "logs in the index", logs)
         yield _gauge("culm_index_entries", "entries in the index", entries)
         yield _gauge("culm_index_bytes", "size of the index's file", connector.index.store.size_bytes())
-        lag = GaugeMetricFamily("culm_topic_lag_records", "records not read yet", labels=["topic"])
-        for reader in connector.readers:
-            lag.add_metric([reader.topic], reader.lag())
+        lag = GaugeMetricFamily(
+            "culm_topic_lag_records",
+            "records not read yet, by the brokers' own ends; none while those are not known",
+            labels=["topic"],
+        )
+        if ends is not None:
+            for reader in connector.readers:
+                lag.add_metric([reader.topic], reader.lag(ends.offsets))
         yield lag
         for name, text, value in (
             ("culm_connections", "connections since the start", driver.connections_total),
             ("culm_sessions_started", "sessions begun", driver.sessions_started),
             ("culm_sessions_done", "sessions that ended well", driver.sessions_done),
+            ("culm_sessions_left", "sessions that ended because the peer left", driver.sessions_left),
             ("culm_sessions_live", "sessions that reached live mode", driver.sessions_live),
             ("culm_reconciliations", "set reconciliations that came to their end", driver.reconciled),
             ("culm_reconciliation_rounds", "batches of both sides in them", driver.reconciliation_rounds),
@@ -93,7 +107,7 @@ class ConnectorCollector(Collector):
         yield _by("culm_produced_records", "records produced, by topic", "topic", publication.told)
         yield _by("culm_dropped_records", "records dropped before a slow Kafka", "topic", publication.dropped)
         if connector.sds is not None:
-            yield from _of_sds(connector.sds.metrics)
+            yield from _of_sds(connector.sds)
         if connector.nodes is not None:
             yield from _of_nodes(connector.nodes.driver.metrics)
 
@@ -114,13 +128,21 @@ def _of_nodes(driver: DriverMetrics) -> Iterator[Metric]:
     )
 
 
-def _of_sds(driver: SdsMetrics) -> Iterator[Metric]:
-    """What is told of participants of SDS channels, which have a driver of their own."""
+def _of_sds(sds: SdsDriver) -> Iterator[Metric]:
+    """The metrics of participants of SDS channels, which have a driver of their own."""
+    driver = sds.metrics
+    yield from driver.accept_latency.collect()
     for name, text, number in (
         ("culm_sds_connections", "connections that speak SDS open now", driver.connections),
         ("culm_sds_channels", "channels that somebody here has joined", driver.channels),
         ("culm_sds_memberships", "joins in force, of all connections", driver.memberships),
         ("culm_sds_staged_records", "records of peers that wait for Kafka", driver.staged),
+        ("culm_sds_unsent_bytes", "bytes that wait for slow participants", sds.unsent.bytes),
+        (
+            "culm_sds_catching_up_waiting",
+            "keys that wait until their past is read",
+            sds.turns.waiting,
+        ),
     ):
         yield _gauge(name, text, number)
     for name, text, value in (
@@ -139,6 +161,12 @@ def _of_sds(driver: SdsMetrics) -> Iterator[Metric]:
     yield _by("culm_sds_lookups", "ids asked for, by where they were found", "where", driver.lookups)
     yield _by("culm_sds_rejects", "what was refused, by code", "code", driver.rejects)
     yield _by("culm_sds_closed", "connections that were closed by us, by reason", "reason", driver.closed)
+
+
+def _build_info() -> Metric:
+    family = GaugeMetricFamily("culm_build_info", "1, with the version", labels=["version"])
+    family.add_metric([version("culm")], 1)
+    return family
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

@@ -1,7 +1,7 @@
 """A process's small HTTP port: Prometheus metrics, and whether it lives and is ready.
 
-`/metrics` for Prometheus, `/live` answers 200 as long as the process serves, `/ready` 200 or 503 with the
-state in a word ("building the index"), for load balancers and Kubernetes.
+`/metrics` is for Prometheus. `/livez` and `/readyz` answer 200, or 503 with a reason a line ("building the
+index"), for Kubernetes and load balancers.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from culm_connectors.errors import ConnectorError
 
 _TEXT = "text/plain; charset=utf-8"
 
+Reasons = Callable[[], tuple[str, ...]]
+"""Why something is not so; empty when it is."""
+
 
 @contextlib.contextmanager
 def serve_status(
-    host: str, port: int, registry: CollectorRegistry, not_ready: Callable[[], str | None]
+    host: str, port: int, registry: CollectorRegistry, why_not_alive: Reasons, why_not_ready: Reasons
 ) -> Iterator[int]:
-    """Serve while the context lasts; gives the port. `not_ready` says what is still missing, or None.
+    """Serve while the context lasts; gives the port. The reasons are asked for in other threads.
 
-    Raises ConnectorError when the port is taken.
+    Raises ConnectorError when the port cannot be had.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -39,14 +42,16 @@ def serve_status(
             path = self.path.partition("?")[0]
             if path == "/metrics":
                 self._answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(registry))
-            elif path in ("/live", "/healthz"):
-                self._answer(HTTPStatus.OK, _TEXT, b"ok\n")
-            elif path in ("/ready", "/readyz"):
-                missing = not_ready()
-                status = HTTPStatus.SERVICE_UNAVAILABLE if missing else HTTPStatus.OK
-                self._answer(status, _TEXT, f"{missing or 'ready'}\n".encode())
+            elif path in ("/livez", "/live", "/healthz"):
+                self._answer_probe(why_not_alive(), "ok")
+            elif path in ("/readyz", "/ready"):
+                self._answer_probe(why_not_ready(), "ready")
             else:
-                self._answer(HTTPStatus.NOT_FOUND, _TEXT, b"/metrics, /live or /ready\n")
+                self._answer(HTTPStatus.NOT_FOUND, _TEXT, b"/metrics, /livez or /readyz\n")
+
+        def _answer_probe(self, reasons: tuple[str, ...], otherwise: str) -> None:
+            status = HTTPStatus.SERVICE_UNAVAILABLE if reasons else HTTPStatus.OK
+            self._answer(status, _TEXT, ("\n".join(reasons or (otherwise,)) + "\n").encode())
 
         def _answer(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
             self.send_response(status)
@@ -56,12 +61,15 @@ def serve_status(
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Stay silent: scrapes are no news."""
+            """Log nothing: scrapes come every few seconds."""
 
     try:
         server = ThreadingHTTPServer((host, port), Handler)
     except OSError as error:
-        raise ConnectorError(f"cannot serve metrics on {host}:{port}: {error.strerror}") from error
+        raise ConnectorError(
+            f"metrics cannot be served on {host} port {port}: {error.strerror or error}",
+            hint="give another --metrics-port, or 0 for a free one",
+        ) from error
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, name="status-server", daemon=True)
     thread.start()

@@ -21,6 +21,7 @@ from pydantic_settings import (
     SettingsConfigDict,
     TomlConfigSettingsSource,
 )
+from pydantic_settings.exceptions import SettingsError as MalformedSource
 
 from culm_connectors.p2panda.settings import DriverSettings, SessionSettings
 from culm_connectors.sds.settings import SdsEdgeSettings
@@ -207,6 +208,17 @@ def load(**flags: Any) -> Settings:
         raise wrong_values(error) from error
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{config_file()} is not TOML: {error}") from error
+    except UnicodeDecodeError as error:
+        place = f"byte {error.start}"
+        raise SettingsError(f"{config_file()} is not UTF-8 at {place}", hint="save it as UTF-8") from error
+    except MalformedSource as error:
+        # Its cause shows the value, which may be a secret.
+        raise SettingsError(
+            f"a variable of the environment is malformed: {error}",
+            hint='tables and lists are JSON there: CULM_KAFKA={"security.protocol": "SSL"}',
+        ) from None
+    except OSError as error:
+        raise SettingsError(f"{config_file()} cannot be read: {error.strerror}") from error
 
 
 def wrong_values(error: ValidationError, within: str = "") -> SettingsError:

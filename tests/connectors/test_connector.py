@@ -293,17 +293,27 @@ async def test_metrics_and_health_are_served(tmp_path: Path, kafka: KafkaSetting
         await a.sync(edge.address)
         # The peer knows that its entries have arrived, not that Kafka has acknowledged them.
         await until(lambda: edge.index.store.counts()[1] == 3)
-        assert await asyncio.to_thread(get, "/ready") == (200, "ready\n")
-        assert (await asyncio.to_thread(get, "/live"))[0] == 200
+        await until(lambda: edge.kafka_health.ends is not None)
+        assert await asyncio.to_thread(get, "/readyz") == (200, "ready\n")
+        assert await asyncio.to_thread(get, "/livez") == (200, "ok\n")
         assert (await asyncio.to_thread(get, "/etc/passwd"))[0] == 404
         status, text = await asyncio.to_thread(get, "/metrics")
         assert status == 200
         assert "culm_entries_accepted_total 3.0" in text
         assert "culm_index_entries 3.0" in text
         assert 'culm_sessions_total{mode="ranges"} 1.0' in text
+        for name in ("culm_build_info{version=", "process_resident_memory_bytes", "culm_kafka_up 1.0"):
+            assert name in text
+        assert "culm_produce_latency_seconds_bucket" in text
+        assert "culm_last_progress_timestamp_seconds" in text
+        assert "job=" not in text, "this label is Prometheus' own"
         edge.state = "catching up"
-        assert await asyncio.to_thread(get, "/ready") == (503, "catching up\n")
+        assert await asyncio.to_thread(get, "/readyz") == (503, "catching up\n")
+        assert "culm_connector_ready 0.0" in (await asyncio.to_thread(get, "/metrics"))[1]
         edge.state = None
+        edge.health._beat_s -= 3600
+        status, text = await asyncio.to_thread(get, "/livez")
+        assert status == 503 and text.startswith("the event loop has not run for 36")
 
 
 async def test_what_is_no_record_on_entries_is_reported_and_passed_over(

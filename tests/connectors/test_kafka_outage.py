@@ -7,11 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from culm_connectors.connector import Connector
+from culm_connectors.metrics import ConnectorCollector
 from culm_infra.stack import Stack
 from tests.support.edge import connector, reference_peer, running, topics, until, write_document
 from tests.support.logs import SCHEMA
 
 pytestmark = pytest.mark.kafka
+
+
+def scrape(edge: Connector) -> dict[str, float]:
+    """A value of every metric that has one, by name."""
+    return {
+        sample.name: sample.value
+        for metric in ConnectorCollector(edge).collect()
+        for sample in metric.samples
+    }
 
 
 async def test_entries_wait_for_a_broker_that_is_away(tmp_path: Path, topic_prefix: str) -> None:
@@ -35,9 +46,21 @@ async def test_entries_wait_for_a_broker_that_is_away(tmp_path: Path, topic_pref
             await until(lambda: first.driver.metrics.staged > 0)
             assert first.index.store.height(*meanwhile[0].log) == 0
             assert first.state is None
+            await until(lambda: first.health.why_not_ready())
+            (reason,) = first.health.why_not_ready()
+            assert reason.startswith("Kafka has not answered for ")
+            scraped = scrape(first)
+            assert scraped["culm_kafka_up"] == scraped["culm_connector_ready"] == 0
+            assert "culm_topic_lag_records" not in scraped, "it is unknown, not zero"
+            progress_s = scraped["culm_last_progress_timestamp_seconds"]
             await asyncio.to_thread(stack.up)
             await b.wait_until_holding({meanwhile[0].log: 31}, 60)
             after = await write_document(b, 5)
             await a.wait_until_holding({after[0].log: 6}, 60)
+            await until(lambda: not first.health.why_not_ready(), 60)
+            scraped = scrape(first)
+            assert scraped["culm_kafka_up"] == scraped["culm_connector_ready"] == 1
+            assert "culm_topic_lag_records" in scraped
+            assert scraped["culm_last_progress_timestamp_seconds"] > progress_s
     finally:
         await asyncio.to_thread(stack.down)

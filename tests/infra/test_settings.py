@@ -46,6 +46,19 @@ def test_an_unknown_name_in_the_file_is_an_error(tmp_path: Path) -> None:
         load()
 
 
+def test_a_file_in_another_encoding_is_named(tmp_path: Path) -> None:
+    (tmp_path / "culm.toml").write_bytes('prefix = "é"'.encode("latin-1"))
+    with pytest.raises(SettingsError, match=r"culm\.toml is not UTF-8 at byte 10"):
+        load()
+
+
+def test_a_malformed_variable_is_named_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CULM_KAFKA", '{"sasl.password": "hunter2"')
+    with pytest.raises(SettingsError, match="kafka") as raised:
+        load()
+    assert "hunter2" not in f"{raised.value}{raised.value.hint}"
+
+
 def test_a_file_that_is_not_toml_is_named(tmp_path: Path) -> None:
     (tmp_path / "culm.toml").write_text("= 3")
     with pytest.raises(SettingsError, match=r"culm\.toml is not TOML"):

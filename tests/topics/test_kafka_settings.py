@@ -41,6 +41,15 @@ def test_a_secret_is_never_shown(name: str) -> None:
         assert "client.id" in shown
 
 
+def test_where_tokens_come_from_is_no_secret() -> None:
+    name = "sasl.oauthbearer.token.endpoint.url"
+    assert not is_secret(name) and not is_secret(f"java.{name}")
+    assert (
+        KafkaSettings(bootstrap="b:1", options={name: "https://id/"}).redacted()["options"][name]
+        == "https://id/"
+    )
+
+
 def test_a_wrong_setting_does_not_show_the_others() -> None:
     with pytest.raises(ValidationError) as caught:
         KafkaSettings.model_validate({"bootstrap": "", "options": {"sasl.password": ["hunter2"]}})

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException
 
+from culm_topics.client_errors import cause_of
 from culm_topics.errors import UNREACHABLE_HINT, KafkaFailure
 
 _RETRY_SECONDS: Final = 0.1
@@ -19,15 +20,19 @@ _RETRY_SECONDS: Final = 0.1
 def await_brokers(client: Any, timeout_seconds: float) -> str:
     """Wait until the cluster names a broker; returns the cluster's id. Raises `KafkaFailure`."""
     deadline_s = time.monotonic() + timeout_seconds
-    last = "it names none"
+    last, cause = "it names none", None
     while (left_s := deadline_s - time.monotonic()) > 0:
         try:
             found = client.list_topics(timeout=left_s)
             if found.brokers:
+                cause_of(client)  # what it failed of before is past
                 return str(found.cluster_id)
         except KafkaException as error:
             last = error.args[0].str()
+        cause = cause_of(client) or cause
         time.sleep(_RETRY_SECONDS)
+    if cause is not None:
+        raise KafkaFailure(f"Kafka cannot be reached: {cause.text}", hint=cause.hint)
     raise KafkaFailure(f"asking for the cluster's brokers: {last}", hint=UNREACHABLE_HINT)
 
 
@@ -37,3 +42,5 @@ def has_brokers(client: Any, timeout_seconds: float) -> bool:
         return bool(client.list_topics(timeout=timeout_seconds).brokers)
     except KafkaException:
         return False
+    finally:
+        cause_of(client)  # it reports to whoever asks, and must not pile that up

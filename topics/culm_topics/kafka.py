@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from culm_topics.catalogue import DEFAULT_PREFIX, MAX_MESSAGE_BYTES, TopicSpec, spec, topic_name
+from culm_topics.client_errors import ReportedErrors, watch
 from culm_topics.client_log import CLIENT_LOG
 from culm_topics.errors import KafkaSettingsError
 from culm_topics.java_properties import JAVA_PREFIX, to_java
@@ -24,6 +25,8 @@ _Client = TypeVar("_Client", Producer, Consumer, AdminClient)
 
 REDACTED = "********"
 _SECRET = re.compile(r"password|secret|key\.pem|key\.passphrase|jaas|token|oauthbearer\.config|keystore\.key")
+# Where tokens come from; the tokens themselves are never in the settings.
+_NO_SECRETS = frozenset({"sasl.oauthbearer.token.endpoint.url"})
 
 FIXED: Mapping[str, str] = {
     "bootstrap.servers": "is the setting `bootstrap`",
@@ -157,7 +160,8 @@ class KafkaSettings(BaseModel):
 
 def is_secret(name: str) -> bool:
     """Whether a property's value must never be shown."""
-    return _SECRET.search(name.lower()) is not None
+    plain = name.lower().removeprefix(JAVA_PREFIX)
+    return plain not in _NO_SECRETS and _SECRET.search(plain) is not None
 
 
 def producer(
@@ -207,8 +211,11 @@ def consumer(
 
 
 def admin(settings: KafkaSettings) -> AdminClient:
-    """An admin client."""
-    return _made(AdminClient, _client(settings, None) | _ADMIN | _native_options(settings))
+    """An admin client; `client_errors.cause_of` knows why it fails."""
+    errors = ReportedErrors()
+    client = _made(AdminClient, _client(settings, errors.note) | _ADMIN | _native_options(settings))
+    watch(client, errors)
+    return client
 
 
 def spark_options(settings: KafkaSettings) -> dict[str, str]:

@@ -5,12 +5,14 @@
 | producer | many records in, one wait until Kafka has acknowledged all of them |
 | consumer | a topic read in a thread, handed over in bounded batches |
 | clients | producers and consumers as a connector makes them |
+| health | whether Kafka answers, and where topics end |
 | origin | which cluster and which incarnation of a topic the offsets count in |
 """
 
 from culm_connectors.kafka.clients import TopicReaders, log_kafka_error, quiet
 from culm_connectors.kafka.consumer import Batch, TopicReader
 from culm_connectors.kafka.errors import ConsumeFailed, OffsetLost, ProduceFailed, TopicRecreated
+from culm_connectors.kafka.health import KafkaHealth
 from culm_connectors.kafka.origin import ask_origin, watch_origin
 from culm_connectors.kafka.producer import BatchProducer, ProducerLimits, Record
 
@@ -18,6 +20,7 @@ __all__ = [
     "Batch",
     "BatchProducer",
     "ConsumeFailed",
+    "KafkaHealth",
     "OffsetLost",
     "ProduceFailed",
     "ProducerLimits",

@@ -10,14 +10,16 @@ from functools import partial
 from confluent_kafka import KafkaError
 
 from culm_connectors.kafka.consumer import Partition, TopicReader
+from culm_connectors.limited_log import LimitedLog
 from culm_topics.kafka import KafkaSettings, consumer
 
-logger = logging.getLogger(__name__)
+# Every client of a process reports the same absence of a broker, each time it tries again.
+_log = LimitedLog(logging.getLogger(__name__), interval_s=10.0)
 
 
 def log_kafka_error(error: KafkaError) -> None:
-    """What the Kafka client has to say; it goes on trying by itself."""
-    logger.warning("Kafka: %s", error.str())
+    """Log an error that the Kafka client reports; it goes on trying by itself."""
+    _log.warning("Kafka: %s", error.str())
 
 
 def quiet(kafka: KafkaSettings) -> KafkaSettings:

@@ -26,8 +26,10 @@ from confluent_kafka import (
 )
 
 from culm_connectors.kafka.errors import ConsumeFailed, OffsetLost
+from culm_connectors.limited_log import LimitedLog
 
 logger = logging.getLogger(__name__)
+limited = LimitedLog(logger)
 
 _POLL_S = 0.1
 _METADATA_TIMEOUT_S = 10.0
@@ -70,11 +72,12 @@ class TopicReader:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._highs: dict[Partition, int] = {}
         self.ends: dict[Partition, int] = {}
         """The end of every partition when this reader started."""
         self.positions: dict[Partition, int] = {}
         """The next offset of every partition, as far as batches were taken."""
+        self.taken_at_s: float | None = None
+        """Wall-clock time of the latest batch that was taken."""
 
     async def __aenter__(self) -> TopicReader:
         self._loop = asyncio.get_running_loop()
@@ -151,6 +154,7 @@ class TopicReader:
         if isinstance(taken, Exception):
             raise taken
         self.positions.update(taken.offsets)
+        self.taken_at_s = time.time()
         return taken
 
     async def read_to_end(self) -> AsyncIterator[Batch]:
@@ -162,10 +166,10 @@ class TopicReader:
         """Records between where we stand and the end at the start; for showing progress."""
         return sum(max(0, end - self.positions[partition]) for partition, end in self.ends.items())
 
-    def lag(self) -> int:
-        """Records between where we stand and the end that Kafka last told of."""
+    def lag(self, ends: Mapping[Partition, int]) -> int:
+        """Records between where we stand and these ends; partitions that are not read do not count."""
         return sum(
-            max(0, end - self.positions.get(partition, 0)) for partition, end in dict(self._highs).items()
+            max(0, ends.get(partition, 0) - position) for partition, position in tuple(self.positions.items())
         )
 
     def _consume(self, consumer: Consumer) -> None:
@@ -176,10 +180,6 @@ class TopicReader:
                 if taken:
                     taken += consumer.consume(_BATCH_RECORDS - 1, timeout=0)
                     self._hand_over(_batch(taken))
-                for topic, partition in self.ends:
-                    _, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
-                    if high >= 0:
-                        self._highs[topic, partition] = high
         except (OffsetLost, ConsumeFailed) as error:
             self._hand_over(error)
         except KafkaException as error:
@@ -216,5 +216,5 @@ def _batch(taken: list[Message]) -> Batch:
         elif error.fatal() or not error.retriable():
             raise ConsumeFailed(f"{topic}/{partition}: {error.str()}")
         else:
-            logger.warning("reading %s: %s", topic, error.str())
+            limited.warning("reading %s: %s", topic, error.str())
     return Batch(tuple(messages), offsets)

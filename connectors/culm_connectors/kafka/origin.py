@@ -25,10 +25,7 @@ def ask_origin(admin: AdminClient, topics: Iterable[str]) -> Origin:
     try:
         return origin.ask_origin(admin, names)
     except (KafkaFailure, TopicMissing) as error:
-        raise ConsumeFailed(
-            f"Kafka does not describe {', '.join(names)}: {error}",
-            hint="is Kafka up, and were the topics created with `culm topics create`?",
-        ) from error
+        raise ConsumeFailed(str(error), hint=error.hint) from error
 
 
 async def watch_origin(admin: AdminClient, known: Origin, *, interval_s: float = 30.0) -> None:
@@ -38,7 +35,8 @@ async def watch_origin(admin: AdminClient, known: Origin, *, interval_s: float =
         try:
             found = await asyncio.to_thread(ask_origin, admin, known.topic_ids)
         except ConsumeFailed as error:
-            logger.warning("Kafka does not answer: %s", error)
+            # That Kafka is away is logged by `health`.
+            logger.debug("the origin cannot be asked for: %s", error)
             continue
         if changed := known.differences(found):
             raise TopicRecreated(f"created anew while we read them: {'; '.join(changed)}")

@@ -17,6 +17,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from culm_connectors.kafka.errors import ProduceFailed
+from culm_connectors.latency import latency_histogram
 
 _POLL_S = 0.1
 _CLOSE_TIMEOUT_S = 10.0
@@ -81,8 +82,14 @@ class BatchProducer:
         self._room = asyncio.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="kafka-acknowledge", daemon=True)
-        self.last_latency_s = 0.0
+        self.latency = latency_histogram(
+            "culm_produce_latency_seconds", "From handing records to Kafka's client to their acknowledgement."
+        )
         self.records_acknowledged = 0
+        self.acknowledged_at_s: float | None = None
+        """Wall-clock time of the latest acknowledgement."""
+        self._progress_s = time.monotonic()
+        """When records were last acknowledged, or when the first of those in flight was handed over."""
 
     async def __aenter__(self) -> BatchProducer:
         self._thread.start()
@@ -98,6 +105,11 @@ class BatchProducer:
         """Records and bytes that wait for Kafka's acknowledgement."""
         return self._records, self._bytes
 
+    @property
+    def stalled_s(self) -> float:
+        """For how long records have been in flight without any acknowledgement; 0 where none are."""
+        return time.monotonic() - self._progress_s if self._records else 0.0
+
     async def send(self, topic: str, records: Sequence[Record], partition: int | None = None) -> None:
         """Produce records in order and wait until every one is acknowledged.
 
@@ -110,7 +122,7 @@ class BatchProducer:
         chunks = [records[start : start + _CHUNK_RECORDS] for start in range(0, len(records), _CHUNK_RECORDS)]
         acknowledgements = [await self._send_chunk(topic, chunk, partition) for chunk in chunks]
         await asyncio.gather(*acknowledgements)
-        self.last_latency_s = time.monotonic() - started
+        self.latency.observe(time.monotonic() - started)
         self.records_acknowledged += len(records)
 
     async def _send_chunk(
@@ -122,6 +134,8 @@ class BatchProducer:
             while not self._fits(count, size):
                 self._room.clear()
                 await self._room.wait()
+            if not self._records:
+                self._progress_s = time.monotonic()
             self._records += count
             self._bytes += size
             return self._hand_over(topic, records, partition, lambda: self._release(count, size))
@@ -157,6 +171,7 @@ class BatchProducer:
     def _release(self, records: int, size: int) -> None:
         self._records -= records
         self._bytes -= size
+        self._progress_s, self.acknowledged_at_s = time.monotonic(), time.time()
         self._room.set()
 
     def _poll(self) -> None:

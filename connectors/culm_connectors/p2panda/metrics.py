@@ -18,6 +18,9 @@ from culm_models.p2panda.events import (
     SessionFailed,
     SessionStarted,
 )
+from culm_models.p2panda.session_errors import DisconnectedError
+
+_LEFT = frozenset((DisconnectedError.code,))
 
 
 @dataclass(slots=True)
@@ -38,6 +41,8 @@ class DriverMetrics:
     differing_logs: int = 0
     sessions_done: int = 0
     sessions_live: int = 0
+    sessions_left: int = 0
+    """Sessions whose peer left: no failure, even where something was still to come."""
     sessions_failed: Counter[str] = field(default_factory=Counter)
     bytes_in: int = 0
     bytes_out: int = 0
@@ -84,4 +89,7 @@ class DriverMetrics:
         elif isinstance(event, Live):
             self.sessions_live += 1
         elif isinstance(event, SessionFailed):
-            self.sessions_failed[event.code] += 1
+            if event.code in _LEFT:
+                self.sessions_left += 1
+            else:
+                self.sessions_failed[event.code] += 1

@@ -14,6 +14,7 @@ import random
 import time
 from collections.abc import Callable
 
+from culm_connectors.limited_log import LimitedLog
 from culm_connectors.sds import wire
 from culm_connectors.sds.asking import Asking
 from culm_connectors.sds.backbone import Backbone, Outgoing
@@ -36,6 +37,7 @@ from culm_models.sds.messages import Message, Profile
 from culm_topics.records import SdsEventRecord, SdsFetchRecord, SdsInRecord
 
 logger = logging.getLogger(__name__)
+limited = LimitedLog(logger)
 
 Permit = Callable[[bytes, str], bool]
 """Whether a peer (by its id) may join a channel."""
@@ -111,7 +113,7 @@ class SdsDriver:
             self._drop(link)
         if ended.close_code is not CloseCode.NORMAL:
             self.metrics.closed[ended.close_code.name.lower()] += 1
-            logger.warning("closing the connection of %s: %s", link.name, ended)
+            limited.warning("closing the connection of %s: %s", link.name, ended)
         await connection.close(ended.close_code, str(ended))
 
     def let_go(self, link: Link, code: CloseCode, reason: str) -> None:
@@ -119,7 +121,7 @@ class SdsDriver:
         if not link.letting_go:
             link.letting_go = True
             self.metrics.closed[code.name.lower()] += 1
-            logger.info("closing the connection of %s: %s", link.name, reason)
+            limited.log(logging.INFO, "closing the connection of %s: %s", link.name, reason)
             link.connection.abort(code, reason)
 
     def _reads_too_slowly(self, link: Link) -> None:

@@ -16,6 +16,7 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING
 
+from culm_connectors.limited_log import LimitedLog
 from culm_connectors.sds.backbone import EventAt
 from culm_connectors.sds.frames import Join, Joined, Mark, Refused, SdsMessage
 from culm_connectors.sds.rooms import Room
@@ -26,7 +27,7 @@ from culm_topics.sds_store import StoredMessage
 if TYPE_CHECKING:
     from culm_connectors.sds.driver import SdsDriver
 
-logger = logging.getLogger(__name__)
+limited = LimitedLog(logging.getLogger(__name__))
 
 _PEER_ID = re.compile(r"[0-9a-f]{64}")
 
@@ -52,7 +53,7 @@ async def enter(member: Membership, frame: Join, driver: SdsDriver) -> None:
     try:
         await driver.backbone.follow(member.channel_id)
     except CulmError as error:
-        logger.warning("channels cannot be followed: %s", error)
+        limited.warning("channels cannot be followed: %s", error)
         driver.metrics.rejects[error.code] += 1
         link.say(Refused(error.code, str(error), member.channel_id))
         member.entered.set()

@@ -20,8 +20,10 @@ from dataclasses import dataclass
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from culm_connectors.kafka.errors import ConsumeFailed
+from culm_connectors.limited_log import LimitedLog
 
 logger = logging.getLogger(__name__)
+limited = LimitedLog(logger)
 
 _POLL_S = 0.05
 _REQUEST_TIMEOUT_S = 10.0
@@ -264,7 +266,7 @@ class Following:
             elif error.fatal() or not error.retriable():
                 raise ConsumeFailed(f"following {topic}/{partition}: {error.str()}")
             else:
-                logger.warning("following %s: %s", topic, error.str())
+                limited.warning("following %s: %s", topic, error.str())
         done = concurrent.futures.Future[None]()
         self._tell(lambda: self._deal_with(records, ends, done))
         while not self._stopping.is_set():

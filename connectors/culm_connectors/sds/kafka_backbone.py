@@ -22,6 +22,7 @@ from confluent_kafka import Consumer
 from culm_connectors.kafka import BatchProducer
 from culm_connectors.kafka import Record as ProducedRecord
 from culm_connectors.kafka.clients import log_kafka_error
+from culm_connectors.limited_log import LimitedLog
 from culm_connectors.sds.backbone import EventAt, Hearing, Outgoing, Page
 from culm_connectors.sds.following import Following, Record
 from culm_connectors.sds.lookups import Lookups
@@ -43,7 +44,7 @@ from culm_topics.sds_partitions import TopicPartitions
 from culm_topics.sds_sequence import ChannelEvent, EventGap, EventSequence
 from culm_topics.sds_store import StoredMessage
 
-logger = logging.getLogger(__name__)
+limited = LimitedLog(logging.getLogger(__name__))
 
 FOLLOWED = ("sds.in", "sds.out", "sds.events", "sds.fetch")
 INDEX_FILE = "sds-index.sqlite"
@@ -155,7 +156,7 @@ class KafkaBackbone:
                     self._tell(channel_id, record)
             except RecordError as error:
                 self.malformed[record.topic] += 1
-                logger.warning("%s/%d at %d: %s", record.topic, record.partition, record.offset, error)
+                limited.warning("%s/%d at %d: %s", record.topic, record.partition, record.offset, error)
 
     def _tell(self, channel_id: str, record: Record) -> None:
         match record.topic:
@@ -180,7 +181,7 @@ class KafkaBackbone:
                 self.hearing.happened(one.channel_id, one.event, cursor_of(one.offset + 1))
         except EventGap as gap:
             # Members notice by the numbers, and read what there is.
-            logger.warning("%s", gap)
+            limited.warning("%s", gap)
             self._sequence = self._fresh_sequence()
 
     @staticmethod

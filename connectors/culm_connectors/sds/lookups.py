@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from culm_connectors.limited_log import LimitedLog
 from culm_models.sds.messages import HistoryEntry
 from culm_topics.errors import TopicsError
 from culm_topics.kafka import KafkaSettings
@@ -24,7 +25,7 @@ from culm_topics.sds_index import SdsIndex
 from culm_topics.sds_partitions import TopicPartitions
 from culm_topics.sds_store import SdsStore, StoredMessage
 
-logger = logging.getLogger(__name__)
+limited = LimitedLog(logging.getLogger(__name__))
 
 Answer = TypeVar("Answer")
 
@@ -62,7 +63,7 @@ class Lookups:
             try:
                 await asyncio.to_thread(self._follow)
             except TopicsError as error:
-                logger.warning("the index of the store is not kept up to date: %s", error)
+                limited.warning("the index of the store is not kept up to date: %s", error)
                 await asyncio.sleep(_RETRY_S)
 
     async def close(self) -> None:
@@ -107,7 +108,7 @@ class Lookups:
         try:
             return await self._ask(lambda: self._find(channel_id, entries))
         except TopicsError as error:
-            logger.warning("the store cannot be asked: %s", error)
+            limited.warning("the store cannot be asked: %s", error)
             return ()
 
     async def heads(self, channel_ids: Sequence[str]) -> Mapping[str, Sequence[tuple[int, str]]]:

@@ -1,9 +1,13 @@
-"""What the SDS driver counts; plain numbers that an exporter or a test reads."""
+"""What the SDS driver counts and measures; an exporter or a test reads it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+
+from prometheus_client import Histogram
+
+from culm_connectors.latency import latency_histogram
 
 
 @dataclass(slots=True)
@@ -34,6 +38,11 @@ class SdsMetrics:
     heads_out: int = 0
     staged: int = 0
     """Records that wait for Kafka."""
+    accept_latency: Histogram = field(
+        default_factory=lambda: latency_histogram(
+            "culm_sds_accept_latency_seconds", "From a participant's record to Kafka's acknowledgement."
+        )
+    )
     rejects: Counter[str] = field(default_factory=Counter)
     """What was refused, by its stable code."""
     closed: Counter[str] = field(default_factory=Counter)

@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import Final
 
+from culm_connectors.limited_log import LimitedLog
 from culm_topics.errors import RecordError
 from culm_topics.kafka import KafkaSettings
 from culm_topics.reading import TopicMessage
@@ -23,7 +24,7 @@ from culm_topics.sds_partitions import TopicPartitions
 from culm_topics.sds_sequence import ChannelEvent
 from culm_topics.sds_store import StoredMessage
 
-logger = logging.getLogger(__name__)
+limited = LimitedLog(logging.getLogger(__name__))
 
 _PAGE_RECORDS: Final = 200
 _PAGE_BYTES: Final = 256 * 1024
@@ -94,7 +95,7 @@ async def read_events(
             present = offset >= last
             waited_ms = time.time_ns() // 1_000_000 - early_since_ms
             if early and (_size_of(early.values()) > _EARLY_BYTES or (present and waited_ms > _GAP_WAIT_MS)):
-                logger.warning("channel %r: event %s is missing from sds.events", channel_id, next_number)
+                limited.warning("channel %r: event %s is missing from sds.events", channel_id, next_number)
                 ready += [early[number] for number in sorted(early)]
                 next_number = ready[-1].event.number + 1
                 early.clear()
@@ -165,7 +166,7 @@ def _stored(record: TopicMessage) -> StoredMessage | None:
     try:
         found = SdsMessageRecord.decode(record.value)
     except RecordError as error:
-        logger.warning("sds.messages/%d at %d: %s", record.partition, record.offset, error)
+        limited.warning("sds.messages/%d at %d: %s", record.partition, record.offset, error)
         return None
     return StoredMessage(
         found.profile,
@@ -182,6 +183,6 @@ def _event(channel_id: str, record: TopicMessage) -> ChannelEvent | None:
     try:
         event = SdsEventRecord.decode(record.value)
     except RecordError as error:
-        logger.warning("sds.events/%d at %d: %s", record.partition, record.offset, error)
+        limited.warning("sds.events/%d at %d: %s", record.partition, record.offset, error)
         return None
     return ChannelEvent(channel_id, event, record.partition, record.offset, record.timestamp_ms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 
@@ -11,7 +12,7 @@ from culm_connectors.sds.metrics import SdsMetrics
 from culm_connectors.sds.sessions import Link
 from culm_connectors.sds.settings import SdsEdgeSettings
 
-_Entry = tuple[Outgoing, "Link | None", "Callable[[], None] | None"]
+_Entry = tuple[Outgoing, "Link | None", "Callable[[], None] | None", float]
 
 
 class Staging:
@@ -31,7 +32,7 @@ class Staging:
         self, outgoing: Outgoing, link: Link | None = None, done: Callable[[], None] | None = None
     ) -> None:
         """Have a record kept; `done` is called when it is durable."""
-        self._waiting.append((outgoing, link, done))
+        self._waiting.append((outgoing, link, done, time.monotonic()))
         self._bytes += outgoing.size_bytes
         if link is not None:
             link.budget.staged += 1
@@ -74,9 +75,11 @@ class Staging:
                 count = min(len(self._waiting), self._settings.store_batch)
                 batch = [self._waiting.popleft() for _ in range(count)]
                 self._storing = count
-                await self._backbone.put([outgoing for outgoing, _, _ in batch])
+                await self._backbone.put([outgoing for outgoing, *_ in batch])
                 self._storing = 0
-                for outgoing, link, done in batch:
+                now_s = time.monotonic()
+                for outgoing, link, done, since_s in batch:
+                    self._metrics.accept_latency.observe(now_s - since_s)
                     self._bytes -= outgoing.size_bytes
                     if link is not None:
                         link.budget.staged -= 1

@@ -26,6 +26,12 @@ _MAX_QUEUED_DATAGRAMS = 4_096
 # Linux, <linux/in.h> and <linux/in6.h>; the socket module lacks the names.
 _IP_MTU_DISCOVER, _IPV6_MTU_DISCOVER, _PMTUDISC_PROBE = 10, 23, 3
 
+_BIND_HINTS = {
+    errno.EADDRINUSE: "another process listens there: stop it, or give another port (0 takes a free one)",
+    errno.EADDRNOTAVAIL: "this machine has no such address: give one of its own, or 0.0.0.0 for all of them",
+    errno.EACCES: "this user may not listen there: give a port from 1024 on",
+}
+
 
 async def resolve(address: Address, *, passive: bool) -> tuple[socket.AddressFamily, Any]:
     """The family and socket address of `(host, port)`. Error: `AddressError`."""
@@ -90,7 +96,7 @@ class UdpEndpoint:
             self._socket.close()
             raise AddressError(
                 f"cannot listen on {socket_address[0]} port {socket_address[1]}: {error.strerror}",
-                hint="is another process listening there?",
+                hint=_BIND_HINTS.get(error.errno or 0, "give another address to listen on"),
             ) from error
         self._loop.add_reader(self._socket.fileno(), self._on_readable)
 

@@ -1,0 +1,142 @@
+"""Whether Kafka answers, and where topics end, asked of the brokers in the background.
+
+A client of Kafka retries in silence, and remembers the ends that it saw last: from inside, a cluster without
+a quorum looks like one where nothing happens. So a thread asks every few seconds where every partition ends,
+which its leader must answer; what was not answered lately is unknown, never zero.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from culm_connectors.kafka.consumer import Partition
+from culm_topics.cluster import await_brokers
+from culm_topics.errors import KafkaFailure
+
+logger = logging.getLogger(__name__)
+
+INTERVAL_S = 5.0
+TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Where partitions ended, and when that was (wall-clock time)."""
+
+    offsets: Mapping[Partition, int]
+    answered_at_s: float
+
+
+class KafkaHealth:
+    """Asks while the context lasts, about all partitions of `topics` (full names).
+
+    Before the first answer Kafka counts as away. Its methods may be called from any thread.
+    """
+
+    def __init__(
+        self,
+        admin: AdminClient,
+        topics: Iterable[str],
+        *,
+        interval_s: float = INTERVAL_S,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self._admin = admin
+        self._topics = frozenset(topics)
+        self._interval_s = interval_s
+        self._timeout_s = timeout_s
+        self._lock = threading.Lock()
+        self._ends: Ends | None = None
+        self._answered_s = time.monotonic()
+        self._reason: str | None = "it was not asked yet"
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kafka-health", daemon=True)
+
+    def __enter__(self) -> KafkaHealth:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # An answer that is under way is not waited for: it may take as long as the broker is away.
+        self._stopping.set()
+
+    @property
+    def away(self) -> str | None:
+        """Since when Kafka does not answer, and why, in words; None while it does."""
+        with self._lock:
+            silent_s = time.monotonic() - self._answered_s
+            if self._reason is not None:
+                return f"Kafka has not answered for {silent_s:.0f} s: {self._reason}"
+            if silent_s > self._interval_s + 2 * self._timeout_s:
+                return f"Kafka has not answered for {silent_s:.0f} s: the question is still under way"
+        return None
+
+    @property
+    def ends(self) -> Ends | None:
+        """Where the partitions end; None while Kafka does not answer."""
+        return None if self.away is not None else self._ends
+
+    def ask(self) -> None:
+        """Ask once; blocks until the answer, or for twice the timeout."""
+        try:
+            offsets = self._ask_ends()
+        except (KafkaException, KafkaFailure, TimeoutError) as error:
+            self._note(_words(error))
+        else:
+            with self._lock:
+                self._ends = Ends(offsets, time.time())
+            self._note(None)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self.ask()
+            self._stopping.wait(self._interval_s)
+
+    def _note(self, reason: str | None) -> None:
+        now_s = time.monotonic()
+        with self._lock:
+            before, self._reason = self._reason, reason
+            away_s = now_s - self._answered_s
+            if reason is None:
+                self._answered_s = now_s
+            first = self._ends is None or (before is not None and away_s < self._interval_s)
+        if self._stopping.is_set():
+            return
+        if reason is not None and before is None:
+            logger.warning("Kafka does not answer: %s", reason)
+        elif reason is None and before is not None and not first:
+            logger.info("Kafka answers again, after %.0f s", away_s)
+
+    def _ask_ends(self) -> dict[Partition, int]:
+        await_brokers(self._admin, self._timeout_s)
+        known = self._admin.list_topics(timeout=self._timeout_s).topics
+        places = [
+            TopicPartition(name, number)
+            for name in sorted(self._topics & known.keys())
+            for number in known[name].partitions
+        ]
+        if not places:
+            return {}
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        answers: dict[TopicPartition, Future[Any]] = self._admin.list_offsets(
+            dict.fromkeys(places, latest), request_timeout=self._timeout_s
+        )
+        return {
+            (place.topic, place.partition): int(answer.result(self._timeout_s).offset)
+            for place, answer in answers.items()
+        }
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, KafkaException):
+        return str(error.args[0].str())
+    return str(error) or "no answer in time"

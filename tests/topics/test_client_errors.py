@@ -1,0 +1,62 @@
+"""An error about Kafka names what failed: the name, the connection, TLS or SASL."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from culm_topics import kafka
+from culm_topics.client_errors import ReportedErrors
+from culm_topics.cluster import await_brokers
+from culm_topics.errors import KafkaFailure
+from culm_topics.kafka import KafkaSettings
+
+
+def failure(bootstrap: str, seconds: float = 2, **options: Any) -> KafkaFailure:
+    named = {name.replace("_", "."): value for name, value in options.items()}
+    client = kafka.admin(KafkaSettings(bootstrap=bootstrap, options={"log_level": "0", **named}))
+    with pytest.raises(KafkaFailure) as raised:
+        await_brokers(client, seconds)
+    return raised.value
+
+
+def test_a_refused_connection_is_named_with_its_address() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+        text = str(failure(address, 0.5))
+    assert "Connection refused" in text and address in text
+    assert "in state" not in text, "what only librdkafka's authors understand is left out"
+
+
+@pytest.mark.kafka
+def test_tls_and_sasl_are_named(kafka_bootstrap: str) -> None:
+    error = failure(kafka_bootstrap, security_protocol="SSL")
+    assert "TLS: " in str(error) and error.hint is not None and "ssl.ca.location" in error.hint
+    sasl: dict[str, Any] = {"sasl_mechanism": "PLAIN", "sasl_username": "a", "sasl_password": "hunter2"}
+    error = failure(kafka_bootstrap, security_protocol="SASL_PLAINTEXT", **sasl)
+    assert "SASL: " in str(error) and error.hint is not None and "sasl.mechanism" in error.hint
+    assert "hunter2" not in str(error)
+
+
+def test_the_most_telling_error_is_taken_and_told_once() -> None:
+    errors = ReportedErrors()
+    errors.note(
+        KafkaError(
+            KafkaError._TRANSPORT,
+            "b:1/bootstrap: Connect to ipv4#b:1 failed: Connection refused (after 0ms in state CONNECT)",
+        )
+    )
+    errors.note(
+        KafkaError(
+            KafkaError._RESOLVE,
+            "b:1/bootstrap: Failed to resolve (after 3ms in state CONNECT, 2 identical error(s) suppressed)",
+        )
+    )
+    errors.note(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    cause = errors.take()
+    assert cause is not None and cause.text == "DNS: b:1/bootstrap: Failed to resolve"
+    assert errors.take() is None

@@ -1,0 +1,80 @@
+"""What a client of Kafka fails of: the name, the connection, TLS or SASL, in words and with a remedy.
+
+A request that is not answered says only that it was not. Why is in the errors that librdkafka reports on the
+side, again and again while it tries; the latest one of the most telling kind is kept for whoever asks.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from confluent_kafka import KafkaError
+
+from culm_topics.errors import UNREACHABLE_HINT
+
+_AFTER: Final = re.compile(r" \(after \d+ms in state [A-Z_]+(, \d+ identical error\(s\) suppressed)?\)")
+_ADDRESS_KIND: Final = re.compile(r"\bipv[46]#")
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a client cannot talk to Kafka, and what to do about it."""
+
+    text: str
+    hint: str
+
+
+_KINDS: Final = {
+    KafkaError._AUTHENTICATION: (
+        "SASL: ",
+        "check security.protocol, sasl.mechanism, the user and the password, and the brokers' listener",
+    ),
+    KafkaError._SSL: (
+        "TLS: ",
+        "check security.protocol, ssl.ca.location, and the certificates of both sides",
+    ),
+    KafkaError._RESOLVE: ("DNS: ", "check the host names in the bootstrap servers"),
+    KafkaError._TRANSPORT: ("", UNREACHABLE_HINT),
+}
+"""By the error's code, the most telling first."""
+
+
+class ReportedErrors:
+    """The latest error of each kind that one client has reported; `note` is its `error_cb`."""
+
+    def __init__(self) -> None:
+        self._latest: dict[int, str] = {}
+
+    def note(self, error: KafkaError) -> None:
+        """Keep an error that says why."""
+        code, text = error.code(), error.str()
+        if code == KafkaError._TRANSPORT and "SSL handshake failed" in text:
+            code = KafkaError._SSL
+        if code in _KINDS:
+            self._latest[code] = text
+
+    def take(self) -> Cause | None:
+        """The most telling of them; what is reported from now on is another matter."""
+        for code, (kind, hint) in _KINDS.items():
+            if (text := self._latest.get(code)) is not None:
+                self._latest.clear()
+                return Cause(kind + _ADDRESS_KIND.sub("", _AFTER.sub("", text)), hint)
+        return None
+
+
+_REPORTED: WeakKeyDictionary[Any, ReportedErrors] = WeakKeyDictionary()
+
+
+def watch(client: Any, errors: ReportedErrors) -> None:
+    """Remember where the errors of a client are kept."""
+    _REPORTED[client] = errors
+
+
+def cause_of(client: Any) -> Cause | None:
+    """Why this client lately failed, as far as it has reported; also has it report what it holds back."""
+    errors = _REPORTED.get(client)
+    if errors is None:
+        return None
+    client.poll(0)
+    return errors.take()
