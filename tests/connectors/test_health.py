@@ -44,7 +44,6 @@ def test_where_nobody_answers_that_is_said_and_the_ends_are_unknown(
         taken.bind(("127.0.0.1", 0))
         settings = KafkaSettings(bootstrap=f"127.0.0.1:{taken.getsockname()[1]}", options={"log_level": "0"})
         health = KafkaHealth(kafka_clients.admin(settings), ["logs"], timeout_s=0.3)
-        health._reason = None
         with caplog.at_level(logging.INFO):
             health.ask()
             health.ask()
@@ -54,7 +53,9 @@ def test_where_nobody_answers_that_is_said_and_the_ends_are_unknown(
 
 
 def test_an_answer_that_does_not_come_is_no_answer() -> None:
-    health = KafkaHealth(AdminClient({"bootstrap.servers": "127.0.0.1:1"}), [], interval_s=1, timeout_s=1)
+    health = KafkaHealth(
+        AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}), [], interval_s=1, timeout_s=1
+    )
     health._reason = None
     assert health.away is None
     health._answered_s -= 10

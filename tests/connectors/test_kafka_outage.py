@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -25,7 +27,10 @@ def scrape(edge: Connector) -> dict[str, float]:
     }
 
 
-async def test_entries_wait_for_a_broker_that_is_away(tmp_path: Path, topic_prefix: str) -> None:
+async def test_entries_wait_for_a_broker_that_is_away_and_probes_say_so(
+    tmp_path: Path, topic_prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "culm_connectors")
     stack = Stack(tmp_path / "stack")
     try:
         kafka = topics(await asyncio.to_thread(stack.up), topic_prefix)
@@ -62,5 +67,11 @@ async def test_entries_wait_for_a_broker_that_is_away(tmp_path: Path, topic_pref
             assert scraped["culm_kafka_up"] == scraped["culm_connector_ready"] == 1
             assert "culm_topic_lag_records" in scraped
             assert scraped["culm_last_progress_timestamp_seconds"] > progress_s
+            lines = [record for record in caplog.records if record.name.startswith("culm_connectors.kafka.")]
+            begun = sum(record.msg == "Kafka does not answer: %s" for record in lines)
+            ended = sum(record.msg.startswith("Kafka answers again") for record in lines)
+            assert 1 <= ended <= begun <= ended + 2, "once a connector, until it answers again"
+            errors = [record.created for record in lines if record.name == "culm_connectors.kafka.clients"]
+            assert all(later - earlier >= 1 for earlier, later in pairwise(errors))
     finally:
         await asyncio.to_thread(stack.down)

@@ -58,6 +58,8 @@ class KafkaHealth:
         self._ends: Ends | None = None
         self._answered_s = time.monotonic()
         self._reason: str | None = "it was not asked yet"
+        self._is_logged = False
+        """Whether the last line that was logged says that Kafka is away."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kafka-health", daemon=True)
 
@@ -104,16 +106,16 @@ class KafkaHealth:
     def _note(self, reason: str | None) -> None:
         now_s = time.monotonic()
         with self._lock:
-            before, self._reason = self._reason, reason
+            self._reason = reason
             away_s = now_s - self._answered_s
             if reason is None:
                 self._answered_s = now_s
-            first = self._ends is None or (before is not None and away_s < self._interval_s)
-        if self._stopping.is_set():
+        if self._stopping.is_set() or self._is_logged == (reason is not None):
             return
-        if reason is not None and before is None:
+        self._is_logged = reason is not None
+        if reason is not None:
             logger.warning("Kafka does not answer: %s", reason)
-        elif reason is None and before is not None and not first:
+        else:
             logger.info("Kafka answers again, after %.0f s", away_s)
 
     def _ask_ends(self) -> dict[Partition, int]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any
 
 # What every log record has; whatever else is on one was given as `extra`.
@@ -21,6 +23,20 @@ def set_up(log_format: str) -> None:
     root.setLevel(logging.WARNING)
     for package in ("culm_models", "culm_topics", "culm_streaming", "culm_connectors", "culm_infra"):
         logging.getLogger(package).setLevel(logging.INFO)
+    # What Python itself would print on standard error has a line like any other.
+    logging.captureWarnings(capture=True)
+    if log_format == "json":
+        sys.excepthook = _log_uncaught
+        threading.excepthook = _log_uncaught_of_thread
+
+
+def _log_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    logging.getLogger("culm_infra").critical("unexpected error", exc_info=(kind, error, trace))
+
+
+def _log_uncaught_of_thread(failed: threading.ExceptHookArgs) -> None:
+    if failed.exc_value is not None:
+        _log_uncaught(failed.exc_type, failed.exc_value, failed.exc_traceback)
 
 
 class JsonLines(logging.Formatter):
