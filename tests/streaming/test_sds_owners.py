@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from culm_models.sds.codec import encode
+from culm_models.sds.messages import Message
 from culm_streaming.sds_channels.state import MemoryState
 from culm_streaming.sds_channels.told import Record
 from tests.support.sds_attacks import another_profile_first, forged_messages, take_over
@@ -251,3 +253,17 @@ def test_who_owns_what_is_the_same_when_a_batch_runs_again(state: MemoryState) -
         return shard.batch()
 
     assert run(state) == run(state)
+
+
+def test_one_id_with_two_contents_is_told_once_in_the_events_and_on_rejected() -> None:
+    shard = Shard()
+    for text in (b"one", b"two", b"three"):
+        message = Message("ann", "m1", "c", shard.now_ms, content=text)
+        shard.hear("c", encode(message, "spec"), key=BOB)
+        shard.batch()
+    assert codes(shard.written) == ["sds.message_id.disputed"]
+    told = [event for event in shard.events() if event.kind == "rejected"]
+    assert [(event.message_id, event.details["code"]) for event in told] == [
+        ("m1", "sds.message_id.disputed")
+    ]
+    assert [event.content for event in shard.events() if event.kind == "delivered"] == [b"one"]

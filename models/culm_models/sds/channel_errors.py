@@ -47,6 +47,12 @@ class OwnMessageError(SdsError):
     code: ClassVar[str] = "sds.sender.own"
 
 
+class DisputedIdError(SdsError):
+    """Another message with the id of one that is known: of another sender or content. The first counts."""
+
+    code: ClassVar[str] = "sds.message_id.disputed"
+
+
 class LamportAheadError(SdsError):
     """The Lamport timestamp is further ahead of the time than allowed."""
 

@@ -16,9 +16,19 @@ from culm_models.sds.bloom import HashPair, RollingFilter
 from culm_models.sds.channel_errors import WaitingFullError
 from culm_models.sds.codec import encode_entry
 from culm_models.sds.events import Lost, Missing, Rejected, content_delivered, content_received
-from culm_models.sds.journal import DROPPED, HINT, LOGGED, LOST, Journal, Record, waiting_record
+from culm_models.sds.journal import (
+    DISPUTED,
+    DROPPED,
+    HINT,
+    LOGGED,
+    LOST,
+    Journal,
+    Record,
+    waiting_record,
+)
 from culm_models.sds.known import OldIds
 from culm_models.sds.log import Log, LogEntry
+from culm_models.sds.message_ids import message_digest
 from culm_models.sds.messages import HistoryEntry
 from culm_models.sds.missing import Missing as MissingBook
 from culm_models.sds.output import Collected, Fetch
@@ -121,14 +131,15 @@ class Delivery:
         return pair
 
     def append_own(
-        self, message_id: str, lamport: int, sender_id: str, hint: bytes | None
+        self, message_id: str, lamport: int, sender_id: str, hint: bytes | None, content: bytes
     ) -> tuple[int, HashPair]:
         """Take a message that a hosted participant sends now: its position and its hashes. `free` follows."""
         pair = self.filter.add(message_id)
         self.missing.got(message_id)
         self.repair.got(message_id)
         self.lost.pop(message_id, None)
-        position = self._log(message_id, lamport, sender_id, hint)
+        digest = message_digest(sender_id, content)
+        position = self._log(message_id, lamport, sender_id, hint, digest)
         self.lamport = lamport
         return position, pair
 
@@ -179,6 +190,24 @@ class Delivery:
             return self.stuck_check_ms if due_ms is None else min(due_ms, self.stuck_check_ms)
         return due_ms
 
+    def dispute(self, message_id: str, sender_id: str, content: bytes) -> tuple[bool, bool]:
+        """A copy of a known message has come: (whether it says something else, whether that is news)."""
+        held = self.waiting.get(message_id)
+        if held is not None:
+            differs = (held.sender_id, held.content) != (sender_id, content)
+            is_news = differs and not held.is_disputed
+            held.is_disputed |= differs
+        else:
+            entry = self.log.by_id.get(message_id)
+            digest = message_digest(sender_id, content)
+            # Of an entry that was disputed before, and of one that has left the log, nothing can be told.
+            differs = is_news = entry is not None and bool(entry.digest) and entry.digest != digest
+            if is_news:
+                self.log.note_disputed(message_id)
+        if is_news:
+            self.note((DISPUTED, message_id))
+        return differs, is_news
+
     def learn_hint(self, message_id: str, hint: bytes) -> bool:
         """Remember how to fetch a message of the log, where that is not known."""
         if not self.log.learn_hint(message_id, hint):
@@ -199,7 +228,10 @@ class Delivery:
         while ready:
             held = heappop(ready)[1]
             self.lamport = self.facts.lamport_after(self.lamport, held.lamport_timestamp)
-            position = self._log(held.message_id, held.lamport_timestamp, held.sender_id, held.retrieval_hint)
+            digest = b"" if held.is_disputed else message_digest(held.sender_id, held.content)
+            position = self._log(
+                held.message_id, held.lamport_timestamp, held.sender_id, held.retrieval_hint, digest
+            )
             collected.events.append(
                 content_delivered(
                     held.message_id,
@@ -214,10 +246,10 @@ class Delivery:
             for freed in self.waiting.met(held.message_id):
                 heappush(ready, (freed.key, freed))
 
-    def _log(self, message_id: str, lamport: int, sender_id: str, hint: bytes | None) -> int:
-        position = self.log.insert(LogEntry(message_id, lamport, sender_id, hint))
+    def _log(self, message_id: str, lamport: int, sender_id: str, hint: bytes | None, digest: bytes) -> int:
+        position = self.log.insert(LogEntry(message_id, lamport, sender_id, hint, digest))
         self.recent.add(message_id)
-        self.note((LOGGED, message_id, lamport, sender_id, hint))
+        self.note((LOGGED, message_id, lamport, sender_id, hint, digest))
         for gone in self.log.trim():
             self.old.add(gone)
             self.recent.drop(gone)

@@ -7,7 +7,12 @@ from typing import Final, TypeAlias
 
 from culm_models.errors import CulmError
 from culm_models.sds.bloom import ReceivedFilter
-from culm_models.sds.channel_errors import LamportAheadError, OtherChannelError, OwnMessageError
+from culm_models.sds.channel_errors import (
+    DisputedIdError,
+    LamportAheadError,
+    OtherChannelError,
+    OwnMessageError,
+)
 from culm_models.sds.entry_codec import MAX_ID_BYTES
 from culm_models.sds.errors import FieldMissingError, MessageError
 from culm_models.sds.events import Delivered, Received, Rejected, SyncReceived
@@ -60,6 +65,8 @@ def hear(
         if refusal is not None:
             if is_new:
                 reject(message, refusal.code, str(refusal), collected)
+            else:
+                _is_disputed(parts, message, collected)
             return
     if hint is not None and not 0 < len(hint) <= MAX_ID_BYTES:
         hint = None
@@ -135,6 +142,9 @@ def _hear_content(
     collected: Collected,
 ) -> None:
     message_id, sender_id, delivery = message.message_id, message.sender_id, parts.delivery
+    is_known = delivery.knows(message_id)
+    if is_known and _is_disputed(parts, message, collected):
+        return
     own = sender_id in parts.participants
     history = message.causal_history
     history_ids = [entry.message_id for entry in history]
@@ -144,7 +154,7 @@ def _hear_content(
         review(parts, sender_id, history_ids, found, now_ms, collected)
         is_answer = delivery.repair.got(message_id)
         _hear_requests(parts, message, now_ms, source)
-    if delivery.knows(message_id):
+    if is_known:
         if hint is not None:
             delivery.learn_hint(message_id, hint)
         if not own and not is_answer and source != FROM_STORE and _sent_again(parts, message, now_ms):
@@ -167,6 +177,16 @@ def _hear_content(
         if lacking := _lacking_in_passing(parts, history_ids, found):
             parts.schedule.lacks(lacking)
     parts.forget_filter_past()
+
+
+def _is_disputed(parts: Parts, message: Message, collected: Collected) -> bool:
+    """Whether a known id comes with another sender or content than before; that is told once."""
+    if message.lamport_timestamp is None or not message.content:
+        return False
+    differs, is_news = parts.delivery.dispute(message.message_id, message.sender_id, message.content)
+    if is_news:
+        reject(message, DisputedIdError.code, "another message with this id is known", collected)
+    return differs
 
 
 def _hear_requests(parts: Parts, message: Message, now_ms: int, source: str | None) -> None:

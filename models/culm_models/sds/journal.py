@@ -15,7 +15,7 @@ from culm_models.sds.quarantine import Quarantined
 from culm_models.sds.waiting import Held
 
 LOGGED: Final = 0
-"""[0, id, Lamport, sender, hint]: it is in the log, and waits no more."""
+"""[0, id, Lamport, sender, hint, digest]: it is in the log, and waits no more. The digest may be absent."""
 WAITS: Final = 1
 """[1, id, Lamport, sender, hint, content, since, unmet ids, gap]"""
 DROPPED: Final = 2
@@ -30,6 +30,8 @@ QUARANTINED: Final = 6
 """[6, due, id, sender, Lamport, content, [[id, hint, sender], ...], hint]"""
 RELEASED: Final = 7
 """[7, id]: no longer in quarantine."""
+DISPUTED: Final = 8
+"""[8, id]: it was told that there are two messages with this id."""
 Record: TypeAlias = tuple[Any, ...]
 
 _MOST_BYTES: Final = 16 * 1024 * 1024

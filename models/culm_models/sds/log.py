@@ -27,6 +27,8 @@ class LogEntry:
     lamport_timestamp: int
     sender_id: str
     retrieval_hint: bytes | None
+    digest: bytes = b""
+    """Of who said what (`message_digest`); empty: not known, or told already that it is disputed."""
 
     def named(self) -> HistoryEntry:
         """How causal histories name it."""
@@ -138,6 +140,10 @@ class Log:
             del self._encoded[: self._first]
             self._first = 0
         return gone
+
+    def note_disputed(self, message_id: str) -> None:
+        """It was told that there are two messages with this id."""
+        self._entries[message_id].digest = b""
 
     def learn_hint(self, message_id: str, retrieval_hint: bytes) -> bool:
         """Take a hint for an entry that has none; whether it was taken."""

@@ -40,8 +40,9 @@ class SdsSettings:
     resend_attempts: int = 10
     fetch_first_ms: int = 0
     """How long a message that may only be late is waited for before it is fetched."""
-    fetch_retry_ms: int = 10_000
-    """A missing message is fetched again after this, then after twice as long, up to `fetch_max_ms`."""
+    fetch_retry_ms: int = 2_000
+    """A missing message is fetched again after this, then after twice as long, up to `fetch_max_ms`: all that
+    follows it waits. The first fetch asks the store, which may not have it yet, the next one peers too."""
     fetch_max_ms: int = 600_000
     lost_timeout_ms: int | None = _MS_PER_H
     """What is missing for so long is lost: what waits for it is delivered without it. None: never."""
@@ -55,8 +56,8 @@ class SdsSettings:
     """After so many syncs that taught nobody anything there are no more until there is news."""
     repair_requests: bool = True
     """Ask the channel for missing messages and answer such requests (SDS-R)."""
-    repair_t_min_ms: int = 30_000
-    repair_t_max_ms: int = 120_000
+    repair_t_min_ms: int = 2_000
+    repair_t_max_ms: int = 20_000
     repair_groups: int = 1
     repair_max_requests: int = 3
     """Requests that one message carries."""
@@ -108,9 +109,15 @@ class SdsSettings:
 
     @classmethod
     def for_profile(cls, profile: Profile) -> Self:
-        """The defaults for channels of a profile."""
+        """The defaults for channels of a profile.
+
+        Repair requests and answers of profiles js and nim keep to the times of those implementations, among
+        whom they are spread.
+        """
         if profile == "nim":
-            return cls(repair_t_max_ms=300_000, sync_messages=False)
+            return cls(repair_t_min_ms=30_000, repair_t_max_ms=300_000, sync_messages=False)
+        if profile == "js":
+            return cls(repair_t_min_ms=30_000, repair_t_max_ms=120_000)
         return cls()
 
     def filter_bytes(self, profile: Profile) -> int:

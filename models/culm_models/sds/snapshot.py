@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from culm_models.sds.channel_errors import SnapshotError
 from culm_models.sds.journal import (
+    DISPUTED,
     DROPPED,
     HINT,
     LOGGED,
@@ -59,10 +60,18 @@ def journal_whole(parts: Parts) -> bytes:
     records = [
         *((LOST, message_id) for message_id in delivery.lost),
         *(
-            (LOGGED, entry.message_id, entry.lamport_timestamp, entry.sender_id, entry.retrieval_hint)
+            (
+                LOGGED,
+                entry.message_id,
+                entry.lamport_timestamp,
+                entry.sender_id,
+                entry.retrieval_hint,
+                entry.digest,
+            )
             for entry in delivery.log
         ),
         *(waiting_record(held) for held in delivery.waiting),
+        *((DISPUTED, held.message_id) for held in delivery.waiting if held.is_disputed),
         *(quarantine_record(aside) for aside in parts.quarantine),
         *(pending_record(pending.message_id, pending.stripped) for pending in parts.outgoing),
     ]
@@ -169,12 +178,14 @@ def _apply_log(
     return [record for record in records if record[0] != LOGGED]
 
 
-def _logged(parts: Parts, message_id: str, lamport: int, sender_id: str, hint: bytes | None) -> None:
+def _logged(
+    parts: Parts, message_id: str, lamport: int, sender_id: str, hint: bytes | None, digest: bytes = b""
+) -> None:
     delivery = parts.delivery
     delivery.lost.pop(message_id, None)
     if message_id in delivery.waiting:
         delivery.waiting.take(message_id)
-    delivery.log.insert(LogEntry(message_id, lamport, sender_id, hint))
+    delivery.log.insert(LogEntry(message_id, lamport, sender_id, hint, digest))
     delivery.recent.add(message_id)
     for gone in delivery.log.trim():
         delivery.old.add(gone)
@@ -234,6 +245,14 @@ def _released(parts: Parts, message_id: str) -> None:
     parts.quarantine.take(message_id)
 
 
+def _disputed(parts: Parts, message_id: str) -> None:
+    held = parts.delivery.waiting.get(message_id)
+    if held is not None:
+        held.is_disputed = True
+    elif message_id in parts.delivery.log:
+        parts.delivery.log.note_disputed(message_id)
+
+
 _APPLIED: Final[dict[int, Callable[..., None]]] = {
     LOGGED: _logged,
     WAITS: _waits,
@@ -243,4 +262,5 @@ _APPLIED: Final[dict[int, Callable[..., None]]] = {
     PENDING: _pending,
     QUARANTINED: _quarantined,
     RELEASED: _released,
+    DISPUTED: _disputed,
 }

@@ -75,7 +75,7 @@ def send_content(
     wire = b"".join((before, bloom_field(value, profile), after))
     stripped = Stripped(before, mark, after)
     delivery.note(pending_record(message_id, stripped), len(before) + len(after))
-    position, pair = delivery.append_own(message_id, lamport, participant_id, retrieval_hint)
+    position, pair = delivery.append_own(message_id, lamport, participant_id, retrieval_hint, content)
     parts.outgoing.add(participant_id, message_id, pair, stripped, now_ms)
     parts.wires.put(message_id, participant_id, wire)
     parts.schedule.sent(now_ms, sync=False, named=history_ids)

@@ -30,6 +30,8 @@ class Held:
     since_ms: int
     unmet: dict[str, None] = field(default_factory=dict)
     gap: list[str] = field(default_factory=list)
+    is_disputed: bool = False
+    """Whether it was told that another message has this id."""
 
     @property
     def key(self) -> tuple[int, str]:

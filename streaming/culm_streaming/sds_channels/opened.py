@@ -8,7 +8,7 @@ import cbor2
 
 from culm_models.errors import CulmError
 from culm_models.sds.channel import Channel
-from culm_models.sds.channel_errors import JournalForgottenError, WaitingFullError
+from culm_models.sds.channel_errors import DisputedIdError, JournalForgottenError, WaitingFullError
 from culm_models.sds.events import Event, Lost, Received, Rejected
 from culm_models.sds.messages import Profile
 from culm_models.sds.output import Output
@@ -228,6 +228,9 @@ class OpenChannel:
 
     def _refuse(self, event: Rejected, now_ms: int, given: Input | None) -> None:
         """What peers sent and was refused goes to `rejected` alone: they must not fill what is kept."""
+        if event.code == DisputedIdError.code:
+            # Once for each message of the log, so no more than is kept of messages.
+            self.tell(event, now_ms, given)
         if given is None or event.code == WaitingFullError.code:
             self.tell(event, now_ms, given)
             return

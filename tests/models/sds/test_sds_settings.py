@@ -10,9 +10,12 @@ from culm_models.sds.settings import LARGEST_SETTING, SdsSettings
 
 
 def test_profiles_differ_in_what_their_peers_do() -> None:
-    assert SdsSettings.for_profile("spec") == SdsSettings.for_profile("js") == SdsSettings()
+    assert SdsSettings.for_profile("spec") == SdsSettings()
+    js = SdsSettings.for_profile("js")
+    assert (js.repair_t_min_ms, js.repair_t_max_ms) == (30_000, 120_000)
+    assert replace(js, repair_t_min_ms=2_000, repair_t_max_ms=20_000) == SdsSettings()
     nim = SdsSettings.for_profile("nim")
-    assert (nim.sync_messages, nim.repair_t_max_ms) == (False, 300_000)
+    assert (nim.sync_messages, nim.repair_t_min_ms, nim.repair_t_max_ms) == (False, 30_000, 300_000)
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(SdsSettings) if field.type in (int, "int")])
