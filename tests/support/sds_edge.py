@@ -13,6 +13,7 @@ from culm_connectors.sds import wire
 from culm_connectors.sds.backbone import EventAt, Hearing, Outgoing, Page
 from culm_connectors.sds.driver import SdsDriver, permit_everything
 from culm_connectors.sds.frames import Frame, Hello, Join, Joined
+from culm_connectors.sds.owners import Owners
 from culm_connectors.sds.settings import ALPN, SdsEdgeSettings
 from culm_connectors.transport import (
     Address,
@@ -27,10 +28,12 @@ from culm_connectors.transport import (
 from culm_models.sds.codec import decode, encode
 from culm_models.sds.messages import HistoryEntry, Message, Profile
 from culm_topics.records import (
+    OwnedRole,
     SdsCommandRecord,
     SdsEventRecord,
     SdsInRecord,
     SdsMessageRecord,
+    SdsOwnerRecord,
 )
 from culm_topics.sds_store import StoredMessage
 from tests.support.quic import LOOPBACK, eventually, identity, quick_settings
@@ -56,8 +59,12 @@ class MemoryBackbone:
     """While it is not set nothing becomes durable."""
     stores: bool = False
     """Whether what peers bring is in the store at once, as if a job ran."""
+    owners: Owners = field(default_factory=Owners)
+    decides: bool = True
+    """Whether it is said at once whose an id is, as if a job ran."""
 
     def __post_init__(self) -> None:
+        self._owned: set[tuple[str, str]] = set()
         self.gate.set()
 
     async def follow(self, channel_id: str) -> None:
@@ -76,6 +83,28 @@ class MemoryBackbone:
                 self._keep_new(outgoing.channel_id, record)
             else:
                 self.commands.append((outgoing.channel_id, record))
+                if self.decides:
+                    self._decide(outgoing.channel_id, record)
+
+    def _decide(self, channel_id: str, record: SdsCommandRecord) -> None:
+        if self.owners.channel(channel_id) is None:
+            self.own(channel_id, "", record.peer_id, record.profile, "channel")
+        if record.kind == "join" and (channel_id, record.participant_id) not in self._owned:
+            self.own(channel_id, record.participant_id, record.peer_id, record.profile)
+
+    def own(
+        self,
+        channel_id: str,
+        participant_id: str,
+        peer_id: bytes | None,
+        profile: Profile = "spec",
+        role: OwnedRole = "hosted",
+    ) -> None:
+        """The job says whose an id is."""
+        self._owned.add((channel_id, participant_id))
+        self.owners.put(channel_id, participant_id, SdsOwnerRecord(role, profile, peer_id, 1))
+        for hearer in self.hearers:
+            hearer.owned(channel_id, participant_id)
 
     def _keep_new(self, channel_id: str, record: SdsInRecord) -> None:
         found = decode(record.wire, record.profile)

@@ -9,8 +9,10 @@ import asyncio
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from culm_connectors.sds.backbone import Backbone
+from culm_connectors.sds.errors import OwnedSenderError
 from culm_connectors.sds.frames import MAX_ENTRIES, Fetch, Fetched
 from culm_connectors.sds.metrics import SdsMetrics
 from culm_connectors.sds.rooms import Room
@@ -22,6 +24,15 @@ from culm_models.sds.messages import HistoryEntry
 
 Wire = tuple[bytes, bytes | None]
 """A message and the hint under which the store has it."""
+
+
+class Found(NamedTuple):
+    """A message, the hint under which the store has it, and the peer that gave it; None: the store."""
+
+    wire: bytes
+    hint: bytes | None
+    peer_id: bytes | None
+
 
 _MAX_ASKED = 1_024
 _FRAME_MARGIN = 64
@@ -36,7 +47,7 @@ class _Asked:
     room: Room
     wanted: set[str]
     links: set[int]
-    found: dict[str, bytes] = field(default_factory=dict)
+    found: dict[str, Found] = field(default_factory=dict)
     settled: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -53,21 +64,21 @@ class Asking:
 
     async def find(
         self, room: Room, entries: Sequence[HistoryEntry], *, but: Link | None = None, peers: bool = True
-    ) -> list[Wire]:
+    ) -> list[Found]:
         """Those of the messages that can be had now; `but` is who asks."""
         found = await self._backbone.find(room.channel_id, entries)
-        wires: list[Wire] = [(one.wire, one.hint) for one in found]
+        wires = [Found(one.wire, one.hint, None) for one in found]
         self._metrics.lookups["store"] += len(found)
         have = {one.message_id for one in found}
         missing = [entry for entry in entries if entry.message_id not in have]
         if missing and peers:
             answers = await self._ask(room, missing[:MAX_ENTRIES], but)
             self._metrics.lookups["peer"] += len(answers)
-            wires += [(wire, None) for wire in answers]
+            wires += answers
         self._metrics.lookups["nowhere"] += len(entries) - len(wires)
         return wires
 
-    async def _ask(self, room: Room, entries: Sequence[HistoryEntry], but: Link | None) -> list[bytes]:
+    async def _ask(self, room: Room, entries: Sequence[HistoryEntry], but: Link | None) -> list[Found]:
         members = self._whom(room, entries, but)
         if not members or len(self._asked) >= _MAX_ASKED:
             return []
@@ -87,7 +98,7 @@ class Asking:
             pass
         finally:
             del self._asked[number]
-            self._answer_bytes -= sum(map(len, asked.found.values()))
+            self._answer_bytes -= sum(len(one.wire) for one in asked.found.values())
         return list(asked.found.values())
 
     def _whom(self, room: Room, entries: Iterable[HistoryEntry], but: Link | None) -> list[Membership]:
@@ -114,7 +125,11 @@ class Asking:
             if self._answer_bytes + len(wire) > _MAX_ANSWER_BYTES:
                 self._metrics.rejects["sds.fetch.too_much"] += 1
                 break
-            asked.found[message.message_id] = wire
+            # What a hosted participant has sent the store has: others can only invent more of it.
+            if not self._backbone.owners.may_speak(frame.channel_id, message.sender_id, link.remote):
+                self._metrics.rejects[OwnedSenderError.code] += 1
+                continue
+            asked.found[message.message_id] = Found(wire, None, link.remote)
             self._answer_bytes += len(wire)
         if not frame.more:
             asked.links.discard(id(link))

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
+from culm_connectors.sds.owners import Owners
 from culm_models.sds.messages import HistoryEntry, Profile
 from culm_topics.records import (
     SdsCommandRecord,
@@ -72,9 +73,15 @@ class Hearing(Protocol):
         """The job lacks messages."""
         ...
 
+    def owned(self, channel_id: str, participant_id: str) -> None:
+        """It is known anew whose a participant id is, or the channel itself ("")."""
+        ...
+
 
 class Backbone(Protocol):
-    """Where channels live."""
+    """Where channels live. `owners` is complete for channels that are followed."""
+
+    owners: Owners
 
     async def follow(self, channel_id: str) -> None:
         """When this returns, the channel is heard; once more for each call, until as many `unfollow`."""

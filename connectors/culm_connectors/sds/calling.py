@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 _READ_BYTES = 256 * 1024
 _MAX_OUTBOX_BYTES = 16 * 1024 * 1024
 _WRITE_BYTES = 64 * 1024
+# What the edge, or the job behind it, says of a join.
+_JOIN_CODES = ("sds.join.", "sds.participant.", "sds.settings", "sds.bloom.")
 
 
 class Call:
@@ -147,7 +149,7 @@ async def keep_calling(
 
 def refusal(frame: Refused) -> JoinRefusedError | None:
     """The error of a join that will not be let in later either; None where it is worth trying again."""
-    if frame.code.startswith("sds.join."):
+    if frame.token is None and frame.code.startswith(_JOIN_CODES):
         return JoinRefusedError(f"{frame.message} ({frame.code})")
     return None
 

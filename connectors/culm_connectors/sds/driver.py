@@ -20,9 +20,14 @@ from culm_connectors.sds.asking import Asking
 from culm_connectors.sds.backbone import Backbone, Outgoing
 from culm_connectors.sds.budgets import Budgets
 from culm_connectors.sds.exchange import exchange
-from culm_connectors.sds.frames import SdsMessage
+from culm_connectors.sds.frames import Refused, SdsMessage
 from culm_connectors.sds.heads import Heads
-from culm_connectors.sds.hosted_events import concerns, ephemeral_frame, event_frame
+from culm_connectors.sds.hosted_events import (
+    concerns,
+    ephemeral_frame,
+    event_frame,
+    is_join_refused,
+)
 from culm_connectors.sds.metrics import SdsMetrics
 from culm_connectors.sds.rooms import Newest, Passed, Room
 from culm_connectors.sds.sessions import Link, LinkEnded, Membership, Unsent
@@ -33,7 +38,7 @@ from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.interface import Connection
 from culm_models.sds.codec import Decoder
 from culm_models.sds.errors import SdsError
-from culm_models.sds.messages import Message, Profile
+from culm_models.sds.messages import HistoryEntry, Message, Profile
 from culm_topics.records import SdsEventRecord, SdsFetchRecord, SdsInRecord
 
 logger = logging.getLogger(__name__)
@@ -43,6 +48,12 @@ Permit = Callable[[bytes, str], bool]
 """Whether a peer (by its id) may join a channel."""
 
 _PROFILES: tuple[Profile, ...] = ("spec", "js", "nim")
+# What the job says of a join that lost a race, in the words that it would have been refused with here.
+_JOIN_CODES = {
+    "sds.participant.owned": "sds.join.owned",
+    "sds.participant.full": "sds.join.full",
+    "sds.profile": "sds.join.profile",
+}
 
 
 def permit_everything(remote: bytes, channel_id: str) -> bool:
@@ -222,7 +233,49 @@ class SdsDriver:
                 if member.link is not but and member.link.put(event):
                     self.metrics.events_out += 1
 
+    async def may_say(self, member: Membership, message: Message, data: bytes) -> bool:
+        """Whether a full participant may say this: new under its own id, or a repeat of what another made."""
+        channel_id, link = member.channel_id, member.link
+        if self.backbone.owners.may_speak(channel_id, message.sender_id, link.remote):
+            return True
+        wait_s = link.budget.lookups.wait_s(1, time.monotonic())
+        if wait_s > 0:
+            await asyncio.sleep(wait_s)
+        found = await self.backbone.find(channel_id, [HistoryEntry(message.message_id)])
+        return any(one.wire == data for one in found)
+
+    def dismiss(self, member: Membership, code: str, reason: str) -> None:
+        """A member that was let in may not stay: it is told, and is no member any more."""
+        self.metrics.rejects[code] += 1
+        member.link.say(Refused(code, reason, member.channel_id))
+        self.leave(member)
+
     # What the backbone hears.
+
+    def owned(self, channel_id: str, participant_id: str) -> None:
+        """It is known anew whose an id is, or the channel ("")."""
+        for profile in _PROFILES:
+            room = self.rooms.get((channel_id, profile))
+            if room is None:
+                continue
+            for member in (*room.hosted.values(), *room.full.values()):
+                if participant_id not in ("", member.participant_id):
+                    continue
+                owners, key = self.backbone.owners, member.link.remote
+                refusal = owners.refusal(
+                    channel_id, profile, member.participant_id, key, hosted=member.hosted
+                )
+                if refusal is not None:
+                    self.dismiss(member, *refusal)
+                elif member.hosted and owners.is_admitted(channel_id, member.participant_id, key):
+                    member.admitted.set()
+
+    def _join_refused(self, room: Room, event: SdsEventRecord) -> None:
+        """The job does not let in whose join it was: that one is told, and nobody else."""
+        for member in tuple(room.hosted.values()):
+            if member.join_token and member.join_token == event.details.get("token"):
+                code = str(event.details.get("code"))
+                self.dismiss(member, _JOIN_CODES.get(code, code), str(event.details.get("reason")))
 
     def heard(
         self, channel_id: str, profile: Profile, data: bytes, retrieval_hint: bytes | None = None
@@ -245,6 +298,8 @@ class SdsDriver:
             room = self.rooms.get((channel_id, profile))
             if room is None:
                 continue
+            if is_join_refused(event):
+                self._join_refused(room, event)
             for member in tuple(room.hosted.values()):
                 if not member.live:
                     continue
@@ -278,8 +333,8 @@ class SdsDriver:
             entries = [entry for entry in record.entries if not room.has_passed(entry.message_id)]
             if not entries:
                 return
-            for data, hint in await self.asking.find(room, entries, peers=record.attempt > 1):
-                answer = SdsInRecord(room.profile, data, None, hint, self._connector_id)
+            for one in await self.asking.find(room, entries, peers=record.attempt > 1):
+                answer = SdsInRecord(room.profile, one.wire, one.peer_id, one.hint, self._connector_id)
                 self.staging.add(Outgoing(room.channel_id, answer))
         except Exception:
             logger.exception("looking for what the job lacks in a channel failed")

@@ -60,7 +60,14 @@ async def enter(member: Membership, frame: Join, driver: SdsDriver) -> None:
         driver.leave(member)
         return
     member.following = True
+    refusal = _owned_refusal(member, driver)
+    if refusal is not None:
+        driver.dismiss(member, *refusal)
+        member.entered.set()
+        return
     driver.room(member).enter(member)
+    if not member.hosted and driver.backbone.owners.channel(member.channel_id) is None:
+        await _open(member, driver)
     link.say(Joined(member.channel_id))
     member.entered.set()
     cursor, after = frame.cursor, frame.after
@@ -79,13 +86,46 @@ async def enter(member: Membership, frame: Join, driver: SdsDriver) -> None:
 
 
 async def _enter_hosted(member: Membership, cursor: bytes | None, after: int, driver: SdsDriver) -> None:
-    member.on_behind = lambda: read_events(member, driver)
-    if cursor is None and not after:
-        member.cursor, member.live = driver.backbone.present(member.channel_id), True
+    is_from_now = cursor is None and not after
+    member.cursor = driver.backbone.present(member.channel_id) if is_from_now else cursor or b""
+    if is_from_now:
+        # Whose connection breaks before it is known whose the id is comes back to this place.
         member.link.say(Mark(member.channel_id, member.cursor, present=True))
+    # Private events of the participant are for its key alone.
+    driver.owned(member.channel_id, member.participant_id)
+    is_at_once = member.admitted.is_set()
+    await member.admitted.wait()
+    member.on_behind = lambda: read_events(member, driver)
+    if is_from_now and is_at_once:
+        member.live = True
         return
-    member.last, member.cursor = after, cursor or b""
+    if not is_from_now:
+        member.last = after
     await read_events(member, driver)
+
+
+def _owned_refusal(member: Membership, driver: SdsDriver) -> tuple[str, str] | None:
+    channel_id, participant_id = member.channel_id, member.participant_id
+    wanted = driver.settings.profile_of(channel_id)
+    if wanted not in (None, member.profile):
+        return "sds.join.profile", f"the channel has profile {wanted}"
+    refusal = driver.backbone.owners.refusal(
+        channel_id, member.profile, participant_id, member.link.remote, hosted=member.hosted
+    )
+    if refusal is not None:
+        return refusal
+    room = driver.room(member)
+    others = room.full if member.hosted else room.hosted
+    if any(other.participant_id == participant_id for other in others.values()):
+        code = "sds.join.full" if member.hosted else "sds.join.hosted"
+        return code, "one participant id cannot be a full and a hosted participant at once"
+    return None
+
+
+async def _open(member: Membership, driver: SdsDriver) -> None:
+    """The first one in a channel decides its profile: that goes to the job before anything that it says."""
+    await driver.staging.room(member.link)
+    driver.staging.add(member.command("open"), member.link)
 
 
 async def _read_history(member: Membership, cursor: bytes, driver: SdsDriver) -> None:

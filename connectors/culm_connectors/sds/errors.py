@@ -43,6 +43,12 @@ class FrameShapeError(FrameError):
     code: ClassVar[str] = "sds.frame.shape"
 
 
+class OwnedSenderError(SdsEdgeError):
+    """A message under a sender id of somebody else, which is no repeat of one that he made."""
+
+    code: ClassVar[str] = "sds.sender.owned"
+
+
 class StateError(SdsEdgeError):
     """The folder of a participant's state is damaged, in use, or belongs to another participant."""
 

@@ -17,7 +17,7 @@ from culm_connectors.limits import TokenBucket
 from culm_connectors.sds.asking import cut
 from culm_connectors.sds.backbone import Outgoing
 from culm_connectors.sds.entering import enter, refusal_of
-from culm_connectors.sds.errors import FrameError, FrameKindError, FrameTooLargeError
+from culm_connectors.sds.errors import FrameError, FrameKindError, FrameTooLargeError, OwnedSenderError
 from culm_connectors.sds.frames import (
     VERSION,
     Accepted,
@@ -40,7 +40,6 @@ from culm_connectors.transport.interface import ReceiveStream, SendStream
 from culm_models.errors import CulmError
 from culm_models.sds.channel_errors import EmptyContentError, OtherChannelError, OversizeError
 from culm_models.sds.codec import encode
-from culm_models.sds.errors import SdsError
 from culm_models.sds.message_ids import content_message_id
 from culm_models.sds.messages import Message
 from culm_topics.records import SdsCommandRecord
@@ -235,7 +234,9 @@ class _Talk:
             message = self._driver.decode(member.profile, frame.wire)
             if message.channel_id != frame.channel_id:
                 raise OtherChannelError("the message is of another channel")
-        except SdsError as error:
+            if not await self._driver.may_say(member, message, frame.wire):
+                raise OwnedSenderError("the sender id belongs to another key, or to a hosted participant")
+        except CulmError as error:
             self._refuse(error.code, str(error), frame.channel_id)
             return
         self._driver.metrics.messages_in[message.kind] += 1
@@ -256,7 +257,12 @@ class _Talk:
             if not frame.ephemeral:
                 driver.metrics.commands_in += 1
                 command = SdsCommandRecord(
-                    "send", member.profile, member.participant_id, frame.token, frame.content
+                    "send",
+                    member.profile,
+                    member.participant_id,
+                    frame.token,
+                    frame.content,
+                    peer_id=link.remote,
                 )
                 driver.staging.add(Outgoing(frame.channel_id, command), link, accepted)
                 return
@@ -292,7 +298,8 @@ class _Talk:
         async with link.budget.looking_up:
             for start in range(0, max(1, len(frame.entries)), _LOOKUPS_AT_ONCE):
                 entries = frame.entries[start : start + _LOOKUPS_AT_ONCE]
-                wires = await driver.asking.find(room, entries, but=link)
+                found = await driver.asking.find(room, entries, but=link)
+                wires = [(one.wire, one.hint) for one in found]
                 last = start + _LOOKUPS_AT_ONCE >= len(frame.entries)
                 for part in cut(frame.channel_id, frame.request, wires, max_bytes, more=not last):
                     await link.room()

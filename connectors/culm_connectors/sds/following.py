@@ -16,8 +16,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 
 from culm_connectors.kafka.errors import ConsumeFailed
 from culm_connectors.limited_log import LimitedLog
@@ -64,7 +73,8 @@ class Following:
     What is wanted is a state, not a queue: a wish that is taken back before it was granted costs nothing, and
     a partition that nobody wants any more is followed for `linger_s` longer, so that joining and leaving in a
     loop asks the broker no more than joining once. `consumer` makes a client that begins at the end where an
-    offset is out of range, with `enable.partition.eof`. `failure` is done when the thread has ended in an
+    offset is out of range, with `enable.partition.eof`. Of topics in `whole` everything is read: a partition
+    is followed when what was in them has been dealt with. `failure` is done when the thread has ended in an
     error.
     """
 
@@ -75,11 +85,15 @@ class Following:
         deliver: Deliver,
         *,
         linger_s: float = 30.0,
+        whole: Collection[str] = (),
     ) -> None:
         self._make = consumer
         self._topics = dict(topics)
         self._deliver = deliver
         self._linger_s = linger_s
+        self._whole = frozenset(whole)
+        self._reading: list[tuple[concurrent.futures.Future[None], dict[tuple[str, int], int]]] = []
+        """Wishes that wait for what was there before: on the event loop, with the offsets behind it."""
         self._wanted: Counter[int] = Counter()
         self._changed = threading.Condition()
         """Guards the wishes; notified when one is new or taken back."""
@@ -208,13 +222,20 @@ class Following:
             return
         ends = self._ends(consumer, new)
         known = [one for one in new if all((topic, one) in ends for topic in self._topics)]
-        places = [TopicPartition(topic, one, ends[topic, one]) for one in known for topic in self._topics]
+        places = [
+            TopicPartition(topic, one, OFFSET_BEGINNING if name in self._whole else ends[topic, one])
+            for one in known
+            for topic, name in self._topics.items()
+        ]
         if places:
             consumer.incremental_assign(places)
             assigned.update(known)
         for one in known:
-            self.positions.update({(name, one): ends[topic, one] for topic, name in self._topics.items()})
-            new.pop(one).done.set_result(None)
+            found = {(name, one): ends[topic, one] for topic, name in self._topics.items()}
+            first = {place: end for place, end in found.items() if place[0] in self._whole and end}
+            self.positions.update(found | dict.fromkeys(first, 0))
+            self._tell(partial(self._reading.append, (new.pop(one).done, first)))
+        self._tell(self._settle)
         late = [one for one, wish in new.items() if wish.deadline_s <= time.monotonic()]
         with self._changed:
             for one in late:
@@ -226,6 +247,16 @@ class Following:
         if new:
             # A broker that has just started, or a topic just made, needs a moment.
             self._stopping.wait(_POLL_S)
+
+    def _settle(self) -> None:
+        """Grant the wishes for which everything has been read."""
+        waiting = []
+        for done, ends in self._reading:
+            if any(self.positions[place] < end for place, end in ends.items()):
+                waiting.append((done, ends))
+            elif not done.done():
+                done.set_result(None)
+        self._reading = waiting
 
     def _ends(self, consumer: Consumer, partitions: Collection[int]) -> dict[tuple[str, int], int]:
         """Where the partitions end, by the topics' full names, as far as the broker tells."""
@@ -284,6 +315,7 @@ class Following:
             # One record of another kind than expected is the receiver's business; a defect of ours is not.
             self._deliver(records)
             self.positions.update(ends)
+            self._settle()
         except Exception as error:
             done.set_exception(error)
         else:

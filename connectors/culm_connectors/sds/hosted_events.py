@@ -46,4 +46,11 @@ def concerns(member: Membership, event: SdsEventRecord) -> bool:
     """
     if event.kind == "delivered" and event.details.get("ephemeral") is True:
         return False
+    if is_join_refused(event):
+        return False
     return event.participant_id in (None, member.participant_id)
+
+
+def is_join_refused(event: SdsEventRecord) -> bool:
+    """Whether the job tells that it did not let somebody in: that one is told, not whose the id is."""
+    return event.kind == "rejected" and event.details.get("command") == "join"

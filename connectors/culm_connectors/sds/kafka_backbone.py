@@ -26,6 +26,7 @@ from culm_connectors.limited_log import LimitedLog
 from culm_connectors.sds.backbone import EventAt, Hearing, Outgoing, Page
 from culm_connectors.sds.following import Following, Record
 from culm_connectors.sds.lookups import Lookups
+from culm_connectors.sds.owners import Owners
 from culm_connectors.sds.past import read_events, read_history
 from culm_models.sds.messages import HistoryEntry
 from culm_topics.acls import connector_group_prefix
@@ -46,7 +47,8 @@ from culm_topics.sds_store import StoredMessage
 
 limited = LimitedLog(logging.getLogger(__name__))
 
-FOLLOWED = ("sds.in", "sds.out", "sds.events", "sds.fetch")
+FOLLOWED = ("sds.owners", "sds.in", "sds.out", "sds.events", "sds.fetch")
+_FROM_THE_BEGINNING = frozenset({"sds.owners"})
 INDEX_FILE = "sds-index.sqlite"
 _GAP_WAIT_S = 30.0
 
@@ -58,6 +60,7 @@ class KafkaBackbone:
         self, kafka: KafkaSettings, producer: BatchProducer, connector_id: bytes, directory: Path
     ) -> None:
         self.hearing: Hearing
+        self.owners = Owners()
         self._kafka = kafka
         self._producer = producer
         self._connector_id = connector_id
@@ -70,7 +73,10 @@ class KafkaBackbone:
 
     async def __aenter__(self) -> KafkaBackbone:
         self._following = Following(
-            self._consumer, {self._kafka.topic(name): name for name in FOLLOWED}, self._take
+            self._consumer,
+            {self._kafka.topic(name): name for name in FOLLOWED},
+            self._take,
+            whole=_FROM_THE_BEGINNING,
         )
         return self
 
@@ -151,6 +157,9 @@ class KafkaBackbone:
     def _take(self, records: Sequence[Record]) -> None:
         for record in records:
             try:
+                if record.topic == "sds.owners":
+                    self.hearing.owned(*self.owners.take(record.key, record.value))
+                    continue
                 channel_id = split_channel_key(record.key)
                 if channel_id in self._followed:
                     self._tell(channel_id, record)

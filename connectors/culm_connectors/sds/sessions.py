@@ -40,6 +40,10 @@ class Membership:
     participant_id: str
     hosted: bool
     start: Start
+    join_token: bytes = b""
+    """Hosted: the token of its join, by which the job's answer names it."""
+    admitted: asyncio.Event = field(default_factory=asyncio.Event)
+    """Hosted: set when the participant is known to be this key's; before that nothing of it is passed on."""
     entered: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the join has succeeded or failed."""
     following: bool = False
@@ -67,7 +71,7 @@ class Membership:
             self.do(self.on_behind())
 
     def command(
-        self, kind: Literal["join", "leave"], settings: Mapping[str, Setting] | None = None
+        self, kind: Literal["join", "leave", "open"], settings: Mapping[str, Setting] | None = None
     ) -> Outgoing:
         """A command of this participant to the job, with a token of its own."""
         record = SdsCommandRecord(
@@ -76,7 +80,10 @@ class Membership:
             self.participant_id,
             secrets.token_bytes(TOKEN_SIZE),
             settings=dict(settings or {}),
+            peer_id=self.link.remote,
         )
+        if kind == "join":
+            self.join_token = record.token
         return Outgoing(self.channel_id, record)
 
 

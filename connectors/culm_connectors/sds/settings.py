@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from culm_connectors.sds.wire import DEFAULT_MAX_FRAME_BYTES
+from culm_models.sds.messages import Profile
 
 ALPN = "culm/sds/1"
 
@@ -15,6 +18,10 @@ class SdsEdgeSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = Field(default=True, description="serve SDS beside p2panda, at the same address")
+    profiles: dict[str, Profile] = Field(
+        default_factory=dict,
+        description="the profile of channels, by id or a pattern with * and ?; of others the first member's",
+    )
     max_channels: int = Field(default=256, ge=1, le=65_536, description="channels that a connection may join")
     max_frame_bytes: int = Field(
         default=DEFAULT_MAX_FRAME_BYTES,
@@ -80,3 +87,11 @@ class SdsEdgeSettings(BaseModel):
     head_size: int = Field(default=16, ge=1, le=64, description="newest messages that a head names")
     head_idle_s: float = Field(default=30.0, gt=0, description="a channel silent for so long tells its head")
     tick_interval_s: float = Field(default=1.0, gt=0)
+
+    def profile_of(self, channel_id: str) -> Profile | None:
+        """The profile that a channel must have; None: its first member decides."""
+        exact = self.profiles.get(channel_id)
+        if exact is not None:
+            return exact
+        matching = (profile for name, profile in self.profiles.items() if fnmatchcase(channel_id, name))
+        return next(matching, None)

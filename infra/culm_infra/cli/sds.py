@@ -9,11 +9,12 @@ from culm_infra.cli.sds_join import join
 from culm_infra.cli.sds_send import send
 from culm_infra.cli.sds_status import status
 from culm_infra.cli.sds_tail import tail
+from culm_infra.cli.sds_transfer import transfer
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Channels of SDS: what is said in them, how they stand, and messages out of the store.",
 )
 
-for command in (join, send, tail, status, fetch):
+for command in (join, send, tail, status, fetch, transfer):
     app.command()(command)

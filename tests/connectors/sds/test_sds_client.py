@@ -135,7 +135,7 @@ async def test_a_client_may_begin_anywhere() -> None:
 
 
 async def test_an_ephemeral_message_needs_a_connection_and_a_profile_that_has_them() -> None:
-    backbone = MemoryBackbone()
+    backbone = MemoryBackbone(decides=False)
     async with serving(backbone) as (_, address):
         async with client("alice") as alice:
             with pytest.raises(SdsEdgeError):

@@ -37,9 +37,11 @@ from culm_topics.records import (
     SdsInRecord,
     SdsMessageRecord,
     SdsOutRecord,
+    SdsOwnerRecord,
     channel_key,
     check_of,
     index_key,
+    owner_key,
     shard_of,
 )
 from tests.support.edge import connector, running, topics
@@ -71,6 +73,13 @@ def produce(
     assert client.flush(30) == 0
     assert offsets[-1] is not None
     return offsets[-1]
+
+
+def own(settings: KafkaSettings, **owners: int) -> None:
+    """Say as the job would whose hosted ids of the channel are: the numbers of their keys."""
+    for participant_id, number in owners.items():
+        row = SdsOwnerRecord("hosted", "spec", identity(number).peer_id, 1)
+        produce(settings, "sds.owners", "room", row.encode(), key=owner_key("room", participant_id))
 
 
 def store(settings: KafkaSettings, channel_id: str, wire: bytes, *, index: bool = True) -> None:
@@ -142,13 +151,14 @@ async def test_ephemeral_messages_of_clients_reach_those_of_other_connectors(
         assert decode((await c.hears(SdsMessage))[0].wire, "spec").kind == "ephemeral"
         await a.hears(Accepted)
         kinds = {SdsCommandRecord.decode(value).kind for _, value in read_all(settings, "sds.commands")}
-        assert kinds == {"join"}
+        assert kinds == {"join", "open"}
 
 
 async def test_commands_go_to_the_channels_partition_and_events_come_back_numbered(
     tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
 ) -> None:
     settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
+    own(settings, alice=1)
     async with two(tmp_path, settings) as (one, other):
         async with at(one, 1) as a:
             await a.joins("room", "alice", hosted=True)
@@ -312,6 +322,7 @@ async def test_a_hole_that_a_repeated_batch_fills_is_neither_passed_over_nor_tol
     tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
 ) -> None:
     settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
+    own(settings, alice=1, bob=2, carol=3)
     async with running(connector(tmp_path, settings, sds=QUICK)) as edge:
         async with at(edge, 1) as a, at(edge, 2) as b:
             await a.joins("room", "alice", hosted=True)
@@ -336,6 +347,7 @@ async def test_a_cursor_that_means_nothing_means_the_beginning(
     tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
 ) -> None:
     settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
+    own(settings, b=2)
     store(settings, "room", message("x", "m1", 1))
     produce(settings, "sds.events", "room", event(1).encode())
     async with running(connector(tmp_path, settings, sds=QUICK)) as edge:
@@ -353,7 +365,7 @@ async def test_records_of_another_kind_are_passed_over(
     settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
     async with running(connector(tmp_path, settings, sds=QUICK)) as edge, at(edge, 1) as a:
         await a.joins("room", "a")
-        for name in ("sds.in", "sds.out", "sds.events", "sds.fetch"):
+        for name in ("sds.owners", "sds.in", "sds.out", "sds.events", "sds.fetch"):
             produce(settings, name, "room", b"noise", b"")
             produce(settings, name, "room", b"noise", key=b"\xff")
         wire = message("b", "m1", 1)
@@ -383,3 +395,24 @@ async def test_what_the_driver_counts_is_told(
             'culm_sds_rejects_total{code="sds.message.truncated"} 1.0',
         ):
             assert line in text
+
+
+async def test_whose_ids_are_is_known_before_a_join_is_answered_and_when_it_changes(
+    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
+    own(settings, ben=1)
+    async with (
+        running(connector(tmp_path, settings, sds=QUICK)) as edge,
+        at(edge, 1) as ben,
+        at(edge, 2) as stranger,
+    ):
+        await stranger.say(Join("room", "spec", "ben", hosted=True))
+        assert (await stranger.hears(Refused))[0].code == "sds.join.owned"
+        await ben.joins("room", "ben", hosted=True)
+        own(settings, ben=2)
+        assert (await ben.hears(Refused))[0].code == "sds.join.owned"
+        await stranger.joins("room", "ben", hosted=True, cursor=b"")
+        produce(settings, "sds.events", "room", event(1, "sent", "ben").encode())
+        await stranger.hears(Event)
+        assert not ben.all(Event)
