@@ -77,6 +77,7 @@ class Intake:
             await self.subscription.announce_served()
             group.create_task(self.subscription.follow_logs(logs, self.topics.whole_logs))
             group.create_task(self.subscription.follow_entries(entries))
+            group.create_task(self.subscription.mend_gaps())
             self.tell(None)
             await (serving or group.create_task(serve(group)))
 

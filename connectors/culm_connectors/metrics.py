@@ -58,6 +58,8 @@ class ConnectorCollector(Collector):
         logs, entries = connector.index.store.counts()
         yield _gauge("culm_index_logs", "logs in the index", logs)
         yield _gauge("culm_index_entries", "entries in the index", entries)
+        aside = connector.subscription.gaps.logs_set_aside
+        yield _gauge("culm_index_logs_set_aside", "logs that lack an entry in the logs topic", aside)
         yield _gauge("culm_index_bytes", "size of the index's file", connector.index.store.size_bytes())
         lag = GaugeMetricFamily(
             "culm_topic_lag_records",
@@ -82,6 +84,11 @@ class ConnectorCollector(Collector):
             ("culm_differing_logs", "logs that one side was found to lack", driver.differing_logs),
             ("culm_index_repaired_entries", "read from logs again", connector.boot.repaired_entries),
             ("culm_index_damaged_logs", "logs that were not as blocks tells", connector.boot.damaged_logs),
+            (
+                "culm_index_logs_read_again",
+                "logs read again for a gap",
+                connector.subscription.gaps.read_again,
+            ),
             ("culm_received_bytes", "stream bytes from peers", driver.bytes_in),
             ("culm_sent_bytes", "stream bytes to peers", driver.bytes_out),
             ("culm_entries_received", "entries that peers sent", driver.entries_in),

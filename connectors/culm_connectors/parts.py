@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from culm_connectors.aquadoggo.links import NodeLinks
 from culm_connectors.boot.boot import Boot
 from culm_connectors.boot.claiming_store import ClaimingStore
+from culm_connectors.boot.gaps import LogGaps
 from culm_connectors.checking import CheckPool
 from culm_connectors.index import IndexWriter
 from culm_connectors.intake import Intake
@@ -94,6 +95,7 @@ def assemble(
         publication=publication,
         pool=pool,
         boot=boot,
+        gaps=LogGaps(index, pool, topics.whole_logs, publication.gap),
         connector_id=connector_id,
         verify_entries=settings.verify_entries_topic,
     )

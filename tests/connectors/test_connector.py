@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Message
 
-from culm_connectors.index import IndexDamaged
+from culm_connectors.boot import gaps
 from culm_connectors.index.environment import DATA_FILE
 from culm_connectors.kafka import TopicReader
 from culm_connectors.transport import ConnectError
@@ -336,24 +336,25 @@ async def test_what_is_no_record_on_entries_is_reported_and_passed_over(
         assert codes == ["topics.record", "bamboo.signature"]
 
 
-async def test_logs_that_go_on_where_the_index_cannot_follow_rebuild_it(
-    tmp_path: Path, kafka: KafkaSettings
+@pytest.mark.parametrize("fresh", [True, False])
+async def test_a_gap_in_logs_sets_that_log_aside_until_it_is_whole_and_costs_no_other(
+    tmp_path: Path, kafka: KafkaSettings, fresh: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = make_log(author("writer"), 0, 9)
-    write_truth(kafka, log[:3])
-    async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))):
-        pass
-    edge = connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))
-    task = asyncio.create_task(edge.run())
-    await until(lambda: edge.state is None)
-    write_truth(kafka, log[5:6])
-    with pytest.raises(IndexDamaged):
-        async with asyncio.timeout(20):
-            await task
+    monkeypatch.setattr(gaps, "_INTERVAL_S", 0.0)
+    log, other = make_log(author("writer"), 0, 9), make_log(author("other"), 0, 4)
+    write_truth(kafka, log[:3], other[:2])
+    if not fresh:
+        async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))):
+            pass
     async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
-        # Built anew it ends before the gap, says so, and takes what closes it.
-        assert edge.index.store.height(*log[0].log) == 3
+        held, aside = edge.index.store.height, edge.subscription.gaps
+        write_truth(kafka, log[5:7], other[2:])
+        await until(lambda: held(*other[0].log) == 4 and aside.logs_set_aside == 1)
+        assert held(*log[0].log) == 3
         messages = await read_topic(kafka, "rejected", lambda found: bool(found))
-        assert RejectedRecord.decode(messages[0].value()).code == "index.gap"
-        write_truth(kafka, log[3:])
-        await until(lambda: edge.index.store.height(*log[0].log) == 9)
+        assert [RejectedRecord.decode(message.value()).code for message in messages] == ["index.gap"]
+        # What was passed over behind the gap is read again once the missing entries have come.
+        write_truth(kafka, log[3:5])
+        await until(lambda: held(*log[0].log) == 7 and aside.logs_set_aside == 0)
+        write_truth(kafka, log[7:])
+        await until(lambda: held(*log[0].log) == 9)

@@ -27,6 +27,7 @@ from confluent_kafka import (
 
 from culm_connectors.kafka.errors import ConsumeFailed, OffsetLost
 from culm_connectors.limited_log import LimitedLog
+from culm_topics.consumer.broker_errors import PASSING
 
 logger = logging.getLogger(__name__)
 limited = LimitedLog(logger)
@@ -213,7 +214,7 @@ def _batch(taken: list[Message]) -> Batch:
             offsets[topic, partition] = offset
         elif error.code() in _LOST:
             raise OffsetLost(f"{topic}/{partition}: {error.str()}")
-        elif error.fatal() or not error.retriable():
+        elif error.fatal() or not (error.retriable() or error.code() in PASSING):
             raise ConsumeFailed(f"{topic}/{partition}: {error.str()}")
         else:
             limited.warning("reading %s: %s", topic, error.str())

@@ -18,8 +18,9 @@ from typing import Any
 from confluent_kafka import Message
 
 from culm_connectors.boot.boot import Boot
+from culm_connectors.boot.gaps import LogGaps
 from culm_connectors.checking import CheckPool
-from culm_connectors.index import IndexDamaged, IndexWriter
+from culm_connectors.index import IndexWriter
 from culm_connectors.index.store import Pair
 from culm_connectors.kafka import Batch, TopicReader
 from culm_connectors.kafka.consumer import Partition
@@ -68,6 +69,7 @@ class Subscription:
     publication: Publication
     pool: CheckPool
     boot: Boot
+    gaps: LogGaps
     connector_id: bytes
     verify_entries: bool = True
     built_from_logs: bool = False
@@ -194,21 +196,10 @@ class Subscription:
         # A log that should hold more by now is read again when the index is compared with `blocks`.
         claims = self.boot.claims
         gaps = [one for one in commit.gaps if not claims.awaits_before(one.log, one.entry.seq_num)]
-        if gaps:
-            self._judge_gap(gaps[0])
+        self.gaps.found(gaps, whole=self.built_from_logs)
         self.counts.truth_taken += len(commit.stored)
         self.counts.truth_corrected += len(commit.truncated)
         self._tell_peers(commit.stored)
-
-    def _judge_gap(self, checked: CheckedEntry) -> None:
-        """`logs` goes on where the index cannot follow: one of the two is wrong."""
-        entry = checked.entry
-        text = f"logs goes on with number {entry.seq_num} of {entry.public_key.hex()}/{entry.log_id}"
-        if not self.built_from_logs:
-            raise IndexDamaged(f"{text}, which does not follow on what the index holds")
-        # The index was made of nothing but `logs`: the gap is there, and that log ends before it.
-        logger.error("%s, behind a gap", text)
-        self.publication.gap(checked, text)
 
     def _wanted_pairs(self, messages: Sequence[Message], keeps: Callable[[str], bool]) -> Iterator[Pair]:
         """Entries of logs that belong in the index; a log belongs where its first entry does."""
@@ -229,7 +220,12 @@ class Subscription:
             if begun[log] and self.index.store.entry_hash(*log, record.seq_num) != record.entry_hash:
                 yield record.entry, record.operation
 
+    async def mend_gaps(self) -> None:
+        """Read logs with gaps again, for ever. Raises OffsetLost, IndexDamaged."""
+        await self.gaps.mend_for_ever(self._tell_peers)
+
     def _tell_peers(self, stored: Sequence[CheckedEntry]) -> None:
+        self.gaps.grew(stored)
         news = self.boot.claims.arrived(stored)
         if len(news) < len(stored):
             self.driver.peer.settled(stored)
