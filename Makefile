@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.culm-installed
 PACKAGES := models topics streaming connectors infra
 
-.PHONY: help install wheel demo test test-slow test-cluster lint format bench clean
+.PHONY: help install wheel demo test test-slow test-cluster test-hostile lint format bench clean
 
 help:            ## Say what can be made.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -40,6 +40,9 @@ test-slow: $(STAMP)  ## All tests, with the long soak, simulation and fault runs
 
 test-cluster: $(STAMP)  ## Three secured brokers, Spark workers, edges and consumers, each killed once under load.
 	$(BIN)/python -m pytest -m soak --timeout 900 -s tests/cluster
+
+test-hostile: $(STAMP)  ## Every known attack on a connector that serves an honest pair; prints a table.
+	CULM_HOSTILE_SECONDS=15 $(BIN)/python -m pytest -m soak --timeout 900 -s tests/hostile
 
 lint: $(STAMP)   ## ruff, ruff format, mypy --strict, and the floors of the house.
 	$(BIN)/ruff check .

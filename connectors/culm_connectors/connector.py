@@ -30,6 +30,7 @@ from culm_connectors.kafka import (
     watch_origin,
 )
 from culm_connectors.keyfile import load_or_make_key
+from culm_connectors.loop_watch import LoopWatch
 from culm_connectors.metrics import ConnectorCollector
 from culm_connectors.p2panda.subscription import Progress
 from culm_connectors.parts import assemble
@@ -84,6 +85,7 @@ class Connector:
         self._progress = progress
         self._stop = asyncio.Event()
         self._built = False
+        self.loop_watch = LoopWatch()
         self.nodes: NodeLinks | None = None
         """Links to p2panda nodes, where there are to be any."""
         self.sds: SdsDriver | None = None
@@ -148,6 +150,7 @@ class Connector:
             try:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self.health.beat())
+                    group.create_task(self.loop_watch.run())
                     group.create_task(self.driver.run())
                     if channels is not None and self.sds is not None:
                         group.create_task(channels.run())

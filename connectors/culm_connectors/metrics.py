@@ -42,6 +42,7 @@ class ConnectorCollector(Collector):
         if (progress_s := health.last_progress_s()) is not None:
             text = "when records were last read or acknowledged, or Kafka said that there are none"
             yield _gauge("culm_last_progress_timestamp_seconds", text, progress_s)
+        yield from connector.loop_watch.blocked.collect()
         driver, publication = connector.driver.metrics, connector.publication
         counts = connector.subscription.counts
         yield _gauge("culm_peers", "connections open now", driver.connections)
