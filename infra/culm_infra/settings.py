@@ -88,6 +88,9 @@ class JobSection(Section):
     sds_shard_filter_bytes: int = Field(
         32 * 1024**2, ge=0, description="all filters of a shard together that are larger than the default"
     )
+    stall_seconds: float = Field(
+        120.0, gt=0, description="a job that is behind and ends no micro-batch for so long is not ready, in s"
+    )
     driver_memory_mb: int = Field(1536, ge=512, description="the Spark driver's heap, in MiB")
     quick_start: bool = Field(False, description="jobs start sooner and are slower once warm")
     metrics_port: int | None = Field(None, ge=0, le=65_535, description="Prometheus port; 0 takes a free one")
@@ -144,8 +147,11 @@ class Settings(BaseSettings):
     prefix: str = Field(
         "culm.", pattern=r"^[A-Za-z0-9._-]{0,64}$", description="what every topic's name starts with"
     )
-    replication_factor: int = Field(
-        1, ge=1, le=16, description="copies of each partition that `topics create` asks for"
+    replication_factor: int | None = Field(
+        None,
+        ge=1,
+        le=16,
+        description="copies of each partition of a new topic; by default the brokers' default",
     )
     partitions: int | None = Field(
         None, ge=1, le=10_000, description="partitions of the log topics; by default the catalogue's"

@@ -1,4 +1,4 @@
-"""The errors of this package. `code` is stable: see `culm_models.errors`."""
+"""The errors of this package. `code` is stable: see `culm_models.errors`; `hint` says what to do."""
 
 from typing import ClassVar
 
@@ -9,6 +9,10 @@ class StreamingError(CulmError):
     """Anything that goes wrong in the streaming jobs."""
 
     code: ClassVar[str] = "streaming"
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class SessionError(StreamingError):
@@ -21,6 +25,18 @@ class JobError(StreamingError):
     """A streaming job ended by itself, which only a failure can make it do."""
 
     code: ClassVar[str] = "streaming.job"
+
+
+class JobGivenUp(JobError):
+    """A job failed again and again for a reason that should have passed: a later start may succeed."""
+
+    code: ClassVar[str] = "streaming.job.given_up"
+
+
+class CheckpointError(StreamingError):
+    """A checkpoint's folder cannot be used, read or written."""
+
+    code: ClassVar[str] = "streaming.checkpoint"
 
 
 class StateLayoutError(StreamingError):

@@ -1,8 +1,12 @@
-"""What the jobs tell Prometheus. Positions live in Spark's checkpoint, so their lag is told here alone."""
+"""What the jobs export to Prometheus. The label is `query`: `job` is Prometheus' own."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+import time
+from collections.abc import Mapping
+from importlib.metadata import version
 
-from culm_streaming.progress import BatchProgress
+from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, ProcessCollector
+
+from culm_streaming.progress import BatchProgress, Place
 
 _SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
@@ -12,37 +16,73 @@ class JobMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        job = ("job",)
-        self._rows_in = Counter("culm_job_rows_in", "Records read.", job, registry=self.registry)
-        self._rows_out = Counter("culm_job_rows_out", "Records written.", job, registry=self.registry)
-        self._rejected = Counter("culm_job_rejected", "Records refused.", job, registry=self.registry)
-        self._batches = Counter("culm_job_batches", "Micro-batches done.", job, registry=self.registry)
-        self._seconds = Histogram(
-            "culm_job_batch_seconds", "Time of a micro-batch.", job, registry=self.registry, buckets=_SECONDS
+        ProcessCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+        query = ("query",)
+        self._rows_in = Counter("culm_job_rows_in", "Records read.", query, registry=self.registry)
+        self._rows_out = Counter("culm_job_rows_out", "Records written.", query, registry=self.registry)
+        self._rejected = Counter("culm_job_rejected", "Records refused.", query, registry=self.registry)
+        self._batches = Counter("culm_job_batches", "Micro-batches done.", query, registry=self.registry)
+        self._failures = Counter(
+            "culm_job_failures",
+            "Failures after which a query was started again, by kind.",
+            ("query", "kind"),
+            registry=self.registry,
         )
-        self._batch_id = Gauge("culm_job_batch_id", "The latest micro-batch.", job, registry=self.registry)
+        self._seconds = Histogram(
+            "culm_job_batch_seconds",
+            "Time of a micro-batch.",
+            query,
+            registry=self.registry,
+            buckets=_SECONDS,
+        )
+        self._batch_id = Gauge("culm_job_batch_id", "The latest micro-batch.", query, registry=self.registry)
         self._state_rows = Gauge(
-            "culm_job_state_rows", "Keys in the state store.", job, registry=self.registry
+            "culm_job_state_rows", "Keys in the state store.", query, registry=self.registry
         )
         self._state_bytes = Gauge(
-            "culm_job_state_bytes", "Memory of the state store.", job, registry=self.registry
+            "culm_job_state_bytes", "Memory of the state store.", query, registry=self.registry
         )
         self._lag = Gauge(
             "culm_job_lag_records",
-            "Records that the latest micro-batch left unread.",
-            ("job", "topic", "partition"),
+            "Records between what is read and the broker's end offset.",
+            ("query", "topic", "partition"),
             registry=self.registry,
         )
-        self._up = Gauge("culm_job_up", "1 while the job runs.", job, registry=self.registry)
-
-    def serve(self, port: int, host: str = "127.0.0.1") -> int:
-        """Serve the metrics over HTTP; returns the port, which 0 leaves to the system."""
-        server, _ = start_http_server(port, addr=host, registry=self.registry)
-        return int(server.server_address[1])
+        self._up = Gauge("culm_job_up", "1 while the query runs.", query, registry=self.registry)
+        self._ready = Gauge("culm_job_ready", "1 while /readyz answers 200.", registry=self.registry)
+        self._kafka_up = Gauge("culm_kafka_up", "1 while Kafka answers.", registry=self.registry)
+        self._progress_s = Gauge(
+            "culm_last_progress_timestamp_seconds",
+            "When the query last ended a micro-batch, or had nothing to read.",
+            query,
+            registry=self.registry,
+        )
+        Gauge("culm_build_info", "1, with the version.", ("version",), registry=self.registry).labels(
+            version("culm")
+        ).set(1)
 
     def set_up(self, job: str, *, is_up: bool) -> None:
-        """Say whether a job runs."""
+        """Set whether a query runs."""
         self._up.labels(job).set(1 if is_up else 0)
+
+    def set_health(self, *, kafka_up: bool, ready: bool) -> None:
+        """Set whether Kafka answers, and whether `/readyz` does with 200."""
+        self._kafka_up.set(1 if kafka_up else 0)
+        self._ready.set(1 if ready else 0)
+
+    def set_lag(self, job: str, lag: Mapping[Place, int]) -> None:
+        """Set the lag of a query, in records by partition."""
+        for (topic, partition), records in lag.items():
+            self._lag.labels(job, topic, str(partition)).set(records)
+
+    def add_failure(self, job: str, kind: str) -> None:
+        """Count a failure that is retried."""
+        self._failures.labels(job, kind).inc()
+
+    def set_progress(self, job: str) -> None:
+        """Set the time of the latest progress to now."""
+        self._progress_s.labels(job).set(time.time())
 
     def record(self, progress: BatchProgress) -> None:
         """Add one micro-batch."""
@@ -56,5 +96,3 @@ class JobMetrics:
         self._batch_id.labels(job).set(progress.batch_id)
         self._state_rows.labels(job).set(progress.state_rows)
         self._state_bytes.labels(job).set(progress.state_bytes)
-        for (topic, partition), lag in progress.lag.items():
-            self._lag.labels(job, topic, str(partition)).set(lag)

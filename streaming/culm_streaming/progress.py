@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 OBSERVED, REJECTED = "written", "rejected"
@@ -14,7 +14,11 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class BatchProgress:
-    """One micro-batch of one job. `lag` is in records; `rows_out` is None where Spark does not know it."""
+    """One micro-batch of one job. `rows_out` is None where Spark does not know it.
+
+    `positions` is where each partition's next record lies. `lag` is what was unread when the batch began, in
+    records: the broker's ends, asked for now, say more.
+    """
 
     job: str
     batch_id: int
@@ -25,6 +29,7 @@ class BatchProgress:
     state_rows: int
     state_bytes: int
     rejected: int = 0
+    positions: Mapping[Place, int] = field(default_factory=dict)
 
     @property
     def rows_per_second(self) -> float:
@@ -37,10 +42,12 @@ def read_progress(job: str, report: Mapping[str, Any]) -> BatchProgress:
     state = report.get("stateOperators") or []
     rows_out = (report.get("sink") or {}).get("numOutputRows", -1)
     lag: dict[Place, int] = {}
+    positions: dict[Place, int] = {}
     for source in report.get("sources") or []:
-        latest = _offsets(source.get("latestOffset"))
-        for place, offset in _offsets(source.get("endOffset")).items():
+        latest = read_offsets(source.get("latestOffset"))
+        for place, offset in read_offsets(source.get("endOffset")).items():
             lag[place] = max(latest.get(place, offset) - offset, 0)
+            positions[place] = min(offset, positions.get(place, offset))
     observed = (report.get("observedMetrics") or {}).get(OBSERVED)
     return BatchProgress(
         job=job,
@@ -52,11 +59,12 @@ def read_progress(job: str, report: Mapping[str, Any]) -> BatchProgress:
         state_rows=sum(int(operator["numRowsTotal"]) for operator in state),
         state_bytes=sum(int(operator["memoryUsedBytes"]) for operator in state),
         rejected=0 if observed is None else int(observed[REJECTED] or 0),
+        positions=positions,
     )
 
 
-def _offsets(text: object) -> dict[Place, int]:
-    """`{"topic": {"0": 12}}`, which Spark hands over as JSON text or as an object."""
+def read_offsets(text: object) -> dict[Place, int]:
+    """Positions in Spark's words: `{"topic": {"0": 12}}`, as JSON text or as an object; else none."""
     offsets = json.loads(text) if isinstance(text, str) else text
     if not isinstance(offsets, Mapping):
         return {}

@@ -1,62 +1,38 @@
 """Runs jobs in one Spark session: starts their queries, watches them, and stops them between micro-batches.
 
-A job that ends by itself has failed, and the process with it: to run on with half the jobs would look
-healthy and is not. Every job resumes from its checkpoint.
+What passes by itself (a Kafka that is away, a worker that died) is waited for, and logged. A job that fails
+for good ends the process: to run on with half the jobs would look healthy and is not. Every job resumes from
+its checkpoint, once that is known to belong to the very topics that are there.
 """
 
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from threading import Event
-from typing import Final, Literal
+from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from culm_streaming.blocks import BlocksSettings, blocks_query
-from culm_streaming.errors import JobError
-from culm_streaming.logs import LogsSettings, logs_query
+from culm_streaming.executors import ExecutorWatch
+from culm_streaming.health import Health
+from culm_streaming.jobs import JOBS, SDS_JOBS, TOPICS, Job
+from culm_streaming.kafka_watch import KafkaWatch
 from culm_streaming.metrics import JobMetrics
-from culm_streaming.progress import OBSERVED, REJECTED, BatchProgress, read_progress
-from culm_streaming.sds import SdsJobSettings, sds_query
-from culm_streaming.sds_index import SdsIndexSettings, sds_index_query
-from culm_streaming.topics import kafka_sink
-from culm_streaming.version_vectors import VersionVectorsSettings, version_vectors_query
-from culm_topics.kafka import KafkaSettings
+from culm_streaming.progress import BatchProgress
+from culm_streaming.queries import RunSettings, open_checkpoint, start_query
+from culm_streaming.supervised import SupervisedQuery
+from culm_topics import kafka
+from culm_topics.errors import TopicsError
+from culm_topics.origin import ask_origin
 
-Job = Literal["logs", "version-vectors", "blocks", "sds", "sds-index"]
-JOBS: Final[tuple[Job, ...]] = ("logs", "version-vectors", "blocks")
-"""The jobs of p2panda, which run by default."""
-SDS_JOBS: Final[tuple[Job, ...]] = ("sds", "sds-index")
+__all__ = ["JOBS", "SDS_JOBS", "Job", "RunSettings", "run_jobs"]
 
 _LOG = logging.getLogger(__name__)
-_STARTS: Final = 20
-_POLL_SECONDS = 0.25
-_STOP_POLL_SECONDS = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class RunSettings:
-    """What to run and from where to resume.
-
-    `checkpoints` is a directory or any URL that Spark can write; each job has a folder in it. `once` takes
-    what is there now and ends; else micro-batches start at most every `interval_ms`, and those of a job that
-    has timers at most as often as its settings say.
-    """
-
-    kafka: KafkaSettings
-    checkpoints: str
-    jobs: Sequence[Job] = JOBS
-    logs: LogsSettings = field(default_factory=LogsSettings)
-    version_vectors: VersionVectorsSettings = field(default_factory=VersionVectorsSettings)
-    blocks: BlocksSettings = field(default_factory=BlocksSettings)
-    sds: SdsJobSettings = field(default_factory=SdsJobSettings)
-    sds_index: SdsIndexSettings = field(default_factory=SdsIndexSettings)
-    once: bool = False
-    interval_ms: int = 0
-    stop_timeout_seconds: float = 60.0
+_POLL_SECONDS: Final = 0.25
+_HEALTH_SECONDS: Final = 1.0
+_STOP_POLL_SECONDS: Final = 0.01
 
 
 def run_jobs(
@@ -65,160 +41,161 @@ def run_jobs(
     *,
     stop: Event,
     metrics: JobMetrics | None = None,
+    health: Health | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> None:
     """Run the jobs until `stop` is set, or with `once` until everything is read.
 
-    Raises `JobError` when a job fails; the others are stopped then.
+    Raises `JobError` when a job fails for good, `JobGivenUp` when what should have passed did not,
+    `OriginChanged` when topics are not those that a checkpoint was made with or are created anew meanwhile,
+    `CheckpointError`, `StateLayoutError`, `TopicMissing` and `KafkaFailure`. The other jobs are stopped then.
     """
-    running: list[_Running] = []
+    admin = kafka.admin(settings.kafka)
+    origin = ask_origin(
+        admin, {name for job in settings.jobs for name in TOPICS[job].full_names(settings.kafka)}
+    )
+    # All of them before any query starts: nothing is read or written when one does not belong here.
+    checkpoints = {job: open_checkpoint(session, settings, job, origin) for job in settings.jobs}
+    read = {settings.kafka.topic(name) for job in settings.jobs for name in TOPICS[job].reads}
+    watch = KafkaWatch(admin, origin, read)
+    running = _Running(session, settings, watch, metrics or JobMetrics(), health or Health(), on_progress)
     try:
-        for job in settings.jobs:
-            running.append(_Running(job, _start(session, settings, job)))
-            _LOG.info("job started", extra={"job": job, "checkpoint": _checkpoint(settings, job)})
-            if metrics is not None:
-                metrics.set_up(job, is_up=True)
-        while running and not stop.wait(_POLL_SECONDS):
-            for one in list(running):
-                # First whether it runs, then what it did: the last micro-batch must not be missed.
-                is_active = one.query.isActive
-                _report(one, metrics, on_progress)
-                if is_active:
-                    continue
-                if one.starts < _STARTS and is_worker_late(one.query.exception()):
-                    _LOG.warning("job started again: its Python worker was late", extra={"job": one.job})
-                    one.query = _start(session, settings, one.job)
-                    one.starts += 1
-                    continue
-                _check_end(one, settings)
-                running.remove(one)
+        for job, checkpoint in checkpoints.items():
+            planned = checkpoint.planned()
+            running.start(job, {} if planned is None else dict(planned.positions))
+            _LOG.info("job started", extra={"job": job, "checkpoint": checkpoint.folder})
+        watch.start()
+        while running.jobs and not stop.wait(_POLL_SECONDS):
+            running.poll()
     finally:
-        _stop_all(running, settings.stop_timeout_seconds)
-        for one in running:
-            _report(one, metrics, on_progress)
-            _LOG.info("job stopped", extra={"job": one.job})
-        if metrics is not None:
-            for job in settings.jobs:
-                metrics.set_up(job, is_up=False)
+        watch.stop()
+        running.stop()
 
 
-@dataclass(slots=True)
 class _Running:
-    job: Job
-    query: StreamingQuery
-    reported: int = -1
-    starts: int = 1
+    """The jobs that run, what they report, and whether they are well."""
 
+    def __init__(
+        self,
+        session: SparkSession,
+        settings: RunSettings,
+        watch: KafkaWatch,
+        metrics: JobMetrics,
+        health: Health,
+        on_progress: Callable[[BatchProgress], None] | None,
+    ) -> None:
+        self.jobs: list[SupervisedQuery] = []
+        self._session = session
+        self._settings = settings
+        self._watch = watch
+        self._executors = ExecutorWatch(session)
+        self._metrics = metrics
+        self._health = health
+        self._on_progress = on_progress
+        self._health_s = 0.0
 
-def _start(session: SparkSession, settings: RunSettings, job: Job) -> StreamingQuery:
-    interval_ms = settings.interval_ms
-    if job == "sds" and not settings.once:
-        # Its timers expire in micro-batches, which must come without records too. One that is to end has none
-        # of these: they would go on for ever.
-        session = session.newSession()
-        session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
-        interval_ms = interval_ms or settings.sds.interval_ms
-    records, mode = _QUERIES[job](session, settings)
-    is_rejected = F.col("topic") == settings.kafka.topic("rejected")
-    records = records.observe(OBSERVED, F.count_if(is_rejected).alias(REJECTED))
-    writer = kafka_sink(records, settings.kafka, _checkpoint(settings, job)).queryName(job).outputMode(mode)
-    if settings.once:
-        writer = writer.trigger(availableNow=True)
-    elif interval_ms:
-        writer = writer.trigger(processingTime=f"{interval_ms} milliseconds")
-    return writer.start()
-
-
-_QUERIES: Final[dict[Job, Callable[[SparkSession, RunSettings], tuple[DataFrame, str]]]] = {
-    "logs": lambda session, run: (logs_query(session, run.kafka, run.logs), "append"),
-    "version-vectors": lambda session, run: (
-        version_vectors_query(session, run.kafka, run.version_vectors),
-        "update",
-    ),
-    "blocks": lambda session, run: (blocks_query(session, run.kafka, run.blocks), "append"),
-    "sds": lambda session, run: (sds_query(session, run.kafka, run.sds), "append"),
-    "sds-index": lambda session, run: (sds_index_query(session, run.kafka, run.sds_index), "append"),
-}
-"""Of each job the records for Kafka's sink, and its output mode."""
-
-
-def _checkpoint(settings: RunSettings, job: Job) -> str:
-    return f"{settings.checkpoints.rstrip('/')}/{job}"
-
-
-def _report(
-    one: _Running, metrics: JobMetrics | None, on_progress: Callable[[BatchProgress], None] | None
-) -> None:
-    latest = one.query.lastProgress
-    if latest is None or int(latest["batchId"]) <= one.reported:
-        return
-    for report in one.query.recentProgress:
-        progress = read_progress(one.job, report)
-        if progress.batch_id <= one.reported or not progress.rows_in:
-            continue
-        one.reported = progress.batch_id
-        if metrics is not None:
-            metrics.record(progress)
-        if on_progress is not None:
-            on_progress(progress)
-        _LOG.info(
-            "micro-batch done",
-            extra={
-                "job": progress.job,
-                "batch_id": progress.batch_id,
-                "rows_in": progress.rows_in,
-                "rejected": progress.rejected,
-                "duration_ms": progress.duration_ms,
-                "lag": sum(progress.lag.values()),
-            },
+    def start(self, job: Job, positions: dict[tuple[str, int], int]) -> None:
+        """Start a job that stands at these positions."""
+        one = SupervisedQuery(
+            job,
+            partial(start_query, self._session, self._settings, job),
+            once=self._settings.once,
+            topics_changed=self._topics_changed,
+            on_failure=partial(self._metrics.add_failure, job),
         )
+        one.positions = positions
+        self.jobs.append(one)
+        one.start()
+        self._metrics.set_up(job, is_up=one.query is not None)
+        self._metrics.set_progress(job)
+
+    def poll(self) -> None:
+        """Look after every job once; raises what ends the run."""
+        if (changed := self._watch.changed()) is not None:
+            raise changed
+        for one in list(self.jobs):
+            # First whether it runs, then what it did: the last micro-batch must not be missed.
+            is_done = one.poll()
+            self._report(one)
+            self._metrics.set_up(one.job, is_up=one.query is not None)
+            if is_done:
+                self.jobs.remove(one)
+        if time.monotonic() - self._health_s >= _HEALTH_SECONDS:
+            self._health_s = time.monotonic()
+            self._look_at_health()
+
+    def stop(self) -> None:
+        """Stop each query right after the micro-batch that it is in, and report the last ones."""
+        self._health.set_reasons("stopping")
+        _stop_all(
+            [one.query for one in self.jobs if one.query is not None], self._settings.stop_timeout_seconds
+        )
+        for one in self.jobs:
+            self._report(one)
+            _LOG.info("job stopped", extra={"job": one.job})
+        for job in self._settings.jobs:
+            self._metrics.set_up(job, is_up=False)
+
+    def _topics_changed(self) -> TopicsError | None:
+        self._watch.ask()
+        return self._watch.changed()
+
+    def _look_at_health(self) -> None:
+        reasons = [away] if (away := self._watch.away()) is not None else []
+        if (missing := self._executors.missing()) is not None:
+            reasons.append(missing)
+        patience_s = max(self._settings.stall_seconds, 2 * self._settings.interval_ms / 1000)
+        for one in self.jobs:
+            topics = {self._settings.kafka.topic(name) for name in TOPICS[one.job].reads}
+            lag = self._watch.lag(one.positions, topics)
+            self._metrics.set_lag(one.job, lag)
+            records = sum(lag.values())
+            if not records and one.query is not None:
+                one.progressed_s = time.monotonic()
+                self._metrics.set_progress(one.job)
+            if (waiting := one.waiting()) is not None:
+                reasons.append(waiting)
+            elif (seconds := time.monotonic() - one.progressed_s) > patience_s:
+                reasons.append(f"{one.job}: {records} records behind, no progress for {seconds:.0f} s")
+        self._health.set_reasons(*reasons)
+        self._metrics.set_health(kafka_up=self._watch.is_up, ready=not reasons)
+
+    def _report(self, one: SupervisedQuery) -> None:
+        for progress in one.new_progress():
+            self._metrics.record(progress)
+            self._metrics.set_progress(one.job)
+            if self._on_progress is not None:
+                self._on_progress(progress)
+            _LOG.info(
+                "micro-batch done",
+                extra={
+                    "job": progress.job,
+                    "batch_id": progress.batch_id,
+                    "rows_in": progress.rows_in,
+                    "rejected": progress.rejected,
+                    "duration_ms": progress.duration_ms,
+                    "lag": sum(progress.lag.values()),
+                },
+            )
 
 
-def is_worker_late(error: Exception | None) -> bool:
-    """Whether a query failed for want of the Python process that declares its state.
-
-    Spark waits 10 seconds for it, which cannot be set, before anything is read: too little on a machine
-    that is busy, as with several jobs that start at once.
-    """
-    return error is not None and "Python worker failed to connect back" in str(error)
-
-
-def _check_end(one: _Running, settings: RunSettings) -> None:
-    """A query that is no longer active has done what `once` asked for, or it has failed."""
-    error = one.query.exception()
-    if error is not None:
-        raise JobError(f"the job {one.job} failed: {_cause(str(error))}") from error
-    if not settings.once:
-        raise JobError(f"the job {one.job} ended by itself")
-
-
-def _cause(text: str) -> str:
-    """The lines of Spark's long report that say what went wrong."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [
-        line for line in lines if "Error: " in line or "Exception: " in line or line.startswith("Caused by")
-    ]
-    chosen = [*lines[:1], *[line for line in telling if line not in lines[:1]][-3:]]
-    return " | ".join(line[:500] for line in chosen) or "no reason given"
-
-
-def _stop_all(running: Sequence[_Running], timeout_seconds: float) -> None:
+def _stop_all(queries: Sequence[StreamingQuery], timeout_seconds: float) -> None:
     """Stop each query right after the micro-batch that it is in, so that little is done twice.
 
     A query that does not finish in time is interrupted: its micro-batch is done again after a restart.
     """
     deadline = time.monotonic() + timeout_seconds
-    for one in running:
-        batch = _batch_id(one.query)
+    for query in queries:
+        batch = _batch_id(query)
         while (
             time.monotonic() < deadline
-            and one.query.isActive
-            and one.query.status["isTriggerActive"]
-            and one.query.status["isDataAvailable"]
-            and _batch_id(one.query) == batch
+            and query.isActive
+            and query.status["isTriggerActive"]
+            and query.status["isDataAvailable"]
+            and _batch_id(query) == batch
         ):
             time.sleep(_STOP_POLL_SECONDS)
-        one.query.stop()
+        query.stop()
 
 
 def _batch_id(query: StreamingQuery) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -10,31 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from culm_infra.cli import log_lines, options
-from culm_infra.cli.output import say
+from culm_infra.cli.output import EXIT_FAILED, print_error, say
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:
     from culm_infra.settings import Settings
-    from culm_streaming.run import Job, RunSettings
+    from culm_streaming.jobs import Job
+    from culm_streaming.queries import RunSettings
     from culm_topics.kafka import KafkaSettings
 
 app = typer.Typer(no_args_is_help=True, help="Run the streaming jobs.")
 
 Which = Literal["logs", "version-vectors", "blocks", "all", "sds"]
-_TOPICS = {
-    "logs": ("entries", "logs", "rejected"),
-    "version-vectors": ("receipts", "logs", "version-vectors", "rejected"),
-    "blocks": ("logs", "receipts", "blocks", "block-vectors", "rejected"),
-    "sds": (
-        *("sds.in", "sds.commands", "sds.messages", "sds.out", "sds.events", "sds.fetch", "sds.acks"),
-        "sds.owners",
-        "rejected",
-    ),
-    "sds-index": ("sds.messages", "sds.index", "rejected"),
-}
-_ALL: tuple[Job, ...] = ("logs", "version-vectors", "blocks")
-_SDS: tuple[Job, ...] = ("sds", "sds-index")
 _EXIT_INTERRUPTED = 130
+_EXIT_TRY_AGAIN = 75
+"""What should have passed did not: EX_TEMPFAIL of sysexits.h."""
 
 
 @app.callback()
@@ -109,11 +100,15 @@ def run(
 ) -> None:
     """Run one job or all of them, resuming from their checkpoints, until stopped or until one fails.
 
-    `sds` keeps SDS channels, and beside it the index of their messages; it is not among `all`.
+    `sds` keeps SDS channels, and beside it the index of their messages; it is not among `all`. Exit status: 0
+    stopped, or done with --once; 1 failed, somebody must look; 75 what should pass did not, start it again.
 
     Example: `culm job run --once`
     """
-    from culm_infra.settings import load, parse_kafka_options, resolve_kafka
+    from culm_infra.settings import load, parse_kafka_options, resolve_kafka, stack_directory
+    from culm_streaming.errors import JobGivenUp, StreamingError
+    from culm_streaming.jobs import JOBS, SDS_JOBS
+    from culm_topics.errors import TopicsError
 
     flags: dict[str, Any] = {
         "bootstrap": bootstrap,
@@ -139,9 +134,16 @@ def run(
     settings = load(**flags)
     log_lines.set_up(settings.log_format)
     kafka = resolve_kafka(settings)
-    jobs: tuple[Job, ...] = {"all": _ALL, "sds": _SDS}.get(which) or (cast("Job", which),)
+    jobs: tuple[Job, ...] = {"all": JOBS, "sds": SDS_JOBS}.get(which) or (cast("Job", which),)
     _check_topics(kafka, jobs)
-    _run(settings, _run_settings(settings, kafka, jobs, once=once, interval_ms=interval_ms), spark_option)
+    log_file = stack_directory(settings) / "logs" / f"spark-{_deployment(settings)}-{which}.log"
+    run_settings = _run_settings(settings, kafka, jobs, once=once, interval_ms=interval_ms)
+    try:
+        _run(settings, run_settings, spark_option, log_file)
+    except (StreamingError, TopicsError) as error:
+        print_error(error)
+        say(f"Spark's log: {log_file}")
+        raise typer.Exit(_EXIT_TRY_AGAIN if isinstance(error, JobGivenUp) else EXIT_FAILED) from error
 
 
 def _run_settings(
@@ -151,7 +153,7 @@ def _run_settings(
     from culm_streaming.chain.settings import ChainSettings
     from culm_streaming.heights.settings import HeightsSettings
     from culm_streaming.logs import LogsSettings
-    from culm_streaming.run import RunSettings
+    from culm_streaming.queries import RunSettings
     from culm_streaming.sds import SdsJobSettings
     from culm_streaming.sds_channels.settings import ChannelsSettings
     from culm_streaming.sds_index import SdsIndexSettings
@@ -184,21 +186,24 @@ def _run_settings(
         sds_index=SdsIndexSettings(max_offsets_per_trigger=given.sds_max_offsets_per_trigger),
         once=once,
         interval_ms=interval_ms,
+        stall_seconds=given.stall_seconds,
     )
 
 
-def _run(settings: Settings, run_settings: RunSettings, spark_option: list[str] | None) -> None:
-    from culm_infra.settings import named_values, stack_directory
+def _run(
+    settings: Settings, run_settings: RunSettings, spark_option: list[str] | None, log_file: Path
+) -> None:
+    from culm_infra.settings import named_values
     from culm_infra.stack import find_java, jars
+    from culm_streaming.health import Health, serve_health
     from culm_streaming.metrics import JobMetrics
     from culm_streaming.run import run_jobs
     from culm_streaming.session import SessionSettings, start_session
 
     java = find_java()
-    log_file = stack_directory(settings) / "logs" / "spark.log"
     session = start_session(
         SessionSettings(
-            jars=jars.ensure("spark", java=java),
+            jars=[*jars.ensure("spark", java=java), *_file_system_jars(run_settings.checkpoints)],
             master=settings.job.master,
             java_home=java.home,
             driver_memory_mb=settings.job.driver_memory_mb,
@@ -208,10 +213,7 @@ def _run(settings: Settings, run_settings: RunSettings, spark_option: list[str] 
             options=named_values("--spark-option", spark_option or [], example="spark.ui.enabled=true"),
         )
     )
-    metrics = JobMetrics()
-    if settings.job.metrics_port is not None:
-        host = settings.job.metrics_host
-        say(f"metrics on http://{host}:{metrics.serve(settings.job.metrics_port, host)}/metrics")
+    metrics, health = JobMetrics(), Health()
     stop, received = Event(), []
 
     def on_signal(number: int, _frame: object) -> None:
@@ -224,19 +226,34 @@ def _run(settings: Settings, run_settings: RunSettings, spark_option: list[str] 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
     say(f"jobs: {', '.join(run_settings.jobs)}; checkpoints: {run_settings.checkpoints}; Spark: {log_file}")
-    try:
-        run_jobs(session, run_settings, stop=stop, metrics=metrics)
-    finally:
-        session.stop()
+    with ExitStack() as stack:
+        stack.callback(session.stop)
+        if (port := settings.job.metrics_port) is not None:
+            host = settings.job.metrics_host
+            bound = stack.enter_context(serve_health(host, port, metrics.registry, lambda: health.reasons))
+            say(f"metrics on http://{host}:{bound}/metrics, health on /livez and /readyz")
+        run_jobs(session, run_settings, stop=stop, metrics=metrics, health=health)
     if signal.SIGINT in received:
         raise typer.Exit(_EXIT_INTERRUPTED)
 
 
+def _file_system_jars(checkpoints: str) -> list[Path]:
+    """The jars of the checkpoints' file system where they were fetched; else an error names the command."""
+    from culm_infra.stack import jars
+    from culm_infra.stack.coordinates import FILE_SYSTEMS
+
+    name = FILE_SYSTEMS.get(checkpoints.partition("://")[0])
+    if name is None or any(state == "missing" for _, state in jars.status(name)):
+        return []
+    return jars.ensure(name)
+
+
 def _check_topics(kafka: KafkaSettings, jobs: tuple[Job, ...]) -> None:
+    from culm_streaming.jobs import TOPICS
     from culm_topics import admin
     from culm_topics.catalogue import spec
 
-    names = sorted({name for job in jobs for name in _TOPICS[job]})
+    names = sorted({name for job in jobs for name in (*TOPICS[job].reads, *TOPICS[job].writes)})
     states = admin.list_topics(kafka, [spec(name) for name in names])
     missing = [state.full_name for state in states if not state.exists]
     if missing:
@@ -249,4 +266,9 @@ def _default_checkpoints(settings: Settings) -> Path:
     """One folder a prefix: positions in one deployment's topics mean nothing in another's."""
     from culm_infra.settings import stack_directory
 
-    return stack_directory(settings) / "checkpoints" / (settings.prefix.strip(".") or "no-prefix")
+    return stack_directory(settings) / "checkpoints" / _deployment(settings)
+
+
+def _deployment(settings: Settings) -> str:
+    """The prefix as a name for files."""
+    return settings.prefix.strip(".") or "no-prefix"

@@ -1,0 +1,124 @@
+"""What passes by itself starts a job again, a bounded number of times; what lasts ends it with its cause."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from culm_streaming import supervised
+from culm_streaming.errors import JobError, JobGivenUp
+from culm_streaming.failures import cause_of, failure_of
+from culm_streaming.supervised import MOST_FAILURES, SupervisedQuery
+from culm_topics.errors import OriginChanged, TopicsError
+
+LATE = RuntimeError("[STREAM_FAILED] terminated with exception: Python worker failed to connect back.")
+AWAY = RuntimeError(
+    "Caused by: org.apache.kafka.common.errors.TimeoutException: Topic t not present in metadata"
+)
+KILLED = RuntimeError(
+    "Caused by: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"
+)
+LAYOUT = RuntimeError(
+    "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted\n"
+    "Traceback (most recent call last):\n"
+    "culm_streaming.errors.StateLayoutError: the checkpoint has 3 shards of 2 blocks, not 16 of 64\n\n"
+    "\tat org.apache.spark.api.python.PythonRunner.read(PythonRunner.scala:1)\n"
+)
+SASL = RuntimeError(
+    "org.apache.kafka.common.errors.TimeoutException: no answer\n"
+    "Caused by: org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed"
+)
+RECREATED = OriginChanged("created again", hint="start anew")
+
+
+class EndedQuery:
+    """A query that has ended: with this error, or with its work done."""
+
+    isActive = False
+    lastProgress = None
+
+    def __init__(self, error: Exception | None) -> None:
+        self._error = error
+
+    def exception(self) -> Exception | None:
+        return self._error
+
+
+class Starts:
+    """Lets each start of a job end with the next of these errors, the last one for ever."""
+
+    def __init__(self, *errors: Exception | None) -> None:
+        self._errors = errors
+        self.count = 0
+        self.changed: TopicsError | None = None
+
+    def __call__(self) -> Any:
+        self.count += 1
+        return EndedQuery(self._errors[min(self.count, len(self._errors)) - 1])
+
+    def run(self, *, once: bool = True, polls: int = 1000) -> None:
+        """Until the job is done, or fails, or `polls` is over."""
+        one = SupervisedQuery("logs", self, once=once, topics_changed=lambda: self.changed)
+        one.start()
+        for _ in range(polls):
+            if one.poll():
+                return
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervised, "_LONGEST_PAUSE_SECONDS", 0.0)
+
+
+@pytest.mark.parametrize("error", [LATE, AWAY, KILLED])
+def test_what_passes_starts_the_job_again(error: Exception) -> None:
+    starts = Starts(error, error, None)
+    starts.run()
+    assert starts.count == 3
+
+
+@pytest.mark.parametrize("error", [LATE, KILLED, AWAY])
+def test_what_should_pass_and_does_not_is_given_up(error: Exception) -> None:
+    starts = Starts(error)
+    with pytest.raises(JobGivenUp):
+        starts.run()
+    assert starts.count == MOST_FAILURES
+
+
+def test_a_kafka_that_is_away_is_waited_for_as_long_as_it_takes() -> None:
+    starts = Starts(*[AWAY] * 50, LAYOUT)
+    with pytest.raises(JobError, match="3 shards"):
+        starts.run(once=False)
+    assert starts.count == 51
+
+
+@pytest.mark.parametrize("error", [LAYOUT, SASL, RuntimeError("who knows what")])
+def test_what_lasts_fails_the_job_at_once(error: Exception) -> None:
+    starts = Starts(error)
+    with pytest.raises(JobError):
+        starts.run()
+    assert starts.count == 1
+
+
+@pytest.mark.parametrize("error", [AWAY, LAYOUT])
+def test_topics_created_anew_are_the_reason_that_is_given(error: Exception) -> None:
+    starts = Starts(error)
+    starts.changed = RECREATED
+    with pytest.raises(OriginChanged):
+        starts.run()
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "kind"),
+    [
+        (LAYOUT, "the checkpoint has 3 shards of 2 blocks, not 16 of 64", "lasting"),
+        (SASL, "SaslAuthenticationException: Authentication failed", "lasting"),
+        (AWAY, "TimeoutException: Topic t not present in metadata", "kafka"),
+        (KILLED, "SparkException: Python worker exited unexpectedly (crashed)", "worker"),
+        (LATE, "[STREAM_FAILED] terminated with exception: Python worker failed to connect back.", "worker"),
+    ],
+)
+def test_the_innermost_cause_is_one_line(error: Exception, cause: str, kind: str) -> None:
+    assert cause_of(error) == cause
+    assert failure_of(error).kind == kind
