@@ -52,7 +52,7 @@ def round_trip(settings: KafkaSettings, *, timeout_s: float) -> None:
 
 
 def _create(admin: AdminClient, topic: str, settings: KafkaSettings, timeout_s: float) -> None:
-    new = NewTopic(topic, num_partitions=1, replication_factor=settings.replication_factor)
+    new = NewTopic(topic, num_partitions=1, replication_factor=settings.replication_factor or -1)
     admin.create_topics([new], request_timeout=timeout_s)[topic].result()
 
 

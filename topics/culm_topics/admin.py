@@ -27,6 +27,8 @@ from culm_topics.kafka import KafkaSettings
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
 _POLL_SECONDS = 0.05
+_BROKERS_DEFAULT = -1
+_MIN_INSYNC = "min.insync.replicas"
 _AWAY = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT})
 
 
@@ -63,6 +65,42 @@ class Difference:
         return f"{self.topic}: {what} is {self.found}, the catalogue says {self.expected}"
 
 
+@dataclass(frozen=True, slots=True)
+class Durability:
+    """How many copies of a topic there are, and how many must have a record before it is acknowledged.
+
+    `brokers` is how many there are for the copies; `min_insync_replicas` is None where it was not asked for.
+    """
+
+    topic: str
+    replicas: int
+    brokers: int
+    min_insync_replicas: int | None = None
+
+    @property
+    def risk(self) -> str | None:
+        """What the loss of one broker would do, where that is more than need be; None where it is not."""
+        if self.brokers < 2:
+            return None
+        if self.replicas == 1:
+            return (
+                f"{self.topic}: one copy on {self.brokers} brokers: one that is lost takes records along. "
+                "Three copies are usual (--replication-factor 3, or default.replication.factor); "
+                "those of an existing topic are changed with kafka-reassign-partitions.sh"
+            )
+        if self.min_insync_replicas == 1:
+            return (
+                f"{self.topic}: {_MIN_INSYNC} is 1 of {self.replicas}: a record may be acknowledged that one "
+                "broker alone has. 2 is usual"
+            )
+        if self.min_insync_replicas is not None and self.min_insync_replicas >= self.replicas:
+            return (
+                f"{self.topic}: {_MIN_INSYNC} is {self.min_insync_replicas} of {self.replicas}: nothing is "
+                "written while one broker is away"
+            )
+        return None
+
+
 def create(
     settings: KafkaSettings,
     topics: Sequence[TopicSpec] = CATALOGUE,
@@ -84,7 +122,7 @@ def create(
                 NewTopic(
                     settings.topic(topic.name),
                     num_partitions=settings.partitions_of(topic),
-                    replication_factor=settings.replication_factor,
+                    replication_factor=settings.replication_factor or _BROKERS_DEFAULT,
                     config=settings.config_of(topic),
                 )
                 for topic in missing
@@ -139,7 +177,7 @@ def check(
             ("partitions", settings.partitions_of(topic), state.partitions),
             ("replication", settings.replication_factor, state.replicas),
         ):
-            if expected != found:
+            if expected not in (None, found):
                 differences.append(
                     Difference(
                         state.full_name,
@@ -150,6 +188,28 @@ def check(
                     )
                 )
     return (*differences, *_config_differences(settings, existing, timeout_seconds))
+
+
+def durability(
+    settings: KafkaSettings,
+    topics: Sequence[TopicSpec] = CATALOGUE,
+    *,
+    with_config: bool = True,
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+) -> tuple[Durability, ...]:
+    """How durable each topic is that exists. `with_config` needs the right to describe configurations."""
+    states = list_topics(settings, topics, timeout_seconds=timeout_seconds)
+    existing = {state.full_name: state.replicas for state in states if state.exists}
+    client = kafka.admin(settings)
+    try:
+        brokers = len(client.list_topics(timeout=timeout_seconds).brokers)
+    except KafkaException as error:
+        raise _failure("counting brokers", error) from error
+    configs = _configs(client, tuple(existing), timeout_seconds) if with_config else {}
+    return tuple(
+        Durability(name, replicas, brokers, int(configs[name][_MIN_INSYNC]) if name in configs else None)
+        for name, replicas in existing.items()
+    )
 
 
 def describe(client: AdminClient, full_names: Iterable[str], timeout_seconds: float) -> dict[str, Any]:
@@ -173,26 +233,32 @@ def describe(client: AdminClient, full_names: Iterable[str], timeout_seconds: fl
 def _config_differences(
     settings: KafkaSettings, topics: Sequence[TopicSpec], timeout_seconds: float
 ) -> list[Difference]:
-    if not topics:
-        return []
-    resources = {
-        settings.topic(topic.name): ConfigResource(ResourceType.TOPIC, settings.topic(topic.name))
+    found = _configs(kafka.admin(settings), [settings.topic(topic.name) for topic in topics], timeout_seconds)
+    return [
+        Difference(name, "config", key, expected, found[name].get(key))
         for topic in topics
-    }
-    client = kafka.admin(settings)
-    futures = client.describe_configs(list(resources.values()), request_timeout=timeout_seconds)
-    differences: list[Difference] = []
-    for topic in topics:
-        name = settings.topic(topic.name)
+        for name in (settings.topic(topic.name),)
+        for key, expected in settings.config_of(topic).items()
+        if found[name].get(key) != expected
+    ]
+
+
+def _configs(
+    client: AdminClient, full_names: Sequence[str], timeout_seconds: float
+) -> dict[str, dict[str, str]]:
+    """The properties of topics by their full names."""
+    if not full_names:
+        return {}
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in full_names]
+    futures = client.describe_configs(resources, request_timeout=timeout_seconds)
+    configs: dict[str, dict[str, str]] = {}
+    for resource, future in futures.items():
         try:
-            entries = futures[resources[name]].result(timeout_seconds)
+            entries = future.result(timeout_seconds)
         except (KafkaException, TimeoutError) as error:
-            raise _failure(f"reading the properties of topic {name}", error) from error
-        for key, expected in settings.config_of(topic).items():
-            found = entries[key].value if key in entries else None
-            if found != expected:
-                differences.append(Difference(name, "config", key, expected, found))
-    return differences
+            raise _failure(f"reading the properties of topic {resource.name}", error) from error
+        configs[resource.name] = {key: entry.value for key, entry in entries.items()}
+    return configs
 
 
 def _existing(client: AdminClient, timeout_seconds: float) -> set[str]:

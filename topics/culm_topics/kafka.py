@@ -90,7 +90,8 @@ class KafkaSettings(BaseModel):
     """Where Kafka is, and how the deployment's topics are laid out there.
 
     `options` are librdkafka properties; a name with the prefix `java.` is for Spark alone and reaches its
-    Kafka source and sink verbatim. `partitions` overrides the catalogue's number for the partitioned topics;
+    Kafka source and sink verbatim. Without a `replication_factor` new topics get the brokers'
+    `default.replication.factor`. `partitions` overrides the catalogue's number for the partitioned topics;
     `topic_config` adds or overrides topic properties by the topic's catalogue name, for example
     `{"logs": {"remote.storage.enable": "true"}}` for tiered storage.
     """
@@ -100,7 +101,7 @@ class KafkaSettings(BaseModel):
     bootstrap: str = Field(min_length=1)
     prefix: str = Field(default=DEFAULT_PREFIX, pattern=r"^[A-Za-z0-9._-]{0,64}$")
     options: dict[str, str] = Field(default_factory=dict)
-    replication_factor: int = Field(default=1, ge=1, le=32)
+    replication_factor: int | None = Field(default=None, ge=1, le=32)
     min_insync_replicas: int | None = Field(default=None, ge=1, le=32)
     partitions: int | None = Field(default=None, ge=1, le=10_000)
     topic_config: dict[str, dict[str, str]] = Field(default_factory=dict)

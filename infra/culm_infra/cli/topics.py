@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from rich.markup import escape
 
 from culm_infra.cli import options
 from culm_infra.cli.option_groups import KafkaFlags, spread
@@ -13,6 +15,8 @@ from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, sa
 
 if TYPE_CHECKING:
     from culm_topics.acls import Grantee
+    from culm_topics.admin import Durability
+    from culm_topics.kafka import KafkaSettings
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and check the Kafka topics; print access rights.")
 
@@ -26,7 +30,7 @@ class Layout:
     ] = None
     replication_factor: Annotated[
         int | None,
-        typer.Option("--replication-factor", min=1, help="Copies of each partition (1 by default)."),
+        typer.Option("--replication-factor", min=1, help="Copies of each partition (the brokers' default)."),
     ] = None
 
 
@@ -44,7 +48,9 @@ def list_(
     from culm_topics import admin
     from culm_topics.catalogue import spec
 
-    states = admin.list_topics(kafka.settings())
+    settings = kafka.settings()
+    states = admin.list_topics(settings)
+    in_sync = _min_insync_replicas(settings)
     if json:
         for state in states:
             topic = spec(state.name)
@@ -55,6 +61,7 @@ def list_(
                     "topic_id": state.topic_id,
                     "partitions": state.partitions,
                     "replicas": state.replicas,
+                    "min_insync_replicas": in_sync.get(state.full_name),
                     "cleanup": topic.cleanup,
                     "writers": topic.writers,
                     "readers": topic.readers,
@@ -64,12 +71,13 @@ def list_(
         return
     print_table(
         None,
-        ("topic", "partitions", "replicas", "clean-up", "what it holds"),
+        ("topic", "partitions", "replicas", "in sync", "clean-up", "what it holds"),
         (
             (
                 state.full_name,
                 state.partitions if state.exists else "missing",
                 state.replicas if state.exists else "",
+                in_sync.get(state.full_name, ""),
                 spec(state.name).cleanup,
                 spec(state.name).doc,
             )
@@ -86,13 +94,17 @@ def create(
     layout: Layout,
     json: options.Json = False,
 ) -> None:
-    """Create the topics that are missing; never alters one that exists.
+    """Create the topics that are missing; never alters one that exists. Warns of topics with a single copy.
 
     Example: `culm topics create --partitions 16 --replication-factor 3`
     """
     from culm_topics import admin
+    from culm_topics.catalogue import CATALOGUE
 
-    created = admin.create(kafka.settings(**asdict(layout)))
+    settings = kafka.settings(**asdict(layout))
+    created = admin.create(settings)
+    new = [topic for topic in CATALOGUE if settings.topic(topic.name) in created]
+    _warn(admin.durability(settings, new, with_config=False) if new else ())
     if json:
         emit_json({"created": created})
         return
@@ -111,21 +123,42 @@ def check(
 ) -> None:
     """Say exactly what differs from the catalogue; exit status 3 when anything does.
 
+    Warns of what the loss of one broker would cost, with the exit status as it is.
+
     Example: `culm topics check --json`
     """
     from culm_topics import admin
 
-    differences = admin.check(kafka.settings(**asdict(layout)))
+    settings = kafka.settings(**asdict(layout))
+    differences = admin.check(settings)
     for difference in differences:
         if json:
             emit_json(asdict(difference))
         else:
             out.print(str(difference), markup=False)
+    _warn(admin.durability(settings))
     if any(difference.kind == "missing" for difference in differences):
         say("create what is missing with `culm topics create`")
     if differences:
         raise typer.Exit(EXIT_DEGRADED)
     say("every topic is as the catalogue says")
+
+
+def _warn(found: Iterable[Durability]) -> None:
+    for durability in found:
+        if (risk := durability.risk) is not None:
+            say(f"[bold yellow]warning[/]: {escape(risk)}")
+
+
+def _min_insync_replicas(settings: KafkaSettings) -> dict[str, int | None]:
+    """By full name; empty where configurations may not be described."""
+    from culm_topics import admin
+    from culm_topics.errors import KafkaFailure
+
+    try:
+        return {found.topic: found.min_insync_replicas for found in admin.durability(settings)}
+    except KafkaFailure:
+        return {}
 
 
 @app.command()
