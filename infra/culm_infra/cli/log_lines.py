@@ -10,12 +10,15 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
+from culm_infra.cli.output import use_json_lines
+
 # What every log record has; whatever else is on one was given as `extra`.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def set_up(log_format: str) -> None:
     """Write Culm's own log lines from INFO, those of libraries from WARNING, as `text` or `json`."""
+    use_json_lines(are_used=log_format == "json")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
     root = logging.getLogger()

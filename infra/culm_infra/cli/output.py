@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from culm_topics.reading import PassedOver
@@ -27,9 +29,14 @@ EXIT_USAGE = 2
 EXIT_DEGRADED = 3
 
 _TEXT_LIMIT = 200
+# An error's cause is shown whole; it names things that others chose, so it has an end all the same.
+_ERROR_LIMIT = 2_000
+
+_logger = logging.getLogger(__name__)
+_json_lines = False
 
 out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def emit_json(value: Any) -> None:
@@ -44,11 +51,11 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def safe(text: object) -> str:
-    """Text that somebody else chose, fit for a terminal: no control characters, no markup, cut at 200."""
+def safe(text: object, limit: int = _TEXT_LIMIT) -> str:
+    """Text that somebody else chose, fit for a terminal: no control characters, no markup, cut at `limit`."""
     cleaned = "".join(character if character.isprintable() else "�" for character in str(text))
-    if len(cleaned) > _TEXT_LIMIT:
-        cleaned = cleaned[: _TEXT_LIMIT - 1] + "…"
+    if len(cleaned) > limit:
+        cleaned = cleaned[: limit - 1] + "…"
     return escape(cleaned)
 
 
@@ -64,14 +71,26 @@ def print_table(title: str | None, columns: Sequence[str], rows: Iterable[Sequen
 
 def say(message: str) -> None:
     """A line of talk on standard error (rich markup allowed: escape what is not ours)."""
-    err.print(message)
+    if _json_lines:
+        _logger.info(Text.from_markup(message).plain)
+    else:
+        err.print(message)
+
+
+def use_json_lines(*, are_used: bool) -> None:
+    """Whether standard error is for programs from here on: talk and errors then become log lines."""
+    global _json_lines  # noqa: PLW0603
+    _json_lines = are_used
 
 
 def print_error(error: BaseException, *, hint: str | None = None) -> None:
     """One line that says what went wrong with its stable code, and one that says what to do."""
     code = getattr(error, "code", type(error).__name__)
-    err.print(f"[bold red]error[/]: {safe(error) or type(error).__name__} [dim]({code})[/]")
     hint = hint or getattr(error, "hint", None)
+    if _json_lines:
+        _logger.error(str(error), extra={"code": code, **({"hint": hint} if hint else {})})
+        return
+    err.print(f"[bold red]error[/]: {safe(error, _ERROR_LIMIT) or type(error).__name__} [dim]({code})[/]")
     if hint:
         err.print(f"[bold]hint[/]: {escape(hint)}")
 
