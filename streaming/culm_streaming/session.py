@@ -10,9 +10,13 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from culm_streaming.errors import SessionError
+from culm_streaming.failures import cause_of
 
 _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _LOCAL_ADDRESS = "127.0.0.1"
+_PYTHON = "spark.pyspark.python"
+_LISTS = {"spark.jars": ",", "spark.driver.extraJavaOptions": " "}
+"""Properties of ours that are lists, with what stands between two of their items."""
 _LONG_RUN = ("-XX:+UseParallelGC",)
 _QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
@@ -21,8 +25,9 @@ _QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 class SessionSettings:
     """How Spark is started.
 
-    `jars` are the Kafka connector's, as paths; `java_home` overrides JAVA_HOME; `options` are any Spark
-    properties and win over ours.
+    `jars` are the Kafka connector's and those of file systems, as paths; `java_home` overrides JAVA_HOME.
+    `options` are any Spark properties and win over ours; lists (`spark.jars`, Java's options) are added to
+    ours. Workers run the Python of `spark.pyspark.python`, else of PYSPARK_PYTHON, else this one.
     """
 
     jars: Sequence[Path]
@@ -44,8 +49,11 @@ def start_session(settings: SessionSettings) -> SparkSession:
     missing = [str(jar) for jar in settings.jars if not jar.is_file()]
     if missing:
         raise SessionError(f"jars of Spark's Kafka connector are missing: {', '.join(missing)}")
-    # Workers are started by the JVM: without this they take the first python3 of the PATH.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # Workers are started by the JVM: without this they take the first python3 of the PATH. Spark itself reads
+    # its property only where spark-submit starts the program.
+    python = settings.options.get(_PYTHON) or os.environ.get("PYSPARK_PYTHON") or sys.executable
+    os.environ["PYSPARK_PYTHON"] = python
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if settings.java_home is not None:
         os.environ["JAVA_HOME"] = str(settings.java_home)
     builder = SparkSession.builder.master(settings.master).appName(settings.app_name)
@@ -56,7 +64,7 @@ def start_session(settings: SessionSettings) -> SparkSession:
             session: SparkSession = builder.getOrCreate()
     except Exception as error:
         where = "" if settings.log_file is None else f" (see {settings.log_file})"
-        raise SessionError(f"Spark does not start: {_first_line(error)}{where}") from error
+        raise SessionError(f"Spark does not start: {cause_of(error)}{where}") from error
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -93,7 +101,11 @@ def _properties(settings: SessionSettings) -> dict[str, str]:
             "spark.driver.bindAddress": _LOCAL_ADDRESS,
             "spark.driver.extraJavaOptions": " ".join(_QUICK_START if settings.quick_start else _LONG_RUN),
         }
-    return properties | dict(settings.options)
+    for name, text in settings.options.items():
+        separator = _LISTS.get(name)
+        is_added = separator is not None and name in properties
+        properties[name] = f"{properties[name]}{separator}{text}" if is_added else text
+    return properties
 
 
 @contextmanager
@@ -113,7 +125,3 @@ def _output_to(log_file: Path | None) -> Iterator[None]:
         for number, copy in zip((1, 2), saved, strict=True):
             os.dup2(copy, number)
             os.close(copy)
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n", maxsplit=1)[0]

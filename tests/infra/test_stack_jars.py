@@ -10,7 +10,7 @@ import pytest
 
 from culm_infra.cli.root import run
 from culm_infra.stack import JarError, JarSumError, ivy, jars
-from culm_infra.stack.coordinates import JAR_SETS, jar_set
+from culm_infra.stack.coordinates import jar_set, table
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def no_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ivy, "fetch", refuse)
 
 
-@pytest.mark.parametrize("name", JAR_SETS)
+@pytest.mark.parametrize("name", table())
 def test_a_set_names_each_module_once(name: jars.JarSet) -> None:
     modules = [(coordinate.organisation, coordinate.module) for coordinate in jar_set(name)]
     assert len(set(modules)) == len(modules)
@@ -39,7 +39,7 @@ def test_a_set_names_each_module_once(name: jars.JarSet) -> None:
 
 def test_the_same_jar_has_one_sum_in_every_set() -> None:
     sums: dict[str, str] = {}
-    for name in JAR_SETS:
+    for name in table():
         for coordinate in jar_set(name):
             assert sums.setdefault(coordinate.file_name, coordinate.sha256) == coordinate.sha256
 

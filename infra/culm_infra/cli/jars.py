@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,18 @@ class SetName(StrEnum):
     ALL = "all"
 
 
+class FileSystem(StrEnum):
+    """A store for checkpoints."""
+
+    S3 = "s3"
+    GCS = "gcs"
+    AZURE = "azure"
+
+
+With = Annotated[
+    list[FileSystem] | None,
+    typer.Option("--with", help="Also the file system of a store for checkpoints; repeatable."),
+]
 Set = Annotated[SetName, typer.Option("--set", help="Which jars: the broker's, Spark's connector, or all.")]
 
 
@@ -41,12 +54,15 @@ def fetch_with_progress(name: JarSet) -> list[str]:
 
 
 @app.command()
-def fetch(set_name: Set = SetName.ALL, json: options.Json = False) -> None:
+def fetch(set_name: Set = SetName.ALL, file_systems: With = None, json: options.Json = False) -> None:
     """Fetch what is missing and check every sum; without anything missing no network is used.
 
-    Example: `culm jars fetch --set spark`. CULM_MAVEN_REPOSITORY names a mirror, CULM_JARS_DIR the directory.
+    With s3, jobs can keep checkpoints on s3a:// (654 MB, most of it Amazon's SDK); gcs is for gs://, azure
+    for abfss://.
+
+    Example: `culm jars fetch --with s3`. CULM_MAVEN_REPOSITORY names a mirror, CULM_JARS_DIR the directory.
     """
-    paths = {name: fetch_with_progress(name) for name in _sets(set_name)}
+    paths = {name: fetch_with_progress(name) for name in _sets(set_name, file_systems)}
     if json:
         emit_json(paths)
         return
@@ -55,7 +71,7 @@ def fetch(set_name: Set = SetName.ALL, json: options.Json = False) -> None:
 
 
 @app.command(name="list")
-def list_jars(set_name: Set = SetName.ALL, json: options.Json = False) -> None:
+def list_jars(set_name: Set = SetName.ALL, file_systems: With = None, json: options.Json = False) -> None:
     """Every jar of the table with its state here; exit status 3 when one is missing or wrong.
 
     Example: `culm jars list --set spark`
@@ -64,7 +80,7 @@ def list_jars(set_name: Set = SetName.ALL, json: options.Json = False) -> None:
 
     rows = [
         {"set": name, "coordinate": str(coordinate), "sha256": coordinate.sha256, "state": state}
-        for name in _sets(set_name)
+        for name in _sets(set_name, file_systems)
         for coordinate, state in jars.status(name)
     ]
     if json:
@@ -78,6 +94,7 @@ def list_jars(set_name: Set = SetName.ALL, json: options.Json = False) -> None:
 
 @app.command()
 def path(
+    file_systems: With = None,
     set_name: Annotated[
         SetName | None, typer.Option("--set", help="Print the set's jars, one path a line, instead.")
     ] = None,
@@ -88,15 +105,18 @@ def path(
     """
     from culm_infra.stack import jars
 
-    if set_name is None:
+    if set_name is None and not file_systems:
         out.print(str(jars.cache_directory()), markup=False)
         return
-    for name in _sets(set_name):
+    for name in _sets(set_name, file_systems):
         for jar in fetch_with_progress(name):
             out.print(jar, markup=False)
 
 
-def _sets(name: SetName) -> tuple[JarSet, ...]:
+def _sets(name: SetName | None, file_systems: Sequence[FileSystem] | None) -> tuple[JarSet, ...]:
     from culm_infra.stack.coordinates import JAR_SETS
 
-    return JAR_SETS if name is SetName.ALL else tuple(each for each in JAR_SETS if each == name.value)
+    chosen = tuple(
+        each for each in JAR_SETS if name is SetName.ALL or (name is not None and each == name.value)
+    )
+    return (*chosen, *(each.value for each in file_systems or ()))

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Literal, get_args
 
-JarSet = Literal["broker", "spark"]
-JAR_SETS: tuple[JarSet, ...] = get_args(JarSet)
+JarSet = Literal["broker", "spark", "s3", "gcs", "azure"]
+JAR_SETS: tuple[JarSet, ...] = ("broker", "spark")
+"""What everybody needs."""
+FILE_SYSTEMS: dict[str, JarSet] = {"s3a": "s3", "gs": "gcs", "abfs": "azure", "abfss": "azure"}
+"""By the scheme of a checkpoint's URL, the set that Spark needs beside its own to read and write there."""
 
 _PART = re.compile(r"[A-Za-z0-9._-]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -39,7 +42,10 @@ def table() -> dict[JarSet, tuple[Coordinate, ...]]:
     """Every set with its jars, in class path order."""
     text = resources.files(__package__).joinpath("coordinates.toml").read_text(encoding="utf-8")
     rows = tomllib.loads(text)
-    return {name: tuple(_coordinate(key, sha256) for key, sha256 in rows[name].items()) for name in JAR_SETS}
+    return {
+        name: tuple(_coordinate(key, sha256) for key, sha256 in rows[name].items())
+        for name in get_args(JarSet)
+    }
 
 
 def jar_set(name: JarSet) -> tuple[Coordinate, ...]:
