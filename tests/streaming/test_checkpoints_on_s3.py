@@ -45,8 +45,9 @@ def run_once(kafka: KafkaSettings, endpoint: str, folder: Path) -> None:
         "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
         "spark.hadoop.fs.s3a.path.style.access": "true",
         "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
-        # Flask's server answers an expectation with a status that the SDK takes for the last one.
+        # The SDK takes 100, with which this server answers an expectation, for the last status of a request.
         "spark.hadoop.fs.s3a.connection.expect.continue": "false",
+        "spark.hadoop.fs.s3a.optimized.copy.from.local.enabled": "false",
     }
     arguments = [
         *("job", "run", "logs", "--once", "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix),
