@@ -47,7 +47,7 @@ class SupervisedQuery:
         self._once = once
         self._topics_changed = topics_changed
         self._on_failure = on_failure
-        self._reported = -1
+        self._reported = ""
         self._failures = 0
         self._next_start_s = 0.0
 
@@ -81,17 +81,18 @@ class SupervisedQuery:
     def new_progress(self) -> Iterator[BatchProgress]:
         """What was done since the last call, without micro-batches that had nothing to read."""
         latest = None if self.query is None else self.query.lastProgress
-        if self.query is None or latest is None or int(latest["batchId"]) <= self._reported:
+        if self.query is None or latest is None or str(latest["timestamp"]) <= self._reported:
             return
         for report in self.query.recentProgress:
-            progress = read_progress(self.job, report)
-            if progress.batch_id <= self._reported:
+            # Not by the batch's number: a trigger that found nothing reports that of the batch to come.
+            if str(report["timestamp"]) <= self._reported:
                 continue
-            self._reported = progress.batch_id
+            self._reported = str(report["timestamp"])
+            progress = read_progress(self.job, report)
             self.positions |= progress.positions
             self.failure, self._failures = None, 0
-            self.progressed_s = time.monotonic()
             if progress.rows_in:
+                self.progressed_s = time.monotonic()
                 yield progress
 
     def waiting(self) -> str | None:

@@ -122,3 +122,39 @@ def test_topics_created_anew_are_the_reason_that_is_given(error: Exception) -> N
 def test_the_innermost_cause_is_one_line(error: Exception, cause: str, kind: str) -> None:
     assert cause_of(error) == cause
     assert failure_of(error).kind == kind
+
+
+class ReportingQuery:
+    """A query that runs, with these reports."""
+
+    isActive = True
+
+    def __init__(self) -> None:
+        self.recentProgress: list[dict[str, Any]] = []
+
+    @property
+    def lastProgress(self) -> dict[str, Any] | None:
+        return self.recentProgress[-1] if self.recentProgress else None
+
+    def report(self, second: int, batch_id: int, rows: int) -> None:
+        offsets = {"t": {"0": 10 * second}}
+        self.recentProgress.append(
+            {
+                "timestamp": f"2026-01-01T00:00:{second:02}.000Z",
+                "batchId": batch_id,
+                "numInputRows": rows,
+                "sources": [{"endOffset": offsets, "latestOffset": offsets}],
+            }
+        )
+
+
+def test_a_trigger_that_found_nothing_hides_no_batch_of_the_same_number() -> None:
+    query = ReportingQuery()
+    one = SupervisedQuery("logs", lambda: query, once=False, topics_changed=lambda: None)  # type: ignore[arg-type, return-value]
+    one.start()
+    query.report(1, 7, 0)
+    assert list(one.new_progress()) == []
+    query.report(2, 7, 5)
+    assert [(progress.batch_id, progress.rows_in) for progress in one.new_progress()] == [(7, 5)]
+    assert list(one.new_progress()) == []
+    assert one.positions == {("t", 0): 20}
