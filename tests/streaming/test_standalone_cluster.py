@@ -82,7 +82,9 @@ def test_a_job_without_a_worker_says_so(kafka: KafkaSettings, tmp_path: Path) ->
         job = start(kafka, cluster.url, tmp_path, once=False)
         try:
             deadline_s = time.monotonic() + DEADLINE_SECONDS
-            while f"no worker of {cluster.url} takes the job's tasks" not in (tmp_path / "job.log").read_text():
+            while (
+                f"no worker of {cluster.url} takes the job's tasks" not in (tmp_path / "job.log").read_text()
+            ):
                 assert job.poll() is None, (tmp_path / "job.log").read_text()
                 assert time.monotonic() < deadline_s, (tmp_path / "job.log").read_text()
                 time.sleep(0.2)

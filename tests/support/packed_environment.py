@@ -8,7 +8,17 @@ import tarfile
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[2]
-_NOT_FOR_WORKERS = ("pyspark", "pip", "mypy", "matplotlib", "boto", "moto", "hypothesis", "setuptools", "ruff")
+_NOT_FOR_WORKERS = (
+    "pyspark",
+    "pip",
+    "mypy",
+    "matplotlib",
+    "boto",
+    "moto",
+    "hypothesis",
+    "setuptools",
+    "ruff",
+)
 _OURS = ("models/culm_models", "topics/culm_topics", "streaming/culm_streaming")
 
 
