@@ -17,7 +17,7 @@ from functools import partial
 from aioquic._buffer import Buffer
 from aioquic.quic.packet import QuicPacketType, pull_quic_header
 
-from culm_connectors.paced_log import PacedLog
+from culm_connectors.limited_log import LimitedLog
 from culm_connectors.transport.admission import Admission, FirstDatagram
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.configuration import configuration
@@ -73,7 +73,7 @@ class Listener:
         self._live: dict[QuicTransportConnection, None] = {}
         self._per_address: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._log = PacedLog(_LOGGER)
+        self._log = LimitedLog(_LOGGER)
         self._turns = Turns()
         self._strangers = _Strangers(self._stranger)
 
@@ -233,8 +233,8 @@ class Listener:
             oldest.abort(CloseCode.SUPERSEDED, "newer connections of the same key take its place")
         self._live[connection] = None
         host, port = connection.remote_address
-        self._log.info(
-            "connected", "peer %s connected from %s port %d", connection.peer_id.hex()[:16], host, port
+        self._log.log(
+            logging.INFO, "peer %s connected from %s port %d", connection.peer_id.hex()[:16], host, port
         )
         task = self._loop.create_task(self._serve(connection), name=f"serve {connection.peer_id.hex()[:16]}")
         self._tasks.add(task)
@@ -269,12 +269,12 @@ class Listener:
         if connection in self._half_open:
             # It stays among those that are half open until it is forgotten.
             self._admission.count_failure()
-            self._log.info("handshake", "the handshake with %s port %d failed: %s", host, port, reason)
+            self._log.log(logging.INFO, "the handshake with %s port %d failed: %s", host, port, reason)
         elif connection in self._live:
             del self._live[connection]
             if not _closed_by_handler(reason):
                 peer = connection.peer_id.hex()[:16]
-                self._log.info("disconnected", "peer %s at %s port %d is gone: %s", peer, host, port, reason)
+                self._log.log(logging.INFO, "peer %s at %s port %d is gone: %s", peer, host, port, reason)
 
     def _terminated(self, connection: QuicTransportConnection, connection_ids: set[bytes], host: str) -> None:
         self._half_open.discard(connection)
