@@ -102,6 +102,8 @@ def _start(folder: Path, name: str, main_class: str, *options: str) -> ProcessId
             **os.environ,
             "SPARK_HOME": str(home),
             "SPARK_LOCAL_IP": HOST,
+            # What the launcher scripts find out; a worker asks for it when it starts an executor.
+            "SPARK_SCALA_VERSION": "2.13",
             "SPARK_PUBLIC_DNS": HOST,
             "JAVA_HOME": str(java.home),
         },

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -29,6 +30,8 @@ EXIT_USAGE = 2
 EXIT_DEGRADED = 3
 
 _TEXT_LIMIT = 200
+_UNBOUNDED = 10_000
+"""A width in which every table fits, so that what it needs can be measured."""
 # An error's cause is shown whole; it names things that others chose, so it has an end all the same.
 _ERROR_LIMIT = 2_000
 
@@ -60,13 +63,30 @@ def safe(text: object, limit: int = _TEXT_LIMIT) -> str:
 
 
 def print_table(title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table on standard output; cells are escaped."""
+    """A table on standard output; cells are escaped.
+
+    Where the terminal is too narrow for the longest words of all columns beside each other, every row becomes
+    a list of its cells, one a line: nothing is cut, and an id can still be copied.
+    """
+    cells = [[safe(cell) for cell in row] for row in rows]
     table = Table(title=title, title_justify="left", header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(safe(cell) for cell in row))
-    out.print(table)
+    for row in cells:
+        table.add_row(*row)
+    if Measurement.get(out, out.options.update_width(_UNBOUNDED), table).minimum <= out.width:
+        out.print(table)
+    else:
+        out.print(_as_lists(title, columns, cells))
+
+
+def _as_lists(title: str | None, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    width = max(len(column) for column in columns)
+    lists = [
+        "\n".join(f"[bold]{name:{width}}[/]  {cell}" for name, cell in zip(columns, row, strict=True))
+        for row in rows
+    ]
+    return "\n\n".join([title] * (title is not None) + lists)
 
 
 def say(message: str) -> None:
