@@ -10,7 +10,16 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.option_groups import KafkaFlags, spread
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, progress, safe, say
+from culm_infra.cli.output import (
+    EXIT_DEGRADED,
+    emit_json,
+    out,
+    print_table,
+    progress,
+    safe,
+    say,
+    say_nothing_replicated,
+)
 
 if TYPE_CHECKING:
     from culm_topics.consumer import LogConsumer, Problem
@@ -163,6 +172,8 @@ def list_(
             emit_json(dict(zip(names, row, strict=True)))
     else:
         print_table(None, names, rows)
+        if not rows:
+            say_nothing_replicated()
     _show_problems(consumer, json=json)
 
 

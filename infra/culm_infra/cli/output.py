@@ -103,6 +103,11 @@ def use_json_lines(*, are_used: bool) -> None:
     _json_lines = are_used
 
 
+def say_nothing_replicated() -> None:
+    """Why `logs` may be empty after a peer has synchronised: entries pass through the jobs to get there."""
+    say("nothing is in `logs` yet: `culm job run` writes it, and Spark takes up to a minute to start")
+
+
 def print_error(error: BaseException, *, hint: str | None = None) -> None:
     """One line that says what went wrong with its stable code, and one that says what to do."""
     code = getattr(error, "code", type(error).__name__)

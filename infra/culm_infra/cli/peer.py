@@ -21,6 +21,7 @@ from culm_infra.cli.peer_home import (
     print_summary,
     serve_until_interrupted,
     store,
+    when_it_answers,
     with_peer,
 )
 
@@ -174,6 +175,10 @@ def sync(
     where: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A connector or another peer.")],
     *,
     live: Annotated[bool, typer.Option("--live", help="Stay, and exchange what is new.")] = False,
+    wait_s: Annotated[
+        float,
+        typer.Option("--wait", min=0, metavar="SECONDS", help="Try again for so long while nothing answers."),
+    ] = 0.0,
     expect: Expected = None,
     schema: Schemas = None,
     directory: Directory = None,
@@ -199,7 +204,9 @@ def sync(
                 text = f"received {summary.entries_received}, sent {summary.entries_sent}"
                 display.update(task, description=text, completed=summary.entries_received)
 
-            summary = await peer.sync(target, expected_peer_id=expected, progress=show)
+            summary = await when_it_answers(
+                lambda: peer.sync(target, expected_peer_id=expected, progress=show), wait_s
+            )
         print_summary(summary, json=json)
         if live:
             say("staying; interrupt to leave")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from culm_models.p2panda.checks import CheckedEntry
 
 Result = TypeVar("Result")
+
+_REDIAL_PAUSE_S = 0.5
 
 
 def log_rows(store: LmdbLogStore) -> list[dict[str, Any]]:
@@ -99,6 +102,24 @@ async def serve_until_interrupted(task: asyncio.Task[None] | None = None) -> Non
     if task is not None:
         task.cancel()
         await asyncio.wait({task})
+
+
+async def when_it_answers(dial: Callable[[], Awaitable[Result]], wait_s: float) -> Result:
+    """What dialling comes to; tried again for `wait_s` seconds while nothing answers at the address.
+
+    Raises the last ConnectError; one with which the other side refuses at once.
+    """
+    from culm_connectors.transport import CloseOrigin, ConnectError
+
+    deadline_s = time.monotonic() + wait_s
+    while True:
+        try:
+            return await dial()
+        except ConnectError as error:
+            refused = error.reason is not None and error.reason.origin == CloseOrigin.REMOTE
+            if refused or time.monotonic() >= deadline_s:
+                raise
+        await asyncio.sleep(_REDIAL_PAUSE_S)
 
 
 async def with_peer(

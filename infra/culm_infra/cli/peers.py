@@ -8,7 +8,7 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.option_groups import KafkaFlags, spread
-from culm_infra.cli.output import emit_json, print_table, say, show_passed_over
+from culm_infra.cli.output import emit_json, print_table, say, say_nothing_replicated, show_passed_over
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ def peers(
             emit_json(row)
         return
     say(f"{len(heights)} replicated logs, {sum(heights.values())} entries")
+    if not heights:
+        say_nothing_replicated()
     print_table(
         None,
         ("peer", "announces", "offers", "logs held", "logs behind", "entries behind"),
