@@ -165,7 +165,6 @@ async def test_a_peer_that_reads_nothing_of_the_past_it_asked_for_is_dropped() -
 
 async def test_while_kafka_is_slow_a_peer_is_read_no_further_than_its_share() -> None:
     backbone = MemoryBackbone()
-    backbone.gate.clear()
     async with (
         serving(backbone, max_staged_per_peer=10) as (driver, address),
         remote(address, 1) as a,
@@ -173,6 +172,9 @@ async def test_while_kafka_is_slow_a_peer_is_read_no_further_than_its_share() ->
     ):
         await a.joins("room", "a")
         await b.joins("room", "b")
+        # The first full participant opens the channel, by a command.
+        await eventually(lambda: backbone.commands and driver.metrics.staged == 0)
+        backbone.gate.clear()
         await a.say(*(SdsMessage("room", message("a", f"m{number}")) for number in range(40)))
         await eventually(lambda: driver.metrics.staged == 10)
         await b.say(SdsMessage("room", message("b", "mine")))

@@ -116,7 +116,7 @@ def test_missing_messages_are_told_once_each_with_hint_and_sender_and_fetched() 
 
 
 def test_what_is_missing_is_fetched_again_ever_later() -> None:
-    bob = Peer("bob", fetch_retry_ms=1_000, fetch_max_ms=4_000)
+    bob = Peer("bob", fetch_retry_ms=1_000, fetch_max_ms=4_000, repair_requests=False)
     bob.receive(made("m2", "m1"))
     times, attempts = [], []
     for _ in range(5):

@@ -125,8 +125,9 @@ def ephemeral(profile: str) -> Script:
 
 def repair(profile: str) -> Script:
     """SDS-R: who misses a message asks for it, and who has it broadcasts it again (reference/sds.md, 3.1)."""
-    talk = Script("repair", profile, "bob asks, carol answers", alice={}, bob={}, carol={})
     t_max_ms = 300_000 if profile == "nim" else 120_000
+    times = {"repair_t_min_ms": 30_000, "repair_t_max_ms": t_max_ms}
+    talk = Script("repair", profile, "bob asks, carol answers", alice=times, bob=times, carol=times)
     first, second = talk.lamport(T0, 1_000), talk.lamport(T0 + 1, 1_001)
     m1 = talk.message("alice", "m1", first, content="1")
     m2 = talk.message("alice", "m2", second, content="2", history=[("m1", "alice")], filter=["m1"])
