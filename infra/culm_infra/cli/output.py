@@ -86,7 +86,7 @@ def _as_lists(title: str | None, columns: Sequence[str], rows: Iterable[Sequence
         "\n".join(f"[bold]{name:{width}}[/]  {cell}" for name, cell in zip(columns, row, strict=True))
         for row in rows
     ]
-    return "\n\n".join([title] * (title is not None) + lists)
+    return "\n\n".join(lists if title is None else [title, *lists])
 
 
 def say(message: str) -> None:
