@@ -128,7 +128,13 @@ class Connector:
             )
             self.state = "opening the index"
             store = await asyncio.to_thread(
-                partial(open_index, folder, origin, map_size_bytes=self.settings.map_size_bytes)
+                partial(
+                    open_index,
+                    folder,
+                    origin,
+                    map_size_bytes=self.settings.map_size_bytes,
+                    max_size_bytes=self.settings.index_max_bytes,
+                )
             )
             stack.callback(close_index, store)
             self.index = IndexWriter(store)

@@ -43,6 +43,8 @@ class Health:
         if connector.is_built:
             if (away := connector.kafka_health.away) is not None:
                 reasons.append(away)
+            if (full := connector.index.full) is not None:
+                reasons.append(f"the index cannot be written: {full}")
             records, _ = connector.producer.in_flight
             waited_s = connector.producer.stalled_s
             if records and waited_s > _STALLED_S:

@@ -62,6 +62,8 @@ class ConnectorCollector(Collector):
         aside = connector.subscription.gaps.logs_set_aside
         yield _gauge("culm_index_logs_set_aside", "logs that lack an entry in the logs topic", aside)
         yield _gauge("culm_index_bytes", "size of the index's file", connector.index.store.size_bytes())
+        full = int(connector.index.full is not None)
+        yield _gauge("culm_index_full", "1 while the index waits for room on the disk", full)
         lag = GaugeMetricFamily(
             "culm_topic_lag_records",
             "records not read yet, by the brokers' own ends; none while those are not known",

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from culm_connectors.access import EVERYTHING
+from culm_connectors.index.environment import MAX_SIZE_BYTES
 from culm_connectors.index.store import DEFAULT_MAP_SIZE_BYTES
 from culm_connectors.libp2p.multiaddr import Multiaddr
 from culm_connectors.p2panda.settings import DriverSettings, SessionSettings
@@ -48,6 +49,9 @@ class ConnectorSettings(BaseModel):
     serve_before_caught_up: bool = False
     """Serve peers while `logs` is still being read at the start."""
     map_size_bytes: int = Field(default=DEFAULT_MAP_SIZE_BYTES, ge=1 << 20)
+    """The address space that the index begins with; it grows as the index does."""
+    index_max_bytes: int = Field(default=MAX_SIZE_BYTES, ge=1 << 20)
+    """The largest size of the index: at it, and on a full disk, nothing more is taken (`index.full`)."""
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = Field(default=None, ge=0, le=65_535)
     reload_interval_s: float = Field(default=1.0, gt=0)

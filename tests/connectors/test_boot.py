@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from culm_connectors.connector import INDEX_FOLDER, Connector
-from culm_connectors.index import LmdbLogStore, layout
+from culm_connectors.index import LmdbLogStore, close_index, layout
 from culm_connectors.intake import Intake
 from culm_connectors.kafka import TopicReader
 from culm_connectors.sds.kafka_backbone import KafkaBackbone
@@ -126,13 +126,13 @@ async def test_an_interest_is_served_before_it_is_read_back(tmp_path: Path, kafk
 
 
 def lose(folder: Path, log: Sequence[CheckedEntry], kept: int) -> None:
-    """Take a log's entries above `kept` out of a closed index, as damage would."""
+    """Take a log's entries above `kept` out of a closed index, as a defect of ours would."""
     store = LmdbLogStore(folder / INDEX_FOLDER)
     try:
         store.adopt(store.forget([layout.log_key(*log[0].log)]))
         store.append(log[:kept])
     finally:
-        store.close()
+        close_index(store)
 
 
 async def test_a_damaged_index_is_mended_log_by_log(

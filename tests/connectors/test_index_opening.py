@@ -127,19 +127,17 @@ def test_an_unknown_format_is_damage(tmp_path: Path) -> None:
     assert entries_after_reopening(tmp_path) == 0
 
 
-def test_a_large_file_is_walked_only_when_there_is_reason_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_index_without_a_mark_of_its_closing_is_looked_through_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     filled(tmp_path)
-    monkeypatch.setattr("culm_connectors.index.opening._ALWAYS_CHECKED_BYTES", 0)
     assert not in_doubt(tmp_path)
-    state = tmp_path / "state.json"
-    state.write_text(json.dumps({"closed": False, "boot_id": "an earlier boot"}))
-    assert in_doubt(tmp_path)
-    state.write_text("torn")
-    assert in_doubt(tmp_path)
-    assert entries_after_reopening(tmp_path) == 400
-    assert not in_doubt(tmp_path)
+    for mark in ("torn", json.dumps({"closed": True, "boot_id": "a mark of an earlier version"})):
+        (tmp_path / "state.json").write_text(mark)
+        with caplog.at_level(logging.INFO):
+            assert entries_after_reopening(tmp_path) == 400
+        assert "was not closed" in caplog.text
+        assert not in_doubt(tmp_path)
 
 
 def test_a_condemned_index_is_dropped_once(tmp_path: Path) -> None:

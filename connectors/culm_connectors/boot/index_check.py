@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from culm_connectors.boot.repair import Progress, repair
 from culm_connectors.boot.told import Positions, ToldSchema, read_told
 from culm_connectors.boot.verification import Verification, verify
 from culm_connectors.checking import CheckPool
-from culm_connectors.index import IndexWriter, LmdbLogStore, check_origin
+from culm_connectors.index import IndexWriter, LmdbLogStore, check_origin, close_index, mark_open
 from culm_connectors.index.environment import DATA_FILE
 from culm_connectors.index.errors import IndexMissing
 from culm_connectors.kafka import TopicReader, ask_origin
@@ -50,7 +50,9 @@ async def check_index(
     """
     if not (folder / DATA_FILE).exists():
         raise IndexMissing(f"there is no index in {folder}", hint="a connector makes one when it starts")
+    mark_open(folder)
     store = LmdbLogStore(folder, check=True)
+    close: Callable[[LmdbLogStore], None] = LmdbLogStore.close
     try:
         origin = ask_origin(admin(kafka), [kafka.topic(name) for name in read_topics])
         check_origin(store, origin)
@@ -59,6 +61,8 @@ async def check_index(
         read = {place: offset for place, offset in store.offsets().items() if place[0] == logs}
         positions = positions_of(read)
         found = _verify(store, told, positions)
+        if found.is_sound:
+            close = close_index
         if found.is_sound or not mend:
             return IndexCheck(found, found, len(told))
         index, pool = IndexWriter(store), CheckPool(1)
@@ -69,9 +73,13 @@ async def check_index(
             pool.close()
             index.close()
         store.sync()
-        return IndexCheck(found, _verify(store, told, positions), len(told), len(keys), stored)
+        left = _verify(store, told, positions)
+        if left.is_sound:
+            close = close_index
+        return IndexCheck(found, left, len(told), len(keys), stored)
     finally:
-        store.close()
+        # Only what was found sound is marked as such; anything else is looked through when it is opened.
+        close(store)
 
 
 def _reader(kafka: KafkaSettings, topic: str) -> TopicReader:

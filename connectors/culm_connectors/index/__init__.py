@@ -20,10 +20,13 @@ from culm_connectors.index.errors import (
     IndexConflict,
     IndexDamaged,
     IndexForeign,
+    IndexFull,
     IndexGap,
     IndexMissing,
+    IndexStoreError,
+    IndexUnusable,
 )
-from culm_connectors.index.opening import check_origin, close_index, condemn, open_index
+from culm_connectors.index.opening import check_origin, close_index, condemn, mark_open, open_index
 from culm_connectors.index.store import LmdbLogStore
 from culm_connectors.index.writer import IndexWriter
 
@@ -33,12 +36,16 @@ __all__ = [
     "IndexConflict",
     "IndexDamaged",
     "IndexForeign",
+    "IndexFull",
     "IndexGap",
     "IndexMissing",
+    "IndexStoreError",
+    "IndexUnusable",
     "IndexWriter",
     "LmdbLogStore",
     "check_origin",
     "close_index",
     "condemn",
+    "mark_open",
     "open_index",
 ]

@@ -1,6 +1,7 @@
 """Whether the records of an index agree: the row of every log with its entries and its sync range.
 
-Structure (pages, lengths) is looked at when the file is opened; this looks at what the records say.
+Structure (pages, lengths) is looked at when the file is opened; this looks at what the records say, and at
+single records as they are read: an entry's hash names its place, and the entry names its operation's hash.
 """
 
 from __future__ import annotations
@@ -10,8 +11,41 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from culm_connectors.index import layout
+from culm_connectors.index.errors import IndexDamaged
+from culm_connectors.index.layout import LogRow
+from culm_models.bamboo import entry_hash
+from culm_models.yasmf import HASH_SIZE, hash_bytes
 
 _SEQ_NUM_AT = layout.LOG_KEY_SIZE
+# The last bytes of an entry: the hash of its payload, then the signature.
+_PAYLOAD_HASH = slice(-64 - HASH_SIZE, -64)
+
+
+def checked_entry(
+    transaction: Any, databases: Mapping[bytes, Any], key: bytes, value: bytes
+) -> tuple[bytes, tuple[bytes, bytes]]:
+    """The hash of a stored entry, and the entry with its operation; some 3 µs. Raises IndexDamaged."""
+    try:
+        entry, operation = layout.unpack_entry(value)
+    except ValueError as error:
+        raise IndexDamaged(f"entry {key.hex()}: {error}") from error
+    own_hash = entry_hash(entry)
+    place = transaction.get(layout.short_hash(own_hash), db=databases[b"operations"])
+    if place is None or place[: len(key)] != key or entry[_PAYLOAD_HASH] != hash_bytes(operation):
+        raise IndexDamaged(f"entry {key.hex()} is not what was stored there")
+    return own_hash, (entry, operation)
+
+
+def checked_row(transaction: Any, databases: Mapping[bytes, Any], key: bytes, value: bytes) -> LogRow:
+    """A log's row, if its newest entry is where the row says. Raises IndexDamaged."""
+    try:
+        row = layout.unpack_row(value)
+    except ValueError as error:
+        raise IndexDamaged(f"log {key.hex()}: {error}") from error
+    place = transaction.get(layout.short_hash(row.head_hash), db=databases[b"operations"])
+    if place is None or place[: len(key) + layout.U64.size] != key + layout.U64.pack(row.height):
+        raise IndexDamaged(f"log {key.hex()}: its newest entry is not where its row says")
+    return row
 
 
 def contradictory_logs(

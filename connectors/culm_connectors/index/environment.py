@@ -7,8 +7,10 @@ loses nothing, and after a power failure the file is either an older state of it
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import itertools
+import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,14 +20,25 @@ import lmdb
 from lmdb.verify import VerifyError
 from lmdb.verify import verify as verify_file
 
-from culm_connectors.index.errors import IndexBusy, IndexDamaged
+from culm_connectors.index.errors import IndexBusy, IndexDamaged, IndexFull, IndexStoreError, IndexUnusable
 from culm_connectors.index.layout import DATABASES
 
 DATA_FILE = "data.mdb"
 _LOCK_FILE = "owner.lock"
 _MAX_READERS = 64
 _GROWTH = 2
-_MAX_MAP_BYTES = 1 << 46
+MAX_SIZE_BYTES = 1 << 46
+_FULL = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+# What lmdb says when only a part of what it wrote had room.
+_CUT_SHORT = (os.strerror(errno.EIO),)
+_NO_DAMAGE = (
+    lmdb.PanicError,  # writing the head of the file failed: it must be opened anew
+    lmdb.MemoryError,
+    lmdb.ReadersFullError,
+    lmdb.TlsFullError,
+    lmdb.LockError,
+    lmdb.ReadonlyError,
+)
 
 Result = TypeVar("Result")
 
@@ -69,12 +82,19 @@ class _Gate:
 class Environment:
     """The lmdb environment of one index folder, owned by this process until `close`.
 
-    Raises IndexBusy when another process owns the folder, IndexDamaged when its file is not sound.
+    The map grows as it must, up to `max_size_bytes`. Raises IndexBusy when another process owns the folder,
+    IndexDamaged when its file is not sound, IndexFull when the disk is full, IndexUnusable.
     """
 
-    def __init__(self, folder: Path, *, map_size_bytes: int, durable: bool, check: bool) -> None:
+    def __init__(
+        self, folder: Path, *, map_size_bytes: int, max_size_bytes: int, durable: bool, check: bool
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
+        self._max_size_bytes = max_size_bytes
+        self.damage: IndexDamaged | None = None
+        """The latest damage that a transaction met."""
+        self._is_flushed = True
         self._gate = _Gate()
         self._lock = (folder / _LOCK_FILE).open("a")
         try:
@@ -85,7 +105,7 @@ class Environment:
                 f"{folder} is in use by another process", hint="stop it or give another --dir"
             ) from error
         try:
-            self._open(map_size_bytes, durable=durable, check=check)
+            self._open(min(map_size_bytes, max_size_bytes), durable=durable, check=check)
         except BaseException:
             self._lock.close()
             raise
@@ -124,8 +144,16 @@ class Environment:
     @contextlib.contextmanager
     def read(self) -> Iterator[Any]:
         """A short read transaction (an lmdb `Transaction`); usable from any thread."""
-        with self._gate.reader(), translated(self.folder), self._env.begin() as transaction:
+        with self._gate.reader(), self._noting(), translated(self.folder), self._env.begin() as transaction:
             yield transaction
+
+    @contextlib.contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except IndexDamaged as error:
+            self.damage = error
+            raise
 
     def scan(self, database: bytes, prefix: bytes, chunk: int) -> Iterator[tuple[bytes, bytes]]:
         """Keys and values whose key has a prefix, in order; usable from any thread.
@@ -149,19 +177,32 @@ class Environment:
     def write(self, work: Callable[[Any], Result]) -> Result:
         """Run `work` in one write transaction, again in a larger map when it did not fit.
 
-        `work` must have no effect outside of the transaction.
+        `work` must have no effect outside of the transaction. Raises IndexFull, IndexDamaged,
+        IndexUnusable.
         """
         while True:
             try:
-                with translated(self.folder), self._env.begin(write=True) as transaction:
+                with (
+                    self._noting(),
+                    translated(self.folder, (*_FULL, *_CUT_SHORT)),
+                    self._env.begin(write=True) as transaction,
+                ):
                     return work(transaction)
             except lmdb.MapFullError:
                 self._grow()
+            except IndexUnusable:
+                self._is_flushed = False
+                raise
 
     def _grow(self) -> None:
-        size = self._env.info()["map_size"] * _GROWTH
-        assert size <= _MAX_MAP_BYTES, "an index of 64 TiB"
-        with self._gate.alone():
+        now = self._env.info()["map_size"]
+        size = min(now * _GROWTH, self._max_size_bytes)
+        if size <= now:
+            raise IndexFull(
+                f"{self.folder} has the {self._max_size_bytes} bytes that it may have",
+                hint="allow more (index_max_bytes), or serve fewer schemas",
+            )
+        with self._gate.alone(), translated(self.folder):
             self._env.set_mapsize(size)
 
     def count(self, database: bytes) -> int:
@@ -179,25 +220,46 @@ class Environment:
         return (self.folder / DATA_FILE).stat().st_size
 
     def sync(self) -> None:
-        """Flush to the disk; blocks while the disk works."""
-        with translated(self.folder):
-            self._env.sync(True)
+        """Flush to the disk; blocks while the disk works. Raises IndexFull, IndexDamaged."""
+        try:
+            with self._noting(), translated(self.folder):
+                self._env.sync(True)
+        except IndexStoreError:
+            # The system forgets what it could not flush: a later flush proves nothing of it.
+            self._is_flushed = False
+            raise
 
-    def close(self) -> None:
-        """Close the file and give the folder free."""
-        with self._gate.alone():
-            self._env.close()
-        self._lock.close()
+    def close(self, then: Callable[[], None] = lambda: None) -> None:
+        """Flush, close the file, call `then` if every flush succeeded, and give the folder free."""
+        try:
+            with self._gate.alone():
+                try:
+                    self.sync()
+                finally:
+                    self._env.close()
+            if self._is_flushed:
+                then()
+        finally:
+            self._lock.close()
 
 
 @contextlib.contextmanager
-def translated(folder: Path) -> Iterator[None]:
-    """Turn lmdb's errors into ours, except the one that growing the map answers."""
+def translated(folder: Path, full: tuple[str, ...] = _FULL) -> Iterator[None]:
+    """Turn lmdb's errors into ours, except the one that growing the map answers.
+
+    `full` are the system's messages that mean a full disk.
+    """
     try:
         yield
     except lmdb.MapFullError:
         raise
     except lmdb.Error as error:
+        if isinstance(error, lmdb.DiskError) or str(error).endswith(full):
+            raise IndexFull(
+                f"{folder}: {error}", hint="make room on this disk, or replace it where it has room"
+            ) from error
+        if isinstance(error, _NO_DAMAGE):
+            raise IndexUnusable(f"{folder}: {error}", hint="start again when the cause is gone") from error
         raise IndexDamaged(f"{folder}: {error}") from error
 
 

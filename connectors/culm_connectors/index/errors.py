@@ -31,6 +31,18 @@ class IndexBusy(IndexStoreError):
     code: ClassVar[str] = "index.busy"
 
 
+class IndexFull(IndexStoreError):
+    """The disk is full, or the index has the size that it may have; what it holds is as it was."""
+
+    code: ClassVar[str] = "index.full"
+
+
+class IndexUnusable(IndexStoreError):
+    """The system refused what the file needs (memory, rights, a write); its content is not doubted."""
+
+    code: ClassVar[str] = "index.unusable"
+
+
 class IndexMissing(IndexStoreError):
     """There is no index where one was to be looked at."""
 

@@ -1,41 +1,61 @@
 """Opens a connector's index with doubt: what is not surely ours and whole is dropped, loudly.
 
 The index is a cache of the `logs` topic, so dropping it costs time and no data. It is dropped when its
-file is damaged or of another format, when it was filled from another Kafka cluster, or when one of the
+file is damaged or of an unknown format, when it was filled from another Kafka cluster, or when one of the
 topics that its offsets count in was created anew since.
+
+Closing the index leaves a mark with the digest of the file, which opening compares and removes. A file
+without a mark was not closed (the process was killed, the machine went down): every page of it is walked, and
+its records are compared with each other, before any of it is believed.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
+import struct
 from pathlib import Path
 from typing import Any
 
-from culm_connectors.index.environment import DATA_FILE
-from culm_connectors.index.errors import IndexDamaged, IndexForeign
+from blake3 import blake3
+
+from culm_connectors.index.environment import DATA_FILE, MAX_SIZE_BYTES
+from culm_connectors.index.errors import IndexDamaged, IndexForeign, IndexStoreError
 from culm_connectors.index.store import DEFAULT_MAP_SIZE_BYTES, LmdbLogStore
 from culm_topics.origin import Origin
 
 logger = logging.getLogger(__name__)
 
 _STATE_FILE = "state.json"
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-# Walking this much takes a second or two: cheap enough to do at every start.
-_ALWAYS_CHECKED_BYTES = 64 * 1024**2
+_WALKED_BYTES_A_SECOND = 25 * 1024**2
 _ORIGIN = "origin"
 
 
-def open_index(folder: Path, origin: Origin, *, map_size_bytes: int = DEFAULT_MAP_SIZE_BYTES) -> LmdbLogStore:
+def open_index(
+    folder: Path,
+    origin: Origin,
+    *,
+    map_size_bytes: int = DEFAULT_MAP_SIZE_BYTES,
+    max_size_bytes: int = MAX_SIZE_BYTES,
+) -> LmdbLogStore:
     """The index of this folder if it can be trusted, else an empty one in its place.
 
-    Raises IndexBusy when another process has it.
+    Raises IndexBusy when another process has it, IndexFull when the disk is full, IndexUnusable.
     """
+
+    def opened(*, check: bool = False) -> LmdbLogStore:
+        return LmdbLogStore(folder, map_size_bytes=map_size_bytes, max_size_bytes=max_size_bytes, check=check)
+
     try:
         if _state(folder).get("condemned"):
             raise IndexDamaged("its last user found it to contradict the logs topic")
-        store = LmdbLogStore(folder, map_size_bytes=map_size_bytes, check=in_doubt(folder))
+        doubt = in_doubt(folder)
+        mark_open(folder)
+        store = opened(check=doubt)
         try:
+            if doubt:
+                _check_records(store)
             check_origin(store, origin)
         except BaseException:
             store.close()
@@ -45,10 +65,19 @@ def open_index(folder: Path, origin: Origin, *, map_size_bytes: int = DEFAULT_MA
             "the index is dropped and will be rebuilt from the logs topic: %s (%s)", error, error.code
         )
         drop(folder)
-        store = LmdbLogStore(folder, map_size_bytes=map_size_bytes)
+        store = opened()
         store.set_meta(_ORIGIN, origin.encode())
-    mark_open(folder)
     return store
+
+
+def _check_records(store: LmdbLogStore) -> None:
+    try:
+        contradictory = store.contradictions()
+        store.offsets()
+    except (ValueError, struct.error) as error:
+        raise IndexDamaged(f"{store.folder}: a record is none of ours: {error}") from error
+    if contradictory:
+        raise IndexDamaged(f"{store.folder}: the records of {len(contradictory)} logs contradict each other")
 
 
 def check_origin(store: LmdbLogStore, origin: Origin) -> None:
@@ -64,36 +93,66 @@ def check_origin(store: LmdbLogStore, origin: Origin) -> None:
 
 
 def in_doubt(folder: Path) -> bool:
-    """Whether the file must be walked before it is trusted.
+    """Whether the file must be looked through before it is trusted: it was not closed.
 
-    A killed process leaves the file whole (the kernel has it), a machine that went down may not: a file
-    that was neither closed nor opened since this boot is walked, and so is every small one.
+    Raises IndexDamaged where it was closed and is not what it was then.
     """
     data = folder / DATA_FILE
-    if not data.exists():
+    if not data.exists() or not data.stat().st_size:
         return False
-    if data.stat().st_size <= _ALWAYS_CHECKED_BYTES:
+    closed_with = _state(folder).get("closed_with")
+    if closed_with is None:
+        size = data.stat().st_size
+        logger.info(
+            "%s was not closed: all of it is looked through, some %d s", data, size // _WALKED_BYTES_A_SECOND
+        )
         return True
-    state = _state(folder)
-    return not (state.get("closed") is True or state.get("boot_id") == _boot_id())
+    if closed_with != _digest(data):
+        raise IndexDamaged(f"{data} was changed since it was closed")
+    return False
 
 
 def mark_open(folder: Path) -> None:
-    """Remember that the file is in use in this boot of the machine."""
-    _write_state(folder, closed=False)
+    """From now on the file is not what it was when it was closed."""
+    mark = folder / _STATE_FILE
+    if _state(folder).get("condemned") or not mark.exists():
+        return
+    mark.unlink(missing_ok=True)
+    # A mark that came back after a power failure would be of another state of the file.
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def close_index(store: LmdbLogStore) -> None:
-    """Flush, close and remember that this was done."""
+    """Flush, close and remember that this was done, and with what in the file."""
     folder = store.folder
-    store.close()
-    if not _state(folder).get("condemned"):
-        _write_state(folder, closed=True)
+
+    def mark() -> None:
+        if not _state(folder).get("condemned"):
+            (folder / _STATE_FILE).write_text(json.dumps({"closed_with": _digest(folder / DATA_FILE)}))
+
+    try:
+        store.close(mark)
+    except (IndexStoreError, OSError) as error:
+        # As after a crash: without a whole mark the next opening looks through all of it.
+        logger.warning("%s is not marked as closed: %s", folder, error)
+
+
+def _digest(data: Path) -> str:
+    """BLAKE3 of the file: half a gigabyte a second and more."""
+    return blake3(max_threads=blake3.AUTO).update_mmap(data).hexdigest()
 
 
 def condemn(folder: Path) -> None:
     """Have the next opening drop the index: this process met damage in it, or what `logs` contradicts."""
-    (folder / _STATE_FILE).write_text(json.dumps({"condemned": True}))
+    try:
+        (folder / _STATE_FILE).write_text(json.dumps({"condemned": True}))
+    except OSError as error:
+        logger.warning("%s cannot be marked for the next start, so it is dropped now: %s", folder, error)
+        drop(folder)
 
 
 def drop(folder: Path) -> None:
@@ -108,14 +167,3 @@ def _state(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return state if isinstance(state, dict) else {}
-
-
-def _write_state(folder: Path, *, closed: bool) -> None:
-    (folder / _STATE_FILE).write_text(json.dumps({"closed": closed, "boot_id": _boot_id()}))
-
-
-def _boot_id() -> str:
-    try:
-        return _BOOT_ID.read_text().strip()
-    except OSError:
-        return "unknown"

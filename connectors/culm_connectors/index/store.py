@@ -10,13 +10,13 @@ from __future__ import annotations
 import heapq
 import itertools
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from culm_connectors.index import layout
-from culm_connectors.index.audit import contradictory_logs
+from culm_connectors.index.audit import checked_entry, checked_row, contradictory_logs
 from culm_connectors.index.commit import Commit, Offsets, write_commit
-from culm_connectors.index.environment import Environment
+from culm_connectors.index.environment import MAX_SIZE_BYTES, Environment
 from culm_connectors.index.errors import IndexConflict, IndexDamaged, IndexGap
 from culm_connectors.index.forgetting import forget_logs
 from culm_connectors.index.layout import LogRow, Place
@@ -24,7 +24,6 @@ from culm_connectors.index.sync_ranges import SyncRanges, read_heights
 from culm_connectors.index.upgrade import EARLIER_FORMAT, upgrade
 from culm_connectors.ranges import RangeSnapshot
 from culm_connectors.ranges.columns import Rows, U64s, no_keys, numbers
-from culm_models.bamboo import entry_hash
 from culm_models.errors import CulmError
 from culm_models.lifts import Lift
 from culm_models.p2panda.checks import CheckedEntry
@@ -47,7 +46,7 @@ class LmdbLogStore:
 
     `durable` flushes every commit (a peer's own writing, which nobody can give back); an index that can be
     rebuilt leaves it off and calls `sync` now and then. `check` walks the file before lmdb opens it.
-    Raises IndexDamaged, IndexBusy.
+    Raises IndexDamaged, IndexBusy, IndexFull, IndexUnusable.
     """
 
     def __init__(
@@ -55,10 +54,13 @@ class LmdbLogStore:
         folder: Path,
         *,
         map_size_bytes: int = DEFAULT_MAP_SIZE_BYTES,
+        max_size_bytes: int = MAX_SIZE_BYTES,
         durable: bool = False,
         check: bool = False,
     ) -> None:
-        self._environment = Environment(folder, map_size_bytes=map_size_bytes, durable=durable, check=check)
+        self._environment = Environment(
+            folder, map_size_bytes=map_size_bytes, max_size_bytes=max_size_bytes, durable=durable, check=check
+        )
         self._databases: Mapping[bytes, object] = self._environment.databases
         self._rows: dict[bytes, LogRow | None] = {}
         self._schema_numbers: dict[str, int] = {}
@@ -76,6 +78,11 @@ class LmdbLogStore:
     def folder(self) -> Path:
         """Where the index lives."""
         return self._environment.folder
+
+    @property
+    def damage(self) -> IndexDamaged | None:
+        """The latest damage that somebody met, reading or writing."""
+        return self._environment.damage
 
     def _load(self) -> None:
         written = layout.U32.pack(layout.FORMAT)
@@ -118,11 +125,10 @@ class LmdbLogStore:
             return None
         if seq_num == row.height:
             return row.head_hash
+        key = layout.entry_key(public_key, log_id, seq_num)
         with self._environment.read() as transaction:
-            value = transaction.get(
-                layout.entry_key(public_key, log_id, seq_num), db=self._databases[b"entries"]
-            )
-        return None if value is None else entry_hash(layout.unpack_entry(value)[0])
+            value = transaction.get(key, db=self._databases[b"entries"])
+            return None if value is None else checked_entry(transaction, self._databases, key, value)[0]
 
     def log_heights(self, schema_ids: Iterable[str]) -> Iterator[tuple[bytes, int, int]]:
         """(public key, log id, height) of every log of the schemas, in the order of the sync range."""
@@ -169,8 +175,8 @@ class LmdbLogStore:
     def document_of(self, operation_id: bytes) -> bytes | None:
         """The document that an operation belongs to, None if it is not held, or is in a log without one."""
         place = self.place_of(operation_id)
-        row = self._row(layout.log_key(*place.log)) if place is not None else None
-        return row.document_id if row is not None else None
+        row = self._row(layout.log_key(*place.log)) if place else None
+        return row.document_id if row else None
 
     def place_of(self, operation_id: bytes) -> Place | None:
         """Where an operation is, None if it is not held."""
@@ -195,9 +201,8 @@ class LmdbLogStore:
     def log_of(self, public_key: bytes, document_id: bytes) -> int | None:
         """The one log that an author keeps of a document."""
         with self._environment.read() as transaction:
-            value = transaction.get(
-                public_key + layout.short_hash(document_id), db=self._databases[b"documents"]
-            )
+            place = public_key + layout.short_hash(document_id)
+            value = transaction.get(place, db=self._databases[b"documents"])
         return None if value is None else int(layout.U64.unpack(value)[0])
 
     def next_log_id(self, public_key: bytes) -> int:
@@ -287,7 +292,10 @@ class LmdbLogStore:
         last_seq_num: int,
         max_bytes: int = DEFAULT_CHUNK_BYTES,
     ) -> list[Pair]:
-        """At least one entry (if held) and at most about `max_bytes` of a part of a log; any thread."""
+        """At least one entry (if held) and at most about `max_bytes` of a part of a log; any thread.
+
+        Raises IndexDamaged where an entry is not what was stored.
+        """
         first = layout.entry_key(public_key, log_id, first_seq_num)
         last = layout.entry_key(public_key, log_id, last_seq_num)
         found: list[Pair] = []
@@ -301,7 +309,7 @@ class LmdbLogStore:
             for key, value in cursor.iternext():
                 if key > last:
                     break
-                found.append(layout.unpack_entry(value))
+                found.append(checked_entry(transaction, self._databases, key, value)[1])
                 taken += len(value)
                 if taken >= max_bytes:
                     break
@@ -365,10 +373,9 @@ class LmdbLogStore:
         """Flush to the disk; blocks while the disk works."""
         self._environment.sync()
 
-    def close(self) -> None:
-        """Flush and close; the object is of no use afterwards."""
-        self._environment.sync()
-        self._environment.close()
+    def close(self, then: Callable[[], None] = lambda: None) -> None:
+        """Flush and close; `then` is called before others may open the folder, unless a flush has failed."""
+        self._environment.close(then)
 
     def _schema_id(self, number: int) -> str:
         known = self._schema_ids.get(number)
@@ -385,7 +392,7 @@ class LmdbLogStore:
             return self._rows[key]
         with self._environment.read() as transaction:
             value = transaction.get(key, db=self._databases[b"logs"])
-        row = layout.unpack_row(value) if value is not None else None
+            row = None if value is None else checked_row(transaction, self._databases, key, value)
         if row is not None:
             self._rows[key] = row
             if len(self._rows) > _CACHED_ROWS:

@@ -7,42 +7,75 @@ behind a running one are their callers' business to batch. A flush to the disk f
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from culm_connectors.index.commit import Commit, Offsets
+from culm_connectors.index.errors import IndexDamaged, IndexFull
 from culm_connectors.index.store import LmdbLogStore, Pair, Range
 from culm_models.p2panda.checks import CheckedEntry
 
+logger = logging.getLogger(__name__)
+
 _READ_THREADS = 2
+
+Result = TypeVar("Result")
 
 
 class IndexWriter:
     """Serialises an index's writes into one thread; its range reads and merges have a few others."""
 
-    def __init__(self, store: LmdbLogStore, *, flush_interval_s: float = 5.0) -> None:
+    def __init__(
+        self, store: LmdbLogStore, *, flush_interval_s: float = 5.0, retry_interval_s: float = 5.0
+    ) -> None:
         self.store = store
+        self.full: str | None = None
+        """Why nothing can be written now, None where it can."""
         self._flush_interval_s = flush_interval_s
+        self._retry_interval_s = retry_interval_s
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="index-write")
         self._reading = ThreadPoolExecutor(_READ_THREADS, thread_name_prefix="index-read")
         self._dirty = False
-        self._closed = False
+        self._closing = threading.Event()
 
     async def write(
         self, entries: Iterable[CheckedEntry], offsets: Offsets | None = None, *, truth: bool = False
     ) -> Commit:
         """Store entries and the offsets that cover them; visible to readers when this returns.
 
-        Raises IndexDamaged.
+        Waits for room where the disk is full; all that is to be written later waits behind it. Raises
+        IndexDamaged, IndexUnusable.
         """
-        loop = asyncio.get_running_loop()
         taken = tuple(entries)
-        writing = loop.run_in_executor(
-            self._writing, lambda: self.store.commit(taken, offsets or {}, truth=truth)
-        )
+        writing = self._submit(lambda: self.store.commit(taken, offsets or {}, truth=truth))
         # Whoever waits may be cancelled; what was written is adopted all the same.
         writing.add_done_callback(self._adopt)
         return await asyncio.shield(writing)
+
+    def _submit(self, work: Callable[[], Result]) -> asyncio.Future[Result]:
+        return asyncio.get_running_loop().run_in_executor(self._writing, self._when_there_is_room, work)
+
+    def _when_there_is_room(self, work: Callable[[], Result]) -> Result:
+        # Waits in the thread that writes: entries must not overtake those that they follow.
+        while True:
+            try:
+                done = work()
+            except IndexFull as error:
+                if self.full is None:
+                    logger.error(
+                        "%s (%s); nothing is taken until there is room: %s", error, error.code, error.hint
+                    )
+                self.full = str(error)
+                if self._closing.wait(self._retry_interval_s):
+                    raise
+            else:
+                if self.full is not None:
+                    logger.info("%s: there is room again", self.store.folder)
+                self.full = None
+                return done
 
     async def forget(self, keys: Iterable[bytes], then: Callable[[], None] = lambda: None) -> None:
         """Take logs (40-byte keys) out of the index, to be read anew; `then` is called before anyone sees it.
@@ -50,7 +83,7 @@ class IndexWriter:
         Raises IndexDamaged.
         """
         taken = tuple(keys)
-        writing = asyncio.get_running_loop().run_in_executor(self._writing, lambda: self.store.forget(taken))
+        writing = self._submit(lambda: self.store.forget(taken))
         writing.add_done_callback(self._adopt)
         writing.add_done_callback(lambda _: then())
         await asyncio.shield(writing)
@@ -60,11 +93,10 @@ class IndexWriter:
             commit = writing.result()
             self.store.adopt(commit)
             self._dirty = True
-            if commit.unsettled and not self._closed:
-                further = writing.get_loop().run_in_executor(self._writing, self.store.commit, (), {})
-                further.add_done_callback(self._adopt)
+            if commit.unsettled and not self._closing.is_set():
+                self._submit(lambda: self.store.commit((), {})).add_done_callback(self._adopt)
             # What was written last is adopted after the end of the threads: nothing is merged then.
-            for work in () if self._closed else self.store.ranges.merge_work():
+            for work in () if self._closing.is_set() else self.store.ranges.merge_work():
                 writing.get_loop().run_in_executor(self._reading, work)
 
     async def read_ranges(self, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
@@ -74,16 +106,20 @@ class IndexWriter:
         )
 
     async def flush_now_and_then(self) -> None:
-        """Flush what was written, for ever; run it as a task."""
-        loop = asyncio.get_running_loop()
+        """Flush what was written, for ever; run it as a task.
+
+        Raises IndexDamaged, also where somebody who reads has met damage and only failed itself.
+        """
         while True:
             await asyncio.sleep(self._flush_interval_s)
+            if self.store.damage is not None:
+                raise IndexDamaged(str(self.store.damage))
             if self._dirty:
                 self._dirty = False
-                await loop.run_in_executor(self._writing, self.store.sync)
+                await self._submit(self.store.sync)
 
     def close(self) -> None:
-        """Finish what is being written and stop the threads; the store stays open."""
-        self._closed = True
+        """Finish what is being written, if there is room, and stop the threads; the store stays open."""
+        self._closing.set()
         self._writing.shutdown(wait=True)
         self._reading.shutdown(wait=True)
