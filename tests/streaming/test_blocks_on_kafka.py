@@ -18,6 +18,7 @@ from culm_streaming.progress import BatchProgress
 from culm_streaming.run import RunSettings, run_jobs
 from culm_topics import admin
 from culm_topics.blocks import Blocks, read_block_vectors, read_blocks
+from culm_topics.errors import TopicMissing
 from culm_topics.kafka import KafkaSettings
 from culm_topics.records import LogRecord, ReceiptRecord, log_key
 from tests.support.topic_io import end_offsets, produce, read_all, read_rejected
@@ -183,5 +184,5 @@ def test_a_shard_writes_its_own_partition_with_its_progress_last(
 def test_the_job_says_so_when_its_topics_are_missing(
     spark: SparkSession, kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(JobError, match="do not exist"):
+    with pytest.raises(TopicMissing, match="do not exist"):
         run_once(spark, KafkaSettings(bootstrap=kafka_bootstrap, prefix=topic_prefix), tmp_path)
