@@ -150,6 +150,14 @@ class Node:
         documents = answer[f"all_{schema_id}"]["documents"]
         return {document["meta"]["documentId"]: document["fields"] for document in documents}
 
+    def views(self, schema_id: str) -> dict[str, str]:
+        """The newest view id of the materialised documents of a schema, by document id."""
+        answer = self.ask(
+            f"{{ all_{schema_id}(first: 10000) {{ documents {{ meta {{ documentId viewId }} }} }} }}"
+        )
+        found = (document["meta"] for document in answer[f"all_{schema_id}"]["documents"])
+        return {meta["documentId"]: meta["viewId"] for meta in found}
+
 
 @contextlib.contextmanager
 def running_node(folder: Path, program: Path, *dial: str) -> Iterator[Node]:
