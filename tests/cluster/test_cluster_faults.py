@@ -40,7 +40,11 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mar
 
 _FROZEN_S = 60.0
 _PAUSE_S = 0.05
+# New executors on two cores: three jobs load their classes and start their Python workers side by side.
+_RECOVERY_TIMEOUT_S = 400.0
 _CONSUMERS = 3
+_WORKER_CORES = 3
+"""Tasks at a time, so that no job waits for another's."""
 
 CONSUMER = """
 import sys
@@ -109,7 +113,7 @@ class Consumers:
 def running_deployment(folder: Path) -> Iterator[tuple[World, Deployment, SparkCluster]]:
     with (
         running_cluster(folder / "kafka", users=USERS) as cluster,
-        running_spark_cluster(folder / "spark") as spark,
+        running_spark_cluster(folder / "spark", cores=_WORKER_CORES) as spark,
     ):
         grant_all(cluster)
         deployment = Deployment(cluster, folder)
@@ -136,6 +140,7 @@ def _world(deployment: Deployment, spark: SparkCluster) -> World:
             *("job", "run", "all", "--master", spark.url, "--checkpoints", str(folder / "checkpoints")),
             *("--state-partitions", "2", "--spark-option", "spark.executor.memory=768m"),
             *("--spark-option", "spark.driver.host=127.0.0.1"),
+            *("--spark-option", "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1"),
         ),
         deployment.variables("job"),
         folder / "jobs.log",
@@ -208,7 +213,7 @@ async def _faults(
             seen = {row for rows in consumers.seen().values() for row in rows}
             return all(mark in seen for mark in marks)
 
-        await world.until(arrived, f"entries at the consumers after: {what}")
+        await world.until(arrived, f"entries at the consumers after: {what}", timeout_s=_RECOVERY_TIMEOUT_S)
         print(f"{what}: entries at the consumers again after {time.monotonic() - began_s:.1f} s")
 
     await until_flowing("start")
@@ -219,7 +224,7 @@ async def _faults(
     world.west.start()
     await until_flowing("kill -9 of a connector")
     spark.kill(spark.workers[0])
-    spark.start_worker("worker-3", cores=1, memory_mb=1024)
+    spark.start_worker("worker-3", cores=_WORKER_CORES, memory_mb=1024)
     await until_flowing("kill -9 of a Spark worker")
     world.kill_jobs()
     world.jobs.start()

@@ -97,9 +97,15 @@ class World:
         for process in self.processes:
             process.check()
 
-    async def until(self, condition: Callable[[], Any], what: Callable[[], object] | str = "") -> None:
+    async def until(
+        self,
+        condition: Callable[[], Any],
+        what: Callable[[], object] | str = "",
+        *,
+        timeout_s: float = DEADLINE_S,
+    ) -> None:
         """Wait until a condition holds; `what` says what is missing when it does not in time."""
-        deadline_s = time.monotonic() + DEADLINE_S
+        deadline_s = time.monotonic() + timeout_s
         rounds = 0
         while not condition():
             rounds += 1
