@@ -11,10 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, Message, TopicPartition
 
+from culm_topics import kafka
 from culm_topics.consumer import LogConsumer
 from culm_topics.kafka import KafkaSettings
-from tests.support.log_topic import Step, new_log_topic, steps_of, write_steps
+from tests.support.log_topic import Step, new_log_topic, steps_of, take, write_steps
 
 pytestmark = pytest.mark.kafka
 
@@ -127,6 +129,40 @@ def test_who_joins_and_who_leaves_under_load_costs_no_entry_and_repeats_none(kaf
     wait_until(lambda: len(set(seen)) == last * LOGS, "all entries", second)
     second.leave()
     assert_once_and_in_order(seen, steps(1, last))
+
+
+class RebalancedWhileFetching:
+    """The real client; partition 0 is given up within each call that brings records."""
+
+    def __init__(self, client: Consumer) -> None:
+        self._client = client
+        self._on_revoke: Callable[[Consumer, list[TopicPartition]], None] | None = None
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._client, name)
+
+    def subscribe(self, topics: list[str], *, on_revoke: object, **callbacks: object) -> None:
+        self._on_revoke = on_revoke  # type: ignore[assignment]
+        self._client.subscribe(topics, on_revoke=on_revoke, **callbacks)  # type: ignore[arg-type]
+
+    def consume(self, count: int, timeout: float) -> list[Message]:
+        records = self._client.consume(count, timeout=timeout)
+        if records and self._on_revoke is not None:
+            self._on_revoke(self._client, [TopicPartition("", 0)])
+        return records
+
+
+def test_records_that_come_with_a_rebalance_are_handed_out(
+    kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = group_topic(kafka_bootstrap)
+    write_steps(settings, [("w0", 1), ("w0", 2)], partition=1)
+    real = kafka.consumer
+    monkeypatch.setattr(
+        kafka, "consumer", lambda *given, **named: RebalancedWhileFetching(real(*given, **named))
+    )
+    with LogConsumer(settings, group_id=f"{settings.prefix}g") as consumer:
+        assert take(consumer, 2) == [("w0", 1), ("w0", 2)]
 
 
 def test_a_member_without_a_partition_waits_for_one(kafka_bootstrap: str) -> None:

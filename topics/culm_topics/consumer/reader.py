@@ -172,9 +172,11 @@ class PartitionReader:
 
     def _consume(self, timeout_seconds: float) -> None:
         try:
-            self._buffer.extend(self._client.consume(_BATCH_RECORDS, timeout=timeout_seconds))
+            # A rebalance within the call clears the buffer of what was given up: records go in after it.
+            records = self._client.consume(_BATCH_RECORDS, timeout=timeout_seconds)
         except KafkaException as error:
             raise KafkaFailure(f"{self._topic}: reading: {error.args[0].str()}") from error
+        self._buffer.extend(records)
 
     def positions(self) -> dict[int, int]:
         """By partition the offset before which everything has been handed out or dropped."""
