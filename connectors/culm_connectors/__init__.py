@@ -17,6 +17,6 @@
 | checking | signatures, in threads |
 | access | which peers may connect, and for which schemas |
 | limits | token buckets |
-| metrics, status_server | what a process counts, for Prometheus; whether it is ready |
+| metrics, health | what a process counts, for Prometheus; whether it is alive and ready |
 | watch | the allow-list, reloaded |
 """

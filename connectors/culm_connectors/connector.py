@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 
 from culm_connectors.aquadoggo.links import NodeLinks
 from culm_connectors.checking import CheckPool
+from culm_connectors.errors import ConnectorError
 from culm_connectors.health import Health
 from culm_connectors.index import IndexDamaged, IndexWriter, close_index, condemn, open_index
 from culm_connectors.kafka import (
@@ -38,9 +39,9 @@ from culm_connectors.sds.driver import SdsDriver
 from culm_connectors.sds.kafka_backbone import KafkaBackbone
 from culm_connectors.service import PeerService
 from culm_connectors.settings import ConnectorSettings
-from culm_connectors.status_server import serve_status
 from culm_connectors.transport import Address
 from culm_topics.kafka import KafkaSettings, admin, producer
+from culm_topics.status_server import serve_status
 
 logger = logging.getLogger(__name__)
 
@@ -203,8 +204,9 @@ class Connector:
                     self.settings.metrics_host,
                     self.settings.metrics_port,
                     registry,
-                    self.health.why_not_alive,
-                    self.health.why_not_ready,
+                    why_not_ready=self.health.why_not_ready,
+                    why_not_alive=self.health.why_not_alive,
+                    port_error=ConnectorError,
                 )
             )
 

@@ -9,6 +9,6 @@
 - `session`: the Spark session; `daemon`: what its Python workers are forked from; `collector`: their garbage
   collector.
 - `run`: jobs started, watched and stopped.
-- `progress`, `metrics`: what a micro-batch did, and what Prometheus is told of it.
+- `progress`, `metrics`, `health`: what a micro-batch did, what Prometheus is told of it, whether all is well.
 - `errors`: the errors of this package and their stable codes.
 """

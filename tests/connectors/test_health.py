@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import logging
 import socket
-import urllib.error
-import urllib.request
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from prometheus_client import CollectorRegistry
 
-from culm_connectors.errors import ConnectorError
 from culm_connectors.kafka import KafkaHealth
 from culm_connectors.limited_log import LimitedLog
 from culm_connectors.p2panda.metrics import DriverMetrics
-from culm_connectors.status_server import serve_status
 from culm_models.p2panda.events import SessionFailed
 from culm_topics import kafka as kafka_clients
 from culm_topics.kafka import KafkaSettings
@@ -60,31 +55,6 @@ def test_an_answer_that_does_not_come_is_no_answer() -> None:
     assert health.away is None
     health._answered_s -= 10
     assert health.away is not None and health.ends is None
-
-
-def test_probes_answer_with_their_reasons_a_line_each() -> None:
-    reasons = {"livez": (), "readyz": ("Kafka is away", "building the index")}
-
-    def get(path: str) -> tuple[int, str]:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-
-    with serve_status(
-        "127.0.0.1", 0, CollectorRegistry(), lambda: reasons["livez"], lambda: reasons["readyz"]
-    ) as port:
-        assert get("/livez") == get("/live") == get("/healthz") == (200, "ok\n")
-        assert get("/readyz") == get("/ready") == (503, "Kafka is away\nbuilding the index\n")
-        with (
-            pytest.raises(
-                ConnectorError, match=f"127.0.0.1 port {port}: .*[Aa]ddress already in use"
-            ) as error,
-            serve_status("127.0.0.1", port, CollectorRegistry(), tuple, tuple),
-        ):
-            pass
-        assert error.value.hint is not None
 
 
 def test_a_peer_that_leaves_is_no_failed_session() -> None:

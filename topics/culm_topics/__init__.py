@@ -8,6 +8,7 @@
 - `origin`: which cluster and which creation of its topics offsets belong to, kept beside them.
 - `consumer`: `LogConsumer`, the reader for programs that consume the replicated logs.
 - `reading`: a topic as it stands, for operators and tools; `vectors`: who holds what, read that way.
+- `status_server`: the HTTP port of jobs and connectors: metrics, alive, ready.
 - `docs`: renders docs/topics.md from all of the above.
 - `errors`: the errors of this package and their stable codes.
 

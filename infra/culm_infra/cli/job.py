@@ -195,10 +195,12 @@ def _run(
 ) -> None:
     from culm_infra.settings import named_values
     from culm_infra.stack import find_java, jars
-    from culm_streaming.health import Health, serve_health
+    from culm_streaming.errors import StreamingError
+    from culm_streaming.health import Health
     from culm_streaming.metrics import JobMetrics
     from culm_streaming.run import run_jobs
     from culm_streaming.session import SessionSettings, start_session
+    from culm_topics.status_server import serve_status
 
     java = find_java()
     session = start_session(
@@ -230,7 +232,15 @@ def _run(
         stack.callback(session.stop)
         if (port := settings.job.metrics_port) is not None:
             host = settings.job.metrics_host
-            bound = stack.enter_context(serve_health(host, port, metrics.registry, lambda: health.reasons))
+            bound = stack.enter_context(
+                serve_status(
+                    host,
+                    port,
+                    metrics.registry,
+                    why_not_ready=lambda: health.reasons,
+                    port_error=StreamingError,
+                )
+            )
             say(f"metrics on http://{host}:{bound}/metrics, health on /livez and /readyz")
         run_jobs(session, run_settings, stop=stop, metrics=metrics, health=health)
     if signal.SIGINT in received:

@@ -1,7 +1,8 @@
-"""A process's small HTTP port: Prometheus metrics, and whether it lives and is ready.
+"""The HTTP port of a job or a connector: Prometheus metrics, and whether the process is alive and ready.
 
 `/metrics` is for Prometheus. `/livez` and `/readyz` answer 200, or 503 with a reason a line ("building the
-index"), for Kubernetes and load balancers.
+index"), for Kubernetes and load balancers. It is here because jobs and connectors share no other floor; it
+needs prometheus-client, which the extras `edge` and `streaming` bring.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import threading
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from culm_connectors.errors import ConnectorError
+from culm_models.errors import CulmError
 
 _TEXT = "text/plain; charset=utf-8"
 
@@ -23,13 +25,28 @@ Reasons = Callable[[], tuple[str, ...]]
 """Why something is not so; empty when it is."""
 
 
+class PortError(Protocol):
+    """Makes the caller's error for a port that cannot be had; a class of errors with a hint is one."""
+
+    def __call__(self, message: str, *, hint: str) -> CulmError:
+        """The error to raise; `hint` says which option to change."""
+        ...
+
+
 @contextlib.contextmanager
 def serve_status(
-    host: str, port: int, registry: CollectorRegistry, why_not_alive: Reasons, why_not_ready: Reasons
+    host: str,
+    port: int,
+    registry: CollectorRegistry,
+    *,
+    why_not_ready: Reasons,
+    why_not_alive: Reasons = tuple,
+    port_error: PortError,
 ) -> Iterator[int]:
-    """Serve while the context lasts; gives the port. The reasons are asked for in other threads.
+    """Serve while the context lasts; yields the port, which 0 leaves to the system.
 
-    Raises ConnectorError when the port cannot be had.
+    The reasons are asked for in other threads; without `why_not_alive` a process that answers is alive.
+    Raises what `port_error` makes when the port cannot be had.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -66,7 +83,7 @@ def serve_status(
     try:
         server = ThreadingHTTPServer((host, port), Handler)
     except OSError as error:
-        raise ConnectorError(
+        raise port_error(
             f"metrics cannot be served on {host} port {port}: {error.strerror or error}",
             hint="give another --metrics-port, or 0 for a free one",
         ) from error
