@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.culm-installed
-PACKAGES := models topics streaming connectors infra
+# The tests that take longest are named at the end, so that what makes a run slow is seen.
+DURATIONS := --durations 20 --durations-min 5
 
 .PHONY: help install wheel demo test test-slow test-cluster test-hostile lint format bench clean
 
@@ -25,15 +26,15 @@ demo: $(STAMP)   ## Show the main jobs: peers at two edges converge, channels ag
 	$(BIN)/culm demo sds --participants 3 --messages 24 --cut 5
 
 test: $(STAMP)   ## Run every test, on a real Kafka broker, real Spark and real QUIC.
-	$(BIN)/python -m pytest -n auto -m "not kafka and not spark and not soak"
+	$(BIN)/python -m pytest -n auto -m "not kafka and not spark and not soak" $(DURATIONS)
 	$(MAKE) -j 2 test-end-to-end test-parts
 
 .PHONY: test-end-to-end test-parts
 test-end-to-end: $(STAMP)
-	$(BIN)/python -m pytest -m "(kafka or spark) and not soak" tests/e2e
+	$(BIN)/python -m pytest -m "(kafka or spark) and not soak" $(DURATIONS) tests/e2e
 
 test-parts: $(STAMP)
-	$(BIN)/python -m pytest -m "(kafka or spark) and not soak" --ignore tests/e2e
+	$(BIN)/python -m pytest -m "(kafka or spark) and not soak" $(DURATIONS) --ignore tests/e2e
 
 test-slow: $(STAMP)  ## All tests, with the long soak, simulation and fault runs.
 	CULM_AQUADOGGO=build CULM_SIM_RUNS=20000 CULM_E2E_RUNS=20 CULM_E2E_PUSHED=30000 CULM_HOSTILE_MESSAGES=2200000 $(BIN)/python -m pytest -m "soak or not soak" --timeout 1800

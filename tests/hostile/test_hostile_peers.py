@@ -39,6 +39,10 @@ _ARRIVAL_TIMEOUT_S = 60.0
 _BLOCKED_BOUND = "0.25"
 _ROOM_BYTES = 256 * 1024**2
 """What all attacks together may make a connector take beyond its size at rest."""
+QUIET = "(none)"
+BUSY = "(busy process)"
+"""No attack: a process that computes, to tell what is done to the connector from a processor shared."""
+_BUSY = "print(flush=True)\nwhile True: pass"
 _SHORT = ("sparse-crypto", "undecryptable", "sparse-stream", "expensive-cbor", "sds-join-leave")
 _ROOT = Path(__file__).parents[2]
 
@@ -117,9 +121,12 @@ def percentile(ordered: list[float], share: float) -> float:
 
 async def under(name: str, target: Target, honest: Honest) -> list[float]:
     """The honest latencies while an attack goes on in a process of its own."""
+    program = (
+        ("-c", _BUSY) if name == BUSY else ("-m", "tests.support.attacker", name, HOST, str(target.edge.port))
+    )
     attacker = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "tests.support.attacker", name, HOST, str(target.edge.port)),
+        *program,
         cwd=_ROOT,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -160,13 +167,13 @@ async def run(target: Target, folder: Path, names: tuple[str, ...]) -> None:
         slow_before = target.slow_turns()
         frozen: dict[str, float] = {}
         grown: dict[str, int] = {}
-        for name in ("", *names):
-            latencies = await under(name, target, honest) if name else quiet
+        for name in (QUIET, BUSY, *names):
+            latencies = quiet if name == QUIET else await under(name, target, honest)
             slow = target.slow_turns()
             more_bytes = target.edge.anonymous_bytes() - rest_bytes
             ratio = percentile(latencies, 0.99) / percentile(quiet, 0.99)
             print(
-                f"{name or '(none)':20} {percentile(latencies, 0.5):8.1f} {percentile(latencies, 0.99):8.1f} "
+                f"{name:20} {percentile(latencies, 0.5):8.1f} {percentile(latencies, 0.99):8.1f} "
                 f"{ratio:8.2f} {slow - slow_before:12.0f} {more_bytes / 1024**2:5.0f}"
             )
             if slow > slow_before:

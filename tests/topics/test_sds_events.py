@@ -101,19 +101,27 @@ def test_a_hole_that_a_second_run_fills_is_no_gap(settings: KafkaSettings) -> No
         assert take(reader, 2) == [2, 3]
 
 
-def test_a_missing_event_is_an_error(settings: KafkaSettings) -> None:
+def test_a_missing_event_ends_a_strict_reader(settings: KafkaSettings) -> None:
     write_events(settings, HERE, events(1, 3, 4))
     with (
-        SdsEventReader(settings, [HERE], gap_wait_seconds=0.0) as reader,
+        SdsEventReader(settings, [HERE], gap_wait_seconds=0.0, strict=True) as reader,
         pytest.raises(EventGap, match="event 2 is missing"),
     ):
         list(reader)
 
 
+def test_a_channel_that_lacks_an_event_is_set_aside_and_the_others_go_on(settings: KafkaSettings) -> None:
+    write_events(settings, HERE, events(1, 3, 4))
+    write_events(settings, NEIGHBOUR, events(1, 2))
+    with SdsEventReader(settings, [HERE, NEIGHBOUR], follow=False, gap_wait_seconds=0.0) as reader:
+        assert sorted(numbers(reader)) == sorted([(HERE, 1), (NEIGHBOUR, 1), (NEIGHBOUR, 2)])
+        assert list(reader.channels_set_aside) == [HERE]
+
+
 def test_the_end_comes_after_the_hole_has_been_judged(settings: KafkaSettings) -> None:
     write_events(settings, HERE, events(1, 3))
     with (
-        SdsEventReader(settings, [HERE], follow=False, gap_wait_seconds=0.0) as reader,
+        SdsEventReader(settings, [HERE], follow=False, gap_wait_seconds=0.0, strict=True) as reader,
         pytest.raises(EventGap),
     ):
         list(reader)

@@ -73,6 +73,20 @@ def test_a_hole_is_a_gap_when_its_time_is_over() -> None:
     assert caught.value.code == "topics.sds.gap"
 
 
+def test_a_channel_with_a_gap_goes_on_when_the_missing_event_comes_and_others_do_not_wait_for_it() -> None:
+    events = sequence()
+    events.take(event(2), 0.0)
+    with pytest.raises(EventGap):
+        events.check(10.0)
+    assert list(events.set_aside) == ["general"]
+    assert not events.waits
+    assert events.take(event(3), 10.0) == []
+    assert numbers(events.take(event(1, "other"), 10.0)) == [1]
+    assert numbers(events.take(event(1), 10.0)) == [1]
+    assert not events.set_aside
+    assert numbers(events.take(event(2), 10.0)) == [2]
+
+
 def test_a_hole_that_moves_on_gets_its_time_anew() -> None:
     events = sequence()
     events.take(event(2), 0.0)

@@ -4,14 +4,16 @@
         for found in events:
             print(found.event.kind, found.event.message_id)
 
-Repeats are dropped, a record that is none is passed over, and no event is jumped over: a missing one is
-`topics.sds.gap`.
+Repeats are dropped, a record that is none is passed over, and no event is jumped over: a channel that
+lacks one is set aside until it comes, or ends a reader that is strict (`topics.sds.gap`).
 """
 
+import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Literal, Self
 
@@ -22,7 +24,9 @@ from culm_topics.reading import PassedOver, TopicMessage
 from culm_topics.records.sds_events import SdsEventRecord
 from culm_topics.records.sds_keys import channel_key, shard_of, split_channel_key
 from culm_topics.sds_partitions import TopicPartitions
-from culm_topics.sds_sequence import ChannelEvent, EventSequence
+from culm_topics.sds_sequence import ChannelEvent, EventGap, EventSequence
+
+logger = logging.getLogger(__name__)
 
 EventStart = Literal["beginning", "now"]
 LOOK_BACK_RECORDS = 1_000
@@ -42,7 +46,10 @@ class SdsEventReader:
     clock; without, a channel begins with the first event that was written then or later. `follow=False`: ends
     at the end that the topic has when it is opened, or when a hole that is open there is filled or judged.
 
-    Raises `TopicMissing`, `KafkaFailure`, `OffsetOutOfRange`, `TopicRecreated`, `EventGap`.
+    A missing event is given `gap_wait_seconds` to turn up, then its channel is set aside: it goes on when the
+    missing event comes, and others go on meanwhile. With `strict` the iteration ends with `EventGap`.
+
+    Raises `TopicMissing`, `KafkaFailure`, `OffsetOutOfRange`, `TopicRecreated`.
     Memory: about 100 bytes a channel.
     """
 
@@ -56,6 +63,7 @@ class SdsEventReader:
         since_ms: int | None = None,
         follow: bool = True,
         gap_wait_seconds: float = 30.0,
+        strict: bool = False,
     ) -> None:
         assert not (after and start == "now"), "from now on there is nothing to go on after"
         self._keys = None if channels is None else frozenset(map(channel_key, channels))
@@ -64,6 +72,7 @@ class SdsEventReader:
         )
         self.passed_over = PassedOver("sds.events")
         self._follow = follow
+        self._strict = strict
         self._judge_at: dict[int, int] | None = None
         self._stopped = threading.Event()
         self._ready: deque[ChannelEvent] = deque()
@@ -102,6 +111,11 @@ class SdsEventReader:
     def numbers(self) -> Mapping[str, int]:
         """By channel the number of the last event that was handed out, or is about to be."""
         return self._sequence.numbers
+
+    @property
+    def channels_set_aside(self) -> Mapping[str, EventGap]:
+        """The channels that wait for a missing event."""
+        return self._sequence.set_aside
 
     @property
     def finished(self) -> bool:
@@ -160,8 +174,19 @@ class SdsEventReader:
         records = self._reader.poll(timeout_seconds)
         now_s = time.monotonic()
         for record in records:
-            self._take(record, now_s)
-        self._judge_holes(now_s)
+            with self._gaps_set_aside():
+                self._take(record, now_s)
+        with self._gaps_set_aside():
+            self._judge_holes(now_s)
+
+    @contextmanager
+    def _gaps_set_aside(self) -> Iterator[None]:
+        try:
+            yield
+        except EventGap as gap:
+            if self._strict:
+                raise
+            logger.warning("this channel is set aside: %s (%s)", gap, gap.code)
 
     def _judge_holes(self, now_s: float) -> None:
         """A hole that is overdue is a gap when all that the topic has by then has been read."""

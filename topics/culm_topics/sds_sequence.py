@@ -1,7 +1,8 @@
 """Events of channels put into the order of their numbers, each once, whatever a repeated batch wrote twice.
 
 A batch of the job that failed half-way may leave a hole, which its second run fills; so an event that comes
-before its predecessor is set aside for a while before that counts as a gap.
+before its predecessor is kept for a while before that counts as a gap. A channel with a gap is set
+aside: what follows is dropped until the missing event comes, and the other channels go on.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from culm_topics.errors import TopicsError
 from culm_topics.records.sds_events import SdsEventRecord
 
 MAX_EARLY_EVENTS = 10_000
-"""Events set aside at once, over all channels; one more and the oldest hole counts as a gap."""
+"""Early events kept at once, over all channels; one more and the oldest hole counts as a gap."""
 
 
 class EventGap(TopicsError):
@@ -24,6 +25,7 @@ class EventGap(TopicsError):
         super().__init__(
             f"channel {channel_id!r}: event {missing} is missing from the topic, but {next_number} is there"
         )
+        self.channel_id = channel_id
         self.hint = f"`culm sds tail CHANNEL --from {next_number}` begins behind it"
 
 
@@ -54,6 +56,8 @@ class EventSequence:
     def __init__(self, after: Mapping[str, int], *, learns: bool, gap_wait_seconds: float) -> None:
         self.numbers = dict(after)
         """By channel the number of the last event handed out."""
+        self.set_aside: dict[str, EventGap] = {}
+        """The channels that wait for a missing event."""
         self._learns = learns
         self._gap_wait_seconds = gap_wait_seconds
         self._holes: dict[str, _Hole] = {}
@@ -65,7 +69,10 @@ class EventSequence:
         self.numbers[event.channel_id] = max(known, event.event.number)
 
     def take(self, event: ChannelEvent, now_s: float) -> list[ChannelEvent]:
-        """What can be handed out now that this one has come, in order; `EventGap` beyond the bound."""
+        """What can be handed out now that this one has come, in order.
+
+        `EventGap` beyond the bound, for the channel whose hole is the oldest: it is set aside.
+        """
         channel_id, number = event.channel_id, event.event.number
         known = self.numbers.get(channel_id)
         if known is None:
@@ -73,34 +80,42 @@ class EventSequence:
         if number <= known:
             return []
         if number > known + 1:
-            self._set_aside(event, now_s)
+            if channel_id not in self.set_aside:
+                self._keep(event, now_s)
             return []
+        self.set_aside.pop(channel_id, None)
         self.numbers[channel_id] = number
         return [event, *self._close(channel_id, now_s)]
 
     def check(self, now_s: float) -> None:
-        """`EventGap` for a hole that has been open for too long."""
+        """`EventGap` for a hole that has been open for too long: its channel is set aside. One at a call."""
         for channel_id, hole in self._holes.items():
             if now_s >= hole.deadline_s:
-                self._fail(channel_id, hole)
+                raise self._gap(channel_id)
+
+    def forget(self, channel_id: str) -> None:
+        """The channel begins anew with the next event that comes of it."""
+        self.numbers.pop(channel_id, None)
+        self.set_aside.pop(channel_id, None)
+        self._drop(channel_id)
 
     @property
     def waits(self) -> bool:
-        """Whether an event is set aside."""
+        """Whether an early event is kept."""
         return bool(self._holes)
 
     def overdue(self, now_s: float) -> bool:
         """Whether a hole has been open for too long."""
         return any(now_s >= hole.deadline_s for hole in self._holes.values())
 
-    def _set_aside(self, event: ChannelEvent, now_s: float) -> None:
+    def _keep(self, event: ChannelEvent, now_s: float) -> None:
         hole = self._holes.setdefault(event.channel_id, _Hole(now_s + self._gap_wait_seconds))
         if event.event.number not in hole.events:
             hole.events[event.event.number] = event
             self._early += 1
         if self._early > MAX_EARLY_EVENTS:
             oldest = min(self._holes, key=lambda channel_id: self._holes[channel_id].deadline_s)
-            self._fail(oldest, self._holes[oldest])
+            raise self._gap(oldest)
 
     def _close(self, channel_id: str, now_s: float) -> list[ChannelEvent]:
         hole = self._holes.get(channel_id)
@@ -117,6 +132,16 @@ class EventSequence:
             del self._holes[channel_id]
         return ready
 
-    def _fail(self, channel_id: str, hole: _Hole) -> None:
-        known = self.numbers.get(channel_id, 0)
-        raise EventGap(channel_id, known + 1, min(hole.events))
+    def _gap(self, channel_id: str) -> EventGap:
+        """Set the channel aside; the error that says so."""
+        gap = EventGap(channel_id, self.numbers.get(channel_id, 0) + 1, min(self._drop(channel_id)))
+        self.set_aside[channel_id] = gap
+        return gap
+
+    def _drop(self, channel_id: str) -> dict[int, ChannelEvent]:
+        """Let go of the channel's early events."""
+        hole = self._holes.pop(channel_id, None)
+        if hole is None:
+            return {}
+        self._early -= len(hole.events)
+        return hole.events

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -67,7 +67,7 @@ class KafkaBackbone:
         self._lookups = Lookups(kafka, directory / INDEX_FILE)
         self._partitions: int | None = None
         self._followed: Counter[str] = Counter()
-        self._sequence = self._fresh_sequence()
+        self._sequence = EventSequence({}, learns=True, gap_wait_seconds=_GAP_WAIT_S)
         self.malformed: Counter[str] = Counter()
         """Records that were none of their topic's kind, by topic; passed over."""
 
@@ -152,7 +152,7 @@ class KafkaBackbone:
         self._followed[channel_id] -= 1
         if self._followed[channel_id] <= 0:
             del self._followed[channel_id]
-            self._sequence.numbers.pop(channel_id, None)
+            self._sequence.forget(channel_id)
 
     def _take(self, records: Sequence[Record]) -> None:
         for record in records:
@@ -184,18 +184,20 @@ class KafkaBackbone:
 
     def _in_order(self, found: ChannelEvent) -> None:
         now_s = asyncio.get_running_loop().time()
-        try:
+        with self._gaps_forgotten():
             self._sequence.check(now_s)
+        with self._gaps_forgotten():
             for one in self._sequence.take(found, now_s):
                 self.hearing.happened(one.channel_id, one.event, cursor_of(one.offset + 1))
-        except EventGap as gap:
-            # Members notice by the numbers, and read what there is.
-            limited.warning("%s", gap)
-            self._sequence = self._fresh_sequence()
 
-    @staticmethod
-    def _fresh_sequence() -> EventSequence:
-        return EventSequence({}, learns=True, gap_wait_seconds=_GAP_WAIT_S)
+    @contextlib.contextmanager
+    def _gaps_forgotten(self) -> Iterator[None]:
+        """Members notice a gap by the numbers, and read what there is: the channel begins anew here."""
+        try:
+            yield
+        except EventGap as gap:
+            limited.warning("%s", gap)
+            self._sequence.forget(gap.channel_id)
 
     # The past.
 

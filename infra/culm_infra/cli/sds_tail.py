@@ -70,7 +70,7 @@ def tail(
     arguments: dict[str, Any] = {"start": "now"} if start is None else {"after": {channel: start}}
     shown = _Shown(channel, every=every, json=json)
     view = ChannelView()
-    with SdsEventReader(kafka.settings(), [channel], follow=follow, **arguments) as events:
+    with SdsEventReader(kafka.settings(), [channel], follow=follow, strict=True, **arguments) as events:
         if start is not None and not _past(events, view, shown, every=every):
             say("no such events in this channel yet: `culm sds status` lists the channels that there are")
         if start is not None and not every:

@@ -31,7 +31,7 @@ class Pipeline:
 def gather(kafka: KafkaSettings, channels: Sequence[str]) -> Pipeline:
     """Read the topics as they are now; every event once, as any consumer would."""
     books = {channel: Book("") for channel in channels}
-    with SdsEventReader(kafka, channels, follow=False) as events:
+    with SdsEventReader(kafka, channels, follow=False, strict=True) as events:
         for found in events:
             event = found.event
             books[found.channel_id].hear(
