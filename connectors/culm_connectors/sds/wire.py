@@ -23,6 +23,8 @@ from culm_models.sds.messages import HistoryEntry
 
 LENGTH_BYTES = 4
 MAX_DEPTH = 6
+MAX_ITEMS = 4_096
+"""CBOR items in a frame, at every depth; the largest `Fetched` has 3,078."""
 # The largest message in any profile, and what a frame says around it.
 DEFAULT_MAX_FRAME_BYTES = 1024 * 1024 + 64 * 1024
 
@@ -211,7 +213,7 @@ def _plain(value: Any) -> Any:
 def decode(body: bytes) -> Frame:
     """The frame of these bytes (without their length). Raises a FrameError."""
     try:
-        items = cbor.loads(body, max_depth=MAX_DEPTH)
+        items = cbor.loads(body, max_depth=MAX_DEPTH, max_items=MAX_ITEMS)
     except cbor.CborError as error:
         raise FrameContentError(f"{error.code}: {error}") from error
     if type(items) is not list or not items or type(items[0]) is not int:

@@ -15,6 +15,7 @@ from culm_models.cbor.errors import (
     CborError,
     MalformedError,
     TooLargeError,
+    TooManyItemsError,
     TrailingBytesError,
     TruncatedError,
     ValueKindError,
@@ -46,8 +47,15 @@ REFUSED_TAGS: Final[Mapping[int, Callable[..., NoReturn]]] = dict.fromkeys(_KNOW
 refuse_tag: Final = _refuse_tag
 
 
-def loads(data: bytes, *, max_depth: int = DEFAULT_MAX_DEPTH) -> Any:
-    """The one value that `data` holds. Raises a `CborError` where it breaks a rule of this module."""
+def loads(data: bytes, *, max_depth: int = DEFAULT_MAX_DEPTH, max_items: int | None = None) -> Any:
+    """The one value that `data` holds. Raises a `CborError` where it breaks a rule of this module.
+
+    With `max_items` it may hold no more than so many items, those at every depth counted: one that declares
+    more is refused before it is decoded.
+    """
+    # No item is smaller than a byte.
+    if max_items is not None and len(data) > max_items:
+        _count_items(data, max_depth, max_items)
     stream = io.BytesIO(data)
     try:
         value = cbor2.CBORDecoder(
@@ -65,6 +73,16 @@ def loads(data: bytes, *, max_depth: int = DEFAULT_MAX_DEPTH) -> Any:
     if stream.tell() != len(data):
         raise TrailingBytesError(f"{len(data) - stream.tell()} bytes follow the item")
     return value
+
+
+def _count_items(data: bytes, max_depth: int, max_items: int) -> None:
+    scanner = ItemScanner(len(data), max_depth, max_items=max_items)
+    try:
+        scanner.take(data, 0)
+    except TooManyItemsError:
+        raise
+    except CborError:
+        return  # every other fault is the decoder's to find
 
 
 def dumps(value: Any) -> bytes:

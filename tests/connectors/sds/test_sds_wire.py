@@ -135,6 +135,15 @@ def test_too_many_entries_are_refused() -> None:
     assert raised.value.code == "sds.frame.shape"
 
 
+def test_a_frame_of_very_many_items_is_refused_before_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    largest = frames.Fetched("room", 1, ((b"wire", None),) * frames.MAX_WIRES, True)
+    assert feed(wire.FrameReader(), wire.encode(largest)) == [largest]
+    monkeypatch.setattr("cbor2.CBORDecoder", None)
+    with pytest.raises(FrameError, match=r"cbor\.too_many_items") as raised:
+        feed(wire.FrameReader(), body(8, [[]] * 5_000))
+    assert raised.value.code == "sds.frame.cbor"
+
+
 def test_a_length_beyond_the_bound_takes_no_memory_and_ends_the_stream() -> None:
     reader = wire.FrameReader(1_000)
     for data in ((1_001).to_bytes(4, "big"), wire.encode(FRAMES[0])):
