@@ -17,14 +17,17 @@ from culm_infra.cli.sds_channel import complete_channel
 from culm_models.sds.codec import encode
 from culm_models.sds.messages import HistoryEntry, Message
 from culm_topics.kafka import KafkaSettings
+from culm_topics.reading import read_to_end
 from culm_topics.records import (
     AckKey,
     SdsAckRecord,
     SdsChannelRecord,
+    SdsCommandRecord,
     SdsEventKind,
     SdsEventRecord,
     SdsMessageRecord,
     SdsParticipantRecord,
+    split_channel_key,
 )
 from culm_topics.sds_hints import StoreHint
 from tests.support.sds_topics import sds_settings, store, write, write_events, write_index
@@ -33,6 +36,7 @@ pytestmark = pytest.mark.kafka
 
 Capture = pytest.CaptureFixture[str]
 CHANNEL = "general"
+OWNER = bytes(range(32))
 TIME_MS = 1_763_000_000_000
 
 
@@ -226,6 +230,25 @@ def test_a_message_that_is_not_there_is_an_error_that_says_what_to_do(
     write_index(settings, CHANNEL, [("m9", rows[0][1])])
     assert culm(settings, "fetch", CHANNEL, "m9") == 1
     assert "culm topics check" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("participant", "kind"), [("ben", "transfer"), (None, "open")], ids=["participant", "channel"]
+)
+def test_a_transfer_is_asked_of_the_job_by_an_operator(
+    kafka_bootstrap: str, topic_prefix: str, capsys: Capture, participant: str | None, kind: str
+) -> None:
+    settings = sds_settings(kafka_bootstrap, topic_prefix, "sds.commands")
+    named = () if participant is None else ("--participant", participant)
+    assert culm(settings, "transfer", CHANNEL, OWNER.hex(), *named, "--json") == 0
+    assert printed(capsys) == [
+        {"channel": CHANNEL, "kind": kind, "participant_id": participant, "peer_id": OWNER.hex()}
+    ]
+    (found,) = read_to_end(settings, "sds.commands")
+    command = SdsCommandRecord.decode(found.value)
+    assert split_channel_key(found.key) == CHANNEL
+    assert (command.kind, command.content, command.peer_id) == (kind, OWNER, None)
+    assert participant in (None, command.participant_id)
 
 
 @pytest.mark.parametrize(

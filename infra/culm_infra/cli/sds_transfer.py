@@ -44,7 +44,7 @@ def transfer(
 
     Example: `culm sds transfer general 9f86d0… --participant ben`
     """
-    from culm_topics.records import TOKEN_SIZE, SdsCommandRecord
+    from culm_topics.records import TOKEN_SIZE, SdsCommand, SdsCommandRecord
 
     check_channel(channel)
     owner = from_hex(peer_id, "PEER_ID")
@@ -52,9 +52,9 @@ def transfer(
         raise InfraError(
             f"a peer id of {len(owner)} bytes", hint="`culm peer id` and the like print 64 digits"
         )
-    kind = "open" if participant is None else "transfer"
+    kind: SdsCommand = "open" if participant is None else "transfer"
     record = SdsCommandRecord(
-        "open" if participant is None else "transfer",
+        kind,
         profile,
         participant or _OPERATOR,
         secrets.token_bytes(TOKEN_SIZE),
