@@ -18,6 +18,7 @@ from culm_connectors.p2panda.driver import Driver
 from culm_connectors.p2panda.interest import Interest
 from culm_connectors.p2panda.news import PeerNews
 from culm_connectors.p2panda.publication import Publication
+from culm_connectors.p2panda.quotas import Quotas
 from culm_connectors.p2panda.settings import peer_settings
 from culm_connectors.p2panda.subscription import Progress, Subscription
 from culm_connectors.sds.driver import SdsDriver
@@ -64,7 +65,10 @@ def assemble(
 
     `tell` hears what is missing before peers are served.
     """
-    publication = Publication(producer, index, kafka, connector_id)
+    quotas = Quotas(
+        index.store, author_bytes=settings.author_quota_bytes, peer_bytes=settings.peer_quota_bytes
+    )
+    publication = Publication(producer, index, kafka, connector_id, quotas)
     interest = Interest(settings.schemas, index.store)
     news = PeerNews(publication, interest)
     topics = TopicReaders(kafka, f"{connector_group_prefix(kafka)}{key_pair.public_key.hex()[:16]}")
@@ -76,6 +80,7 @@ def assemble(
             settings.sessions, settings.driver, live_mode=settings.live_mode, compat=settings.compat
         ),
         random_seed=secrets.randbits(64),
+        admit=quotas.admit,
     )
     driver = Driver(
         peer,
@@ -113,6 +118,7 @@ def assemble(
             transport=settings.transport,
             permit=service.permit,
             schemas_of=service.schemas_of,
+            admit=quotas.admit,
         )
     sds = None
     if channels is not None:

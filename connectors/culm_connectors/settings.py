@@ -52,6 +52,10 @@ class ConnectorSettings(BaseModel):
     """The address space that the index begins with; it grows as the index does."""
     index_max_bytes: int = Field(default=MAX_SIZE_BYTES, ge=1 << 20)
     """The largest size of the index: at it, and on a full disk, nothing more is taken (`index.full`)."""
+    author_quota_bytes: int = Field(default=0, ge=0)
+    """What the logs of one author may take before peers can bring no more of it; 0: no quota."""
+    peer_quota_bytes: int = Field(default=0, ge=0)
+    """What one peer may bring, as long as it is held; 0: no quota."""
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = Field(default=None, ge=0, le=65_535)
     reload_interval_s: float = Field(default=1.0, gt=0)

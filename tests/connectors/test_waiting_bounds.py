@@ -15,6 +15,7 @@ from culm_connectors.p2panda import publication as publication_module
 from culm_connectors.p2panda.announcements import Announcements
 from culm_connectors.p2panda.backlog import Backlog
 from culm_connectors.p2panda.publication import FORK, Publication
+from culm_connectors.p2panda.quotas import Quotas
 from culm_models.p2panda.events import Rejected
 from culm_topics.catalogue import MAX_MESSAGE_BYTES
 from culm_topics.errors import RecordError
@@ -78,10 +79,15 @@ class Told:
         self.records.setdefault(topic, []).extend(records)
 
 
+def publication_to(told: Told) -> Publication:
+    kafka = KafkaSettings(bootstrap="nowhere:1")
+    producer, index, quotas = cast(BatchProducer, told), cast(IndexWriter, None), cast(Quotas, None)
+    return Publication(producer, index, kafka, bytes(32), quotas)
+
+
 async def test_a_refused_record_of_the_largest_size_is_told_without_its_bytes() -> None:
     told = Told()
-    kafka = KafkaSettings(bootstrap="nowhere:1")
-    publication = Publication(cast(BatchProducer, told), cast(IndexWriter, None), kafka, bytes(32))
+    publication = publication_to(told)
     error = RecordError("no record")
     for value in (bytes(MAX_MESSAGE_BYTES - 100), b"small"):
         publication.refused_record(error, ("t", 0, 0), value, None)
@@ -93,8 +99,7 @@ async def test_a_refused_record_of_the_largest_size_is_told_without_its_bytes() 
 
 async def test_bytes_of_refusals_are_let_go_before_their_reasons() -> None:
     told = Told()
-    kafka = KafkaSettings(bootstrap="nowhere:1")
-    publication = Publication(cast(BatchProducer, told), cast(IndexWriter, None), kafka, bytes(32))
+    publication = publication_to(told)
     for _ in range(100):
         publication.refused_record(RecordError("no record"), ("t", 0, 0), bytes(1024 * 1024), None)
     await publication.tell()
@@ -105,14 +110,13 @@ async def test_bytes_of_refusals_are_let_go_before_their_reasons() -> None:
 
 async def test_a_fork_is_reported_once_with_its_proof_however_often_it_is_brought() -> None:
     told = Told()
-    kafka = KafkaSettings(bootstrap="nowhere:1")
-    publication = Publication(cast(BatchProducer, told), cast(IndexWriter, None), kafka, bytes(32))
+    publication = publication_to(told)
     branches = [theirs for _, theirs in forked_logs(author("mallory"), 3, 4)]
     for remote, branch in itertools.product((b"a" * 32, b"b" * 32), branches):
         for again in (3, 1, 2, 3):
             one = branch[again]
             publication.rejected(
-                Rejected(remote, 0, FORK, "", one.entry_bytes, one.operation_bytes, b"held", by_author=True)
+                Rejected(remote, 0, FORK, "", one.entry_bytes, one.operation_bytes, b"held", blameless=True)
             )
     await publication.tell()
     reported = [RejectedRecord.decode(record.value) for record in told.records["culm.rejected"]]
@@ -127,8 +131,7 @@ async def test_receipts_of_one_peer_leave_room_for_those_of_others(
 ) -> None:
     monkeypatch.setattr(publication_module, "_MAX_RECEIPTS_A_PEER", 100)
     told = Told()
-    kafka = KafkaSettings(bootstrap="nowhere:1")
-    publication = Publication(cast(BatchProducer, told), cast(IndexWriter, None), kafka, bytes(32))
+    publication = publication_to(told)
     publication.receipts(b"m" * 32, unknown_heights(200))
     publication.receipts(b"a" * 32, unknown_heights(10))
     await publication.tell()

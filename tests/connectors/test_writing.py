@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from culm_connectors.index.store import Pair, Range
+from culm_connectors.index.chunks import Pair, Range
 from culm_connectors.p2panda import writing
 from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_connectors.p2panda.sessions import Deliveries, LogKey

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from culm_connectors.aquadoggo.operation_order import Documents, OperationOrder, Plan, Step
 from culm_connectors.aquadoggo.refusals import Refusals
-from culm_connectors.index.store import Pair
+from culm_connectors.index.chunks import Pair
 from culm_connectors.p2panda.sessions import Link, LogKey
 from culm_connectors.p2panda.surroundings import EntryReader
 from culm_models.p2panda.operation import peek

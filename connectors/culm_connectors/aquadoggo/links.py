@@ -35,6 +35,7 @@ from culm_connectors.transport import (
 )
 from culm_models.keys import KeyPair
 from culm_models.p2panda.events import Event
+from culm_models.p2panda.ingest import Admit
 from culm_models.p2panda.messages import MODE_LOG_HEIGHT
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.settings import PeerSettings
@@ -96,6 +97,7 @@ class NodeLinks:
         transport: TransportSettings,
         permit: Filter,
         schemas_of: SchemasOf,
+        admit: Admit,
     ) -> None:
         """`schemas` tells what is to be announced now: the index is complete for them."""
         self._schemas = schemas
@@ -116,6 +118,7 @@ class NodeLinks:
                 max_message_bytes=LARGEST_MAX_MESSAGE_BYTES,
                 max_sessions_per_peer=settings.max_sessions_per_peer,
             ),
+            admit=admit,
         )
         self.driver = Driver(
             peer,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from culm_connectors.checking import CheckPool
 from culm_connectors.index import IndexWriter
-from culm_connectors.index.store import Pair
+from culm_connectors.index.chunks import Pair
 from culm_connectors.kafka import ConsumeFailed, TopicReader
 from culm_models.errors import CulmError
 from culm_models.p2panda.checks import CheckedEntry

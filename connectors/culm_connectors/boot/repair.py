@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 
 from culm_connectors.checking import CheckPool
 from culm_connectors.index import IndexWriter
-from culm_connectors.index.store import Pair
+from culm_connectors.index.chunks import Pair
 from culm_connectors.kafka import TopicReader
 from culm_models.errors import CulmError
 from culm_topics.errors import RecordError

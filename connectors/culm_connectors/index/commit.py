@@ -7,6 +7,7 @@ to where the two agree and goes on with the true entry.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from culm_connectors.index import layout
 from culm_connectors.index.documents import DocumentWriter
 from culm_connectors.index.layout import LogRow
+from culm_connectors.index.usage import UsageWriter
 from culm_models.bamboo import entry_hash
 from culm_models.p2panda.checks import CheckedEntry
 
@@ -49,15 +51,28 @@ class Writer:
     gaps: list[CheckedEntry] = field(default_factory=list)
     truncated: list[tuple[bytes, int]] = field(default_factory=list)
     documents: DocumentWriter = field(init=False)
+    usage: UsageWriter = field(init=False)
 
     def __post_init__(self) -> None:
         self.documents = DocumentWriter(self.transaction, self.databases, self.rows)
+        self.usage = UsageWriter(self.transaction, self.databases)
 
-    def run(self, entries: Sequence[CheckedEntry], offsets: Offsets, *, truth: bool) -> Commit:
-        """Put everything; the caller's transaction makes it durable as one."""
-        for checked in entries:
-            self._put(checked, truth=truth)
+    def run(
+        self,
+        entries: Sequence[CheckedEntry],
+        offsets: Offsets,
+        *,
+        truth: bool,
+        brought_by: Sequence[bytes] = (),
+    ) -> Commit:
+        """Put everything; the caller's transaction makes it durable as one.
+
+        `brought_by`: the peer that brought each of the entries; none where they come from Kafka.
+        """
+        for checked, peer_id in itertools.zip_longest(entries, brought_by):
+            self._put(checked, peer_id, truth=truth)
         unsettled = self.documents.settle_what_is_due()
+        self.usage.finish()
         for key, row in self.rows.items():
             self._write_row(key, row)
         for (topic, partition), offset in offsets.items():
@@ -82,7 +97,7 @@ class Writer:
     def _db_delete(self, database: bytes, key: bytes) -> None:
         self.transaction.delete(key, db=self.databases[database])
 
-    def _put(self, checked: CheckedEntry, *, truth: bool) -> None:
+    def _put(self, checked: CheckedEntry, brought_by: bytes | None, *, truth: bool) -> None:
         entry = checked.entry
         key = layout.log_key(entry.public_key, entry.log_id)
         row = self.documents.row(key)
@@ -105,6 +120,8 @@ class Writer:
             (self.gaps if truth else self.conflicts).append(checked)
             return
         self._append(key, row, checked)
+        size = len(checked.entry_bytes) + len(checked.operation_bytes)
+        self.usage.added(key, entry.seq_num, size, brought_by)
 
     def _append(self, key: bytes, row: LogRow | None, checked: CheckedEntry) -> None:
         entry = checked.entry
@@ -130,12 +147,15 @@ class Writer:
         """Remove the entries from `first` on; returns the row of what is left."""
         row = self.documents.row(key)
         assert row is not None and first <= row.height, "nothing to cut"
+        sizes: dict[int, int] = {}
         for seq_num in range(first, row.height + 1):
             entry_key = key + layout.U64.pack(seq_num)
             value = self._db_get(b"entries", entry_key)
             assert value is not None, "a height promises every entry below it"
             self.documents.remove(entry_hash(layout.unpack_entry(value)[0]))
             self._db_delete(b"entries", entry_key)
+            sizes[seq_num] = layout.stored_size(value)
+        self.usage.removed(key, sizes)
         self.stored = [
             kept for kept in self.stored if layout.log_key(*kept.log) != key or kept.entry.seq_num < first
         ]
@@ -168,6 +188,8 @@ def write_commit(
     offsets: Offsets,
     *,
     truth: bool,
+    brought_by: Sequence[bytes] = (),
 ) -> Commit:
-    """Put entries and offsets into an open write transaction."""
-    return Writer(transaction, databases, known_schemas).run(tuple(entries), offsets, truth=truth)
+    """Put entries and offsets into an open write transaction; see `Writer.run`."""
+    writer = Writer(transaction, databases, known_schemas)
+    return writer.run(tuple(entries), offsets, truth=truth, brought_by=brought_by)

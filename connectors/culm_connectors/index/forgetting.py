@@ -7,6 +7,7 @@ from typing import Any
 
 from culm_connectors.index import layout
 from culm_connectors.index.commit import Commit
+from culm_connectors.index.usage import UsageWriter
 from culm_models.bamboo import entry_hash
 
 
@@ -15,21 +16,27 @@ def forget_logs(transaction: Any, databases: Mapping[bytes, Any], keys: Iterable
     with transaction.cursor(db=databases[b"schemas"]) as cursor:
         numbers = [number for number, _ in cursor]
     removed: dict[bytes, None] = {}
+    usage = UsageWriter(transaction, databases)
     for key in keys:
-        _forget_entries(transaction, databases, key)
+        usage.removed(key, _forget_entries(transaction, databases, key))
         _forget_document(transaction, databases, key)
         transaction.delete(key, db=databases[b"logs"])
         # Not only under the schema that its row names: the row may be what is wrong.
         for number in numbers:
             transaction.delete(number + key, db=databases[b"sync_range"])
         removed[key] = None
+    usage.finish()
     return Commit((), (), (), (), removed, {})
 
 
-def _forget_entries(transaction: Any, databases: Mapping[bytes, Any], key: bytes) -> None:
+def _forget_entries(transaction: Any, databases: Mapping[bytes, Any], key: bytes) -> dict[int, int]:
+    """Returns the sizes of what was removed, by sequence number."""
+    sizes: dict[int, int] = {}
     with transaction.cursor(db=databases[b"entries"]) as cursor:
         found = cursor.set_range(key)
         while found and cursor.key().startswith(key):
+            seq_num = layout.U64.unpack(cursor.key()[layout.LOG_KEY_SIZE :])[0]
+            sizes[seq_num] = layout.stored_size(cursor.value())
             try:
                 entry, _ = layout.unpack_entry(cursor.value())
             except ValueError:
@@ -37,6 +44,7 @@ def _forget_entries(transaction: Any, databases: Mapping[bytes, Any], key: bytes
             transaction.delete(layout.short_hash(entry_hash(entry)), db=databases[b"operations"])
             # Goes on to the next one by itself.
             found = cursor.delete()
+    return sizes
 
 
 def _forget_document(transaction: Any, databases: Mapping[bytes, Any], key: bytes) -> None:

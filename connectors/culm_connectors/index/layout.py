@@ -10,6 +10,8 @@
 | deletes | document id (32) ‖ log (40) | sequence number (8) of the log's first delete |
 | waiting | operation id (32) or log (40) ‖ log (40) | empty: the second's document waits for the first |
 | schemas | schema number (4) | schema id, UTF-8 |
+| usage | 0 (1) ‖ public key, or 1 (1) ‖ peer id | bytes (8) that the author, or the peer, takes |
+| brought | log (40) ‖ sequence number (8) | last sequence number (8) ‖ peer id: who brought this run |
 | meta | a name | format number, identity, Kafka offsets |
 """
 
@@ -20,7 +22,7 @@ from typing import NamedTuple
 
 from culm_models.yasmf import PREFIX
 
-FORMAT = 2
+FORMAT = 3
 DATABASES = (
     b"entries",
     b"logs",
@@ -30,10 +32,13 @@ DATABASES = (
     b"deletes",
     b"waiting",
     b"schemas",
+    b"usage",
+    b"brought",
     b"meta",
 )
 
 LOG_KEY_SIZE = 40
+MAX_SEQ_NUM = 2**64 - 1
 U64 = struct.Struct(">Q")
 U32 = struct.Struct(">I")
 U16 = struct.Struct(">H")
@@ -121,6 +126,11 @@ def unpack_entry(value: bytes) -> tuple[bytes, bytes]:
     if end > len(value):
         raise ValueError("entry value is shorter than the entry it announces")
     return value[U16.size : end], value[end:]
+
+
+def stored_size(value: bytes) -> int:
+    """The bytes of the entry and operation in a value."""
+    return len(value) - U16.size
 
 
 def pack_row(row: LogRow) -> bytes:

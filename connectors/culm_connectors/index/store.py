@@ -14,14 +14,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from culm_connectors.index import layout
-from culm_connectors.index.audit import checked_entry, checked_row, contradictory_logs
+from culm_connectors.index.audit import checked_entry, contradictory_logs
+from culm_connectors.index.chunks import Pair, Range, read_chunk, read_ranges
 from culm_connectors.index.commit import Commit, Offsets, write_commit
 from culm_connectors.index.environment import MAX_SIZE_BYTES, Environment
 from culm_connectors.index.errors import IndexConflict, IndexDamaged, IndexGap
 from culm_connectors.index.forgetting import forget_logs
 from culm_connectors.index.layout import LogRow, Place
+from culm_connectors.index.rows import RowCache
 from culm_connectors.index.sync_ranges import SyncRanges, read_heights
-from culm_connectors.index.upgrade import EARLIER_FORMAT, upgrade
+from culm_connectors.index.upgrade import EARLIER_FORMATS, upgrade
+from culm_connectors.index.usage import author_name, peer_name, read_usage
 from culm_connectors.ranges import RangeSnapshot
 from culm_connectors.ranges.columns import Rows, U64s, no_keys, numbers
 from culm_models.errors import CulmError
@@ -29,13 +32,8 @@ from culm_models.lifts import Lift
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.store import LogInfo, LogKey
 
-Pair = tuple[bytes, bytes]
-Range = tuple[bytes, int, int, int]
-"""Public key, log id, first and last sequence number."""
-
 DEFAULT_MAP_SIZE_BYTES = 64 * 1024**3
 DEFAULT_CHUNK_BYTES = 64 * 1024
-_CACHED_ROWS = 65_536
 _CHUNK_LOGS = 4_096
 _CHUNK_DELETES = 16
 _MAX_LOG_ID = 2**64 - 1
@@ -62,7 +60,7 @@ class LmdbLogStore:
             folder, map_size_bytes=map_size_bytes, max_size_bytes=max_size_bytes, durable=durable, check=check
         )
         self._databases: Mapping[bytes, object] = self._environment.databases
-        self._rows: dict[bytes, LogRow | None] = {}
+        self._rows = RowCache(self._environment)
         self._schema_numbers: dict[str, int] = {}
         self._written_schemas: dict[str, int] = {}  # of the thread that writes
         self._schema_ids: dict[int, str] = {}
@@ -94,9 +92,9 @@ class LmdbLogStore:
                 schemas = dict(cursor)
         if fresh:
             self._environment.write(lambda writing: writing.put(b"format", written, db=meta))
-        elif found == layout.U32.pack(EARLIER_FORMAT):
+        elif found is not None and (number := EARLIER_FORMATS.get(bytes(found))):
             try:
-                upgrade(self._environment)
+                upgrade(self._environment, number)
             except (ValueError, struct.error, CulmError) as error:
                 raise IndexDamaged(f"{self.folder}: a record is none of ours: {error}") from error
         elif found != written:
@@ -238,12 +236,28 @@ class LmdbLogStore:
 
     # What a process asks of its index.
 
-    def commit(self, checked: Iterable[CheckedEntry], offsets: Offsets, *, truth: bool = False) -> Commit:
-        """Store entries and offsets in one transaction, in the one thread that writes."""
+    def commit(
+        self,
+        checked: Iterable[CheckedEntry],
+        offsets: Offsets,
+        *,
+        truth: bool = False,
+        brought_by: Sequence[bytes] = (),
+    ) -> Commit:
+        """Store entries and offsets in one transaction, in the one thread that writes.
+
+        `brought_by`: the peer that brought each of the entries; none where they come from Kafka.
+        """
         entries = tuple(checked)
         done = self._environment.write(
             lambda transaction: write_commit(
-                transaction, self._databases, self._written_schemas, entries, offsets, truth=truth
+                transaction,
+                self._databases,
+                self._written_schemas,
+                entries,
+                offsets,
+                truth=truth,
+                brought_by=brought_by,
             )
         )
         self._written_schemas.update(done.schema_numbers)
@@ -267,11 +281,7 @@ class LmdbLogStore:
     def adopt(self, commit: Commit) -> None:
         """Make a commit visible to this object's readers, in the thread that reads."""
         self._know_schemas(commit.schema_numbers)
-        for key in commit.rows:
-            self._rows.pop(key, None)
-        self._rows.update(commit.rows)
-        while len(self._rows) > _CACHED_ROWS:
-            del self._rows[next(iter(self._rows))]
+        self._rows.adopt(commit.rows)
         self.ranges.adopt(commit, self._schema_id)
 
     def read_heights(self, schema_id: str) -> tuple[Rows, U64s]:
@@ -296,40 +306,15 @@ class LmdbLogStore:
 
         Raises IndexDamaged where an entry is not what was stored.
         """
-        first = layout.entry_key(public_key, log_id, first_seq_num)
-        last = layout.entry_key(public_key, log_id, last_seq_num)
-        found: list[Pair] = []
-        taken = 0
-        with (
-            self._environment.read() as transaction,
-            transaction.cursor(db=self._databases[b"entries"]) as cursor,
-        ):
-            if not cursor.set_key(first):
-                return found
-            for key, value in cursor.iternext():
-                if key > last:
-                    break
-                found.append(checked_entry(transaction, self._databases, key, value)[1])
-                taken += len(value)
-                if taken >= max_bytes:
-                    break
-        return found
+        part = (public_key, log_id, first_seq_num, last_seq_num)
+        return read_chunk(self._environment, part, max_bytes)
 
     def read_ranges(self, ranges: Sequence[Range], max_bytes: int = DEFAULT_CHUNK_BYTES) -> list[list[Pair]]:
         """Several parts of logs in one go, until about `max_bytes` are read; any thread.
 
         One list a range that was read, empty where nothing of it is held; the last may be a beginning.
         """
-        found: list[list[Pair]] = []
-        taken = 0
-        for public_key, log_id, first_seq_num, last_seq_num in ranges:
-            chunk = self.read_chunk(public_key, log_id, first_seq_num, last_seq_num, max_bytes - taken)
-            found.append(chunk)
-            taken += sum(len(entry) + len(operation) for entry, operation in chunk)
-            is_whole = len(chunk) > last_seq_num - first_seq_num
-            if taken >= max_bytes or (chunk and not is_whole):
-                break
-        return found
+        return read_ranges(self._environment, ranges, max_bytes)
 
     def offsets(self) -> dict[tuple[str, int], int]:
         """The next offset to read of every Kafka partition that this index covers."""
@@ -361,6 +346,15 @@ class LmdbLogStore:
         """Every schema that an entry was stored of."""
         return tuple(self._schema_numbers)
 
+    def usage(self, author: bytes, peer_id: bytes) -> tuple[int, int]:
+        """Bytes of entries and operations: of an author's logs, and of what a peer has brought."""
+        with self._environment.read() as transaction:
+            of_author, of_peer = (
+                read_usage(transaction, self._databases, name)
+                for name in (author_name(author), peer_name(peer_id))
+            )
+        return of_author, of_peer
+
     def counts(self) -> tuple[int, int]:
         """How many logs and how many entries are held."""
         return self._environment.count(b"logs"), self._environment.count(b"entries")
@@ -388,13 +382,4 @@ class LmdbLogStore:
         return known
 
     def _row(self, key: bytes) -> LogRow | None:
-        if key in self._rows:
-            return self._rows[key]
-        with self._environment.read() as transaction:
-            value = transaction.get(key, db=self._databases[b"logs"])
-            row = None if value is None else checked_row(transaction, self._databases, key, value)
-        if row is not None:
-            self._rows[key] = row
-            if len(self._rows) > _CACHED_ROWS:
-                del self._rows[next(iter(self._rows))]
-        return row
+        return self._rows.get(key)

@@ -1,8 +1,9 @@
 """Bringing an index of an earlier format up to date, in place.
 
 Format 1 knew the document of a log only where the operation that its first entry follows was held before it,
-and did not keep where operations are. Both follow from the entries: they are derived anew, log by log. The
-format's number changes last, so an upgrade that was interrupted begins again.
+and did not keep where operations are. Formats 1 and 2 did not count bytes, and nobody knows who brought what
+they hold. Whatever follows from the entries is derived anew, log by log. The format's number changes last, so
+an upgrade that was interrupted begins again.
 """
 
 from __future__ import annotations
@@ -17,34 +18,41 @@ from culm_connectors.index import layout
 from culm_connectors.index.documents import DocumentWriter
 from culm_connectors.index.environment import Environment
 from culm_connectors.index.layout import LogRow
+from culm_connectors.index.usage import UsageWriter
 from culm_models.bamboo import entry_hash
 from culm_models.p2panda.operation import peek
 
 logger = logging.getLogger(__name__)
 
-EARLIER_FORMAT = 1
+EARLIER_FORMATS = {layout.U32.pack(number): number for number in (1, 2)}
 _EARLIER_ROW = struct.Struct(">QIB32s32s")
 _AT_ONCE = 20_000
 _BEHIND_ALL = b"\xff" * 49
 
 
-def upgrade(environment: Environment) -> None:
-    """Make an index of format 1 one of format 2.
+def upgrade(environment: Environment, found: int) -> None:
+    """Make an index of an earlier format one of this format.
 
     Raises IndexDamaged, and ValueError or CulmError where a record is none of ours.
     """
     logger.info("%s: brought up to date, some ten seconds a million entries", environment.folder)
     databases = environment.databases
 
+    derived = [b"usage", b"brought"]
+    steps = [_usage_from]
+    if found == 1:
+        derived += (b"operations", b"documents", b"deletes", b"waiting")
+        steps += (_rows_from, _documents_from)
+
     def derived_anew(transaction: Any) -> None:
-        for name in (b"operations", b"documents", b"deletes", b"waiting"):
+        for name in derived:
             transaction.drop(databases[name], delete=False)
 
     def finished(transaction: Any) -> None:
         transaction.put(b"format", layout.U32.pack(layout.FORMAT), db=databases[b"meta"])
 
     environment.write(derived_anew)
-    for step in (_rows_from, _documents_from):
+    for step in steps:
         position: bytes | None = b""
         while position is not None:
             position = environment.write(partial(step, environment, position))
@@ -95,6 +103,17 @@ def _documents_from(environment: Environment, position: bytes, transaction: Any)
     if count == _AT_ONCE:
         return last + b"\x00"
     return _BEHIND_ALL if unsettled else None
+
+
+def _usage_from(environment: Environment, position: bytes, transaction: Any) -> bytes | None:
+    """The bytes of every author."""
+    usage = UsageWriter(transaction, environment.databases)
+    found = _from(transaction, environment.databases[b"entries"], position)
+    for key, value in found:
+        seq_num = layout.U64.unpack(key[layout.LOG_KEY_SIZE :])[0]
+        usage.added(key[: layout.LOG_KEY_SIZE], seq_num, layout.stored_size(value), None)
+    usage.finish()
+    return found[-1][0] + b"\x00" if len(found) == _AT_ONCE else None
 
 
 def _from(transaction: Any, database: object, position: bytes) -> list[tuple[bytes, bytes]]:

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from culm_connectors.index.chunks import Pair, Range
 from culm_connectors.index.commit import Commit, Offsets
 from culm_connectors.index.errors import IndexDamaged, IndexFull
-from culm_connectors.index.store import LmdbLogStore, Pair, Range
+from culm_connectors.index.store import LmdbLogStore
 from culm_models.p2panda.checks import CheckedEntry
 
 logger = logging.getLogger(__name__)
@@ -42,15 +43,24 @@ class IndexWriter:
         self._closing = threading.Event()
 
     async def write(
-        self, entries: Iterable[CheckedEntry], offsets: Offsets | None = None, *, truth: bool = False
+        self,
+        entries: Iterable[CheckedEntry],
+        offsets: Offsets | None = None,
+        *,
+        truth: bool = False,
+        brought_by: Sequence[bytes] = (),
     ) -> Commit:
         """Store entries and the offsets that cover them; visible to readers when this returns.
+
+        `brought_by`: the peer that brought each of the entries; none where they come from Kafka.
 
         Waits for room where the disk is full; all that is to be written later waits behind it. Raises
         IndexDamaged, IndexUnusable.
         """
         taken = tuple(entries)
-        writing = self._submit(lambda: self.store.commit(taken, offsets or {}, truth=truth))
+        writing = self._submit(
+            lambda: self.store.commit(taken, offsets or {}, truth=truth, brought_by=brought_by)
+        )
         # Whoever waits may be cancelled; what was written is adopted all the same.
         writing.add_done_callback(self._adopt)
         return await asyncio.shield(writing)

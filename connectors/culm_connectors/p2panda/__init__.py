@@ -10,6 +10,7 @@
 | turns, backoff | who may catch up now, and when to try again |
 | publication, backlog | what goes to Kafka, and what waits for that, bounded |
 | subscription, announcements, interest | what comes from Kafka; which schemas are served |
+| quotas | how much of the index an author's logs, and what a peer brings, may take |
 | dialling | keeps a connection to an address |
 | settings | the numbers of the driver |
 | metrics | what the driver counts |

@@ -210,7 +210,7 @@ class Driver:
             link.budget.refuse(_REJECTS_A_BROKEN_STREAM, now_s)
             too_large = event.code.endswith("too_large")
             self._let_go(link, CloseCode.TOO_LARGE if too_large else CloseCode.PROTOCOL, event.code)
-        elif not event.by_author and not link.budget.refuse(1, now_s):
+        elif not event.blameless and not link.budget.refuse(1, now_s):
             self._let_go(link, CloseCode.PROTOCOL, "too many refused entries")
 
     async def serve(self, connection: Connection) -> None:

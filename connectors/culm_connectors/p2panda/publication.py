@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from culm_connectors.index import IndexGap, IndexWriter
 from culm_connectors.kafka import BatchProducer, Record
 from culm_connectors.p2panda.backlog import Backlog
+from culm_connectors.p2panda.quotas import Quotas
 from culm_connectors.p2panda.reported_faults import ReportedFaults
 from culm_connectors.p2panda.sessions import Arrival, LogKey
 from culm_models.bamboo import decode_entry
@@ -42,10 +43,16 @@ class Publication:
     """
 
     def __init__(
-        self, producer: BatchProducer, index: IndexWriter, kafka: KafkaSettings, connector_id: bytes
+        self,
+        producer: BatchProducer,
+        index: IndexWriter,
+        kafka: KafkaSettings,
+        connector_id: bytes,
+        quotas: Quotas,
     ) -> None:
         self._producer = producer
         self._index = index
+        self._quotas = quotas
         self._connector_id = connector_id
         self._topics = {
             name: kafka.topic(name) for name in ("entries", "announcements", "rejected", "receipts")
@@ -69,7 +76,10 @@ class Publication:
         records = [self._entry_record(arrival) for arrival in arrivals]
         await self._producer.send(self._topics["entries"], records)
         self.told["entries"] += len(records)
-        commit = await self._index.write(arrival.checked for arrival in arrivals)
+        commit = await self._index.write(
+            [arrival.checked for arrival in arrivals], brought_by=[arrival.remote for arrival in arrivals]
+        )
+        self._quotas.arrived(arrivals)
         lost = {id(checked) for checked in (*commit.conflicts, *commit.gaps)}
         return [arrival for arrival in arrivals if id(arrival.checked) in lost]
 
@@ -98,9 +108,10 @@ class Publication:
     def rejected(self, event: Rejected) -> None:
         """An entry that was refused, with the reason; a fork is also given to the truth path to judge.
 
-        Where a log contradicts itself the first place of it is told, once: `repeated_faults` counts the rest.
+        Where a log contradicts itself, or is over a quota, its first such place is told once:
+        `repeated_faults` counts the rest.
         """
-        if event.by_author and event.entry is not None:
+        if event.blameless and event.entry is not None:
             entry = decode_entry(event.entry)
             if not self._faults.is_news((entry.public_key, entry.log_id), entry.seq_num):
                 self.repeated_faults += 1

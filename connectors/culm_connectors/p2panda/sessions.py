@@ -28,7 +28,12 @@ class Arrival:
     @property
     def size_bytes(self) -> int:
         """The size of what is to be stored."""
-        return len(self.checked.entry_bytes) + len(self.checked.operation_bytes)
+        return size_bytes(self.checked)
+
+
+def size_bytes(checked: CheckedEntry) -> int:
+    """The bytes of an entry and its operation."""
+    return len(checked.entry_bytes) + len(checked.operation_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from culm_connectors.boot.boot import Boot
 from culm_connectors.boot.gaps import LogGaps
 from culm_connectors.checking import CheckPool
 from culm_connectors.index import IndexWriter
-from culm_connectors.index.store import Pair
+from culm_connectors.index.chunks import Pair
 from culm_connectors.kafka import Batch, TopicReader
 from culm_connectors.kafka.consumer import Partition
 from culm_connectors.p2panda.announcements import Announcements

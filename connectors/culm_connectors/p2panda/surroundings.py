@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from culm_connectors.checking import CheckPool
-from culm_connectors.index.store import Pair, Range
+from culm_connectors.index.chunks import Pair, Range
 from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_connectors.p2panda.sessions import Arrival, Link, LogKey
 from culm_connectors.p2panda.settings import DriverSettings

@@ -91,7 +91,7 @@ class Duplicate(Event):
 class Rejected(Event):
     """An entry was refused; for a fork `held_hash` names the entry that stays in its place.
 
-    `by_author`: the fault is its author's, and the remote that brought it is not to blame.
+    `blameless`: the remote that brought it is not at fault: its author is, or there was no room for it.
     """
 
     kind: ClassVar[str] = "rejected"
@@ -101,7 +101,7 @@ class Rejected(Event):
     entry: bytes
     operation: bytes
     held_hash: bytes | None = None
-    by_author: bool = False
+    blameless: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ can take a whole run of a log while the first of it is still on its way to the d
 bounded by what is staged.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
@@ -42,6 +42,20 @@ class LogBusyError(P2pandaError):
     code: ClassVar[str] = "p2panda.log.busy"
 
 
+class NotAdmittedError(P2pandaError):
+    """The entry is sound, and there is no room for it here; a store's own errors of this kind say why."""
+
+    code: ClassVar[str] = "p2panda.entry.not_admitted"
+
+
+Admit = Callable[[CheckedEntry, bytes], None]
+"""Asked before an entry that a remote brings is staged; raises `NotAdmittedError` to refuse it."""
+
+
+def admit_everything(checked: CheckedEntry, remote: bytes) -> None:
+    """There is room for whatever is sound."""
+
+
 AUTHORS_FAULTS: Final = (
     ForkError,
     BacklinkMismatchError,
@@ -54,6 +68,9 @@ AUTHORS_FAULTS: Final = (
 
 Whoever brings one of them cannot know of the other, which may be held nowhere but here.
 """
+
+BLAMELESS: Final = (*AUTHORS_FAULTS, NotAdmittedError)
+"""What is refused without a fault of the remote that brought it."""
 
 
 @dataclass(slots=True)
@@ -72,8 +89,9 @@ class _Tail:
 class Ingest:
     """The gate in front of a store."""
 
-    def __init__(self, store: LogStore) -> None:
+    def __init__(self, store: LogStore, admit: Admit = admit_everything) -> None:
         self._store = store
+        self._admit = admit
         self._tails: dict[LogKey, _Tail] = {}
         self._documents: dict[bytes, bytes] = {}
         self._log_ids: dict[tuple[bytes, bytes], int] = {}
@@ -98,10 +116,12 @@ class Ingest:
                 return found
         return self._store.entry_hash(public_key, log_id, seq_num)
 
-    def stage(self, checked: CheckedEntry, schema_ids: Set[str] | None = None) -> bool:
+    def stage(
+        self, checked: CheckedEntry, schema_ids: Set[str] | None = None, remote: bytes | None = None
+    ) -> bool:
         """Take an entry; False if it is held or staged already. Raises what forbids to take it.
 
-        `schema_ids` are the session's schemas, None where there is no session.
+        `schema_ids` are the session's schemas, `remote` is who brought it; None where there is no session.
         """
         if schema_ids is not None and checked.schema_id not in schema_ids:
             raise ForeignSchemaError(f"the session is not about {checked.schema_id[:200]}")
@@ -127,6 +147,9 @@ class Ingest:
         if entry.skiplink is not None:
             self._check_skiplink(key, seq_num, entry.skiplink)
         document_id = self._document(checked, tail)
+        if remote is not None:
+            # Last: an entry that is admitted is staged.
+            self._admit(checked, remote)
         if not known:
             self._tails[key] = tail
         if seq_num == 1:

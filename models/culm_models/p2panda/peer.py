@@ -25,7 +25,7 @@ from culm_models.p2panda import announcement, codec, events, session_errors
 from culm_models.p2panda.checks import CheckedEntry, check_entry
 from culm_models.p2panda.event_queue import EventQueue
 from culm_models.p2panda.events import Event
-from culm_models.p2panda.ingest import AUTHORS_FAULTS, Ingest
+from culm_models.p2panda.ingest import BLAMELESS, Admit, Ingest, admit_everything
 from culm_models.p2panda.link import Link
 from culm_models.p2panda.messages import (
     Announce,
@@ -52,14 +52,20 @@ class Peer:
     """One local peer. `peer_id` orders peers where both ask at once: all sides must use the same ids."""
 
     def __init__(
-        self, peer_id: bytes, store: LogStore, settings: PeerSettings | None = None, *, random_seed: int = 0
+        self,
+        peer_id: bytes,
+        store: LogStore,
+        settings: PeerSettings | None = None,
+        *,
+        random_seed: int = 0,
+        admit: Admit = admit_everything,
     ) -> None:
         self.peer_id = peer_id
         self.store = store
         self.settings = settings or PeerSettings()
         self._events = EventQueue(self.settings.max_events)
         self._state = PeerState(peer_id, store, self.settings, self._events, random_seed)
-        self._ingest = Ingest(store)
+        self._ingest = Ingest(store, admit)
         self._links: dict[bytes, Link] = {}
 
     # What is known.
@@ -283,16 +289,16 @@ class Peer:
             self._reject(remote, session_id, checked, raw, None)
             return False
         try:
-            fresh = self._ingest.stage(checked, session.schemas)
+            fresh = self._ingest.stage(checked, session.schemas, remote)
         except CulmError as refusal:
             session.note_refused(checked.log, refusal)
-            by_author = isinstance(refusal, AUTHORS_FAULTS)
-            if by_author:
+            blameless = isinstance(refusal, BLAMELESS)
+            if blameless:
                 session.note_contradictory(checked.log)
             elif isinstance(refusal, BacklinkUnknownError | SkiplinkUnknownError):
                 # What it follows on may be of the other branch.
-                by_author = session.is_contradictory(checked.log)
-            self._reject(remote, session_id, refusal, raw, checked, by_author=by_author)
+                blameless = session.is_contradictory(checked.log)
+            self._reject(remote, session_id, refusal, raw, checked, blameless=blameless)
             return False
         entry = checked.entry
         if session.has_unsent or not session.planned:
@@ -320,7 +326,7 @@ class Peer:
         raw: tuple[bytes, bytes],
         checked: CheckedEntry | None,
         *,
-        by_author: bool = False,
+        blameless: bool = False,
     ) -> None:
         held_hash = None
         if isinstance(error, ForkError) and checked is not None:
@@ -328,7 +334,7 @@ class Peer:
         self._events.counts[error.code] += 1
         self._events.add(
             events.Rejected(
-                remote, session_id, error.code, str(error)[:_SHOWN_LENGTH], *raw, held_hash, by_author
+                remote, session_id, error.code, str(error)[:_SHOWN_LENGTH], *raw, held_hash, blameless
             )
         )
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from culm_connectors.aquadoggo import operation_order, refusals
 from culm_connectors.aquadoggo.document_order import DocumentOrder
 from culm_connectors.index import LmdbLogStore
-from culm_connectors.index.store import Pair, Range
+from culm_connectors.index.chunks import Pair, Range
 from culm_connectors.p2panda.sessions import Link
 from culm_models.p2panda.checks import CheckedEntry, check_entry
 from culm_models.p2panda.ranges import EntryRange, missing

@@ -127,7 +127,7 @@ def test_the_branch_that_is_not_held_is_its_authors_fault_to_its_end() -> None:
         "bamboo.backlink_mismatch",
         *["bamboo.backlink_unknown"] * 7,
     ]
-    assert all(event.by_author for event in refused)
+    assert all(event.blameless for event in refused)
 
 
 def test_a_gap_and_a_wrong_signature_are_the_remotes_fault() -> None:
@@ -136,7 +136,7 @@ def test_a_gap_and_a_wrong_signature_are_the_remotes_fault() -> None:
     forged = log[0].entry_bytes[:-1] + bytes((log[0].entry_bytes[-1] ^ 1,))
     bring(peer, *entries(log[3:]), EntryMessage(0, forged, log[0].operation_bytes))
     refused = [event for event in peer.take_events() if isinstance(event, Rejected)]
-    assert [(event.code, event.by_author) for event in refused] == [
+    assert [(event.code, event.blameless) for event in refused] == [
         ("bamboo.backlink_unknown", False),
         ("bamboo.backlink_unknown", False),
         ("bamboo.signature", False),
@@ -151,7 +151,7 @@ def test_what_follows_on_a_discarded_branch_is_not_the_remotes_fault() -> None:
     peer.discard(log[:1], NOW)
     assert not peer.apply_entry(HIGH, 0, log[1], raw[1], NOW)
     (refused,) = [event for event in peer.take_events() if isinstance(event, Rejected)]
-    assert (refused.code, refused.by_author) == ("bamboo.backlink_unknown", True)
+    assert (refused.code, refused.blameless) == ("bamboo.backlink_unknown", True)
 
 
 def test_a_restricted_remote_is_told_of_its_schemas_alone() -> None:

@@ -1,0 +1,89 @@
+"""How much of the index one author's logs, and what one peer brings, may take.
+
+A quota is judged when a peer brings an entry, before anything is produced. What comes from Kafka is the
+deployment's agreed state: it counts for its author, and is never refused. Whoever brings what is over a quota
+goes on with its session and is not blamed, since it cannot know.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+from typing import ClassVar
+
+from culm_connectors.index import LmdbLogStore
+from culm_connectors.limited_log import LimitedLog
+from culm_connectors.p2panda.sessions import Arrival, size_bytes
+from culm_models.p2panda.checks import CheckedEntry
+from culm_models.p2panda.ingest import NotAdmittedError
+
+_LIMITED = LimitedLog(logging.getLogger(__name__))
+
+
+class AuthorQuotaError(NotAdmittedError):
+    """The logs of the entry's author take what they may take."""
+
+    code: ClassVar[str] = "index.quota_author"
+
+
+class PeerQuotaError(NotAdmittedError):
+    """What this peer has brought takes what it may take; another peer may bring the entry."""
+
+    code: ClassVar[str] = "index.quota_peer"
+
+
+class Quotas:
+    """The quotas of one index, in bytes of entries and operations; 0 is none. For one event loop.
+
+    `admit` counts an entry as on its way, which `arrived` ends: what is admitted must be stored.
+    """
+
+    def __init__(self, store: LmdbLogStore, *, author_bytes: int, peer_bytes: int) -> None:
+        self._store = store
+        self._author_bytes = author_bytes
+        self._peer_bytes = peer_bytes
+        self._by_author: Counter[bytes] = Counter()
+        self._by_peer: Counter[bytes] = Counter()
+
+    @property
+    def _are_set(self) -> bool:
+        return bool(self._author_bytes or self._peer_bytes)
+
+    def admit(self, checked: CheckedEntry, remote: bytes) -> None:
+        """Count an entry that a remote brings as on its way. Raises AuthorQuotaError, PeerQuotaError."""
+        if not self._are_set:
+            return
+        author, size = checked.entry.public_key, size_bytes(checked)
+        of_author, of_peer = self._store.usage(author, remote)
+        if 0 < self._author_bytes < of_author + self._by_author[author] + size:
+            _LIMITED.warning(
+                "the logs of author %s have the %d bytes that they may have (%s, author_quota_bytes)",
+                author.hex(),
+                self._author_bytes,
+                AuthorQuotaError.code,
+            )
+            raise AuthorQuotaError(f"the logs of this author may take {self._author_bytes} bytes")
+        if 0 < self._peer_bytes < of_peer + self._by_peer[remote] + size:
+            _LIMITED.warning(
+                "what peer %s brought has the %d bytes that it may have (%s, peer_quota_bytes)",
+                remote.hex(),
+                self._peer_bytes,
+                PeerQuotaError.code,
+            )
+            raise PeerQuotaError(f"what this peer brings may take {self._peer_bytes} bytes")
+        self._by_author[author] += size
+        self._by_peer[remote] += size
+
+    def arrived(self, arrivals: Iterable[Arrival]) -> None:
+        """These are in the index now, or could not be stored."""
+        if not self._are_set:
+            return
+        for arrival in arrivals:
+            for counts, name in (
+                (self._by_author, arrival.checked.entry.public_key),
+                (self._by_peer, arrival.remote),
+            ):
+                counts[name] -= arrival.size_bytes
+                if not counts[name]:
+                    del counts[name]
