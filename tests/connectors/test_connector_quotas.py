@@ -55,13 +55,14 @@ async def test_an_author_over_its_quota_stops_its_own_logs_alone(
         summary = await a.sync(edge.address)
         assert summary.entries_sent == 105
         store = edge.index.store
-        assert (store.height(*greedy[0].log), store.height(*modest[0].log)) == (20, 5)
+        await until(lambda: (store.height(*greedy[0].log), store.height(*modest[0].log)) == (20, 5))
         # Whoever brings them is not to blame for as many refusals as there are.
         assert not edge.driver.metrics.closed
         assert edge.driver.metrics.rejects["index.quota_author"] == 1
         written = await write_document(a, 2)
         await a.sync(edge.address)
-        assert store.height(*written[0].log) == 3
+        await until(lambda: store.height(*written[0].log) == 3)
+        await edge.publication.tell()
         (refused,) = read_rejected(kafka)
         assert (refused.code, refused.seq_num, refused.brought_by) == ("index.quota_author", 21, a.peer_id)
         assert caplog.text.count("index.quota_author") == 1
@@ -81,7 +82,7 @@ async def test_a_peer_over_its_quota_is_refused_what_another_may_bring(
         async with running(connector(tmp_path / "edge", kafka, **settings)) as edge:
             assert edge.address is not None
             await a.sync(edge.address)
-            assert edge.index.store.height(*log[0].log) == 30
+            await until(lambda: edge.index.store.height(*log[0].log) == 30)
         # The count outlives the process.
         async with running(connector(tmp_path / "edge", kafka, **settings)) as edge:
             assert edge.address is not None
@@ -91,7 +92,8 @@ async def test_a_peer_over_its_quota_is_refused_what_another_may_bring(
             await b.add(pairs(log))
             written = await write_document(b, 2)
             await b.sync(edge.address)
-            assert edge.index.store.height(*log[0].log) == 40
+            store = edge.index.store
+            await until(lambda: (store.height(*log[0].log), store.height(*written[0].log)) == (40, 3))
             # It goes on to be brought up to date itself.
             await a.sync(edge.address)
             assert a.store.height(*written[0].log) == 3
