@@ -20,7 +20,9 @@ from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.codec import decode, encode
 from culm_models.p2panda.messages import Announce
 from culm_models.p2panda.offers import split
-from culm_topics.kafka import KafkaSettings, consumer, producer
+from culm_topics.admin import create, list_topics
+from culm_topics.catalogue import spec
+from culm_topics.kafka import KafkaSettings, admin, consumer, producer
 from culm_topics.records import EntryRecord, LogRecord, ReceiptRecord, RejectedRecord, log_key
 from tests.support.edge import connector, reference_peer, running, topics, until, write_document
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
@@ -358,3 +360,24 @@ async def test_a_gap_in_logs_sets_that_log_aside_until_it_is_whole_and_costs_no_
         await until(lambda: held(*log[0].log) == 7 and aside.logs_set_aside == 0)
         write_truth(kafka, log[7:])
         await until(lambda: held(*log[0].log) == 9)
+
+
+async def test_an_index_of_a_topic_made_anew_and_grown_past_it_is_dropped_before_anything_is_read(
+    tmp_path: Path, kafka: KafkaSettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    former, now = make_log(author("former"), 0, 3), make_log(author("now"), 0, 9)
+    write_truth(kafka, former)
+    async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
+        assert edge.index.store.height(*former[0].log) == 3
+    client = admin(kafka)
+    for deleted in client.delete_topics([kafka.topic("logs")]).values():
+        deleted.result(30)
+    await until(lambda: not list_topics(kafka, [spec("logs")])[0].exists)
+    create(kafka, [spec("logs")])
+    write_truth(kafka, now)
+    with caplog.at_level("WARNING"):
+        async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
+            # All of the new topic, also what stands before the offsets of the old one, and nothing else.
+            await until(lambda: edge.index.store.height(*now[0].log) == 9)
+            assert edge.index.store.height(*former[0].log) == 0
+    assert "index.foreign" in caplog.text
