@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from culm_topics.errors import KafkaFailure
+
 Kind = Literal["kafka", "worker", "storage", "lasting"]
 
 _OURS: Final = re.compile(r"^(culm_(?:models|topics|streaming)[\w.]*\.\w+): (.+)$", re.MULTILINE)
@@ -60,8 +62,8 @@ def failure_of(error: BaseException) -> Failure:
     text = _text(error)
     cause = cause_of(error)
     hint = getattr(error, "hint", None) or _hint(text)
-    if getattr(error, "code", None) == "topics.kafka":
-        return Failure("kafka", cause, hint)
+    if isinstance(error, KafkaFailure):
+        return Failure("kafka" if error.passes else "lasting", cause, hint)
     if (ours := _last(_OURS, text)) is not None and not ours[0].endswith(".KafkaFailure"):
         return Failure("lasting", cause, hint)
     kinds: tuple[tuple[Kind, re.Pattern[str]], ...] = (

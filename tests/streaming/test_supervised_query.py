@@ -10,7 +10,7 @@ from culm_streaming import supervised
 from culm_streaming.errors import JobError, JobGivenUp
 from culm_streaming.failures import cause_of, failure_of
 from culm_streaming.supervised import MOST_FAILURES, SupervisedQuery
-from culm_topics.errors import OriginChanged, TopicsError
+from culm_topics.errors import KafkaFailure, OriginChanged, TopicsError
 
 LATE = RuntimeError("[STREAM_FAILED] terminated with exception: Python worker failed to connect back.")
 AWAY = RuntimeError(
@@ -158,3 +158,8 @@ def test_a_trigger_that_found_nothing_hides_no_batch_of_the_same_number() -> Non
     assert [(progress.batch_id, progress.rows_in) for progress in one.new_progress()] == [(7, 5)]
     assert list(one.new_progress()) == []
     assert one.positions == {("t", 0): 20}
+
+
+def test_a_failure_of_kafka_that_does_not_pass_ends_the_job() -> None:
+    assert failure_of(KafkaFailure("no answer in time")).passes
+    assert not failure_of(KafkaFailure("SASL: wrong password", passes=False)).passes

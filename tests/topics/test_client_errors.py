@@ -27,19 +27,23 @@ def test_a_refused_connection_is_named_with_its_address() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{closed.getsockname()[1]}"
-        text = str(failure(address, 0.5))
+        error = failure(address, 0.5)
+    text = str(error)
     assert "Connection refused" in text and address in text
+    assert error.passes
     assert "in state" not in text, "what only librdkafka's authors understand is left out"
 
 
 @pytest.mark.kafka
 def test_tls_and_sasl_are_named(kafka_bootstrap: str) -> None:
     error = failure(kafka_bootstrap, security_protocol="SSL")
+    assert not error.passes
     assert "TLS: " in str(error) and error.hint is not None and "ssl.ca.location" in error.hint
     sasl: dict[str, Any] = {"sasl_mechanism": "PLAIN", "sasl_username": "a", "sasl_password": "hunter2"}
     error = failure(kafka_bootstrap, security_protocol="SASL_PLAINTEXT", **sasl)
     assert "SASL: " in str(error) and error.hint is not None and "sasl.mechanism" in error.hint
     assert "hunter2" not in str(error)
+    assert not error.passes
 
 
 def test_the_most_telling_error_is_taken_and_told_once() -> None:

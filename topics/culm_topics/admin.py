@@ -296,7 +296,8 @@ def _await_leaders(client: AdminClient, names: Sequence[str], deadline: float) -
 
 def _failure(what: str, error: BaseException) -> KafkaFailure:
     away = isinstance(error, TimeoutError) or _code(error) in _AWAY
-    return KafkaFailure(f"{what}: {_reason(error)}", hint=UNREACHABLE_HINT if away else None)
+    passes = away or (isinstance(error, KafkaException) and error.args[0].retriable())
+    return KafkaFailure(f"{what}: {_reason(error)}", passes=passes, hint=UNREACHABLE_HINT if away else None)
 
 
 def _code(error: BaseException) -> int | None:

@@ -19,25 +19,28 @@ _ADDRESS_KIND: Final = re.compile(r"\bipv[46]#")
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a client cannot talk to Kafka, and what to do about it."""
+    """Why a client cannot talk to Kafka, whether that may pass by itself, and what to do about it."""
 
     text: str
     hint: str
+    passes: bool
 
 
 _KINDS: Final = {
     KafkaError._AUTHENTICATION: (
         "SASL: ",
         "check security.protocol, sasl.mechanism, the user and the password, and the brokers' listener",
+        False,
     ),
     KafkaError._SSL: (
         "TLS: ",
         "check security.protocol, ssl.ca.location, and the certificates of both sides",
+        False,
     ),
-    KafkaError._RESOLVE: ("DNS: ", "check the host names in the bootstrap servers"),
-    KafkaError._TRANSPORT: ("", UNREACHABLE_HINT),
+    KafkaError._RESOLVE: ("DNS: ", "check the host names in the bootstrap servers", True),
+    KafkaError._TRANSPORT: ("", UNREACHABLE_HINT, True),
 }
-"""By the error's code, the most telling first."""
+"""By the error's code, the most telling first: a prefix, the hint, whether it passes."""
 
 
 class ReportedErrors:
@@ -56,10 +59,10 @@ class ReportedErrors:
 
     def take(self) -> Cause | None:
         """The most telling of them; what is reported from now on is another matter."""
-        for code, (kind, hint) in _KINDS.items():
+        for code, (kind, hint, passes) in _KINDS.items():
             if (text := self._latest.get(code)) is not None:
                 self._latest.clear()
-                return Cause(kind + _ADDRESS_KIND.sub("", _AFTER.sub("", text)), hint)
+                return Cause(kind + _ADDRESS_KIND.sub("", _AFTER.sub("", text)), hint, passes)
         return None
 
 

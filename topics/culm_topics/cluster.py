@@ -32,7 +32,7 @@ def await_brokers(client: Any, timeout_seconds: float) -> str:
         cause = cause_of(client) or cause
         time.sleep(_RETRY_SECONDS)
     if cause is not None:
-        raise KafkaFailure(f"Kafka cannot be reached: {cause.text}", hint=cause.hint)
+        raise KafkaFailure(f"Kafka cannot be reached: {cause.text}", passes=cause.passes, hint=cause.hint)
     raise KafkaFailure(f"asking for the cluster's brokers: {last}", hint=UNREACHABLE_HINT)
 
 

@@ -34,9 +34,17 @@ class KafkaSettingsError(TopicsError):
 
 
 class KafkaFailure(TopicsError):
-    """The broker refused a request or could not be reached in time; `hint` says what to look at."""
+    """The broker refused a request or could not be reached in time; `hint` says what to look at.
+
+    `passes`: a later attempt may succeed although nobody changes anything, as when no broker answers. A wrong
+    password does not pass.
+    """
 
     code: ClassVar[str] = "topics.kafka"
+
+    def __init__(self, message: str, *, passes: bool = True, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.passes = passes
 
 
 class CommitFailed(KafkaFailure):
@@ -49,10 +57,6 @@ class CommitFailed(KafkaFailure):
     default_hint: ClassVar[str | None] = (
         "nothing is lost: what was not committed is handed out again, here or at another member of the group"
     )
-
-    def __init__(self, message: str, *, passes: bool = False, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.passes = passes
 
 
 class TopicMissing(TopicsError):

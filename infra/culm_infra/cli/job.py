@@ -16,6 +16,7 @@ from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:
     from culm_infra.settings import Settings
+    from culm_models.errors import CulmError
     from culm_streaming.jobs import Job
     from culm_streaming.queries import RunSettings
     from culm_topics.kafka import KafkaSettings
@@ -106,9 +107,9 @@ def run(
     Example: `culm job run --once`
     """
     from culm_infra.settings import load, parse_kafka_options, resolve_kafka, stack_directory
-    from culm_streaming.errors import JobGivenUp, StreamingError
+    from culm_streaming.errors import StreamingError
     from culm_streaming.jobs import JOBS, SDS_JOBS
-    from culm_topics.errors import TopicsError
+    from culm_topics.errors import KafkaFailure, TopicsError
 
     flags: dict[str, Any] = {
         "bootstrap": bootstrap,
@@ -135,7 +136,11 @@ def run(
     log_lines.set_up(settings.log_format)
     kafka = resolve_kafka(settings)
     jobs: tuple[Job, ...] = {"all": JOBS, "sds": SDS_JOBS}.get(which) or (cast("Job", which),)
-    _check_topics(kafka, jobs)
+    try:
+        _check_topics(kafka, jobs)
+    except KafkaFailure as error:
+        print_error(error)
+        raise typer.Exit(_exit_status(error)) from error
     log_file = stack_directory(settings) / "logs" / f"spark-{_deployment(settings)}-{which}.log"
     run_settings = _run_settings(settings, kafka, jobs, once=once, interval_ms=interval_ms)
     try:
@@ -143,7 +148,16 @@ def run(
     except (StreamingError, TopicsError) as error:
         print_error(error)
         say(f"Spark's log: {log_file}")
-        raise typer.Exit(_EXIT_TRY_AGAIN if isinstance(error, JobGivenUp) else EXIT_FAILED) from error
+        raise typer.Exit(_exit_status(error)) from error
+
+
+def _exit_status(error: CulmError) -> int:
+    """Whether a supervisor should start the process again, or somebody must look."""
+    from culm_streaming.errors import JobGivenUp
+    from culm_topics.errors import KafkaFailure
+
+    passes = isinstance(error, JobGivenUp) or (isinstance(error, KafkaFailure) and error.passes)
+    return _EXIT_TRY_AGAIN if passes else EXIT_FAILED
 
 
 def _run_settings(

@@ -69,7 +69,7 @@ def judge(error: KafkaError, topic: str, watch: TopicWatch) -> None:
     if code in _TOPIC_GONE:
         watch.ask_now()
     elif error.fatal() or not (error.retriable() or code in PASSING or code in GROUP_MOVES):
-        raise KafkaFailure(f"{topic}: {error.str()} ({error.name()})")
+        raise KafkaFailure(f"{topic}: {error.str()} ({error.name()})", passes=False)
 
 
 def ask(what: str, timeout_seconds: float, call: Callable[[float], _Answer | None]) -> _Answer:
@@ -89,4 +89,4 @@ def ask(what: str, timeout_seconds: float, call: Callable[[float], _Answer | Non
             continue
         if answer is not None:
             return answer
-    raise KafkaFailure(f"{what}: {last}", hint=hint)
+    raise KafkaFailure(f"{what}: {last}", passes=hint is not None, hint=hint)

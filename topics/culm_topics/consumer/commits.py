@@ -94,7 +94,8 @@ class Commits:
                 if gone := wanted & serve(_RETRY_SECONDS):
                     raise CommitFailed(
                         f"{self._topic}: partitions {_listed(gone)} went to another member of the group "
-                        "before their positions were committed"
+                        "before their positions were committed",
+                        passes=False,
                     ) from error
                 continue
             self._begin_interval(time.monotonic())

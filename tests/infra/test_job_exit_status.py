@@ -1,0 +1,77 @@
+"""`culm job run` ends with 75 for what passes by itself: its supervisor starts it again; else with 1."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from culm_infra.cli import job, log_lines
+from culm_infra.cli.root import run
+from culm_streaming.errors import JobError, JobGivenUp
+from culm_topics import admin
+from culm_topics.errors import KafkaFailure, OriginChanged
+
+PASSES = KafkaFailure("no answer in time", hint="is Kafka up?")
+LASTS = KafkaFailure("SASL: wrong password", passes=False)
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def fail(*_arguments: Any, **_named: Any) -> Any:
+        raise error
+
+    return fail
+
+
+@pytest.fixture(autouse=True)
+def own_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CULM_STACK__DIRECTORY", str(tmp_path))
+    monkeypatch.setattr(log_lines, "set_up", lambda _format: None)  # this process's logging stays as it is
+
+
+def job_run(bootstrap: str = "127.0.0.1:1") -> int:
+    return run(["job", "run", "--bootstrap", bootstrap])
+
+
+@pytest.mark.parametrize(("error", "status"), [(PASSES, 75), (LASTS, 1)])
+def test_kafka_that_fails_before_spark_starts(
+    error: Exception, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(admin, "list_topics", raising(error))
+    assert job_run() == status
+    said = capsys.readouterr().err
+    assert str(error) in said
+    assert "Spark's log" not in said, "there is none yet"
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (PASSES, 75),
+        (LASTS, 1),
+        (JobGivenUp("again"), 75),
+        (JobError("failed"), 1),
+        (OriginChanged("o"), 1),
+    ],
+)
+def test_what_ends_a_run(
+    error: Exception, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(job, "_check_topics", lambda *_: None)
+    monkeypatch.setattr(job, "_run", raising(error))
+    assert job_run() == status
+    assert "Spark's log" in capsys.readouterr().err
+
+
+def test_a_kafka_that_is_away_at_the_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    describe = admin.describe
+    monkeypatch.setattr(admin, "describe", lambda client, names, _timeout_s: describe(client, names, 0.5))
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        assert job_run(f"127.0.0.1:{closed.getsockname()[1]}") == 75
+    assert "Connection refused" in capsys.readouterr().err
