@@ -50,7 +50,7 @@ def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
 
 
 def test_workers_run_a_job_from_a_packed_environment(kafka: KafkaSettings, tmp_path: Path) -> None:
-    archive = tmp_path / "culm-env.tar"
+    archive = tmp_path / "culm-env.tar.gz"
     pack_environment(archive)
     with tarfile.open(archive) as packed:
         packed.extractall(tmp_path / "env", filter="fully_trusted")

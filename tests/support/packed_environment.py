@@ -23,11 +23,12 @@ _OURS = ("models/culm_models", "topics/culm_topics", "streaming/culm_streaming")
 
 
 def pack_environment(archive: Path) -> None:
-    """What `python -m venv env`, `pip install culm[streaming]` in it and `tar -cf … *` make, from ours."""
+    """What `python -m venv env`, `pip install culm[streaming]` in it and `tar -czf … *` make, from ours."""
     environment = archive.parent / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
     inside = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
-    with tarfile.open(archive, "w") as packed:
+    # Compressed as there: Spark unpacks what ends in .tar in another way, without symbolic links and modes.
+    with tarfile.open(archive, "w:gz", compresslevel=1) as packed:
         for entry in environment.iterdir():
             packed.add(entry, entry.name)
         for entry in sorted((Path(sys.prefix) / inside).iterdir()):
