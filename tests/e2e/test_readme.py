@@ -1,0 +1,88 @@
+"""What README says to type under "Run it" and "Consume the logs" works as it stands, pasted at once."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from culm_infra.demo.processes import free_udp_ports
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+EDGE = "127.0.0.1:4455"
+LIMIT_SECONDS = 540
+
+
+def section(heading: str) -> str:
+    return README.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+def block(heading: str, language: str = "") -> str:
+    """The first block of code under a heading."""
+    found = re.search(rf"^```{language}\n(.*?)^```$", section(heading), re.DOTALL | re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def own_machine(folder: Path) -> dict[str, str]:
+    """An environment whose stack, keys, logs and settings lie in a folder; jars stay where they are."""
+    homes = {f"XDG_{name}_HOME": str(folder / "home" / name.lower()) for name in ("DATA", "STATE", "CONFIG")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("CULM_")}
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    quick = {
+        "CULM_STACK__QUICK_START": "true",
+        "CULM_JOB__QUICK_START": "true",
+        "CULM_JOB__MASTER": "local[2]",
+    }
+    return {**kept, **homes, **quick, "PATH": programs, "NO_COLOR": "1", "COLUMNS": "120"}
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.soak
+@pytest.mark.timeout(LIMIT_SECONDS + 60)
+def test_what_the_readme_says_can_be_pasted(tmp_path: Path) -> None:
+    commands = block("Run it")
+    assert commands.count(EDGE) == 2
+    commands = commands.replace(EDGE, f"127.0.0.1:{free_udp_ports(1)[0]}")
+    ends = re.search(r"`(kill %1 %2)` and `(culm stack down)` end them", section("Run it"))
+    assert ends is not None
+    (tmp_path / "consumer.py").write_text(block("Consume the logs", "python"))
+    script = f"""
+trap 'kill $(jobs -p) 2>/dev/null; wait; culm stack down' EXIT
+{commands}
+echo CONSUMER
+python -u consumer.py > consumed &
+consumer=$!
+# It goes on for ever; its first line is enough.
+until [ -s consumed ]; do kill -0 $consumer; sleep 0.1; done
+kill $consumer
+wait $consumer || true
+cat consumed
+started=$(jobs -p)
+{ends[1]}
+for process in $started; do wait $process; done
+trap - EXIT
+{ends[2]}
+echo DOWN
+"""
+    done = subprocess.run(
+        # From its standard input, as a terminal gets it: a command that reads there would take what follows.
+        ["timeout", str(LIMIT_SECONDS), "bash", "-e"],
+        input=script,
+        cwd=tmp_path,
+        env=own_machine(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    shown, consumed = done.stdout.split("CONSUMER\n")
+    assert "The Reed" in shown, said
+    assert "create" in consumed and "'seats': 40" in consumed, said
+    assert "DOWN" in consumed, said
