@@ -33,6 +33,8 @@ _KAFKA: Final = re.compile(
     r"|No resolvable bootstrap urls|culm_topics\.errors\.KafkaFailure"
 )
 _WORKER: Final = re.compile(
+    # The daemon that forks Python workers has ended, or a worker did while it was forked.
+    r"\bPythonWorkerFactory\.\S*(?:stopWorker|createWorker)\S*\(|"
     r"Python worker failed to connect back|Python worker exited unexpectedly|CANNOT_OPEN_SOCKET"
     r"|Executor heartbeat timed out|ExecutorLostFailure|executor \d+ exited|Lost task .*ExecutorLost"
     r"|FetchFailedException|Remote RPC client disassociated|Master removed our application"

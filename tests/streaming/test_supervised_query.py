@@ -19,6 +19,11 @@ AWAY = RuntimeError(
 KILLED = RuntimeError(
     "Caused by: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"
 )
+UNFORKED = RuntimeError(
+    "Job aborted due to stage failure: Lost task 0.0 in stage 7.0: java.io.IOException: Stream closed\n"
+    "\tat java.base/java.lang.ProcessBuilder$NullOutputStream.write(ProcessBuilder.java:445)\n"
+    "\tat org.apache.spark.api.python.PythonWorkerFactory.$anonfun$stopWorker$1(PythonWorkerFactory.scala)\n"
+)
 LAYOUT = RuntimeError(
     "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted\n"
     "Traceback (most recent call last):\n"
@@ -71,7 +76,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervised, "_LONGEST_PAUSE_SECONDS", 0.0)
 
 
-@pytest.mark.parametrize("error", [LATE, AWAY, KILLED])
+@pytest.mark.parametrize("error", [LATE, AWAY, KILLED, UNFORKED])
 def test_what_passes_starts_the_job_again(error: Exception) -> None:
     starts = Starts(error, error, None)
     starts.run()

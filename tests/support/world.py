@@ -133,7 +133,7 @@ class World:
 
     def kill_jobs(self) -> None:
         """SIGKILL to the driver's whole process tree: Python, the Java machine and the workers."""
-        tree = _descendants(self.jobs.pid)
+        tree = descendants(self.jobs.pid)
         self.jobs.kill()
         for pid in tree:
             with contextlib.suppress(ProcessLookupError):
@@ -143,7 +143,7 @@ class World:
     def frozen_jobs(self) -> Iterator[None]:
         """SIGSTOP the whole process tree of the jobs while the context lasts."""
         with contextlib.ExitStack() as stack:
-            for pid in (self.jobs.pid, *_descendants(self.jobs.pid)):
+            for pid in (self.jobs.pid, *descendants(self.jobs.pid)):
                 with contextlib.suppress(ProcessLookupError):
                     stack.enter_context(frozen(pid))
             yield
@@ -198,7 +198,8 @@ def frozen(pid: int) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
-def _descendants(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
+    """The processes below one, each behind its parent."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
