@@ -15,8 +15,10 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,10 +27,15 @@ import platformdirs
 import pytest
 
 from culm_connectors.libp2p.multiaddr import Multiaddr
-from culm_infra.demo.processes import free_udp_ports
+from culm_infra.demo.processes import CulmProcess, environment, free_udp_ports
+from culm_models.bamboo import sign_entry
 from culm_models.keys import KeyPair
-from culm_models.p2panda.checks import CheckedEntry
+from culm_models.p2panda.checks import CheckedEntry, check_entry
+from culm_models.p2panda.operation import Action, Value, encode_operation
+from tests.support.world import DEADLINE_S, World
 
+FIELDS = "schema_field_definition_v1"
+DEFINITIONS = "schema_definition_v1"
 SWITCH = "CULM_AQUADOGGO"
 BUILD_TIMEOUT_S = 1_500
 _SOURCES = Path(__file__).parents[1] / "aquadoggo"
@@ -97,6 +104,7 @@ class Node:
     http_port: int
     quic_port: int
     log: Path
+    database: Path
     process: subprocess.Popen[str]
 
     @property
@@ -136,6 +144,13 @@ class Node:
             operation=checked.operation_bytes.hex(),
         )
 
+    def is_between_sessions(self) -> bool:
+        """Whether the last session that it began is over."""
+        said = self.log.read_text(errors="replace")
+        return said.rfind("Initiate outbound replication session") < max(
+            said.rfind("Finished replication with peer"), said.rfind("Replication failed")
+        )
+
     def knows(self, schema_id: str) -> bool:
         """Whether the node has materialised a schema, so that documents of it can be asked for."""
         types = self.ask("{ __schema { queryType { fields { name } } } }")["__schema"]["queryType"]["fields"]
@@ -159,16 +174,22 @@ class Node:
         return {meta["documentId"]: meta["viewId"] for meta in found}
 
 
+def free_tcp_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+    return port
+
+
 @contextlib.contextmanager
 def running_node(folder: Path, program: Path, *dial: str) -> Iterator[Node]:
     """A node with a new key and an empty store; `dial` are addresses, HOST:PORT, that it calls."""
     folder.mkdir(parents=True, exist_ok=True)
     key_pair = KeyPair.generate(secrets.token_bytes(32))
     (quic_port,) = free_udp_ports(1)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        http_port: int = probe.getsockname()[1]
-    log = folder / "node.log"
-    command = [program, key_pair.private_key.hex(), folder / "node.sqlite", http_port, quic_port, *dial]
+    http_port = free_tcp_port()
+    log, database = folder / "node.log", folder / "node.sqlite"
+    command = [program, key_pair.private_key.hex(), database, http_port, quic_port, *dial]
     with log.open("w") as errors:
         process = subprocess.Popen(
             [str(word) for word in command],
@@ -182,7 +203,7 @@ def running_node(folder: Path, program: Path, *dial: str) -> Iterator[Node]:
     try:
         while not (line := process.stdout.readline()).startswith("ready "):
             assert line, f"the node ended: {log.read_text()[-2_000:]}"
-        yield Node(key_pair, http_port, quic_port, log, process)
+        yield Node(key_pair, http_port, quic_port, log, database, process)
     finally:
         process.stdin.close()
         try:
@@ -191,3 +212,79 @@ def running_node(folder: Path, program: Path, *dial: str) -> Iterator[Node]:
             process.kill()
             process.wait()
         process.stdout.close()
+
+
+class GraphqlAuthor:
+    """Writes by asking the node what its next entry looks like, as p2panda's clients do."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.key_pair = KeyPair.generate(uuid.uuid4().bytes * 2)
+        self.written: list[CheckedEntry] = []
+
+    def write(
+        self,
+        action: Action,
+        schema_id: str,
+        fields: dict[str, Value] | None,
+        previous: Sequence[bytes] = (),
+    ) -> bytes:
+        """Publish one operation; returns its id."""
+        view = tuple(sorted(previous))
+        following = self.node.next_arguments(self.key_pair.public_key, view)
+        operation = encode_operation(action, schema_id, previous=view or None, fields=fields)
+        skiplink, backlink = following["skiplink"], following["backlink"]
+        entry = sign_entry(
+            self.key_pair,
+            int(following["logId"]),
+            int(following["seqNum"]),
+            operation,
+            skiplink=None if skiplink is None else bytes.fromhex(skiplink),
+            backlink=None if backlink is None else bytes.fromhex(backlink),
+        )
+        checked = check_entry(entry, operation)
+        self.node.publish(checked)
+        self.written.append(checked)
+        return checked.hash
+
+    def define_venues(self) -> str:
+        """Publish a schema with two fields, `name` and `size`; returns its id."""
+        name = self.write("create", FIELDS, {"name": "name", "type": "str"})
+        size = self.write("create", FIELDS, {"name": "size", "type": "int"})
+        described: dict[str, Value] = {
+            "name": "venue",
+            "description": "A place",
+            "fields": ((name,), (size,)),
+        }
+        return f"venue_{self.write('create', DEFINITIONS, described).hex()}"
+
+
+@contextlib.contextmanager
+def linked_connector(world: World, folder: Path, name: str, *options: str) -> Iterator[CulmProcess]:
+    """A third connector of the deployment, with links to nodes."""
+    command = ("connector", "run", "--listen", "none", "--dir", str(folder / name), *options)
+    process = CulmProcess(f"the connector {name}", command, environment(world.kafka), folder / f"{name}.log")
+    process.start()
+    try:
+        yield process
+    finally:
+        process.stop()
+
+
+def until(
+    world: World,
+    process: CulmProcess,
+    node: Node,
+    condition: Callable[[], object],
+    what: str,
+    report: Callable[[], str] = str,
+) -> None:
+    """Wait; a failure shows what connector and node have said last, and the report."""
+    deadline_s = time.monotonic() + DEADLINE_S
+    while not condition():
+        world.check()
+        process.check()
+        if time.monotonic() > deadline_s:
+            said = [log.read_text(errors="replace")[-3_000:] for log in (process.log, node.log)]
+            raise AssertionError("\n".join((f"not in time: {what}", *said, report())))
+        time.sleep(0.25)

@@ -57,16 +57,18 @@ class History:
         self.document[checked.hash] = checked.hash if view is None else self.document.get(view[0], b"")
         return checked.hash
 
-    def deliverable(self) -> set[bytes]:
-        """The operations that follow no delete, in their log or in their document, and are none."""
-        free: set[bytes] = set()
-        for checked in self.written:
-            before = [*(checked.previous or ())]
-            if checked.entry.backlink is not None:
-                before.append(checked.entry.backlink)
-            if checked.action != "delete" and free.issuperset(before):
-                free.add(checked.hash)
-        return free
+    def before(self, last: CheckedEntry) -> set[bytes]:
+        """An operation with all that must come before it: what it refers to, what its log begins with."""
+        by_hash = {one.hash: one for one in self.written}
+        found: set[bytes] = set()
+        waiting = [last]
+        while waiting:
+            one = waiting.pop()
+            if one.hash not in found:
+                found.add(one.hash)
+                backlink = () if one.entry.backlink is None else (one.entry.backlink,)
+                waiting += [by_hash[key] for key in (*(one.previous or ()), *backlink)]
+        return found
 
     def deleted(self) -> set[bytes]:
         """The documents that somebody has deleted."""

@@ -2,10 +2,11 @@
 
 A node refuses an operation whose `previous` it does not know, and ends the session with it, so that
 everything behind is lost until the next session (p2panda, "replication"; aquadoggo 0.9.1). So ranges of logs
-are grouped by document, and each document is sent in the order of its operations (`operation_order`). What
-cannot be put in order yet, because an operation before it is not held here, waits: every session that the
-node begins looks again. What a node refuses for another reason would still be in the way of everything behind
-it, session after session: it goes last from then on, and less and less often (`refusals`).
+are grouped by document, and each document is sent in the order of its operations (`operation_order`), one
+that somebody has deleted up to the delete (`deletion`). What cannot be put in order yet, because an operation
+before it is not held here, waits: every session that the node begins looks again. What a node refuses for
+another reason would still be in the way of everything behind it, session after session: it goes last from
+then on, and less and less often (`refusals`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from weakref import WeakKeyDictionary
 
+from culm_connectors.aquadoggo.deletion import DELETES_LOOKED_AT, up_to_the_delete
 from culm_connectors.aquadoggo.operation_order import Documents, OperationOrder, Plan, Step
 from culm_connectors.aquadoggo.refusals import Refusals
 from culm_connectors.index.chunks import Pair
@@ -53,7 +55,8 @@ class DocumentOrder:
             self._plan(document_id, parts_by_document[document_id], refusals, revision, unsettled)
             for document_id in order
         )
-        for batch in _batches(plan for plan in plans if plan is not None):
+        for whole in _batches(plan for plan in plans if plan is not None):
+            batch = [await up_to_the_delete(plan, self._documents, self._read) for plan in whole]
             steps = await self._read(part for plan in batch for part in plan.beginnings)
             for plan in batch:
                 async for arranged in OperationOrder(plan, self._documents, self._read, steps).ranges():
@@ -90,9 +93,12 @@ class DocumentOrder:
     ) -> Plan | None:
         """What to send of a document; None where the node holds a delete of it, and takes no more."""
         lacking = {(part.public_key, part.log_id): part for part in parts}
+        deletes: list[tuple[LogKey, int]] = []
         for log, seq_num in self._documents.deletes_of(document_id):
             if log not in lacking or seq_num < lacking[log].first_seq_num:
                 return None
+            if len(deletes) < DELETES_LOOKED_AT:
+                deletes.append((log, seq_num))
         begun = {part.public_key for part in parts if part.first_seq_num > 1}
         ends = {
             log: refusals.end_of(part)
@@ -100,7 +106,7 @@ class DocumentOrder:
             else part.first_seq_num - 1
             for log, part in lacking.items()
         }
-        return Plan(document_id, parts, ends, revision, unsettled)
+        return Plan(document_id, parts, ends, revision, unsettled, deletes)
 
     def _is_the_log_of(self, document_id: bytes, part: EntryRange, begun: set[bytes]) -> bool:
         """Whether a node takes this log: of the document's schema, and the only one of its author.

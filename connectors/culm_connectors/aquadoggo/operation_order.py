@@ -2,8 +2,9 @@
 
 A node refuses an operation whose `previous` it does not know, and every operation of a document that it
 knows to be deleted. So logs take turns: each goes on up to the operation whose `previous` is not sent yet; a
-delete waits until nothing else can go, and nothing follows it. What an operation refers to is looked up by
-its place, so that only the next entries of each log are in memory, however long the document is.
+delete waits until nothing else can go, and nothing follows it (`deletion` says what goes before it). What an
+operation refers to is looked up by its place, so that only the next entries of each log are in memory,
+however long the document is.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ class Plan:
     """The revision of the index when the plan was made; the node has nothing that came later."""
     unsettled: frozenset[LogKey]
     """Logs that the node lacks and whose document was not known when the plan was made."""
+    deletes: Sequence[tuple[LogKey, int]] = ()
+    """Some of the entries that delete the document; the node has none of them."""
 
     @property
     def ahead(self) -> int:
@@ -85,7 +88,7 @@ class Plan:
         for part in self.ranges:
             last = min(self.ends[part.public_key, part.log_id], part.first_seq_num + self.ahead - 1)
             if last >= part.first_seq_num:
-                yield _cut(part, part.first_seq_num, last)
+                yield cut(part, part.first_seq_num, last)
 
 
 @dataclass(slots=True)
@@ -96,9 +99,31 @@ class _Log:
     steps: deque[Step] = field(default_factory=deque)
 
 
-class _Verdict(Enum):
-    FREE = auto()
+class Verdict(Enum):
+    """About an operation that another one refers to: the node has it, or does not get it in this session."""
+
+    HELD = auto()
     NEVER = auto()
+
+
+def predecessor(plan: Plan, documents: Documents, part: EntryRange, operation_id: bytes) -> Verdict | Place:
+    """What an operation of `part` refers to: its place where it is in a log of the plan."""
+    place = documents.place_of(operation_id)
+    if place is None or place.log in plan.unsettled:
+        return Verdict.NEVER
+    end = plan.ends.get(place.log)
+    if end is not None:
+        return place if place.seq_num <= end else Verdict.NEVER
+    if place.revision > plan.revision:
+        return Verdict.NEVER
+    info, own = (documents.log_info(*log) for log in (place.log, (part.public_key, part.log_id)))
+    is_ours = (
+        info is not None
+        and own is not None
+        and info.document_id == plan.document_id
+        and info.schema_id == own.schema_id
+    )
+    return Verdict.HELD if is_ours else Verdict.NEVER
 
 
 class OperationOrder:
@@ -130,14 +155,14 @@ class OperationOrder:
             if await self._go_on(key, log):
                 deletes.append(key)
             if log.next > first:
-                parts.append(_cut(log.part, first, log.next - 1))
+                parts.append(cut(log.part, first, log.next - 1))
                 ready.extend(self._freed_by(key, log.next))
                 if len(parts) == _RANGES_AT_ONCE:
                     yield parts
                     parts = []
         if deletes:
             log = self._logs[deletes[0]]
-            parts.append(_cut(log.part, log.next, log.next))
+            parts.append(cut(log.part, log.next, log.next))
         if parts:
             yield parts
 
@@ -149,10 +174,10 @@ class OperationOrder:
                 if not log.steps:
                     break  # cut back meanwhile
             step = log.steps[0]
-            verdict = self._verdict(log, step)
-            if verdict is not _Verdict.FREE:
-                if isinstance(verdict, Place):
-                    heapq.heappush(self._waiting[verdict.log], (verdict.seq_num, key))
+            behind = self._behind(log, step)
+            if behind is not None:
+                if isinstance(behind, Place):
+                    heapq.heappush(self._waiting[behind.log], (behind.seq_num, key))
                 break
             if step.is_delete:
                 return True
@@ -162,33 +187,17 @@ class OperationOrder:
 
     async def _read_on(self, key: LogKey, log: _Log) -> None:
         last = min(log.end, log.next + self._plan.ahead - 1)
-        log.steps.extend((await self._read([_cut(log.part, log.next, last)])).get(key, ()))
+        log.steps.extend((await self._read([cut(log.part, log.next, last)])).get(key, ()))
 
-    def _verdict(self, log: _Log, step: Step) -> _Verdict | Place:
-        """Whether an operation can go now, or never in this session; or behind which one."""
+    def _behind(self, log: _Log, step: Step) -> Place | Verdict | None:
+        """What an operation must wait for; None where it can go now, NEVER where not in this session."""
         for operation_id in step.previous:
-            place = self._documents.place_of(operation_id)
-            if place is None or place.log in self._plan.unsettled:
-                return _Verdict.NEVER
-            other = self._logs.get(place.log)
-            if other is None:
-                if place.revision > self._plan.revision or not self._is_ours(place.log, log):
-                    return _Verdict.NEVER
-            elif place.seq_num > other.end:
-                return _Verdict.NEVER
-            elif place.seq_num >= other.next:
-                return place
-        return _Verdict.FREE
-
-    def _is_ours(self, key: LogKey, log: _Log) -> bool:
-        """Whether another log is of this document and of its schema."""
-        info, own = (self._documents.log_info(*one) for one in (key, (log.part.public_key, log.part.log_id)))
-        return (
-            info is not None
-            and own is not None
-            and info.document_id == self._plan.document_id
-            and info.schema_id == own.schema_id
-        )
+            found = predecessor(self._plan, self._documents, log.part, operation_id)
+            if found is Verdict.NEVER:
+                return found
+            if isinstance(found, Place) and found.seq_num >= self._logs[found.log].next:
+                return found
+        return None
 
     def _freed_by(self, key: LogKey, following: int) -> Iterator[LogKey]:
         waiting = self._waiting.get(key)
@@ -196,5 +205,6 @@ class OperationOrder:
             yield heapq.heappop(waiting)[1]
 
 
-def _cut(part: EntryRange, first: int, last: int) -> EntryRange:
+def cut(part: EntryRange, first: int, last: int) -> EntryRange:
+    """The entries of a range from `first` to `last`."""
     return EntryRange(part.session_id, part.public_key, part.log_id, first, last)

@@ -1,0 +1,234 @@
+"""Two real p2panda nodes, and a third that comes later: documents that six authors write to together."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from culm_connectors.index import LmdbLogStore
+from culm_infra.demo.processes import CulmProcess, free_udp_ports
+from culm_models.p2panda.checks import CheckedEntry, check_entry
+from culm_topics.reading import read_to_end
+from culm_topics.records import LogRecord
+from tests.support.aquadoggo import (
+    BUILD_TIMEOUT_S,
+    GraphqlAuthor,
+    Node,
+    free_tcp_port,
+    linked_connector,
+    require,
+    running_node,
+    until,
+)
+from tests.support.node_store import HeldOperation, NodeStore, read_store, report
+from tests.support.world import World, frozen
+
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.soak,
+    pytest.mark.timeout(BUILD_TIMEOUT_S + 300),
+]
+
+DOCUMENTS = 60
+"""Created at each of two nodes."""
+ROUNDS = 4
+"""In each of them authors at either node write to as many documents."""
+DELETES = 2
+"""Documents deleted at each node in each round."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def program() -> Path:
+    """Asked for first: without it nothing needs to be started."""
+    return require()
+
+
+@dataclass
+class Company:
+    """Three authors at each of two nodes, who write to the same documents."""
+
+    world: World
+    connector: CulmProcess
+    index: Path
+    nodes: dict[str, Node]
+    schema_id: str
+    deleted: set[str] = field(default_factory=set)
+    """Documents for which somebody has written a delete."""
+
+    def write(self) -> None:
+        """Create documents at every node, then write to them in rounds, at all nodes in each."""
+        rng = random.Random(24)
+        authors = {name: [GraphqlAuthor(node) for _ in range(3)] for name, node in self.nodes.items()}
+        with self.undisturbed():
+            for number in range(DOCUMENTS):
+                for name in self.nodes:
+                    rng.choice(authors[name]).write(
+                        "create", self.schema_id, {"name": f"{number}", "size": 0}
+                    )
+        for turn in range(ROUNDS):
+            with self.undisturbed():
+                for name, node in self.nodes.items():
+                    self.write_round(rng, turn, node, authors[name])
+            # Some rounds see what the other node's authors wrote, the others write beside it.
+            if turn % 2:
+                self.until_the_same(f"round {turn}")
+
+    def write_round(self, rng: random.Random, turn: int, node: Node, authors: list[GraphqlAuthor]) -> None:
+        """Delete some of the documents that a node shows, and update others."""
+        views = node.views(self.schema_id)
+        for position, document in enumerate(rng.sample(sorted(views), min(len(views), DOCUMENTS))):
+            view = [bytes.fromhex(part) for part in views[document].split("_")]
+            author = rng.choice(authors)
+            try:
+                if position < DELETES:
+                    author.write("delete", self.schema_id, None, view)
+                    self.deleted.add(document)
+                else:
+                    author.write("update", self.schema_id, {"size": 10 * turn + position}, view)
+            except AssertionError as error:
+                # The node holds a delete that it could not materialise.
+                if "deleted" not in str(error):
+                    raise
+
+    @contextlib.contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """No session runs: an aquadoggo whose clients publish while it answers a peer may end in a panic.
+
+        It stores an entry and its operation one after the other, and takes an entry alone for damage.
+        """
+        nodes = self.nodes.values()
+        self.until(lambda: all(node.is_between_sessions() for node in nodes), "nodes between two sessions")
+        with frozen(self.connector.pid):
+            yield
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        """Wait; a failure says what differs between the nodes."""
+        *_, latest = self.nodes.values()
+        until(self.world, self.connector, latest, condition, what, self.report)
+
+    def until_the_same(self, what: str) -> None:
+        """Wait until all nodes show the same documents."""
+        began_s = time.monotonic()
+        self.until(self.is_the_same, f"{what}: the same documents")
+        print(
+            f"{what}: the same documents at {', '.join(self.nodes)} after {time.monotonic() - began_s:.0f} s"
+        )
+
+    def is_the_same(self) -> bool:
+        """Whether all nodes show the same views, but for deleted documents."""
+        if not all(node.knows(self.schema_id) for node in self.nodes.values()):
+            return False
+        first, *others = (self.shown(node) for node in self.nodes.values())
+        return all(one == first for one in others)
+
+    def shown(self, node: Node) -> dict[str, str]:
+        """The views that a node shows of documents that nobody has deleted."""
+        views = node.views(self.schema_id)
+        return {document: view for document, view in views.items() if document not in self.deleted}
+
+    def stores(self) -> dict[str, NodeStore]:
+        """What the nodes hold."""
+        return {name: read_store(node.database, self.schema_id) for name, node in self.nodes.items()}
+
+    def in_logs(self) -> dict[str, HeldOperation]:
+        """What `logs` holds of the schema, by operation id."""
+        found: dict[str, CheckedEntry] = {}
+        for message in read_to_end(self.world.kafka, "logs"):
+            if message.value is not None:
+                record = LogRecord.decode(message.value)
+                checked = check_entry(record.entry, record.operation, verify_signature=False)
+                if checked.schema_id == self.schema_id:
+                    found[checked.hash.hex()] = checked
+        return {key: _held(checked, found) for key, checked in found.items()}
+
+    def report(self) -> str:
+        """What differs between the nodes, the index and `logs`. The connector is stopped for it."""
+        self.connector.stop()
+        in_logs = self.in_logs()
+        index = LmdbLogStore(self.index)
+        indexed = {key: one for key, one in in_logs.items() if index.place_of(bytes.fromhex(key)) is not None}
+        index.close()
+        return report(self.stores(), {"index": indexed, "logs": in_logs}, self.deleted)
+
+
+def _held(checked: CheckedEntry, everything: Mapping[str, CheckedEntry]) -> HeldOperation:
+    first = checked
+    while first.previous:
+        first = everything[first.previous[0].hex()]
+    place = (checked.entry.public_key.hex(), checked.entry.log_id, checked.entry.seq_num)
+    return HeldOperation(first.hash.hex(), checked.action, place, None)
+
+
+def test_documents_of_six_authors_at_two_nodes_are_the_same_everywhere(
+    world: World, tmp_path: Path, program: Path
+) -> None:
+    (port,) = free_udp_ports(1)
+    address = f"127.0.0.1:{port}"
+    with (
+        linked_connector(world, tmp_path, "north", "--listen-libp2p", address) as connector,
+        running_node(tmp_path / "a", program, address) as a,
+        running_node(tmp_path / "b", program, address) as b,
+    ):
+        schema_id = GraphqlAuthor(a).define_venues()
+        company = Company(world, connector, tmp_path / "north" / "index", {"a": a, "b": b}, schema_id)
+        company.until(lambda: a.knows(schema_id) and b.knows(schema_id), "the schema at both nodes")
+        company.write()
+        company.until_the_same("all is written")
+        assert len(company.shown(a)) == 2 * DOCUMENTS - len(company.deleted)
+        with newcomer(world, tmp_path, program) as (c, sent):
+            company.nodes["c"] = c
+            company.until_the_same("an empty node")
+            stores, in_logs = company.stores(), company.in_logs()
+            # What was sent to it was sent once, and nothing that it refused.
+            assert sent() == stores["c"].entries
+            # It has met nothing but what the connector chose: what is known to be deleted is deleted.
+            gone = {one.document_id for one in in_logs.values() if one.action == "delete"}
+            assert c.views(schema_id).keys() == {one.document_id for one in in_logs.values()} - gone
+            fields = [node.documents(schema_id, "name", "size") for node in company.nodes.values()]
+        for document in company.shown(a):
+            assert fields[0][document] == fields[1][document] == fields[2][document]
+            of_document = {key for key, one in in_logs.items() if one.document_id == document}
+            for store in stores.values():
+                assert store.operations_of(document) == of_document
+        # Where an update that was written beside a delete comes behind it, a node shows the document on.
+        failed = {name: store.not_materialised() for name, store in stores.items()}
+        print("deleted, and not materialised:", {name: len(documents) for name, documents in failed.items()})
+        assert failed["a"] | failed["b"] <= company.deleted
+        assert not failed["c"]
+        for node in (a, b):
+            assert node.views(schema_id).keys() & company.deleted <= failed["a"] | failed["b"]
+            assert "not found in store" not in node.log.read_text(errors="replace")
+        # An update beside a delete that only the node holds is refused; nothing else is.
+        refused = set(re.findall(r"does not take document (\w+)", connector.log.read_text(errors="replace")))
+        print(f"refused: updates of {len(refused)} deleted documents")
+        assert refused <= company.deleted
+
+
+@contextlib.contextmanager
+def newcomer(world: World, folder: Path, program: Path) -> Iterator[tuple[Node, Callable[[], int]]]:
+    """An empty node at a connector with an empty index, and how many entries that one has sent to it."""
+    (port,) = free_udp_ports(1)
+    address, metrics_port = f"127.0.0.1:{port}", free_tcp_port()
+    options = ("--listen-libp2p", address, "--metrics-port", str(metrics_port))
+
+    def sent() -> int:
+        with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics") as answer:
+            (count,) = re.findall(
+                r"^culm_node_entries_sent_total (\S+)$", answer.read().decode(), re.MULTILINE
+            )
+        return int(float(count))
+
+    with (
+        linked_connector(world, folder, "south", *options),
+        running_node(folder / "c", program, address) as node,
+    ):
+        yield node, sent
