@@ -151,6 +151,10 @@ class Node:
             said.rfind("Finished replication with peer"), said.rfind("Replication failed")
         )
 
+    def sessions_finished(self) -> int:
+        """How many sessions came to a good end."""
+        return self.log.read_text(errors="replace").count("Finished replication with peer")
+
     def knows(self, schema_id: str) -> bool:
         """Whether the node has materialised a schema, so that documents of it can be asked for."""
         types = self.ask("{ __schema { queryType { fields { name } } } }")["__schema"]["queryType"]["fields"]
