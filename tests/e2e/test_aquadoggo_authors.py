@@ -238,7 +238,10 @@ def check_operations(company: Company) -> None:
         operations = {key for key, one in in_logs.items() if one.document_id == document}
         assert [store.operations_of(document) for store in stores.values()] == [operations] * len(stores)
     failed = {name: store.not_materialised() for name, store in stores.items()}
-    print("deleted, but not materialised so:", {name: len(documents) for name, documents in failed.items()})
+    print(
+        "deleted, but not materialised as deleted:",
+        {name: len(documents) for name, documents in failed.items()},
+    )
     assert set().union(*failed.values()) <= company.deleted
     for node in company.nodes.values():
         assert "not found in store" not in node.log.read_text(errors="replace")
