@@ -64,6 +64,7 @@ class Intake:
             async for batch in announcements.read_to_end():
                 self.subscription.take_announcements(batch)
             group.create_task(self.subscription.follow_announcements(announcements))
+            group.create_task(self.subscription.keep_announcements())
             await self.boot.check(logs.ends)
             serving = None
             if self.serve_before_caught_up:

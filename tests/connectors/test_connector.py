@@ -15,6 +15,7 @@ from confluent_kafka import Message
 from culm_connectors.boot import gaps
 from culm_connectors.index.environment import DATA_FILE
 from culm_connectors.kafka import TopicReader
+from culm_connectors.p2panda import announcements
 from culm_connectors.transport import ConnectError
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.codec import decode, encode
@@ -381,3 +382,18 @@ async def test_an_index_of_a_topic_made_anew_and_grown_past_it_is_dropped_before
             await until(lambda: edge.index.store.height(*now[0].log) == 9)
             assert edge.index.store.height(*former[0].log) == 0
     assert "index.foreign" in caplog.text
+
+
+async def test_the_announcement_of_a_peer_that_is_gone_for_long_is_removed_by_whoever_reads_it(
+    tmp_path: Path, kafka: KafkaSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = producer(kafka)
+    writer.produce(kafka.topic("announcements"), encode(Announce(1, 1, (SCHEMA,))), b"g" * 32)
+    assert writer.flush(20) == 0
+    monkeypatch.setattr(announcements, "FORGOTTEN_MS", 0)
+    async with running(connector(tmp_path / "edge", kafka)):
+        found = await read_topic(kafka, "announcements", lambda records: len(records) >= 2)
+    assert [(record.key(), record.value() is None) for record in found] == [
+        (b"g" * 32, False),
+        (b"g" * 32, True),
+    ]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from culm_connectors.connector import Connector
 from culm_connectors.p2panda.schema_shares import MAX_SCHEMAS
 from culm_models.p2panda.messages import Announce, Have, SyncDone, SyncRequest
+from culm_models.p2panda.store import LogKey
 from culm_topics.kafka import KafkaSettings
+from culm_topics.records import ReceiptRecord
 from tests.support.attacks import invented_schemas, unknown_heights
 from tests.support.edge import connector, reference_peer, running, topics, until, write_document
 from tests.support.hostile import hostile
 from tests.support.logs import SCHEMA, author
+from tests.support.topic_io import read_all
 
 pytestmark = pytest.mark.kafka
 
@@ -41,21 +46,48 @@ async def test_a_peer_that_announces_invented_schemas_locks_nobody_out(
             assert SCHEMA in edge.interest.served
 
 
-async def test_heights_of_unknown_logs_make_no_receipts(tmp_path: Path, kafka: KafkaSettings) -> None:
-    async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
-        assert edge.address is not None
-        async with hostile(edge.address, MALLORY) as remote:
-            for session_id in range(3):
-                heights = unknown_heights(1_000, first=1_000 * session_id)
-                await remote.say(
-                    Announce(1, session_id + 1, (SCHEMA,)),
-                    SyncRequest(session_id, 0, (SCHEMA,)),
-                    Have(session_id, heights),
-                    SyncDone(session_id, False),
-                )
-            await until(lambda: edge.driver.metrics.sessions_done == 3)
-        await edge.publication.tell()
-        assert edge.publication.told["receipts"] == 0
+def is_held(edge: Connector, log: LogKey) -> bool:
+    return edge.index.store.height(*log) > 0
+
+
+def are_done(edge: Connector, sessions: int) -> bool:
+    return edge.driver.metrics.sessions_done == sessions
+
+
+async def test_a_peer_has_receipts_of_held_logs_alone_over_connections_and_restarts(
+    tmp_path: Path, kafka: KafkaSettings
+) -> None:
+    held: dict[LogKey, int] = {}
+    first = 0
+    for _ in range(2):
+        async with (
+            running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge,
+            reference_peer(tmp_path, "a", schemas=[SCHEMA]) as a,
+        ):
+            assert edge.address is not None
+            log = await write_document(a, 1)
+            newest = log[0].log
+            held[newest] = 2
+            await a.sync(edge.address)
+            await until(partial(is_held, edge, newest))
+            for _ in range(2):
+                done = edge.driver.metrics.sessions_done
+                async with hostile(edge.address, MALLORY) as remote:
+                    for session_id in range(2):
+                        first += 1_000
+                        named = (*unknown_heights(1_000, first=first), *((*key, 1) for key in held))
+                        await remote.say(
+                            Announce(1, first, (SCHEMA,)),
+                            SyncRequest(session_id, 0, (SCHEMA,)),
+                            Have(session_id, named),
+                            SyncDone(session_id, False),
+                        )
+                    await until(partial(are_done, edge, done + 2))
+            await edge.publication.tell()
+            assert edge.publication.dropped["receipts"] == 0
+    receipts = [(key, ReceiptRecord.decode(value)) for key, value in read_all(kafka, "receipts")]
+    rows = {row[:2] for key, record in receipts if key == MALLORY.public_key for row in record.log_heights}
+    assert rows == set(held)
 
 
 async def test_a_peer_is_told_of_the_schemas_that_it_may_have(tmp_path: Path, kafka: KafkaSettings) -> None:

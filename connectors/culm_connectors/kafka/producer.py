@@ -27,10 +27,15 @@ _ANY_PARTITION = -1
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record to produce; the broker gives it its time."""
+    """One record to produce; the broker gives it its time. Without a value it removes its key's records."""
 
     key: bytes
-    value: bytes
+    value: bytes | None
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of key and value."""
+        return len(self.key) + len(self.value or b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +134,7 @@ class BatchProducer:
         self, topic: str, records: Sequence[Record], partition: int | None
     ) -> asyncio.Future[None]:
         count = len(records)
-        size = sum(len(record.key) + len(record.value) for record in records)
+        size = sum(record.size_bytes for record in records)
         async with self._turn:  # served in order, so waiting for room does not reorder records
             while not self._fits(count, size):
                 self._room.clear()

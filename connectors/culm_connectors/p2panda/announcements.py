@@ -2,16 +2,32 @@
 
 Each connector reads all of `announcements` and keeps the timestamps; of those that came to itself it keeps
 the bytes too, to say them again when an older record of another edge comes behind in the compacted topic.
+
+Whoever makes keys makes peers, and the topic keeps a record of each. It is removed when no connector has seen
+the peer for `FORGOTTEN_MS`, or when there are more than `MAX_PEERS` and this one was not seen for longest.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Collection
+from typing import NamedTuple
 
 MAX_PEERS = 200_000
 MAX_OWN = 2_048
 MAX_OWN_BYTES = 32 * 1024 * 1024
+DAY_MS = 24 * 60 * 60 * 1000
+REPEATED_MS = DAY_MS
+"""How often the announcement of a peer that stays connected is produced again, to show that it is there."""
+FORGOTTEN_MS = 30 * DAY_MS
+_REMOVED_AT_ONCE = 5_000
+
+
+class _Newest(NamedTuple):
+    """The timestamp of a peer's newest announcement, and when it was last produced."""
+
+    timestamp: int
+    at_ms: int
 
 
 class Announcements:
@@ -23,27 +39,70 @@ class Announcements:
 
     def __init__(self, connected: Collection[bytes]) -> None:
         self._connected = connected
-        self._newest: OrderedDict[bytes, int] = OrderedDict()
+        # In the order in which they were produced, and those that have no room in it.
+        self._newest: OrderedDict[bytes, _Newest] = OrderedDict()
+        self._surplus: deque[bytes] = deque(maxlen=MAX_PEERS)
         self._own: OrderedDict[bytes, tuple[int, bytes]] = OrderedDict()
         self._own_bytes = 0
 
-    def came(self, remote: bytes, timestamp: int, raw: bytes) -> bool:
-        """A peer of ours announced itself; True when that is news to all edges, and then to be told."""
-        if timestamp < self._newest.get(remote, 0):
+    def came(self, remote: bytes, timestamp: int, raw: bytes, now_ms: int) -> bool:
+        """A peer of ours announced itself; True when that is news to all edges, and then to be produced."""
+        newest = self._newest.get(remote)
+        if newest is not None and timestamp < newest.timestamp:
             return False
-        news = timestamp > self._newest.get(remote, -1)
+        news = newest is None or timestamp > newest.timestamp
         self._forget(remote)
         self._own[remote] = (timestamp, raw)
         self._own_bytes += len(raw)
         self._bound(remote)
-        self._note(remote, timestamp)
+        self._note(remote, timestamp, now_ms if news else 0)
         return news
 
-    def read(self, remote: bytes, timestamp: int) -> bytes | None:
+    def read(self, remote: bytes, timestamp: int, at_ms: int) -> bytes | None:
         """A record of `announcements`; returns what is to be said again when it is older than ours."""
         own = self._own.get(remote)
-        self._note(remote, timestamp)
+        self._note(remote, timestamp, at_ms)
         return own[1] if own is not None and timestamp < own[0] else None
+
+    def removed(self, remote: bytes) -> bytes | None:
+        """Some connector removed a peer's record; returns what is to be said again of one that is here."""
+        own = self._own.get(remote)
+        if own is not None and remote in self._connected:
+            return own[1]
+        self._newest.pop(remote, None)
+        self._forget(remote)
+        return None
+
+    def due(self, now_ms: int) -> list[tuple[bytes, bytes | None]]:
+        """What to produce now: peers with the bytes of their announcements, with None to remove them."""
+        found: list[tuple[bytes, bytes | None]] = []
+        for remote in self._connected:
+            own, newest = self._own.get(remote), self._newest.get(remote)
+            if own is not None and (newest is None or newest.at_ms <= now_ms - REPEATED_MS):
+                self._note(remote, own[0], now_ms)
+                found.append((remote, own[1]))
+        for _ in range(_REMOVED_AT_ONCE):
+            gone = self._next_gone(now_ms)
+            if gone is None:
+                break
+            self._forget(gone)
+            found.append((gone, None))
+        return found
+
+    def _next_gone(self, now_ms: int) -> bytes | None:
+        while self._surplus:
+            remote = self._surplus.popleft()
+            if remote not in self._newest and remote not in self._connected:
+                return remote
+        while self._newest:
+            remote, (timestamp, at_ms) = next(iter(self._newest.items()))
+            if at_ms > now_ms - FORGOTTEN_MS:
+                return None
+            if remote not in self._connected:
+                del self._newest[remote]
+                return remote
+            self._note(remote, timestamp, now_ms)
+        return None
 
     @property
     def kept(self) -> tuple[int, int]:
@@ -67,8 +126,11 @@ class Announcements:
         if former is not None:
             self._own_bytes -= len(former[1])
 
-    def _note(self, remote: bytes, timestamp: int) -> None:
-        self._newest[remote] = max(timestamp, self._newest.get(remote, 0))
+    def _note(self, remote: bytes, timestamp: int, at_ms: int) -> None:
+        former = self._newest.get(remote)
+        if former is not None:
+            timestamp, at_ms = max(timestamp, former.timestamp), max(at_ms, former.at_ms)
+        self._newest[remote] = _Newest(timestamp, at_ms)
         self._newest.move_to_end(remote)
         if len(self._newest) > MAX_PEERS:
-            self._newest.popitem(last=False)
+            self._surplus.append(self._newest.popitem(last=False)[0])

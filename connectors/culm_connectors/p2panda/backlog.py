@@ -34,11 +34,11 @@ class Backlog:
             key = self._number
         former = self._records.pop(key, None)
         if former is not None:
-            self.size_bytes -= _size(former)
-        if not self.fits(_size(record)):
+            self.size_bytes -= former.size_bytes
+        if not self.fits(record.size_bytes):
             return False
         self._records[key] = record
-        self.size_bytes += _size(record)
+        self.size_bytes += record.size_bytes
         return True
 
     def take(self) -> list[Record]:
@@ -47,7 +47,3 @@ class Backlog:
         self._records.clear()
         self.size_bytes = 0
         return records
-
-
-def _size(record: Record) -> int:
-    return len(record.key) + len(record.value)

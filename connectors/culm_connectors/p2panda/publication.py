@@ -101,8 +101,8 @@ class Publication:
         """A peer's newest announcement, in the bytes that it sent."""
         self.announce_again(event.remote, event.raw)
 
-    def announce_again(self, remote: bytes, raw: bytes) -> None:
-        """Produce an announcement; only the newest of a peer waits."""
+    def announce_again(self, remote: bytes, raw: bytes | None) -> None:
+        """Produce an announcement, or remove a peer's from the topic; only the newest of a peer waits."""
         self._add("announcements", self._announcements, Record(remote, raw), remote)
 
     def rejected(self, event: Rejected) -> None:

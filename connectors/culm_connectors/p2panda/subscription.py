@@ -41,6 +41,7 @@ logger = logging.getLogger(__name__)
 _PAUSE_RATIO = 4.0
 _MAX_PAUSE_S = 120.0
 _FORGETTING_INTERVAL_S = 30.0
+_ANNOUNCEMENTS_INTERVAL_S = 60.0
 
 Progress = Callable[[str, int, int], None]
 """(what, records read, records there were at the start): told now and then while reading back."""
@@ -316,7 +317,10 @@ class Subscription:
         """Keep the newest timestamp of every peer; say again what an older record of ours came behind."""
         for message in batch.messages:
             remote, value = message.key(), message.value()
-            if remote is None or value is None:
+            if remote is None:
+                continue
+            if value is None:
+                self._reassert(remote, self.announcements.removed(remote))
                 continue
             try:
                 announce = decode(value)
@@ -326,14 +330,24 @@ class Subscription:
             if not isinstance(announce, Announce):
                 continue
             self.counts.announcements += 1
-            newer = self.announcements.read(remote, announce.timestamp)
-            if newer is not None:
-                self.counts.reasserted += 1
-                self.publication.announce_again(remote, newer)
+            newer = self.announcements.read(remote, announce.timestamp, message.timestamp()[1])
+            self._reassert(remote, newer)
+
+    def _reassert(self, remote: bytes, raw: bytes | None) -> None:
+        if raw is not None:
+            self.counts.reasserted += 1
+            self.publication.announce_again(remote, raw)
+
+    async def keep_announcements(self) -> None:
+        """Show for ever which peers are there, and remove the announcements of those that have gone."""
+        while True:
+            for remote, raw in self.announcements.due(clock_ms()):
+                self.publication.announce_again(remote, raw)
+            await asyncio.sleep(_ANNOUNCEMENTS_INTERVAL_S)
 
     def announced_here(self, remote: bytes, timestamp: int, raw: bytes) -> bool:
         """A peer of ours announced itself; True when that is news to all edges, and then to be told."""
-        return self.announcements.came(remote, timestamp, raw)
+        return self.announcements.came(remote, timestamp, raw, clock_ms())
 
 
 def _within(messages: Sequence[Message], ends: Mapping[Partition, int]) -> list[Message]:

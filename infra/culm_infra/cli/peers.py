@@ -142,6 +142,9 @@ def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[tuple[str, ...], O
 
     latest: dict[bytes, Announce] = {}
     for message in read_to_end(kafka, "announcements"):
+        if not message.value:
+            latest.pop(message.key, None)
+            continue
         try:
             announcement = decode(message.value)
         except CulmError:
