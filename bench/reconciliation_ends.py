@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Literal, TypeAlias, cast
@@ -16,7 +16,7 @@ from culm_models.p2panda.offers import Offer
 from culm_models.p2panda.reconciliation_writer import encode_many
 from culm_models.p2panda.set_reconciliation import Answer, SetReconciliation
 from culm_models.p2panda.settings import PeerSettings
-from culm_models.p2panda.store import LogInfo, LogStore
+from culm_models.p2panda.store import LogInfo, LogKey, LogKind, LogStore
 from culm_models.p2panda.stream import MessageStream
 from culm_models.reconciliation.messages import ReconciliationMessage
 
@@ -60,6 +60,9 @@ class _Store:
 
     def log_info(self, public_key: bytes, log_id: int) -> LogInfo | None:
         return _LOG_INFO
+
+    def log_kinds(self, logs: Sequence[LogKey]) -> list[LogKind | None]:
+        return [(_SCHEMA, False)] * len(logs)
 
     def entry_hash(self, public_key: bytes, log_id: int, seq_num: int) -> bytes | None:
         return None

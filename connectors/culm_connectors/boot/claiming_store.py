@@ -13,7 +13,7 @@ from culm_connectors.boot.claims import Claims
 from culm_connectors.index import LmdbLogStore
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.messages import LogHeight
-from culm_models.p2panda.store import LogInfo
+from culm_models.p2panda.store import LogInfo, LogKey, LogKind
 
 
 class ClaimingStore:
@@ -46,6 +46,13 @@ class ClaimingStore:
         if info is None and (schema_id := self._claims.schema_of(public_key, log_id)) is not None:
             return LogInfo(schema_id, None, None)
         return info
+
+    def log_kinds(self, logs: Sequence[LogKey]) -> list[LogKind | None]:
+        """The kinds of logs, held or claimed."""
+        return [
+            kind or ((schema_id, False) if (schema_id := self._claims.schema_of(*log)) else None)
+            for log, kind in zip(logs, self._index.log_kinds(logs), strict=True)
+        ]
 
     def append(self, checked: Sequence[CheckedEntry]) -> None:
         """Keep entries in the index."""

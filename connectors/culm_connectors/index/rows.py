@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from culm_connectors.index import layout
 from culm_connectors.index.audit import checked_row
 from culm_connectors.index.environment import Environment
 from culm_connectors.index.layout import LogRow
@@ -30,6 +31,28 @@ class RowCache:
             self._rows[key] = row
             self._bound()
         return row
+
+    def kinds(self, keys: Sequence[bytes]) -> list[tuple[int, bool] | None]:
+        """Of each log its schema's number and whether its first entry creates its document; None if unknown.
+
+        Some 3 µs each; memory keeps none of them. Raises IndexDamaged.
+        """
+        databases = self._environment.databases
+        found: list[tuple[int, bool] | None] = []
+        with self._environment.read() as transaction:
+            for key in keys:
+                row = self._rows.get(key)
+                if row is None and (value := transaction.get(key, db=databases[b"logs"])) is not None:
+                    row = checked_row(transaction, databases, key, value)
+                if row is None:
+                    found.append(None)
+                    continue
+                place = None
+                if row.document_id is not None:
+                    place = transaction.get(layout.short_hash(row.document_id), db=databases[b"operations"])
+                first = key + layout.U64.pack(1)
+                found.append((row.schema_number, place is not None and place.startswith(first)))
+        return found
 
     def adopt(self, rows: Mapping[bytes, LogRow | None]) -> None:
         """These were committed; None for a log that was removed."""

@@ -30,7 +30,7 @@ from culm_connectors.ranges.columns import Rows, U64s, no_keys, numbers
 from culm_models.errors import CulmError
 from culm_models.lifts import Lift
 from culm_models.p2panda.checks import CheckedEntry
-from culm_models.p2panda.store import LogInfo, LogKey
+from culm_models.p2panda.store import LogInfo, LogKey, LogKind
 
 DEFAULT_MAP_SIZE_BYTES = 64 * 1024**3
 DEFAULT_CHUNK_BYTES = 64 * 1024
@@ -169,6 +169,11 @@ class LmdbLogStore:
             document_id=row.document_id,
             end_of_log=row.height if row.end_of_log else None,
         )
+
+    def log_kinds(self, logs: Sequence[LogKey]) -> list[LogKind | None]:
+        """Of each log its schema and whether its first entry creates its document; None if unknown."""
+        kinds = self._rows.kinds([layout.log_key(*log) for log in logs])
+        return [kind and (self._schema_id(kind[0]), kind[1]) for kind in kinds]
 
     def document_of(self, operation_id: bytes) -> bytes | None:
         """The document that an operation belongs to, None if it is not held, or is in a log without one."""

@@ -292,7 +292,8 @@ class Driver:
             if isinstance(event, Rejected | LinkFailed):
                 self._blame(event)
         for link in self.links.values():
-            if self.peer.outgoing(link.remote):
+            outgoing = self.peer.outgoing(link.remote)
+            if outgoing or outgoing.is_partial:
                 link.wake.set()
 
     def _note(self, event: Event) -> None:

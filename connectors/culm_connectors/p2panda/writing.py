@@ -6,6 +6,7 @@ behind it; everything else passes. So a connector can be asked for entries while
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -67,7 +68,10 @@ class Writer:
                 while around.hub.is_current(link) and self._has_room:
                     outgoing = around.peer.outgoing(link.remote)
                     if not outgoing:
-                        break
+                        if not outgoing.is_partial:
+                            break
+                        await asyncio.sleep(0)
+                        continue
                     item = outgoing.popleft()
                     if isinstance(item, EntryRange):
                         ranges = [item]

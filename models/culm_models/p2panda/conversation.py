@@ -184,10 +184,21 @@ class Conversation:
             return
         for session in self.sessions:
             if session.rest is not None:
-                self._reconciling.go_on(session)
-                self._say_done(session, session.last_activity)
+                self._go_on(session)
             elif session.state is SessionState.LIVE and session.has_unsent:
                 self.outbox.extend(session.take_unsent())
+        self.outbox.is_partial = any(session.rest is not None for session in self.sessions)
+
+    def _go_on(self, session: Session) -> None:
+        """Queue a slice of the rest; behind the last one comes that this was all."""
+        assert session.rest is not None, "it has a rest"
+        parts = next(session.rest, None)
+        if parts is not None:
+            self.outbox.extend(parts)
+            return
+        session.rest = None
+        self._reconciling.end_rest(session)
+        self._say_done(session, session.last_activity)
 
     def _say_done(self, session: Session, now: int) -> None:
         """Say so where all that the remote lacks is queued."""

@@ -149,7 +149,11 @@ class Link(Conversation):
             session.check_first_have()
             have = self._have(session.session_id, session.schema_ids) if session.local else None
             plan, heights = session.have_received(
-                message.log_heights, self._peer.store, live_mode=self._peer.settings.offers_live_mode
+                message.log_heights,
+                self._peer.store,
+                live_mode=self._peer.settings.offers_live_mode,
+                # What a node can take, and in which order, is known of all of it together.
+                at_once=self._peer.settings.compat == "aquadoggo",
             )
         except session_errors.HaveTooLargeError as error:
             # It has grown since we asked: the next session is another one.
@@ -167,7 +171,8 @@ class Link(Conversation):
                 self.outbox.append(item)
             else:
                 self._send(item)
-        self._after_done(session, now)
+        if session.rest is None:
+            self._after_done(session, now)
 
     def on_reconciliation(self, message: ReconciliationMessage, now: int) -> None:
         """A message of set reconciliation."""

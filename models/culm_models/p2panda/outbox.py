@@ -12,13 +12,15 @@ Outgoing: TypeAlias = bytes | EntryRange
 class Outbox(deque[Outgoing]):
     """A queue that counts what was taken off its front, so that it is known when a message has left.
 
-    `waiting_bytes` is what the messages in it hold; a range takes next to nothing.
+    `waiting_bytes` is what the messages in it hold; a range takes next to nothing. `is_partial`: there is
+    more to be looked up, which is done when the peer is asked for the queue again.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.sent_count = 0
         self.waiting_bytes = 0
+        self.is_partial = False
 
     @property
     def queued_count(self) -> int:

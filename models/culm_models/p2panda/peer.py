@@ -371,6 +371,7 @@ class Peer:
         """What waits for a remote, in order; the driver takes items off the front.
 
         A range stands for the entries themselves, each to be written as an `EntryMessage` in its place.
+        Where it `is_partial`, ask again when others have had their turn.
         """
         link = self._links.get(remote)
         if link is None:
@@ -381,8 +382,8 @@ class Peer:
     def take_outgoing(self, remote: bytes) -> bytes:
         """Everything that waits for a remote, ranges read from the store."""
         parts: list[bytes] = []
-        while outbox := self.outgoing(remote):
-            item = outbox.popleft()
+        while (outbox := self.outgoing(remote)) or outbox.is_partial:
+            item = outbox.popleft() if outbox else b""
             if isinstance(item, EntryRange):
                 encode = partial(codec.encode_entry_message, item.session_id)
                 pairs = self.store.entries(

@@ -1,12 +1,16 @@
 """Which entries a remote lacks, and in which order they go out (specification "replication", 2.2)."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from culm_models.p2panda.messages import LogHeight
 from culm_models.p2panda.schema_id import SchemaId
 from culm_models.p2panda.store import LogKey, LogStore
+
+SORTED_AT_ONCE: Final = 2_048
+"""Logs whose order is found out at once: some ten milliseconds."""
 
 _LAST: Final = 1_000
 
@@ -33,15 +37,15 @@ def highest(log_heights: Iterable[LogHeight]) -> dict[LogKey, int]:
 
 
 def missing(
-    store: LogStore, session_id: int, held: Iterable[LogHeight], remote_heights: Mapping[LogKey, int]
+    session_id: int, held: Iterable[LogHeight], remote_heights: Mapping[LogKey, int]
 ) -> list[EntryRange]:
-    """What a remote with these heights lacks of the logs that are held, `in_order`."""
+    """What a remote with these heights lacks of the logs that are held, in their order."""
     parts: list[EntryRange] = []
     for public_key, log_id, seq_num in held:
         remote_height = remote_heights.get((public_key, log_id), 0)
         if remote_height < seq_num:
             parts.append(EntryRange(session_id, public_key, log_id, remote_height + 1, seq_num))
-    return in_order(store, parts)
+    return parts
 
 
 def in_order(store: LogStore, parts: Iterable[EntryRange]) -> list[EntryRange]:
@@ -50,27 +54,32 @@ def in_order(store: LogStore, parts: Iterable[EntryRange]) -> list[EntryRange]:
     So a remote that wants to know the operations before can take most of them in one pass. Where logs of
     several authors refer to each other back and forth, it takes as many sessions as turns.
     """
-    return sorted(parts, key=lambda part: _rank(store, part.public_key, part.log_id))
+    listed = list(parts)
+    ranks = _ranks(store, listed)
+    return [listed[number] for number in sorted(range(len(listed)), key=ranks.__getitem__)]
 
 
-def in_passes(
+def in_slices(
     store: LogStore, schema_ids: Iterable[str], parts: Callable[[], Iterable[EntryRange]]
-) -> Iterator[EntryRange]:
-    """The same order for more than can be sorted at once: each pass over `parts` picks those of one kind."""
+) -> Iterator[list[EntryRange]]:
+    """The same order for more than is to be sorted at once: each pass over `parts` picks those of one kind.
+
+    A slice is what `SORTED_AT_ONCE` parts had of that kind, perhaps nothing: others may have a turn after it.
+    """
     kinds = {SchemaId.parse(schema).sort_key[0] for schema in schema_ids}
     ranks = sorted(2 * kind + follows for kind in kinds for follows in (0, 1))
     for rank in ranks:
         # What no store tells anything of goes with the last.
         wanted = {rank, _LAST} if rank == ranks[-1] else {rank}
-        for part in parts():
-            if _rank(store, part.public_key, part.log_id) in wanted:
-                yield part
+        source = iter(parts())
+        while listed := list(islice(source, SORTED_AT_ONCE)):
+            found = _ranks(store, listed)
+            yield [part for part, its_rank in zip(listed, found, strict=True) if its_rank in wanted]
 
 
-def _rank(store: LogStore, public_key: bytes, log_id: int) -> int:
-    info = store.log_info(public_key, log_id)
-    if info is None:
-        # A store may have given up a log since: nothing of it will go out.
-        return _LAST
-    follows = info.document_id is None or info.document_id != store.entry_hash(public_key, log_id, 1)
-    return 2 * SchemaId.parse(info.schema_id).sort_key[0] + follows
+def _ranks(store: LogStore, parts: Sequence[EntryRange]) -> list[int]:
+    # A store may have given up a log since: nothing of it will go out.
+    return [
+        _LAST if kind is None else 2 * SchemaId.parse(kind[0]).sort_key[0] + (not kind[1])
+        for kind in store.log_kinds([(part.public_key, part.log_id) for part in parts])
+    ]

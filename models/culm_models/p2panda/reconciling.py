@@ -5,7 +5,6 @@ its id names a session that runs; and so is what still comes of a session that i
 """
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import Final
 
 from culm_models.p2panda import events
@@ -16,7 +15,7 @@ from culm_models.p2panda.peer_state import PeerState
 from culm_models.p2panda.reconciliation_writer import encode_many
 from culm_models.p2panda.session import Session
 from culm_models.p2panda.session_errors import OutOfTurnError, UnreadError
-from culm_models.p2panda.set_reconciliation import SORTED_AT_ONCE, SetReconciliation
+from culm_models.p2panda.set_reconciliation import SetReconciliation
 from culm_models.p2panda.stream import MessageStream
 from culm_models.reconciliation.messages import EmptySet, ReconciliationMessage, Terminal
 
@@ -130,15 +129,10 @@ class Reconciling:
         if session.rest is None:
             session.reconciliation = None
 
-    def go_on(self, session: Session) -> None:
-        """The queue is empty: put more of the rest into it."""
-        work = session.reconciliation
-        assert work is not None and session.rest is not None, "it has a rest"
-        parts = list(islice(session.rest, SORTED_AT_ONCE))
-        self._outbox.extend(parts)
-        if len(parts) < SORTED_AT_ONCE:
-            session.rest = None
-            self._say(session, work.last_words())
+    def end_rest(self, session: Session) -> None:
+        """All that was never mentioned is queued."""
+        if session.reconciliation is not None:
+            self._say(session, session.reconciliation.last_words())
             session.reconciliation = None
 
     def _choose(self, offer: Offer | None) -> LiftChoice:

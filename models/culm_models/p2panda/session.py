@@ -27,8 +27,9 @@ from typing import Final
 
 from culm_models.bamboo.errors import BacklinkUnknownError, SkiplinkUnknownError
 from culm_models.errors import CulmError
+from culm_models.p2panda import ranges
 from culm_models.p2panda.messages import LogHeight, Message, SyncDone
-from culm_models.p2panda.ranges import EntryRange, highest, missing
+from culm_models.p2panda.ranges import EntryRange, highest, in_order, in_slices, missing
 from culm_models.p2panda.session_errors import HaveRepeatedError
 from culm_models.p2panda.set_reconciliation import SetReconciliation
 from culm_models.p2panda.store import LogKey, LogStore
@@ -101,7 +102,7 @@ class Session:
         self.reconciliation: SetReconciliation | None = None
         """In mode 1, from when our sync range was looked at until both know what the other lacks."""
         self.reconciled = False
-        self.rest: Iterator[EntryRange] | None = None
+        self.rest: Iterator[list[EntryRange]] | None = None
         """What is to be sent and was not queued yet: it would be too much at once."""
         self.inbox: list[ReconciliationMessage] = []
         """What came of the remote's batch and was not looked at yet."""
@@ -129,10 +130,11 @@ class Session:
             raise HaveRepeatedError(f"session {self.session_id} has a `Have` already")
 
     def have_received(
-        self, log_heights: tuple[LogHeight, ...], store: LogStore, *, live_mode: bool
+        self, log_heights: tuple[LogHeight, ...], store: LogStore, *, live_mode: bool, at_once: bool
     ) -> tuple[list[Message | EntryRange], tuple[LogHeight, ...]]:
         """The remote showed what it holds: everything that is to be sent now, up to our `SyncDone`.
 
+        Of very much, unless it is to be planned `at_once`, nothing is sent now: it is the session's `rest`.
         Beside it the remote's heights of logs that are held here: whatever else it names is its word alone.
         Our own `Have`, which the initiator sends first, is the caller's. Raises `HaveRepeatedError`.
         """
@@ -142,8 +144,14 @@ class Session:
         brought = [(*key, seq_num) for key, seq_num in self._brought.items()]
         self._brought.clear()
         remote_heights = highest([*log_heights, *brought])
-        plan: list[Message | EntryRange] = list(missing(store, self.session_id, held, remote_heights))
-        plan.append(self.all_planned(live_mode=live_mode))
+        lacking = missing(self.session_id, held, remote_heights)
+        plan: list[Message | EntryRange] = []
+        if at_once or len(lacking) <= ranges.SORTED_AT_ONCE:
+            plan += in_order(store, lacking)
+            plan.append(self.all_planned(live_mode=live_mode))
+        else:
+            self.state = SessionState.ESTABLISHED
+            self.rest = in_slices(store, self.schema_ids, lambda: lacking)
         known = tuple(
             (public_key, log_id, remote_heights[public_key, log_id])
             for public_key, log_id, _ in held

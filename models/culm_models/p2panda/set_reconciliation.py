@@ -8,14 +8,15 @@ live mode, or by the next session.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
+from culm_models.p2panda import ranges
 from culm_models.p2panda.compact import ShortBounds
 from culm_models.p2panda.ledger import Ledger
 from culm_models.p2panda.lift_choice import LiftChoice
 from culm_models.p2panda.messages import LogHeight
 from culm_models.p2panda.offers import Offer
-from culm_models.p2panda.ranges import EntryRange, in_order, in_passes
+from culm_models.p2panda.ranges import EntryRange, in_order, in_slices
 from culm_models.p2panda.reconciliation_writer import Form
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogStore
@@ -27,8 +28,6 @@ from culm_models.reconciliation.messages import (
     ReconciliationMessage,
     Terminal,
 )
-
-SORTED_AT_ONCE: Final = 4_096
 
 
 def form_for(settings: PeerSettings, offer: Offer | None) -> Form:
@@ -43,7 +42,7 @@ class Answer:
     messages: list[ReconciliationMessage] = field(default_factory=list)
     entries: list[EntryRange] = field(default_factory=list)
     heights: list[LogHeight] = field(default_factory=list)
-    rest: Iterator[EntryRange] | None = None
+    rest: Iterator[list[EntryRange]] | None = None
     """More entries that it lacks: too many to be made all at once."""
 
 
@@ -162,10 +161,10 @@ class SetReconciliation:
         """The end: entries of logs that were never mentioned. What `last_words` says comes behind them."""
         count = self._ledger.close(silence_is_equal=self._names_absence)
         answer = Answer(heights=self._ledger.equal_heights(max_equal_heights))
-        if count <= SORTED_AT_ONCE:
+        if count <= ranges.SORTED_AT_ONCE:
             answer.entries = in_order(self._store, self._ledger.never_mentioned())
         else:
-            answer.rest = in_passes(self._store, self._schema_ids, self._ledger.never_mentioned)
+            answer.rest = in_slices(self._store, self._schema_ids, self._ledger.never_mentioned)
         return answer
 
     def last_words(self) -> list[ReconciliationMessage]:

@@ -14,6 +14,8 @@ from culm_models.p2panda.sync_range import SyncRange
 from culm_models.reconciliation import OrderedSet
 
 LogKey = tuple[bytes, int]
+LogKind = tuple[str, bool]
+"""The schema id of a log, and whether its first entry creates its document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,13 @@ class LogStore(Protocol):
 
     def log_info(self, public_key: bytes, log_id: int) -> LogInfo | None:
         """What is known of a log, None if nothing of it is held."""
+        ...
+
+    def log_kinds(self, logs: Sequence[LogKey]) -> list[LogKind | None]:
+        """Of each log its schema and whether its first entry creates its document; None if unknown.
+
+        For thousands of logs at a time: what `log_info` and `entry_hash` say of one.
+        """
         ...
 
     def document_of(self, operation_id: bytes) -> bytes | None:
@@ -137,6 +146,14 @@ class MemoryLogStore:
         """What is known of a log, None if nothing of it is held."""
         log = self._logs.get((public_key, log_id))
         return log.info if log is not None else None
+
+    def log_kinds(self, logs: Sequence[LogKey]) -> list[LogKind | None]:
+        """Of each log its schema and whether its first entry creates its document; None if unknown."""
+        held = map(self._logs.get, logs)
+        return [
+            None if log is None else (log.info.schema_id, log.info.document_id == log.entries[0].hash)
+            for log in held
+        ]
 
     def document_of(self, operation_id: bytes) -> bytes | None:
         """The document that an operation belongs to, None if the operation is not held."""

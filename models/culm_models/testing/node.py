@@ -109,6 +109,8 @@ class Node:
         """At most so many messages and ranges of what waits for a remote, as bytes."""
         parts: list[bytes] = []
         outbox = self.peer.outgoing(remote)
+        while outbox.is_partial and not outbox:
+            outbox = self.peer.outgoing(remote)
         for _ in range(min(max_items, len(outbox))):
             item = outbox.popleft()
             if isinstance(item, EntryRange):

@@ -21,7 +21,7 @@ from culm_connectors.index import LmdbLogStore
 from culm_connectors.index.chunks import Pair, Range
 from culm_connectors.p2panda.sessions import Link
 from culm_models.p2panda.checks import CheckedEntry, check_entry
-from culm_models.p2panda.ranges import EntryRange, missing
+from culm_models.p2panda.ranges import EntryRange, in_order, missing
 from tests.support.histories import History, NodeModel, random_history
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author
 
@@ -71,7 +71,8 @@ class Edge:
     def lacking(self) -> list[EntryRange]:
         """What a session is to send, by the heights of the node."""
         heights = {(key, log_id): height for key, log_id, height in self.node.heights()}
-        return missing(self.store, 0, self.store.log_heights([SCHEMA, OTHER_SCHEMA]), heights)
+        held = self.store.log_heights([SCHEMA, OTHER_SCHEMA])
+        return in_order(self.store, missing(0, held, heights))
 
     async def arranged(self, ranges: Sequence[EntryRange] | None = None) -> list[EntryRange]:
         """The order of one session."""

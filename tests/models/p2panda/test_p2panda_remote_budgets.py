@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
-from culm_models.p2panda import codec
+from culm_models.p2panda import codec, ranges
 from culm_models.p2panda.announcement import AnnouncementSizeError
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.events import Heights, Rejected
 from culm_models.p2panda.message_errors import MessageTooLargeError
-from culm_models.p2panda.messages import Announce, EntryMessage, Have, LogHeight, Message, SyncRequest
+from culm_models.p2panda.messages import (
+    Announce,
+    EntryMessage,
+    Have,
+    LogHeight,
+    Message,
+    SyncDone,
+    SyncRequest,
+)
 from culm_models.p2panda.peer import Peer
-from culm_models.p2panda.store import MemoryLogStore
+from culm_models.p2panda.store import LogKey, LogKind, MemoryLogStore
 from culm_models.p2panda.stream import DEFAULT_MAX_MESSAGE_BYTES, MessageStream
+from culm_models.testing.logs import LogWriter
 from tests.support.attacks import empty_containers, forked_logs, unknown_heights
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 from tests.support.p2panda_peers import BOTH, HIGH, LOW, NOW, connect_to, make_peer, said
@@ -115,6 +124,45 @@ def test_heights_are_read_no_further_than_a_have_has_room() -> None:
     bring(peer, Announce(1, 1, BOTH), SyncRequest(0, 0, BOTH))
     assert peer.counts["p2panda.session.have_too_large"] > 0
     assert store.looked_at < 1_000
+
+
+class Asked(MemoryLogStore):
+    """A store that notes how many logs it is asked about at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_a_time: list[int] = []
+
+    def log_kinds(self, logs: Sequence[LogKey]) -> list[LogKind | None]:
+        self.at_a_time.append(len(logs))
+        return super().log_kinds(logs)
+
+
+@pytest.mark.parametrize("schemas", [BOTH, (*BOTH, "schema_definition_v1")])
+def test_what_a_remote_that_holds_nothing_lacks_is_looked_up_a_few_logs_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, schemas: tuple[str, ...]
+) -> None:
+    created = [make_log(author(f"c {number}"), number, 2) for number in range(30)]
+    after = [
+        [LogWriter(author(f"j {n}"), 8, SCHEMA).append(previous=(created[0][0].hash,))] for n in range(9)
+    ]
+    system = [make_log(author(f"s {n}"), 9, 1, schema_id="schema_definition_v1") for n in range(9)]
+    planned = []
+    for at_once in (1_000, 7):
+        monkeypatch.setattr(ranges, "SORTED_AT_ONCE", at_once)
+        peer = make_peer(LOW, (), schemas)
+        peer.store = peer._state.store = store = Asked()
+        for log in (*after, *created, *system):
+            store.append(log)
+        connect_to(peer, HIGH)
+        bring(peer, SyncRequest(0, 0, schemas))
+        peer.take_outgoing(HIGH)
+        bring(peer, Have(0, ()))
+        planned.append(said(peer, HIGH))
+        assert max(store.at_a_time) <= at_once
+    assert planned[0] == planned[1]
+    assert sum(isinstance(message, EntryMessage) for message in planned[1]) == 69 + 9 * (len(schemas) > 2)
+    assert planned[1][-1] == SyncDone(0, True)
 
 
 def test_the_branch_that_is_not_held_is_its_authors_fault_to_its_end() -> None:

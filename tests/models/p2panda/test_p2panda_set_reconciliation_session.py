@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from culm_models.lifts import LIFTS
-from culm_models.p2panda import ledger, reconciling, set_reconciliation
+from culm_models.p2panda import ledger, ranges
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.events import EntryAccepted, Event, Heights, Reconciled
 from culm_models.p2panda.peer import Peer
@@ -153,8 +153,7 @@ def test_the_preferred_mode_is_taken_where_the_remote_offers_it() -> None:
 @pytest.fixture
 def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is sent whole is queued seven logs at a time."""
-    for module in (set_reconciliation, reconciling):
-        monkeypatch.setattr(module, "SORTED_AT_ONCE", 7)
+    monkeypatch.setattr(ranges, "SORTED_AT_ONCE", 7)
     monkeypatch.setattr(ledger, "_LOOK_UP", 7)
 
 

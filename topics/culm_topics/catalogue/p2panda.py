@@ -14,8 +14,8 @@ P2PANDA: tuple[TopicSpec, ...] = (
         config=compacted(),
         writers=("connector",),
         readers=("connector", "job", "operator"),
-        doc="Which schemas each peer wants to replicate: its latest announcement. It is removed when no "
-        "connector has seen the peer for 30 days; beyond 200,000 peers, those that were not seen for longest.",
+        doc="Which schemas each peer wants to replicate: its latest announcement. A peer that no connector "
+        "has seen for 30 days is removed, and of more than 200,000 peers those not seen for longest.",
     ),
     TopicSpec(
         name="entries",
