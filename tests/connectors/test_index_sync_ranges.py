@@ -176,3 +176,31 @@ async def test_the_writer_has_a_grown_range_merged_in_a_thread(
     merged = store.sync_range([SCHEMA], ADD128)
     assert len(merged.base) >= 4
     assert shown(store, [SCHEMA]) == list(store.log_heights([SCHEMA]))
+
+
+def test_a_commit_costs_nothing_for_the_schemas_that_it_does_not_concern(
+    store: LmdbLogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at = 0
+
+    def merge_is_due(_index: RangeIndex) -> bool:
+        nonlocal looked_at
+        looked_at += 1
+        return False
+
+    monkeypatch.setattr(RangeIndex, "merge_is_due", property(merge_is_due))
+    store.ranges.load([SCHEMA, *(f"empty{number}_v1" for number in range(100))])
+    store.append(make_log(ALICE, 0, 1))
+    store.ranges.merge_work()
+    store.ranges.merge_work()
+    assert looked_at == 1
+
+
+def test_a_schema_that_is_let_go_is_read_again_when_it_is_asked_for(store: LmdbLogStore) -> None:
+    store.append([*make_log(ALICE, 0, 2), *make_log(BOB, 1, 2, schema_id=OTHER_SCHEMA)])
+    before = shown(store, BOTH)
+    kept, let_go = map(store.ranges.index, BOTH)
+    store.ranges.keep_only({SCHEMA})
+    assert store.ranges.index(SCHEMA) is kept
+    assert store.ranges.index(OTHER_SCHEMA) is not let_go
+    assert shown(store, BOTH) == before

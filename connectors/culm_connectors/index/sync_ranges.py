@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import numpy as np
 
@@ -38,6 +38,8 @@ class SyncRanges:
         self._ready: dict[str, RangeIndex] = {}
         # Being read from the file, while they hear of every commit: none falls between the two.
         self._filling: dict[str, RangeIndex] = {}
+        # What has changed since its layers were last looked at: thousands of schemas may be there, few change.
+        self._changed: set[str] = set()
         self._loading = threading.Lock()
         self._snapshots = Snapshots()
 
@@ -54,6 +56,12 @@ class SyncRanges:
         for schema_id in schema_ids:
             self.index(schema_id)
 
+    def keep_only(self, schema_ids: Collection[str]) -> None:
+        """Let go of every other schema; one that is asked for again is read again."""
+        with self._loading:
+            for schema_id in [held for held in self._ready if held not in schema_ids]:
+                del self._ready[schema_id]
+
     def raise_heights(self, schema_id: str, packed: bytes) -> None:
         """Show logs at these heights (items of 48 bytes, any order) where less is held, until `reload`.
 
@@ -61,6 +69,7 @@ class SyncRanges:
         """
         keys, log_ids, heights = split_items(packed)
         self.index(schema_id).load(join_keys(keys.tobytes(), log_ids), heights)
+        self._changed.add(schema_id)
 
     def reload(self, schema_ids: Iterable[str]) -> None:
         """Show what is held and nothing beyond; reads the schemas that are in use. Raises IndexDamaged."""
@@ -98,16 +107,25 @@ class SyncRanges:
                 if row is None or key in cut:
                     for index in held.values():
                         index.set_height(key, 0)
+                    self._changed.update(held)
                 if row is None:
                     continue
-                grown = held.get(schema_of(row.schema_number))
+                schema_id = schema_of(row.schema_number)
+                grown = held.get(schema_id)
                 if grown is not None:
                     grown.raise_height(key, row.height)
+                    self._changed.add(schema_id)
 
     def merge_work(self) -> list[Callable[[], None]]:
         """Work that keeps the indexes fast, each piece to be run once, in any thread."""
-        found = [index.merge_work() for index in tuple(self._ready.values()) if index.merge_is_due]
-        return [work for work in found if work is not None]
+        found = []
+        for schema_id in tuple(self._changed):
+            self._changed.discard(schema_id)
+            index = self._ready.get(schema_id)
+            work = index.merge_work() if index is not None and index.merge_is_due else None
+            if work is not None:
+                found.append(work)
+        return found
 
 
 def read_heights(environment: Environment, database: object, schema_number: int) -> tuple[Rows, U64s]:

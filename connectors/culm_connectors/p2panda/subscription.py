@@ -133,9 +133,10 @@ class Subscription:
         self.interest.promise(promised)
 
     async def announce_served(self) -> None:
-        """Tell remotes what is served now, once its sync range is in memory."""
-        served = self.interest.served
-        await asyncio.to_thread(self.index.store.ranges.load, served)
+        """Tell remotes what is served now, once its sync range is in memory, and no other is."""
+        served, ranges = self.interest.served, self.index.store.ranges
+        await asyncio.to_thread(ranges.load, served)
+        ranges.keep_only(self.interest.wanted)
         self.driver.announce(served)
 
     async def read_back(
