@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,24 @@ async def test_announcements_are_paced(tmp_path: Path) -> None:
 
 def budgets(**settings: float) -> Budgets:
     return Budgets(DriverSettings.model_validate(settings), lambda _: False)
+
+
+async def test_own_announcements_keep_to_half_of_what_remotes_read(tmp_path: Path) -> None:
+    settings = DriverSettings(tick_interval_s=0.01, announcements_per_minute=1_200, announcement_burst=4)
+    async with reference_peer(tmp_path, "a", driver=settings) as a:
+        announced: list[tuple[str, ...]] = []
+        real = a.driver.peer.announce
+
+        def announce(schema_ids: Sequence[str], now: int) -> None:
+            announced.append(tuple(schema_ids))
+            real(schema_ids, now)
+
+        a.driver.peer.announce = announce  # type: ignore[method-assign]
+        for number in range(20):
+            a.driver.announce([f"blob_v{number + 1}"])
+        assert len(announced) <= 2
+        await until(lambda: announced[-1] == ("blob_v20",))
+        assert len(announced) <= 3, "what was announced meanwhile is passed over for what is newest"
 
 
 def test_a_new_connection_goes_on_with_what_the_key_had_left() -> None:

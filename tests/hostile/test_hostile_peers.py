@@ -42,6 +42,8 @@ _ROOM_BYTES = 256 * 1024**2
 QUIET = "(none)"
 BUSY = "(busy process)"
 """No attack: a process that computes, to tell what is done to the connector from a processor shared."""
+AFTER = "(after all)"
+"""No attack again: what attacks leave behind."""
 _BUSY = "print(flush=True)\nwhile True: pass"
 _SHORT = ("sparse-crypto", "undecryptable", "sparse-stream", "expensive-cbor", "sds-join-leave")
 _ROOT = Path(__file__).parents[2]
@@ -162,13 +164,20 @@ async def run(target: Target, folder: Path, names: tuple[str, ...]) -> None:
         await until(lambda: writer.is_live(schema) and reader.is_live(schema), _ARRIVAL_TIMEOUT_S)
         honest = Honest(writer, reader, log, arrived_s)
         rest_bytes = target.edge.anonymous_bytes()
-        quiet = await honest.publish(_SECONDS)
+        # Twice as long, so that one slow write to Kafka is not the measure of all that follows.
+        quiet = await honest.publish(2 * _SECONDS)
         print(f"\n{'attack':20} {'p50 ms':>8} {'p99 ms':>8} {'x quiet':>8} {'over 250 ms':>12} {'MiB':>5}")
         slow_before = target.slow_turns()
         frozen: dict[str, float] = {}
         grown: dict[str, int] = {}
-        for name in (QUIET, BUSY, *names):
-            latencies = quiet if name == QUIET else await under(name, target, honest)
+        for name in (QUIET, BUSY, *names, AFTER):
+            match name:
+                case _ if name == QUIET:
+                    latencies = quiet
+                case _ if name == AFTER:
+                    latencies = await honest.publish(_SECONDS)
+                case _:
+                    latencies = await under(name, target, honest)
             slow = target.slow_turns()
             more_bytes = target.edge.anonymous_bytes() - rest_bytes
             ratio = percentile(latencies, 0.99) / percentile(quiet, 0.99)

@@ -38,7 +38,7 @@ class SyncRanges:
         self._ready: dict[str, RangeIndex] = {}
         # Being read from the file, while they hear of every commit: none falls between the two.
         self._filling: dict[str, RangeIndex] = {}
-        # What has changed since its layers were last looked at: thousands of schemas may be there, few change.
+        # Changed since its layers were last looked at: of thousands of schemas few change.
         self._changed: set[str] = set()
         self._loading = threading.Lock()
         self._snapshots = Snapshots()

@@ -21,6 +21,13 @@ _MINUTE_S = 60.0
 _IPV6_SITE_BITS = 64
 
 
+def own_announcements(settings: DriverSettings) -> TokenBucket:
+    """What we announce ourselves: half of what we would read of a remote, so that none keeps us waiting."""
+    return TokenBucket(
+        settings.announcements_per_minute / _MINUTE_S / 2, max(1.0, settings.announcement_burst / 2)
+    )
+
+
 class Budget:
     """The buckets of one key; `address` is the one that its address shares with other keys."""
 

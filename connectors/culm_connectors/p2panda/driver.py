@@ -18,7 +18,7 @@ from typing import Protocol
 
 from culm_connectors.checking import CheckPool
 from culm_connectors.limited_log import LimitedLog
-from culm_connectors.p2panda.budgets import Budgets
+from culm_connectors.p2panda.budgets import Budgets, own_announcements
 from culm_connectors.p2panda.exchange import exchange
 from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_connectors.p2panda.sessions import Arrival, Link
@@ -112,6 +112,8 @@ class Driver:
         self.metrics = DriverMetrics()
         self.links: dict[bytes, Link] = {}
         self._budgets = Budgets(self.settings, self.links.__contains__)
+        self._announcing = own_announcements(self.settings)
+        self._to_announce: tuple[str, ...] | None = None
         self._sink = sink
         self._observer = observer
         self._now_ms = now_ms
@@ -151,9 +153,18 @@ class Driver:
         return self.peer.announcement is not None
 
     def announce(self, schema_ids: Sequence[str]) -> None:
-        """Announce these schemas to every remote, now and from now on."""
-        self.peer.announce(schema_ids, self._now_ms())
-        self.pump()
+        """Announce these schemas to every remote, now and from now on.
+
+        Soon at most, where much was announced lately: remotes read no more than a few in a time.
+        """
+        self._to_announce = tuple(schema_ids)
+        self._announce_when_due()
+
+    def _announce_when_due(self) -> None:
+        if self._to_announce is not None and self._announcing.take(1, time.monotonic()):
+            self.peer.announce(self._to_announce, self._now_ms())
+            self._to_announce = None
+            self.pump()
 
     def disconnect(self, remote: bytes, code: CloseCode, reason: str) -> None:
         """Close the connection to a remote, if there is one."""
@@ -391,4 +402,5 @@ class Driver:
             busy = {remote for remote, link in self.links.items() if link.is_behind}
             self.peer.tick(self._now_ms(), busy)
             self._turns.pass_time(time.monotonic())
+            self._announce_when_due()
             self.pump()

@@ -29,7 +29,7 @@ from culm_models.p2panda.messages import Announce, EntryMessage, Message, SyncRe
 from culm_models.reconciliation.messages import ReconciliationMessage
 
 # A message of this size is decoded in a few milliseconds.
-_DECODED_AT_ONCE_BYTES = 32 * 1024
+_DECODED_AT_ONCE_BYTES = 16 * 1024
 
 logger = logging.getLogger(__name__)
 

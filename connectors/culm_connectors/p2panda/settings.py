@@ -108,11 +108,11 @@ class DriverSettings(BaseModel):
     announcements_per_minute: float = Field(
         default=60.0, ge=0, description="announcements of one remote; more are read later"
     )
-    announcement_burst: float = Field(default=32, gt=0)
+    announcement_burst: float = Field(default=10, gt=0)
     items_per_second: float = Field(
         default=50_000, ge=0, description="CBOR items of one remote's messages that are no entry and no range"
     )
-    item_burst: float = Field(default=1_000_000, gt=0)
+    item_burst: float = Field(default=500_000, gt=0)
     ranges_per_second: float = Field(
         default=100_000, ge=0, description="messages of set reconciliation of one remote; more are read later"
     )

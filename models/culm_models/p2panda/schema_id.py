@@ -22,7 +22,9 @@ _SYSTEM_RANK = {name: rank for rank, name in enumerate(SYSTEM_NAMES)}
 _APPLICATION_RANK = len(SYSTEM_NAMES)
 # Versions may carry a plus sign and zeros in front: the p2panda node reads them as plain numbers.
 _SYSTEM = re.compile(rf"({'|'.join(SYSTEM_NAMES)})_v\+?0*([0-9]{{1,3}})")
-_APPLICATION = re.compile(r"([A-Za-z][A-Za-z0-9_]{0,62}[A-Za-z0-9])((?:_00[0-9a-fA-F]{66})+)")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}[A-Za-z0-9]")
+_OPERATION_IDS = re.compile(r"(?:_00[0-9a-fA-F]{66})+")
+_OPERATION_ID_LENGTH = 69
 
 # Texts come from peers: only short ones are remembered, so that the memory for them is bounded.
 _REMEMBERED_TEXTS = 4096
@@ -68,16 +70,25 @@ class SchemaId:
 
 
 def _parse(text: str) -> SchemaId:
-    match = _APPLICATION.fullmatch(text)
-    if match is not None:
-        operation_ids = tuple(match[2][1:].split("_"))
-        if any(a >= b for a, b in pairwise(operation_ids)):
-            raise SchemaIdError(f"the operation ids of {_shown(text)} are not sorted and unique")
-        return SchemaId(match[1], None, operation_ids)
+    application = _application(text)
+    if application is not None:
+        return SchemaId(application[0], None, application[1])
     match = _SYSTEM.fullmatch(text)
     if match is None or int(match[2]) > MAX_VERSION:
         raise SchemaIdError(f"{_shown(text)} is no schema id")
     return SchemaId(match[1], int(match[2]), ())
+
+
+def _application(text: str) -> tuple[str, tuple[str, ...]] | None:
+    """Name and operation ids of an application schema; None where it is none. Raises `SchemaIdError`."""
+    # Names are shorter than operation ids, so the whole length says where the name ends.
+    end = len(text) % _OPERATION_ID_LENGTH
+    if _NAME.fullmatch(text, 0, end) is None or _OPERATION_IDS.fullmatch(text, end) is None:
+        return None
+    operation_ids = tuple(text[end + 1 :].split("_"))
+    if len(operation_ids) > 1 and any(a >= b for a, b in pairwise(operation_ids)):
+        raise SchemaIdError(f"the operation ids of {_shown(text)} are not sorted and unique")
+    return text[:end], operation_ids
 
 
 _parse_remembered = lru_cache(maxsize=_REMEMBERED_TEXTS)(_parse)
@@ -101,8 +112,25 @@ _canonical_remembered = lru_cache(maxsize=_REMEMBERED_TEXTS)(_canonical)
 
 def normalise(texts: Iterable[str]) -> tuple[str, ...]:
     """The schema ids as a set in its one order. Raises `SchemaIdError`."""
-    unique = {str(parsed): parsed.sort_key for parsed in map(SchemaId.parse, texts)}
+    unique = dict(map(_placed, texts))
     return tuple(sorted(unique, key=unique.__getitem__))
+
+
+def _placed(text: str) -> tuple[str, tuple[int, int, str, tuple[str, ...]]]:
+    """The text under which a schema id is compared, and what orders it."""
+    return _placed_remembered(text) if len(text) <= _REMEMBERED_LENGTH else _place(text)
+
+
+def _place(text: str) -> tuple[str, tuple[int, int, str, tuple[str, ...]]]:
+    # Announcements name thousands of these, and strangers choose them: no object is made of each.
+    application = _application(text)
+    if application is not None:
+        return text, (_APPLICATION_RANK, 0, *application)
+    parsed = _parse(text)
+    return str(parsed), parsed.sort_key
+
+
+_placed_remembered = lru_cache(maxsize=_REMEMBERED_TEXTS)(_place)
 
 
 def is_normal(texts: Sequence[str]) -> bool:
