@@ -24,7 +24,7 @@ def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
 
 
 def size(log: Sequence[CheckedEntry]) -> int:
-    return sum(len(one.entry_bytes) + len(one.operation_bytes) for one in log)
+    return sum(one.size_bytes for one in log)
 
 
 def truth(log: Sequence[CheckedEntry]) -> list[tuple[bytes | None, bytes | None]]:

@@ -120,8 +120,7 @@ class Writer:
             (self.gaps if truth else self.conflicts).append(checked)
             return
         self._append(key, row, checked)
-        size = len(checked.entry_bytes) + len(checked.operation_bytes)
-        self.usage.added(key, entry.seq_num, size, brought_by)
+        self.usage.added(key, entry.seq_num, checked.size_bytes, brought_by)
 
     def _append(self, key: bytes, row: LogRow | None, checked: CheckedEntry) -> None:
         entry = checked.entry

@@ -20,7 +20,7 @@ from culm_connectors.index.commit import Commit, Offsets, write_commit
 from culm_connectors.index.environment import MAX_SIZE_BYTES, Environment
 from culm_connectors.index.errors import IndexConflict, IndexDamaged, IndexGap
 from culm_connectors.index.forgetting import forget_logs
-from culm_connectors.index.layout import LogRow, Place
+from culm_connectors.index.layout import Place
 from culm_connectors.index.rows import RowCache
 from culm_connectors.index.sync_ranges import SyncRanges, read_heights
 from culm_connectors.index.upgrade import EARLIER_FORMATS, upgrade
@@ -113,12 +113,12 @@ class LmdbLogStore:
 
     def height(self, public_key: bytes, log_id: int) -> int:
         """The highest sequence number held of a log, 0 for none; there are no gaps below it."""
-        row = self._row(layout.log_key(public_key, log_id))
+        row = self._rows.get(layout.log_key(public_key, log_id))
         return row.height if row else 0
 
     def entry_hash(self, public_key: bytes, log_id: int, seq_num: int) -> bytes | None:
         """The 34-byte hash of a held entry."""
-        row = self._row(layout.log_key(public_key, log_id))
+        row = self._rows.get(layout.log_key(public_key, log_id))
         if row is None or not 0 < seq_num <= row.height:
             return None
         if seq_num == row.height:
@@ -161,7 +161,7 @@ class LmdbLogStore:
 
     def log_info(self, public_key: bytes, log_id: int) -> LogInfo | None:
         """The schema and document of a log and where it was ended, None for an unknown log."""
-        row = self._row(layout.log_key(public_key, log_id))
+        row = self._rows.get(layout.log_key(public_key, log_id))
         if row is None:
             return None
         return LogInfo(
@@ -178,7 +178,7 @@ class LmdbLogStore:
     def document_of(self, operation_id: bytes) -> bytes | None:
         """The document that an operation belongs to, None if it is not held, or is in a log without one."""
         place = self.place_of(operation_id)
-        row = self._row(layout.log_key(*place.log)) if place else None
+        row = self._rows.get(layout.log_key(*place.log)) if place else None
         return row.document_id if row else None
 
     def place_of(self, operation_id: bytes) -> Place | None:
@@ -385,6 +385,3 @@ class LmdbLogStore:
             assert value is not None, "a schema is written with the first row that names it"
             known = self._schema_ids[number] = value.decode()
         return known
-
-    def _row(self, key: bytes) -> LogRow | None:
-        return self._rows.get(key)

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from culm_connectors.index import LmdbLogStore
 from culm_connectors.limited_log import LimitedLog
-from culm_connectors.p2panda.sessions import Arrival, size_bytes
+from culm_connectors.p2panda.sessions import Arrival
 from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.ingest import NotAdmittedError
 
@@ -54,7 +54,7 @@ class Quotas:
         """Count an entry that a remote brings as on its way. Raises AuthorQuotaError, PeerQuotaError."""
         if not self._are_set:
             return
-        author, size = checked.entry.public_key, size_bytes(checked)
+        author, size = checked.entry.public_key, checked.size_bytes
         of_author, of_peer = self._store.usage(author, remote)
         if 0 < self._author_bytes < of_author + self._by_author[author] + size:
             _LIMITED.warning(

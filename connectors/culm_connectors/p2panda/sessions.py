@@ -28,12 +28,7 @@ class Arrival:
     @property
     def size_bytes(self) -> int:
         """The size of what is to be stored."""
-        return size_bytes(self.checked)
-
-
-def size_bytes(checked: CheckedEntry) -> int:
-    """The bytes of an entry and its operation."""
-    return len(checked.entry_bytes) + len(checked.operation_bytes)
+        return self.checked.size_bytes
 
 
 @dataclass(frozen=True, slots=True)

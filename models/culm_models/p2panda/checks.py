@@ -36,6 +36,11 @@ class CheckedEntry:
         """Public key and log id: what names the log."""
         return self.entry.public_key, self.entry.log_id
 
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the entry and its operation."""
+        return len(self.entry_bytes) + len(self.operation_bytes)
+
 
 _UnfrozenCheckedEntry = unfrozen(CheckedEntry)
 

@@ -100,14 +100,7 @@ def _shown(text: str) -> str:
 
 def canonical_text(text: str) -> str:
     """The spelling under which schema ids are compared. Raises `SchemaIdError`."""
-    return _canonical_remembered(text) if len(text) <= _REMEMBERED_LENGTH else _canonical(text)
-
-
-def _canonical(text: str) -> str:
-    return str(_parse(text))
-
-
-_canonical_remembered = lru_cache(maxsize=_REMEMBERED_TEXTS)(_canonical)
+    return _placed(text)[0]
 
 
 def normalise(texts: Iterable[str]) -> tuple[str, ...]:
