@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +24,7 @@ from culm_topics.catalogue import spec
 from culm_topics.kafka import KafkaSettings, admin, consumer, producer
 from culm_topics.records import EntryRecord, LogRecord, ReceiptRecord, RejectedRecord, log_key
 from tests.support.edge import connector, reference_peer, running, topics, until, write_document
+from tests.support.http import get
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
 
 pytestmark = pytest.mark.kafka
@@ -280,27 +279,22 @@ async def test_the_allow_list_withholds_schemas(tmp_path: Path, kafka: KafkaSett
 
 
 async def test_metrics_and_health_are_served(tmp_path: Path, kafka: KafkaSettings) -> None:
-    def get(path: str) -> tuple[int, str]:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{edge.metrics_port}{path}") as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-
     async with (
         running(connector(tmp_path / "edge", kafka, metrics_port=0)) as edge,
         reference_peer(tmp_path, "a") as a,
     ):
+        port = edge.metrics_port
         assert edge.address is not None
+        assert port is not None
         await write_document(a, 2)
         await a.sync(edge.address)
         # The peer knows that its entries have arrived, not that Kafka has acknowledged them.
         await until(lambda: edge.index.store.counts()[1] == 3)
         await until(lambda: edge.kafka_health.ends is not None)
-        assert await asyncio.to_thread(get, "/readyz") == (200, "ready\n")
-        assert await asyncio.to_thread(get, "/livez") == (200, "ok\n")
-        assert (await asyncio.to_thread(get, "/etc/passwd"))[0] == 404
-        status, text = await asyncio.to_thread(get, "/metrics")
+        assert await asyncio.to_thread(get, port, "/readyz") == (200, "ready\n")
+        assert await asyncio.to_thread(get, port, "/livez") == (200, "ok\n")
+        assert (await asyncio.to_thread(get, port, "/etc/passwd"))[0] == 404
+        status, text = await asyncio.to_thread(get, port, "/metrics")
         assert status == 200
         assert "culm_entries_accepted_total 3.0" in text
         assert "culm_index_entries 3.0" in text
@@ -311,11 +305,11 @@ async def test_metrics_and_health_are_served(tmp_path: Path, kafka: KafkaSetting
         assert "culm_last_progress_timestamp_seconds" in text
         assert "job=" not in text, "this label is Prometheus' own"
         edge.state = "catching up"
-        assert await asyncio.to_thread(get, "/readyz") == (503, "catching up\n")
-        assert "culm_connector_ready 0.0" in (await asyncio.to_thread(get, "/metrics"))[1]
+        assert await asyncio.to_thread(get, port, "/readyz") == (503, "catching up\n")
+        assert "culm_connector_ready 0.0" in (await asyncio.to_thread(get, port, "/metrics"))[1]
         edge.state = None
         edge.health._beat_s -= 3600
-        status, text = await asyncio.to_thread(get, "/livez")
+        status, text = await asyncio.to_thread(get, port, "/livez")
         assert status == 503 and text.startswith("the event loop has not run for 36")
 
 

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
-import json
 import random
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import lmdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culm_connectors.index import IndexWriter, LmdbLogStore, documents, layout, upgrade
-from culm_models.p2panda.checks import CheckedEntry, check_entry
+from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.operation import peek
 from culm_models.p2panda.store import MemoryLogStore
 from tests.support.histories import History, random_history
+from tests.support.index_formats import write_index
 from tests.support.logs import author
 
 NAMES = ("ann", "bob", "cyn", "dan", "eve", "fay")
-# Every record of an index of 16 logs, 5 of them without a document, as the program of format 1 wrote it.
-FORMAT_1 = Path(__file__).parent / "index_formats" / "format_1.json"
 
 
 @pytest.fixture
@@ -182,19 +177,6 @@ def test_an_operation_id_that_none_can_have_is_not_taken_for_one_that_is_held(st
 # Indexes of the format before.
 
 
-def entries_of_format_1(folder: Path) -> list[CheckedEntry]:
-    """Make an index of the fixture; returns the entries that it holds, each log in its order."""
-    held = json.loads(zlib.decompress(base64.b64decode(json.loads(FORMAT_1.read_text())["records"])))
-    folder.mkdir(parents=True)
-    with lmdb.open(str(folder), max_dbs=16, map_size=1 << 24) as environment:
-        for name, records in held.items():
-            database = environment.open_db(name.encode())
-            with environment.begin(write=True, db=database) as transaction:
-                for key, value in records:
-                    transaction.put(bytes.fromhex(key), bytes.fromhex(value))
-    return [check_entry(*layout.unpack_entry(bytes.fromhex(value))) for _, value in held["entries"]]
-
-
 def histories_document(entries: Sequence[CheckedEntry]) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
     while len(found) < len(entries):
@@ -212,7 +194,7 @@ def test_an_index_of_format_1_learns_the_documents_that_it_did_not_know(
 ) -> None:
     monkeypatch.setattr(upgrade, "_AT_ONCE", at_once)
     folder = tmp_path / "index"
-    entries = entries_of_format_1(folder)
+    entries = write_index(folder, 1)
     store = LmdbLogStore(folder)
     assert store.counts() == (len({one.log for one in entries}), len(entries))
     document = histories_document(entries)
@@ -236,7 +218,7 @@ def test_an_upgrade_that_was_interrupted_begins_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "index"
-    entries = entries_of_format_1(folder)
+    entries = write_index(folder, 1)
     monkeypatch.setattr(upgrade, "_AT_ONCE", 5)
     calls = itertools.count()
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import tempfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import lmdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,9 +14,9 @@ from hypothesis import strategies as st
 from culm_connectors.index import LmdbLogStore, layout, upgrade
 from culm_connectors.index.usage import author_name, peer_name
 from culm_models.p2panda.checks import CheckedEntry
+from tests.support.index_formats import write_index
 from tests.support.logs import author, make_log
 
-FORMATS = Path(__file__).parent / "index_formats"
 ANNA, BEN = author("anna"), author("ben")
 PEERS = (b"p" * 32, b"q" * 32)
 LENGTH = 6
@@ -108,7 +104,7 @@ def test_what_is_counted_is_what_is_held(steps: list[tuple[str, int, int, int, i
 
 def test_an_entry_counts_for_the_peer_that_brought_it_first(store: LmdbLogStore) -> None:
     log = LOGS[0][0]
-    sizes = [len(one.entry_bytes) + len(one.operation_bytes) for one in log]
+    sizes = [one.size_bytes for one in log]
     store.adopt(store.commit(log[:2], {}))
     store.adopt(store.commit(log[:4], {}, brought_by=[PEERS[0]] * 4))
     store.adopt(store.commit(log, {}, brought_by=[PEERS[1]] * LENGTH))
@@ -122,14 +118,7 @@ def test_an_index_of_an_earlier_format_counts_what_it_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: int, at_once: int
 ) -> None:
     monkeypatch.setattr(upgrade, "_AT_ONCE", at_once)
-    fixture = json.loads((FORMATS / f"format_{found}.json").read_text())
-    held = json.loads(zlib.decompress(base64.b64decode(fixture["records"])))
-    with lmdb.open(str(tmp_path), max_dbs=16, map_size=1 << 24) as environment:
-        for name, records in held.items():
-            database = environment.open_db(name.encode())
-            with environment.begin(write=True, db=database) as transaction:
-                for key, value in records:
-                    transaction.put(bytes.fromhex(key), bytes.fromhex(value))
+    write_index(tmp_path, found)
     for _ in range(2):
         store = LmdbLogStore(tmp_path)
         assert store.counts() == (16, 34)

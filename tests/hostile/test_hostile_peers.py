@@ -12,7 +12,6 @@ import contextlib
 import os
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from culm_topics import admin
 from culm_topics.kafka import KafkaSettings
 from tests.support.attacker import ATTACKS
 from tests.support.edge import until
+from tests.support.http import get
 from tests.support.members import Member, member, new_schema, write_logs
 from tests.support.world import Edge
 
@@ -58,9 +58,7 @@ class Target:
 
     def slow_turns(self) -> float:
         """How many turns of its event loop computed for longer than the bound, since its start."""
-        url = f"http://{HOST}:{self.metrics_port}/metrics"
-        with urllib.request.urlopen(url, timeout=30) as answer:
-            text = answer.read().decode()
+        _, text = get(self.metrics_port, "/metrics")
         counts = {
             sample.labels["le"]: sample.value
             for family in text_string_to_metric_families(text)
@@ -171,13 +169,12 @@ async def run(target: Target, folder: Path, names: tuple[str, ...]) -> None:
         frozen: dict[str, float] = {}
         grown: dict[str, int] = {}
         for name in (QUIET, BUSY, *names, AFTER):
-            match name:
-                case _ if name == QUIET:
-                    latencies = quiet
-                case _ if name == AFTER:
-                    latencies = await honest.publish(_SECONDS)
-                case _:
-                    latencies = await under(name, target, honest)
+            if name == QUIET:
+                latencies = quiet
+            elif name == AFTER:
+                latencies = await honest.publish(_SECONDS)
+            else:
+                latencies = await under(name, target, honest)
             slow = target.slow_turns()
             more_bytes = target.edge.anonymous_bytes() - rest_bytes
             ratio = percentile(latencies, 0.99) / percentile(quiet, 0.99)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import urllib.request
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -45,6 +44,7 @@ from culm_topics.records import (
     shard_of,
 )
 from tests.support.edge import connector, running, topics
+from tests.support.http import get
 from tests.support.quic import eventually, identity
 from tests.support.sds_edge import Remote, event, message, remote
 from tests.support.topic_io import read_all
@@ -381,12 +381,8 @@ async def test_what_the_driver_counts_is_told(
         await a.joins("room", "a")
         await a.say(SdsMessage("room", message("a", "m1", 1)), SdsMessage("room", b"\xff"))
         await a.hears(Refused)
-
-        def scrape() -> str:
-            with urllib.request.urlopen(f"http://127.0.0.1:{edge.metrics_port}/metrics") as answer:
-                return str(answer.read().decode())
-
-        text = await asyncio.to_thread(scrape)
+        assert edge.metrics_port is not None
+        _, text = await asyncio.to_thread(get, edge.metrics_port, "/metrics")
         for line in (
             "culm_sds_connections 1.0",
             "culm_sds_channels 1.0",
