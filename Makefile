@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.culm-installed
+# Tests start hundreds of `culm` processes: what they import is compiled once, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
 # The tests that take longest are named at the end, so that what makes a run slow is seen.
 DURATIONS := --durations 20 --durations-min 5
 
-.PHONY: help install wheel demo test test-slow test-cluster test-hostile lint format bench clean
+.PHONY: help install wheel demo test test-slow test-cluster test-hostile lint format bench walk clean
 
 help:            ## Say what can be made.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -27,16 +29,25 @@ demo: $(STAMP)   ## Show the main jobs: peers at two edges converge, channels ag
 
 test: $(STAMP)   ## Run every test, on a real Kafka broker, real Spark and real QUIC.
 	$(BIN)/python -m pytest -n auto -m "not kafka and not spark and not soak" $(DURATIONS)
-	$(MAKE) -j 2 test-end-to-end test-parts
+	$(MAKE) test-optimised
+	$(MAKE) test-components
 
-.PHONY: test-end-to-end test-parts
-test-end-to-end: $(STAMP)
-	$(BIN)/python -m pytest -m "(kafka or spark) and not soak" $(DURATIONS) tests/e2e
+# What assertions hold up must not be what input can cause: wire formats, rules of sessions, recorded
+# conversations and records, with the packages compiled as `python -O` does.
+OPTIMISED := $(addprefix tests/models/,test_*.py $(addprefix */test_*,settings.py codec*.py rules.py messages.py)) \
+	tests/models/sds/test_sds_channel_[hrst]*.py tests/conform/test_conform_[drs]*.py tests/conform/test_sds*.py \
+	$(addprefix tests/topics/test_,sds_records.py topic_records.py record_refusals.py sequencer.py)
+.PHONY: test-optimised
+test-optimised: $(STAMP)
+	$(BIN)/python -m pytest -p tests.support.optimised --hypothesis-profile few $(OPTIMISED)
 
-test-parts: $(STAMP)
-	$(BIN)/python -m pytest -m "(kafka or spark) and not soak" $(DURATIONS) --ignore tests/e2e
+# Two processes with a broker and a Spark session each take one file after the other.
+.PHONY: test-components
+test-components: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "(kafka or spark) and not soak" $(DURATIONS)
 
 test-slow: $(STAMP)  ## All tests, with the long soak, simulation and fault runs.
+	$(BIN)/python -m pytest -p tests.support.optimised tests/models tests/conform $(OPTIMISED)
 	CULM_AQUADOGGO=build CULM_SIM_RUNS=20000 CULM_E2E_RUNS=20 CULM_E2E_PUSHED=30000 CULM_HOSTILE_MESSAGES=2200000 $(BIN)/python -m pytest -m "soak or not soak" --timeout 1800
 
 test-cluster: $(STAMP)  ## Three secured brokers, Spark workers, edges and consumers, each killed once under load.
@@ -57,6 +68,9 @@ format: $(STAMP) ## Format and fix what can be fixed.
 
 bench: $(STAMP)  ## Measure, print ratios, write bench/results.
 	$(BIN)/python -m bench
+
+walk: $(STAMP)   ## Count the files that an entry, and an SDS message, enter on their way.
+	$(BIN)/python -m bench.walk
 
 clean:           ## Remove what was made here.
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -13,13 +13,14 @@ from bench.harness import Ratio, Settings, middle_pair, say
 from bench.producing import flush
 from bench.rig import Rig
 from culm_infra.stack import find_java, jars
-from culm_streaming.blocks import BlocksSettings
+from culm_streaming.blocks.job import BlocksSettings
+from culm_streaming.kafka_io.topics import kafka_sink, kafka_source
 from culm_streaming.progress import BatchProgress, read_progress
 from culm_streaming.run import RunSettings, run_jobs
 from culm_streaming.session import SessionSettings, start_session
-from culm_streaming.topics import kafka_sink, kafka_source
-from culm_topics.kafka import KafkaSettings, producer
-from culm_topics.records import LogRecord, log_key
+from culm_topics.kafka.clients import KafkaSettings, producer
+from culm_topics.logs.records import LogRecord
+from culm_topics.records import log_key
 
 _GOAL = 0.4
 _BATCHES = 3
@@ -95,7 +96,7 @@ def _blocks(session: SparkSession, kafka: KafkaSettings, batch: int, checkpoints
         kafka=kafka,
         checkpoints=checkpoints,
         jobs=("blocks",),
-        blocks=BlocksSettings(max_offsets_per_trigger=batch),
+        job_settings={"blocks": BlocksSettings(max_offsets_per_trigger=batch)},
         once=True,
     )
     run_jobs(session, settings, stop=Event(), on_progress=seen.append)

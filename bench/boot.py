@@ -21,13 +21,13 @@ from xxhash import xxh64_intdigest
 from bench.harness import Ratio, Settings, say
 from bench.producing import flush, produce
 from bench.rig import Rig
-from culm_infra.demo.history import SCHEMAS, LogWriter
+from culm_infra.demo.p2panda.history import SCHEMAS, LogWriter
 from culm_models.bamboo import entry_hash
 from culm_models.keys import KeyPair
 from culm_models.lifts import DEFAULT
 from culm_models.lifts.vectors import combine, join_items, lift_many
-from culm_topics.kafka import KafkaSettings, producer
-from culm_topics.records import (
+from culm_topics.kafka.clients import KafkaSettings, producer
+from culm_topics.logs.records import (
     BlockHeights,
     BlockKey,
     BlockKind,
@@ -35,8 +35,8 @@ from culm_topics.records import (
     BlockSummary,
     LogRecord,
     ProgressKey,
-    log_key,
 )
+from culm_topics.records import log_key
 
 _LOGS = 1_000_000
 _QUICK_LOGS = 20_000
@@ -141,6 +141,7 @@ def _measure(folder: Path, kafka: KafkaSettings) -> dict[str, float]:
     import asyncio
 
     from culm_connectors.connector import Connector
+    from culm_connectors.p2panda.protocol import P2pandaProtocol
     from culm_connectors.settings import ConnectorSettings
     from culm_connectors.transport import Address
 
@@ -154,14 +155,20 @@ def _measure(folder: Path, kafka: KafkaSettings) -> dict[str, float]:
     async def work() -> None:
         settings = ConnectorSettings(directory=folder, schemas=(_SCHEMA,))
         connector = Connector(settings, kafka, started=started, progress=lambda *_: None)
+
+        def p2panda() -> P2pandaProtocol:
+            found = connector.protocols["p2panda"]
+            assert isinstance(found, P2pandaProtocol)
+            return found
+
         running = asyncio.create_task(connector.run())
         while not running.done():
             await asyncio.sleep(0.05)
-            if "serves_s" in told and connector.readers and not connector.boot.claims.anything:
+            if "serves_s" in told and not p2panda().parts.logs.warm_start.claims.anything:
                 break
         told["whole_s"] = time.monotonic() - began_s
         told["whole_mb"] = _anonymous_mb()
-        told["entries"] = float(connector.index.store.counts()[1])
+        told["entries"] = float(p2panda().index.store.counts()[1])
         connector.stop()
         await running
 

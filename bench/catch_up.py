@@ -12,15 +12,17 @@ from collections.abc import Sequence
 from bench.harness import Ratio, Settings, middle_pair, say
 from bench.material import entries
 from bench.rig import Rig, cpu_used
-from culm_connectors.index import LmdbLogStore
-from culm_connectors.keyfile import load_or_make_key
-from culm_connectors.peer import STORE_FOLDER
+from culm_connectors.edge.keyfile import load_or_make_key
+from culm_connectors.logs.index import LmdbLogStore
+from culm_connectors.p2panda.reference_peer.peer import STORE_FOLDER
 from culm_connectors.transport import TransportSettings
-from culm_connectors.transport.probe import measure_stream
-from culm_infra.demo.history import SCHEMAS, EntryPair
-from culm_infra.demo.processes import free_udp_ports
-from culm_models.p2panda.checks import CheckedEntry, check_many
-from culm_models.p2panda.codec import encode_entry_message
+from culm_connectors.transport.quic.probe import measure_stream
+from culm_infra.demo.kit.processes import free_udp_ports
+from culm_infra.demo.p2panda.history import SCHEMAS, EntryPair
+from culm_models.bamboo.checks import CheckedEntry
+from culm_models.p2panda.operations.checks import check_many
+from culm_models.p2panda.operations.operation import peek
+from culm_models.p2panda.wire.codec import encode_entry_message
 
 _GOAL = 0.3
 _AQUADOGGO_ENTRIES_PER_S = 175
@@ -32,7 +34,7 @@ _SCHEMA_FLAGS = tuple(part for schema in SCHEMAS for part in ("--schema", schema
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """`culm peer sync` from `culm peer serve`, each a process of its own, at two datagram sizes."""
+    """`culm p2panda peer`: `sync` from `serve`, each a process of its own, at two datagram sizes."""
     count, rounds = (5_000, 1) if settings.quick else (100_000, 2)
     ratios = []
     with Rig(broker=False) as rig:
@@ -85,7 +87,7 @@ def _in_kb(pair: tuple[float, float]) -> tuple[float, float]:
 def _fill(rig: Rig, pairs: Sequence[EntryPair]) -> None:
     folder = rig.folder / "giver"
     load_or_make_key(folder)
-    store = LmdbLogStore(folder / STORE_FOLDER, durable=False)
+    store = LmdbLogStore(peek, folder / STORE_FOLDER, durable=False)
     try:
         for start in range(0, len(pairs), _APPEND):
             checked = check_many(pairs[start : start + _APPEND], verify_signature=False)
@@ -110,11 +112,11 @@ def _sync(rig: Rig, name: str, count: int, datagram_bytes: int) -> tuple[float, 
     size = {"CULM_PEER__DATAGRAM_SIZE": str(datagram_bytes)}
     server = rig.culm(
         f"giver-to-{name}",
-        *("peer", "serve", "--listen", where, "--dir", str(rig.folder / "giver"), *_SCHEMA_FLAGS),
+        *("p2panda", "peer", "serve", "--listen", where, "--dir", str(rig.folder / "giver"), *_SCHEMA_FLAGS),
         variables=size,
     )
     server.wait_for_log("serving as", _READY_TIMEOUT_S)
-    command = ["peer", "sync", where, "--dir", str(rig.folder / name), "--json", *_SCHEMA_FLAGS]
+    command = ["p2panda", "peer", "sync", where, "--dir", str(rig.folder / name), "--json", *_SCHEMA_FLAGS]
     before = os.times()
     with cpu_used(giver=server.pid) as used:
         done = subprocess.run(

@@ -20,14 +20,14 @@ from typing import Any
 
 from bench.harness import Ratio, Settings, say
 from bench.rig import Rig, cpu_used
-from culm_connectors.settings import ALPN
+from culm_connectors.p2panda.settings import ALPN
 from culm_connectors.transport import Connection, Identity, SendStream, TransportSettings, connect
-from culm_infra.demo.history import SCHEMAS, LogWriter
-from culm_infra.demo.processes import free_udp_ports
+from culm_infra.demo.kit.processes import free_udp_ports
+from culm_infra.demo.p2panda.history import SCHEMAS, LogWriter
 from culm_models.keys import KeyPair
-from culm_models.p2panda.codec import encode, encode_entry_message
-from culm_models.p2panda.messages import Announce, EntryMessage, Have, SyncDone, SyncRequest
-from culm_models.p2panda.stream import MessageStream
+from culm_models.p2panda.wire.codec import encode, encode_entry_message
+from culm_models.p2panda.wire.messages import Announce, EntryMessage, Have, SyncDone, SyncRequest
+from culm_models.p2panda.wire.stream import MessageStream
 
 _SCHEMA = SCHEMAS[0]
 _READ_BYTES = 256 * 1024

@@ -11,10 +11,10 @@ from bench.harness import Ratio, Settings, best_rate, middle_pair, say
 from bench.material import entries, for_sign_open, verify_all
 from bench.rig import Rig, cpu_used, wait_until
 from bench.wire import SESSION_ID
-from culm_infra.demo.history import EntryPair
-from culm_infra.demo.processes import CulmProcess
-from culm_models.p2panda.codec import encode_entry_message
-from culm_topics.kafka import KafkaSettings, consumer
+from culm_infra.demo.kit.processes import CulmProcess
+from culm_infra.demo.p2panda.history import EntryPair
+from culm_models.p2panda.wire.codec import encode_entry_message
+from culm_topics.kafka.clients import KafkaSettings, consumer
 
 _TIMEOUT_S = 120.0
 _GOAL = 0.5

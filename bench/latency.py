@@ -14,12 +14,12 @@ from confluent_kafka import OFFSET_END, TopicPartition
 
 from bench.harness import Ratio, Settings, say
 from bench.rig import Rig, cpu_used
-from culm_connectors.authoring import Draft
-from culm_connectors.peer import ReferencePeer
-from culm_infra.demo.history import SCHEMAS
+from culm_connectors.p2panda.reference_peer.authoring import Draft
+from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
+from culm_infra.demo.p2panda.history import SCHEMAS
+from culm_models.bamboo.checks import SoundEntry
 from culm_models.keys import KeyPair
-from culm_models.p2panda.checks import CheckedEntry
-from culm_topics.kafka import KafkaSettings, consumer, producer
+from culm_topics.kafka.clients import KafkaSettings, consumer, producer
 
 _GOAL = 3.0
 _TIMEOUT_S = 30.0
@@ -66,10 +66,10 @@ async def _measure(
 ) -> tuple[list[float], list[float]]:
     ours: list[float] = []
     bare: list[float] = []
-    async with _peer(rig, "writer") as writer, _peer(rig, "reader") as reader:
+    async with live_peer(rig, "writer") as writer, live_peer(rig, "reader") as reader:
         for peer, port in zip((writer, reader), ports, strict=True):
             peer.dial(("127.0.0.1", port))
-        pair = _Pair(writer, reader)
+        pair = LivePair(writer, reader)
         await pair.settle()
         say("  both peers are live")
         echo = await asyncio.to_thread(_Echo, kafka)
@@ -86,12 +86,12 @@ async def _measure(
     return ours, bare
 
 
-def _peer(rig: Rig, name: str) -> ReferencePeer:
+def live_peer(rig: Rig, name: str) -> ReferencePeer:
     key_pair = KeyPair.from_private_key(os.urandom(32))
     return ReferencePeer(rig.folder / name, key_pair=key_pair, schemas=SCHEMAS[:1], durable=False)
 
 
-class _Pair:
+class LivePair:
     """Two peers at two connectors: one writes, the other waits for it."""
 
     def __init__(self, writer: ReferencePeer, reader: ReferencePeer) -> None:
@@ -101,7 +101,7 @@ class _Pair:
         self._document: bytes | None = None
         reader.stored_listeners.append(self._stored)
 
-    def _stored(self, entries: Sequence[CheckedEntry]) -> None:
+    def _stored(self, entries: Sequence[SoundEntry]) -> None:
         now_s = time.perf_counter()
         self._arrived.update((checked.hash, now_s) for checked in entries)
         self._news.set()

@@ -12,12 +12,12 @@ from bench.harness import Ratio, Settings, best_rate, middle_pair, say
 from bench.material import entries, for_sign_open, produce_entries, verify_all
 from bench.rig import Rig
 from culm_infra.stack import find_java, jars
-from culm_streaming.logs import LogsSettings, Verify
+from culm_streaming.kafka_io.topics import kafka_sink, kafka_source
+from culm_streaming.logs.job import LogsSettings, Verify
 from culm_streaming.progress import BatchProgress, read_progress
 from culm_streaming.run import RunSettings, run_jobs
 from culm_streaming.session import SessionSettings, start_session
-from culm_streaming.topics import kafka_sink, kafka_source
-from culm_topics.kafka import KafkaSettings
+from culm_topics.kafka.clients import KafkaSettings
 
 _CHAIN_GOAL = 0.35
 _FULL_GOAL = 0.7
@@ -110,7 +110,7 @@ class _Bench:
             kafka=kafka,
             checkpoints=self._checkpoint(),
             jobs=("logs",),
-            logs=LogsSettings(verify=verify, max_offsets_per_trigger=batch),
+            job_settings={"logs": LogsSettings(verify=verify, max_offsets_per_trigger=batch)},
             once=True,
         )
         run_jobs(self.session, settings, stop=Event(), on_progress=seen.append)

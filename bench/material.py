@@ -12,12 +12,13 @@ from nacl.bindings import crypto_sign_open
 
 from bench.harness import say
 from bench.producing import flush
-from culm_infra.demo.history import EntryPair, entries_of, made_history
+from culm_infra.demo.p2panda.history import EntryPair, entries_of, made_history
 from culm_models.bamboo import decode_entry
 from culm_models.keys import PUBLIC_KEY_SIZE, SIGNATURE_SIZE
-from culm_models.p2panda.operation import peek_schema_id
-from culm_topics.kafka import KafkaSettings, producer
-from culm_topics.records import EntryRecord, log_key
+from culm_models.p2panda.operations.operation import peek
+from culm_topics.kafka.clients import KafkaSettings, producer
+from culm_topics.logs.records import EntryRecord
+from culm_topics.records import log_key
 
 _BATCH = 5_000
 _LOGS_AT_ONCE = 64
@@ -79,7 +80,7 @@ def _produced(job: tuple[KafkaSettings, int, int]) -> int:
     client, topic = producer(kafka, bulk=True), kafka.topic("entries")
     for entry_bytes, operation in _mixed(random.Random(seed), count):
         entry = decode_entry(entry_bytes)
-        schema_id = peek_schema_id(operation)
+        schema_id = peek(operation).schema_id
         value = EntryRecord(entry_bytes, operation, schema_id, _BROUGHT_BY, 0, _CONNECTOR).encode()
         client.produce(topic, value, log_key(entry.public_key, entry.log_id))
         client.poll(0)

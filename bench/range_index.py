@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from bench.harness import Ratio, Settings, interleaved_rates, say
-from culm_connectors.ranges import RangeIndex, RangeSnapshot, Snapshots
-from culm_connectors.ranges.columns import Rows, U64s
+from culm_connectors.logs.ranges import RangeIndex, RangeSnapshot, Snapshots
+from culm_connectors.logs.ranges.columns import Rows, U64s
 from culm_models.lifts import ADD128
 
 _LIMIT = "sorted Python lists"

@@ -9,15 +9,16 @@ from itertools import count
 from typing import Literal, TypeAlias, cast
 
 from bench.reconciliation_sets import Pair
-from culm_connectors.ranges import RangeSnapshot
+from culm_connectors.logs.ranges import RangeSnapshot
+from culm_models.bamboo.log_store import LogInfo, LogKey, LogKind
 from culm_models.lifts import DEFAULT, Lift
-from culm_models.p2panda.lift_choice import LiftChoice
-from culm_models.p2panda.offers import Offer
-from culm_models.p2panda.reconciliation_writer import encode_many
-from culm_models.p2panda.set_reconciliation import Answer, SetReconciliation
+from culm_models.p2panda.reconciliation.lift_choice import LiftChoice
+from culm_models.p2panda.reconciliation.set_reconciliation import Answer, SetReconciliation
 from culm_models.p2panda.settings import PeerSettings
-from culm_models.p2panda.store import LogInfo, LogKey, LogKind, LogStore
-from culm_models.p2panda.stream import MessageStream
+from culm_models.p2panda.store import LogStore
+from culm_models.p2panda.wire.offers import Offer
+from culm_models.p2panda.wire.reconciliation_writer import encode_many
+from culm_models.p2panda.wire.stream import MessageStream
 from culm_models.reconciliation.messages import ReconciliationMessage
 
 _PIECE_BYTES = 64 * 1024

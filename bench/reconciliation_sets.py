@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from culm_connectors.ranges import RangeSnapshot
-from culm_connectors.ranges.columns import Columns, join_keys
-from culm_connectors.ranges.overlay import Overlay
+from culm_connectors.logs.ranges import RangeSnapshot
+from culm_connectors.logs.ranges.columns import Columns, join_keys
+from culm_connectors.logs.ranges.overlay import Overlay
 from culm_models.lifts import DEFAULT
 from culm_models.lifts.vectors import join_items
 

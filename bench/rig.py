@@ -15,11 +15,11 @@ from types import TracebackType
 from typing import Any
 
 from bench.harness import say
-from culm_infra.demo.history import SCHEMAS
-from culm_infra.demo.processes import CulmProcess, environment, free_udp_ports
+from culm_infra.demo.kit.processes import CulmProcess, environment, free_udp_ports
+from culm_infra.demo.p2panda.history import SCHEMAS
 from culm_infra.stack import Stack
-from culm_topics import admin
-from culm_topics.kafka import KafkaSettings
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
 
 _READY_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 10.0

@@ -17,12 +17,12 @@ from bench.rig import Rig
 from culm_infra.stack import find_java, jars
 from culm_models.sds.channel import Channel
 from culm_models.sds.settings import SdsSettings
+from culm_streaming.kafka_io.topics import kafka_sink, kafka_source
 from culm_streaming.run import RunSettings, run_jobs
-from culm_streaming.sds import SdsJobSettings
+from culm_streaming.sds.job import SdsJobSettings
 from culm_streaming.session import SessionSettings, start_session
-from culm_streaming.topics import kafka_sink, kafka_source
-from culm_topics.kafka import KafkaSettings, consumer, producer
-from culm_topics.records import SdsCommandRecord, SdsEventRecord, SdsInRecord, SdsOutRecord
+from culm_topics.kafka.clients import KafkaSettings, consumer, producer
+from culm_topics.sds.records import SdsCommandRecord, SdsEventRecord, SdsInRecord, SdsOutRecord
 
 _CHANNEL = "latency"
 _TIMEOUT_S = 120.0
@@ -80,7 +80,7 @@ def _acknowledged(rig: Rig, session: SparkSession, interval_ms: int, count: int)
         kafka=kafka,
         checkpoints=str(rig.folder / "checkpoints" / f"ack{interval_ms}"),
         jobs=("sds",),
-        sds=SdsJobSettings(interval_ms=interval_ms),
+        job_settings={"sds": SdsJobSettings(interval_ms=interval_ms)},
     )
     job = threading.Thread(target=run_jobs, args=(session, settings), kwargs={"stop": stop})
     job.start()

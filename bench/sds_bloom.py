@@ -10,7 +10,6 @@ import mmh3
 
 from bench import waku_sds
 from bench.harness import Ratio, Settings, interleaved_rates
-from culm_models.sds import bloom_vectors
 from culm_models.sds.bloom import (
     BloomShape,
     LayoutName,
@@ -19,7 +18,8 @@ from culm_models.sds.bloom import (
     filter_of,
     hash_pair,
 )
-from culm_models.sds.bloom_container import unwrapped
+from culm_models.sds.bloom import vectors as bloom_vectors
+from culm_models.sds.bloom.container import unwrapped
 
 _CAPACITY, _ERROR_RATE = 10_000, 0.001
 _PLAIN = "mmh3 and a bytearray, id by id"

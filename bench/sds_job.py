@@ -18,14 +18,14 @@ from bench.rig import Rig
 from culm_infra.stack import find_java, jars
 from culm_models.sds.channel import Channel
 from culm_models.sds.settings import SdsSettings
+from culm_streaming.kafka_io.topics import kafka_sink, kafka_source
 from culm_streaming.progress import BatchProgress, read_progress
 from culm_streaming.run import RunSettings, run_jobs
-from culm_streaming.sds import SdsJobSettings
+from culm_streaming.sds.job import SdsJobSettings
 from culm_streaming.session import SessionSettings, start_session
-from culm_streaming.topics import kafka_sink, kafka_source
-from culm_topics.catalogue import DEFAULT_PARTITIONS
-from culm_topics.kafka import KafkaSettings, producer
-from culm_topics.records import SdsCommandRecord, SdsInRecord, shard_of
+from culm_topics.catalogue.spec import DEFAULT_PARTITIONS
+from culm_topics.kafka.clients import KafkaSettings, producer
+from culm_topics.sds.records import SdsCommandRecord, SdsInRecord, shard_of
 
 _GOAL = 0.25
 _BATCHES = 3
@@ -133,7 +133,7 @@ def _sds(session: SparkSession, kafka: KafkaSettings, batch: int, checkpoints: s
         kafka=kafka,
         checkpoints=checkpoints,
         jobs=("sds",),
-        sds=SdsJobSettings(max_offsets_per_trigger=batch),
+        job_settings={"sds": SdsJobSettings(max_offsets_per_trigger=batch)},
         once=True,
     )
     run_jobs(session, settings, stop=Event(), on_progress=seen.append)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from culm_models.sds.channel import Channel
 from culm_models.sds.settings import SdsSettings
-from culm_streaming.sds_channels.cache import Cache
-from culm_streaming.sds_channels.rows import Row, Source
-from culm_streaming.sds_channels.settings import ChannelsSettings
-from culm_streaming.sds_channels.state import Kind, MemoryState
-from culm_streaming.sds_channels.step import step
-from culm_topics.records import SdsCommandRecord, SdsInRecord
+from culm_streaming.sds.cache import Cache
+from culm_streaming.sds.rows import Row, Source
+from culm_streaming.sds.settings import ChannelsSettings
+from culm_streaming.sds.state import Kind, MemoryState
+from culm_streaming.sds.step import step
+from culm_topics.sds.records import SdsCommandRecord, SdsInRecord
 
 _CHANNEL = "huge"
 _BATCH = 1_000

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 
 from bench.harness import Ratio, Settings, say
 from culm_models.sds.channel import Channel
-from culm_models.sds.output import Output
+from culm_models.sds.output import ChannelOutput
 from culm_models.sds.settings import SdsSettings
 
 _SIZES = (10, 100, 1_000, 10_000)
@@ -95,7 +95,7 @@ def group(size: int, duration_ms: int) -> Traffic:
     sync_times: list[int] = []
     said_bytes = steps = 0
 
-    def say_all(number: int, output: Output, now_ms: int) -> None:
+    def say_all(number: int, output: ChannelOutput, now_ms: int) -> None:
         nonlocal said_bytes, steps
         for outbound in output.send:
             steps += 1

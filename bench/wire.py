@@ -16,13 +16,13 @@ import sys
 import time
 from pathlib import Path
 
-from culm_connectors.settings import ALPN
+from culm_connectors.p2panda.settings import ALPN
 from culm_connectors.transport import Connection, Identity, TransportSettings, connect, serve
-from culm_infra.demo.history import SCHEMAS
-from culm_models.p2panda.codec import encode
-from culm_models.p2panda.messages import Announce, Have, SyncDone, SyncRequest
-from culm_models.p2panda.schema_id import normalise
-from culm_models.p2panda.stream import MessageStream
+from culm_infra.demo.p2panda.history import SCHEMAS
+from culm_models.p2panda.operations.schema_id import normalise
+from culm_models.p2panda.wire.codec import encode
+from culm_models.p2panda.wire.messages import Announce, Have, SyncDone, SyncRequest
+from culm_models.p2panda.wire.stream import MessageStream
 
 PROBE_ALPN = "culm/probe/1"
 SESSION_ID = 0

@@ -13,25 +13,38 @@ from tests.support.kafka import Broker, NoBrokerError, running_broker
 # A machine under load is slow, and no property is about time.
 settings.register_profile("culm", deadline=None)
 settings.load_profile("culm")
+# For runs that look for another kind of fault than new examples would show.
+settings.register_profile("few", deadline=None, max_examples=3, stateful_step_count=10)
 
 _BROKER = pytest.StashKey[Broker]()
 
 
 @pytest.fixture(scope="session")
-def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[str]:
-    """The address of a real broker, started when the first test asks for it and stopped at the end."""
+def kafka_broker(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Broker]:
+    """A real broker, started when the first test asks for it and stopped at the end."""
     try:
         with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
             pytestconfig.stash[_BROKER] = broker
-            yield broker.bootstrap
+            yield broker
     except NoBrokerError as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
+
+
+@pytest.fixture(scope="session")
+def kafka_bootstrap(kafka_broker: Broker) -> str:
+    """The address of the real broker."""
+    return kafka_broker.bootstrap
 
 
 @pytest.fixture
 def topic_prefix() -> str:
     """A prefix of topic names that no other test has, so that tests share a broker and nothing else."""
     return f"t{uuid.uuid4().hex[:12]}."
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """End to end first: where several processes share the files, the last ones to begin should be short."""
+    items.sort(key=lambda item: "e2e" not in item.path.parts)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

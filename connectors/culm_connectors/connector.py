@@ -1,8 +1,8 @@
-"""The connector process: peers over QUIC on one side, Kafka's topics on the other, the index between them.
+"""The connector process: peers at its doors on one side, Kafka's topics on the other.
 
-Start: the key, the origin of Kafka's offsets, the index (dropped when in doubt), then the topics (`intake`)
-and, as soon as they allow it, the peers (`service`), whose entries are produced. A part that fails ends the
-process loudly: the next start is always correct, since everything it needs is in Kafka.
+Start: the key, the allow-list, Kafka's clients, then the protocols of the table. All are opened, then all
+run, and the doors of each open when it is ready itself. A part that fails ends the process loudly: the next
+start is always correct, since everything it needs is in Kafka.
 """
 
 from __future__ import annotations
@@ -11,58 +11,41 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 
-from culm_connectors.aquadoggo.links import NodeLinks
-from culm_connectors.checking import CheckPool
+from culm_connectors.edge.access import AccessList
+from culm_connectors.edge.allow_list_watch import AccessWatch
+from culm_connectors.edge.doors import Doors
+from culm_connectors.edge.health import Health, Running
+from culm_connectors.edge.keyfile import load_or_make_key
+from culm_connectors.edge.loop_watch import LoopWatch
+from culm_connectors.edge.metrics import ConnectorCollector
+from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, Opening, Progress, log_progress
 from culm_connectors.errors import ConnectorError
-from culm_connectors.health import Health
-from culm_connectors.index import IndexDamaged, IndexWriter, close_index, condemn, open_index
-from culm_connectors.kafka import (
-    BatchProducer,
-    KafkaHealth,
-    TopicReader,
-    ask_origin,
-    log_kafka_error,
-    quiet,
-    watch_origin,
-)
-from culm_connectors.keyfile import load_or_make_key
-from culm_connectors.loop_watch import LoopWatch
-from culm_connectors.metrics import ConnectorCollector
-from culm_connectors.p2panda.subscription import Progress
-from culm_connectors.parts import assemble
-from culm_connectors.sds.driver import SdsDriver
-from culm_connectors.sds.kafka_backbone import KafkaBackbone
-from culm_connectors.service import PeerService
+from culm_connectors.kafka import BatchProducer, KafkaHealth, log_kafka_error, quiet
+from culm_connectors.protocols import PROTOCOLS, ProtocolEntry
 from culm_connectors.settings import ConnectorSettings
-from culm_connectors.transport import Address
-from culm_topics.kafka import KafkaSettings, admin, producer
+from culm_connectors.transport import Address, Identity
+from culm_topics.kafka.clients import KafkaSettings, admin, producer
 from culm_topics.status_server import serve_status
 
 logger = logging.getLogger(__name__)
 
-INDEX_FOLDER = "index"
-READ_TOPICS = ("announcements", "entries", "logs")
-# Each of the two steps of an orderly stop that need Kafka.
+# The step of an orderly stop that needs Kafka.
 STOP_TIMEOUT_S = 10.0
 # While the broker is away entries wait, staged and bounded; they are not given up after some minutes.
 _FOR_EVER = {"message.timeout.ms": "0"}
 _CONNECTOR_ID_RANDOM = 8
 
 
-def log_progress(what: str, done: int, total: int) -> None:
-    """Progress as log lines."""
-    logger.info("%s: %d of %d records", what, done, total)
-
-
 class Connector:
     """One connector; `run` is its whole life.
 
-    `started` is called with the address it serves on (None if it serves nobody) once peers may come.
+    `started` is called with the address it serves on (None if it serves nobody) once every protocol is ready.
+    Raises AccessError: the allow-list cannot be read.
     """
 
     def __init__(
@@ -72,40 +55,41 @@ class Connector:
         *,
         started: Callable[[Address | None], None] = lambda _: None,
         progress: Progress = log_progress,
+        protocols: Sequence[ProtocolEntry] = PROTOCOLS,
     ) -> None:
         self.settings = settings
         self.kafka = quiet(kafka)
         self.key_pair = load_or_make_key(settings.directory)
-        # Of this run alone: what an earlier one produced before it was killed is not known to be indexed.
-        self.connector_id = self.key_pair.public_key[:24] + secrets.token_bytes(_CONNECTOR_ID_RANDOM)
-        self.service = PeerService(settings, self.key_pair, started)
-        self.state: str | None = "starting"
-        """What is missing before peers are served; None when they are."""
-        self.health = Health(self)
+        self.protocols: dict[str, EdgeProtocol] = {}
+        """Those that are open, by name."""
+        self.doors: Doors | None = None
+        self.loop_watch = LoopWatch()
+        self.health = Health(lambda: self._state, lambda: self._running)
+        self.collector = ConnectorCollector(self.health, self.loop_watch, lambda: self._running)
         self.metrics_port: int | None = None
+        self._connector_id = self.key_pair.public_key[:24] + secrets.token_bytes(_CONNECTOR_ID_RANDOM)
+        self._access = AccessWatch(
+            settings.allow_list, [one.access_table for one in protocols], settings.reload_interval_s
+        )
+        self._entries = protocols
+        self._started = started
         self._progress = progress
         self._stop = asyncio.Event()
-        self._built = False
-        self.loop_watch = LoopWatch()
-        self.nodes: NodeLinks | None = None
-        """Links to p2panda nodes, where there are to be any."""
-        self.sds: SdsDriver | None = None
-        """Links to participants of SDS channels, where they are served."""
+        self._state: str | None = "starting"
+        self._running: Running | None = None
+        self._ready: set[str] = set()
 
     @property
-    def is_built(self) -> bool:
-        """Whether driver, index and the rest are there yet: Kafka has answered and the index is open."""
-        return self._built
+    def is_ready(self) -> bool:
+        """Whether every protocol is served."""
+        return self._running is not None and self._ready >= self.protocols.keys()
 
     @property
     def address(self) -> Address | None:
-        """Where peers are served; None before that, and when nobody may call."""
-        return self.service.address
-
-    @property
-    def readers(self) -> tuple[TopicReader, ...]:
-        """The topics that are read, once they are."""
-        return self.intake.readers if self._built else ()
+        """Where peers are served over QUIC; None until every protocol is, and when nobody may call."""
+        if self.doors is None or not self.is_ready:
+            return None
+        return self.doors.quic_address
 
     def stop(self) -> None:
         """Have `run` come to its end in good order."""
@@ -113,92 +97,93 @@ class Connector:
 
     def reload(self) -> None:
         """Read the allow-list again now."""
-        self.service.reload()
+        self._access.reload()
 
     async def run(self) -> None:
         """Serve until `stop` is called.
 
         Raises what made it impossible: Kafka's absence at the start, a lost offset, a damaged index.
         """
-        folder = self.settings.directory / INDEX_FOLDER
         async with contextlib.AsyncExitStack() as stack:
             self._serve_status(stack)
             administration = admin(self.kafka)
-            origin = await asyncio.to_thread(
-                ask_origin, administration, [self.kafka.topic(name) for name in READ_TOPICS]
-            )
-            self.state = "opening the index"
-            store = await asyncio.to_thread(
-                partial(
-                    open_index,
-                    folder,
-                    origin,
-                    map_size_bytes=self.settings.map_size_bytes,
-                    max_size_bytes=self.settings.index_max_bytes,
-                )
-            )
-            stack.callback(close_index, store)
-            self.index = IndexWriter(store)
-            stack.callback(self.index.close)
-            self.pool = CheckPool(self.settings.driver.check_threads)
-            stack.callback(self.pool.close)
-            self.producer = await stack.enter_async_context(
+            batches = await stack.enter_async_context(
                 BatchProducer(producer(self.kafka, on_error=log_kafka_error, defaults=_FOR_EVER))
             )
-            channels = None
-            if self.settings.sds.enabled and self.settings.listen is not None:
-                channels = await stack.enter_async_context(
-                    KafkaBackbone(self.kafka, self.producer, self.connector_id, self.settings.directory)
-                )
-            self.kafka_health = stack.enter_context(
-                KafkaHealth(administration, [self.kafka.topic(name) for name in READ_TOPICS])
+            context = EdgeContext(
+                settings=self.settings,
+                kafka=self.kafka,
+                key_pair=self.key_pair,
+                connector_id=self._connector_id,
+                administration=administration,
+                producer=batches,
+                access=self._access,
+                progress=self._progress,
+                starting=self._starting,
             )
-            self._assemble(channels)
+            for entry in self._entries:
+                opening: Opening = entry.load()
+                if (opened := opening(context)) is not None:
+                    self.protocols[entry.name] = await stack.enter_async_context(opened)
+            protocols = tuple(self.protocols.values())
+            topics = [self.kafka.topic(name) for one in protocols for name in one.topics]
+            kafka_health = stack.enter_context(KafkaHealth(administration, topics))
+            doors = self.doors = await stack.enter_async_context(
+                Doors(
+                    [door for one in protocols for door in one.doors],
+                    Identity.from_private_key(self.key_pair.private_key),
+                    self.settings.transport,
+                )
+            )
+            self._running = Running(kafka_health, batches, protocols)
+            self._state = None
             try:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self.health.beat())
                     group.create_task(self.loop_watch.run())
-                    group.create_task(self.driver.run())
-                    if channels is not None and self.sds is not None:
-                        group.create_task(channels.run())
-                        group.create_task(self.sds.run())
-                    if self.nodes is not None:
-                        group.create_task(self.nodes.run())
-                    group.create_task(self.publication.tell_for_ever())
-                    group.create_task(self.index.flush_now_and_then())
-                    group.create_task(watch_origin(administration, origin))
-                    group.create_task(self.intake.run(self.service.serve))
+                    group.create_task(self._access.run(self._judge_again))
+                    for name, one in self.protocols.items():
+                        group.create_task(one.run(partial(self._open_doors, name, one, doors)), name=name)
                     await self._stop.wait()
-                    await self._drain()
+                    await self._finish(doors)
                     raise _Stopped
             except BaseExceptionGroup as group_error:
                 error = _first(group_error)
-                if isinstance(error, IndexDamaged):
-                    condemn(folder)
                 if not isinstance(error, _Stopped):
                     raise error from group_error
-                await _within(
-                    STOP_TIMEOUT_S, self.publication.tell(), "what was to be told of peers is not told"
-                )
 
-    async def _drain(self) -> None:
-        """Take nothing more from peers; what was taken is produced and indexed.
+    def _starting(self, what: str) -> None:
+        self._state = what
+
+    async def _open_doors(self, name: str, protocol: EdgeProtocol, doors: Doors) -> None:
+        await doors.open(protocol.doors)
+        self._ready.add(name)
+        if self.is_ready:
+            self._started(self.address)
+
+    def _judge_again(self, former: AccessList) -> None:
+        if self.doors is not None:
+            self.doors.judge_again()
+        for protocol in self.protocols.values():
+            protocol.judge_again(former)
+
+    async def _finish(self, doors: Doors) -> None:
+        """Take nothing more from peers; what was taken is kept.
 
         Nothing is lost where that takes too long: no peer has been told that we hold it.
         """
-        self.state = "stopping"
-        await _within(
-            STOP_TIMEOUT_S,
-            self.service.finish("this connector stops"),
-            "entries that peers brought are not stored; they will bring them again",
-        )
+        self._state = "stopping"
+        reason = "this connector stops"
+        doors.shut(reason)
+        for name, protocol in reversed(self.protocols.items()):
+            await _within(STOP_TIMEOUT_S, protocol.finish(reason), name)
 
     def _serve_status(self, stack: contextlib.AsyncExitStack) -> None:
         if self.settings.metrics_port is not None:
             registry = CollectorRegistry()
             ProcessCollector(registry=registry)
             GCCollector(registry=registry)
-            registry.register(ConnectorCollector(self))
+            registry.register(self.collector)
             self.metrics_port = stack.enter_context(
                 serve_status(
                     self.settings.metrics_host,
@@ -210,36 +195,17 @@ class Connector:
                 )
             )
 
-    def _assemble(self, channels: KafkaBackbone | None) -> None:
-        parts = assemble(
-            self.settings,
-            self.kafka,
-            self.key_pair,
-            connector_id=self.connector_id,
-            index=self.index,
-            pool=self.pool,
-            producer=self.producer,
-            service=self.service,
-            channels=channels,
-            progress=self._progress,
-            tell=self._tell,
-        )
-        self.publication, self.interest, self.boot = parts.publication, parts.interest, parts.boot
-        self.driver, self.subscription, self.nodes = parts.driver, parts.subscription, parts.nodes
-        self.intake, self.sds = parts.intake, parts.sds
-        self._built = True
 
-    def _tell(self, missing: str | None) -> None:
-        self.state = missing
-
-
-async def _within(timeout_s: float, work: Awaitable[None], otherwise: str) -> None:
-    """Work that must not hold up the end of a process; `otherwise` is what is logged when it takes longer."""
+async def _within(timeout_s: float, work: Awaitable[None], name: str) -> None:
+    """Work that must not hold up the end of a process."""
     try:
         async with asyncio.timeout(timeout_s):
             await work
     except TimeoutError:
-        logger.warning("stopping without waiting longer for Kafka: %s", otherwise)
+        logger.warning(
+            "stopping without waiting longer for Kafka: what %s took last is not kept; peers bring it again",
+            name,
+        )
 
 
 def _first(error: BaseException) -> BaseException:

@@ -7,15 +7,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from culm_connectors.access import EVERYTHING
-from culm_connectors.index.environment import MAX_SIZE_BYTES
-from culm_connectors.index.store import DEFAULT_MAP_SIZE_BYTES
-from culm_connectors.libp2p.multiaddr import Multiaddr
+from culm_connectors.edge.access import EVERYTHING
+from culm_connectors.logs.index.environment import MAX_SIZE_BYTES
+from culm_connectors.logs.index.store import DEFAULT_MAP_SIZE_BYTES
 from culm_connectors.p2panda.settings import DriverSettings, SessionSettings
 from culm_connectors.sds.settings import SdsEdgeSettings
 from culm_connectors.transport import Address, TransportSettings
-
-ALPN = "culm/p2panda/1"
+from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 
 
 class ConnectorSettings(BaseModel):

@@ -7,6 +7,7 @@ Rooms:
 - ``demo``: the main job, shown end to end on one machine.
 - ``settings``: one settings tree for every command (flag, then environment, then ``culm.toml``).
 - ``doctor``: what is wrong with this machine, and what to do about it.
+- ``round_trip``: one record through Kafka and back. ``errors``: the base of the errors of this package.
 
 No protocol rule lives here.
 """

@@ -21,7 +21,7 @@ from culm_infra.errors import SettingsError
 from culm_infra.settings import Settings, resolve_kafka, stack_directory
 from culm_infra.stack import JavaNotFoundError, Stack, find_java, jars, ports
 from culm_models.errors import CulmError
-from culm_topics.kafka import KafkaSettings
+from culm_topics.kafka.clients import KafkaSettings
 
 State = Literal["ok", "warning", "failed", "skipped"]
 

@@ -10,9 +10,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from culm_infra.errors import InfraError
-from culm_topics import kafka as clients
-from culm_topics.acls import doctor_prefix
-from culm_topics.kafka import KafkaSettings
+from culm_topics.kafka import clients
+from culm_topics.kafka.acls import doctor_prefix
+from culm_topics.kafka.clients import KafkaSettings
 
 
 class RoundTripError(InfraError):

@@ -25,11 +25,11 @@ from pydantic_settings.exceptions import SettingsError as MalformedSource
 
 from culm_connectors.p2panda.settings import DriverSettings, SessionSettings
 from culm_connectors.sds.settings import SdsEdgeSettings
-from culm_connectors.transport_settings import TransportSettings
+from culm_connectors.transport.settings import TransportSettings
 from culm_infra.errors import SettingsError
 
 if TYPE_CHECKING:
-    from culm_topics.kafka import KafkaSettings
+    from culm_topics.kafka.clients import KafkaSettings
 
 DIRECTORIES = PlatformDirs("culm", appauthor=False)
 LogFormat = Literal["text", "json"]
@@ -266,7 +266,7 @@ def named_values(flag: str, pairs: list[str], *, example: str) -> dict[str, str]
 
 def parse_kafka_options(pairs: list[str]) -> dict[str, str]:
     """``name=value`` pairs from ``--kafka-option``; a secret among them is refused."""
-    from culm_topics.kafka import is_secret
+    from culm_topics.kafka.clients import is_secret
 
     options = named_values("--kafka-option", pairs, example="security.protocol=SASL_SSL")
     for name in filter(is_secret, options):
@@ -279,7 +279,7 @@ def parse_kafka_options(pairs: list[str]) -> dict[str, str]:
 
 def redacted(settings: Settings) -> dict[str, Any]:
     """The settings as plain data, secrets replaced by asterisks."""
-    from culm_topics.kafka import REDACTED, is_secret
+    from culm_topics.kafka.clients import REDACTED, is_secret
 
     shown = settings.model_dump(mode="json")
     shown["kafka"] = {name: REDACTED if is_secret(name) else value for name, value in settings.kafka.items()}
@@ -290,7 +290,7 @@ def stack_directory(settings: Settings) -> Path:
     """Where the local stack of these settings keeps its data."""
     if settings.stack.directory is not None:
         return settings.stack.directory
-    from culm_topics.local import stack_directory as of_name
+    from culm_topics.kafka.local import stack_directory as of_name
 
     return of_name(settings.stack.name)
 
@@ -300,7 +300,7 @@ def resolve_kafka(settings: Settings) -> KafkaSettings:
 
     Raises SettingsError when there is neither.
     """
-    from culm_topics.kafka import KafkaSettings
+    from culm_topics.kafka.clients import KafkaSettings
 
     bootstrap = settings.bootstrap
     if bootstrap is None:
@@ -326,11 +326,3 @@ def resolve_kafka(settings: Settings) -> KafkaSettings:
         )
     except ValidationError as error:
         raise wrong_values(error, "kafka") from error
-
-
-def kafka_from_flags(*, kafka_option: list[str] | None, **flags: Any) -> KafkaSettings:
-    """The Kafka that a command's flags, the environment and the file name together.
-
-    Raises SettingsError, as `parse_kafka_options`, `load` and `resolve_kafka` do.
-    """
-    return resolve_kafka(load(kafka=parse_kafka_options(kafka_option or []), **flags))

@@ -3,12 +3,14 @@
 Bytes go in, bytes and events come out; time and randomness are arguments. Nothing here knows a socket, a
 clock, a thread, Kafka or Spark.
 
-- `bamboo`: append-only logs: entries, links, signatures.
+- `bamboo`: append-only logs: entries, hashes, links, signatures.
 - `p2panda`: operations, schema ids, replication messages and sessions, and the whole `Peer`.
+- `sds`: reliable broadcast in channels, in three wire profiles, and the whole `Channel`.
+- `reconciliation`: sets compared range by range.
 - `lifts`: items of a sync range as fingerprints that can be combined.
 - `conform`: all of it behind one JSON object a line.
 - `testing`: for whoever writes a driver or a peer: memory links with faults, a seeded simulator, a checker.
 
-What the protocols share: `varu64`, `yasmf` (hashes), `keys` (Ed25519), `cbor` (the one strict door),
-`errors` (stable codes), `frozen` (records at the price of plain ones).
+What the protocols share: `varu64`, `interval_set`, `keys` (Ed25519), `cbor` (the one strict door), `errors`
+(stable codes), `frozen` (records at the price of plain ones).
 """

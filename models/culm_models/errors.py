@@ -18,3 +18,9 @@ class ModelError(CulmError):
     """Bytes or facts that break a rule of one of the replication protocols."""
 
     code: ClassVar[str] = "model"
+
+
+def require(holds: bool, error: type[CulmError], message: str) -> None:
+    """Raise `error(message)` unless `holds`: an assertion about what others give us, which `-O` leaves in."""
+    if not holds:
+        raise error(message)

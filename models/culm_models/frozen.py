@@ -24,6 +24,8 @@ def unfrozen(record: type) -> Any:
         f"_Unfrozen{record.__name__}",
         record.__bases__,
         {
+            # A generic base asks for it.
+            "__orig_bases__": getattr(record, "__orig_bases__", record.__bases__),
             "__slots__": vars(record)["__slots__"],
             "__init__": made["__init__"],
             "__setattr__": object.__setattr__,

@@ -1,14 +1,15 @@
-"""The Spark jobs that keep Culm's durable, aggregated state: one file a job, and what runs them.
+"""The Spark jobs that keep Culm's durable, aggregated state: one package or file a job, and what runs them.
 
-- `logs`: `entries` to `logs` and `rejected`; its rules and state, without Spark, are in `chain/`.
+- `logs/`: `entries` to `logs` and `rejected`. `blocks/`: `logs` to `blocks`, `receipts` to `block-vectors`.
 - `version_vectors`: `receipts` and `logs` to `version-vectors`.
-- `blocks`: `logs` to `blocks`, `receipts` to `block-vectors`; its rules and state are in `heights/`.
-- `sds`: `sds.in` and `sds.commands` to the store, events and broadcasts of SDS channels; its rules and
-  state are in `sds_channels/`. `sds_index`: `sds.messages` to `sds.index`.
-- `topics`: Kafka as source and sink; `fetching`: one record of `entries` read back.
-- `session`: the Spark session; `daemon`: what its Python workers are forked from; `collector`: their garbage
-  collector.
-- `run`: jobs started, watched and stopped.
+- `sds/`: `sds.in` and `sds.commands` to the store, events and broadcasts of SDS channels.
+- `sds_index`: `sds.messages` to `sds.index`.
+- `jobs`: the table of them. `run`: jobs started, watched and stopped.
+- `supervision/`: one job over its failures.
+- `session`: the Spark session; `daemon`: what its Python workers are forked from; `gc_pause`: their garbage
+  collector. `kafka_io/`: Kafka as source and sink, and watched.
 - `progress`, `metrics`, `health`: what a micro-batch did, what Prometheus is told of it, whether all is well.
 - `errors`: the errors of this package and their stable codes.
+
+In a job's package `job` is what Spark runs; the rest are its rules and its state, without Spark.
 """

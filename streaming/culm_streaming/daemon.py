@@ -17,9 +17,15 @@ import pyarrow.compute  # noqa: E402, F401
 import pyspark.worker  # noqa: E402, F401
 from pyspark.daemon import manager  # noqa: E402
 
-import culm_streaming.run  # noqa: E402, F401
+from culm_streaming.jobs import load_job  # noqa: E402
+from culm_topics.catalogue.jobs import JOBS  # noqa: E402
+
+_jobs = [load_job(job.name) for job in JOBS]
 
 if __name__ == "__main__":
+    for _job in _jobs:
+        if _job.prepare is not None:
+            _job.prepare()
     # What is here stays: looking through it again in each worker would copy every page of it.
     gc.collect()
     gc.freeze()

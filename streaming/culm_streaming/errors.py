@@ -45,6 +45,18 @@ class StateLayoutError(StreamingError):
     code: ClassVar[str] = "streaming.state_layout"
 
 
+class StateMissingError(StreamingError):
+    """What a row of state names is not there, or is not whole: the checkpoint is damaged."""
+
+    code: ClassVar[str] = "streaming.state_missing"
+
+
+class JobSettingsError(StreamingError):
+    """Settings of a job's state that are out of bounds, or do not fit each other."""
+
+    code: ClassVar[str] = "streaming.settings"
+
+
 class EarlyOverflowError(StreamingError):
     """An entry arrived before its predecessors, and as many of those are held back already as may be."""
 

@@ -1,36 +1,52 @@
-"""The jobs by name: which topics each reads and writes. Light to import: no Spark."""
+"""What a job's package gives to be run, and how the table of jobs (`culm_topics.catalogue.jobs`) leads to it.
 
+Light to import: no Spark.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
-from culm_topics.kafka import KafkaSettings
+from culm_topics.catalogue.jobs import job_named
 
-Job = Literal["logs", "version-vectors", "blocks", "sds", "sds-index"]
-JOBS: Final[tuple[Job, ...]] = ("logs", "version-vectors", "blocks")
-"""The jobs of p2panda, which run by default."""
-SDS_JOBS: Final[tuple[Job, ...]] = ("sds", "sds-index")
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from culm_topics.kafka.clients import KafkaSettings
+
+Settings = TypeVar("Settings")
 
 
 @dataclass(frozen=True, slots=True)
-class JobTopics:
-    """Topics by their names in the catalogue; `stateful` jobs have a state store of a fixed layout."""
+class StreamingJob(Generic[Settings]):
+    """What runs a job: `records` makes those for Kafka's sink, `settings` the settings where none are given.
 
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
-    stateful: bool = True
+    A job with timers needs micro-batches without records too: `timer_interval_ms` says how often at most.
+    """
 
-    def full_names(self, kafka: KafkaSettings) -> tuple[str, ...]:
-        """Every topic of the job in this deployment, sorted."""
-        return tuple(sorted(kafka.topic(name) for name in {*self.reads, *self.writes}))
+    records: Callable[[SparkSession, KafkaSettings, Settings], DataFrame]
+    settings: Callable[[], Settings]
+    output_mode: Literal["append", "update"] = "append"
+    timer_interval_ms: Callable[[Settings], int] | None = None
+    prepare: Callable[[], None] | None = None
+    """Makes what all workers need alike, in the process that they are forked from."""
 
 
-TOPICS: Final[dict[Job, JobTopics]] = {
-    "logs": JobTopics(("entries",), ("logs", "rejected")),
-    "version-vectors": JobTopics(("logs", "receipts"), ("version-vectors", "rejected")),
-    "blocks": JobTopics(("logs", "receipts"), ("blocks", "block-vectors", "rejected")),
-    "sds": JobTopics(
-        ("sds.in", "sds.commands"),
-        ("sds.messages", "sds.out", "sds.events", "sds.fetch", "sds.acks", "sds.owners", "rejected"),
-    ),
-    "sds-index": JobTopics(("sds.messages",), ("sds.index", "rejected"), stateful=False),
-}
+def load_job(name: str) -> StreamingJob[Any]:
+    """What the table names for this job."""
+    module, _, attribute = job_named(name).load.partition(":")
+    return cast("StreamingJob[Any]", getattr(importlib.import_module(module), attribute))
+
+
+def topics_of(name: str, kafka: KafkaSettings) -> tuple[str, ...]:
+    """Every topic of the job in this deployment, sorted."""
+    job = job_named(name)
+    return tuple(sorted(kafka.topic(topic) for topic in {*job.reads, *job.writes}))
+
+
+def topics_read(name: str, kafka: KafkaSettings) -> set[str]:
+    """The topics of this deployment that the job reads."""
+    return {kafka.topic(topic) for topic in job_named(name).reads}

@@ -15,19 +15,19 @@ from typing import Final
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from culm_streaming.executors import ExecutorWatch
 from culm_streaming.health import Health
-from culm_streaming.jobs import JOBS, SDS_JOBS, TOPICS, Job
-from culm_streaming.kafka_watch import KafkaWatch
+from culm_streaming.jobs import topics_of, topics_read
+from culm_streaming.kafka_io.watch import KafkaWatch
 from culm_streaming.metrics import JobMetrics
 from culm_streaming.progress import BatchProgress
-from culm_streaming.queries import RunSettings, open_checkpoint, start_query
-from culm_streaming.supervised import SupervisedQuery
-from culm_topics import kafka
+from culm_streaming.supervision.executors import ExecutorWatch
+from culm_streaming.supervision.queries import RunSettings, open_checkpoint, start_query
+from culm_streaming.supervision.restarts import SupervisedQuery
 from culm_topics.errors import TopicsError
-from culm_topics.origin import ask_origin
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.origin import ask_origin
 
-__all__ = ["JOBS", "SDS_JOBS", "Job", "RunSettings", "run_jobs"]
+__all__ = ["RunSettings", "run_jobs"]
 
 _LOG = logging.getLogger(__name__)
 _POLL_SECONDS: Final = 0.25
@@ -51,12 +51,10 @@ def run_jobs(
     `CheckpointError`, `StateLayoutError`, `TopicMissing` and `KafkaFailure`. The other jobs are stopped then.
     """
     admin = kafka.admin(settings.kafka)
-    origin = ask_origin(
-        admin, {name for job in settings.jobs for name in TOPICS[job].full_names(settings.kafka)}
-    )
+    origin = ask_origin(admin, {name for job in settings.jobs for name in topics_of(job, settings.kafka)})
     # All of them before any query starts: nothing is read or written when one does not belong here.
     checkpoints = {job: open_checkpoint(session, settings, job, origin) for job in settings.jobs}
-    read = {settings.kafka.topic(name) for job in settings.jobs for name in TOPICS[job].reads}
+    read = {name for job in settings.jobs for name in topics_read(job, settings.kafka)}
     watch = KafkaWatch(admin, origin, read)
     running = _Running(session, settings, watch, metrics or JobMetrics(), health or Health(), on_progress)
     try:
@@ -94,7 +92,7 @@ class _Running:
         self._on_progress = on_progress
         self._health_s = 0.0
 
-    def start(self, job: Job, positions: dict[tuple[str, int], int]) -> None:
+    def start(self, job: str, positions: dict[tuple[str, int], int]) -> None:
         """Start a job that stands at these positions."""
         one = SupervisedQuery(
             job,
@@ -146,8 +144,7 @@ class _Running:
             reasons.append(missing)
         patience_s = max(self._settings.stall_seconds, 2 * self._settings.interval_ms / 1000)
         for one in self.jobs:
-            topics = {self._settings.kafka.topic(name) for name in TOPICS[one.job].reads}
-            lag = self._watch.lag(one.positions, topics)
+            lag = self._watch.lag(one.positions, topics_read(one.job, self._settings.kafka))
             self._metrics.set_lag(one.job, lag)
             records = sum(lag.values())
             if not records and one.query is not None:

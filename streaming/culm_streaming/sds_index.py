@@ -12,23 +12,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from culm_streaming.topics import kafka_source
+from culm_streaming.jobs import StreamingJob
+from culm_streaming.kafka_io.topics import kafka_source
 from culm_topics.errors import RecordError
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import (
-    RejectedRecord,
-    SdsIndexRecord,
-    SdsMessageRecord,
-    check_of,
-    index_key,
-    split_channel_key,
-)
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.records import rejection
+from culm_topics.sds.records import SdsIndexRecord, SdsMessageRecord, check_of, index_key, split_channel_key
 
 _INDEXED = "is_rejected boolean, key binary, value binary, partition int"
 _ARROW = pa.schema(
     [("is_rejected", pa.bool_()), ("key", pa.binary()), ("value", pa.binary()), ("partition", pa.int32())]
 )
-_MOST_REPEATED_BYTES = 1 << 20
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -50,6 +44,9 @@ def sds_index_query(session: SparkSession, kafka: KafkaSettings, settings: SdsIn
         F.lit(kafka.topic("sds.index"))
     )
     return indexed.select(topic.alias("topic"), "key", "value", "partition")
+
+
+JOB = StreamingJob(sds_index_query, SdsIndexSettings)
 
 
 def _indexer(topic: str) -> Any:
@@ -76,13 +73,7 @@ def index_record(
         channel_id = split_channel_key(key)
         message = SdsMessageRecord.decode(value)
     except RecordError as error:
-        kept = value if value is not None and len(value) <= _MOST_REPEATED_BYTES else None
-        return (
-            True,
-            b"",
-            RejectedRecord(code=error.code, detail=str(error), entry=kept, source=place).encode(),
-            None,
-        )
+        return True, b"", rejection(error.code, str(error), entry=value, source=place).encode(), None
     record = SdsIndexRecord(
         partition,
         offset,

@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from culm_streaming.errors import SessionError
-from culm_streaming.failures import cause_of
+from culm_streaming.supervision.failures import cause_of
 
 _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _LOCAL_ADDRESS = "127.0.0.1"
@@ -86,7 +86,7 @@ def _properties(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.streaming.numRecentProgressUpdates": "20",
         # By itself an idle query asks Kafka for news every 10 ms: with the broker, two thirds of a core.
         "spark.sql.streaming.pollingDelay": "100ms",
-        # Hashes, signatures and filters hardly shrink: a tenth of the time of the job `sds` went into trying.
+        # Hashes, signatures and filters hardly shrink: a tenth of a job's time went into trying.
         "spark.shuffle.compress": "false",
         # Records of up to 4 MiB: a batch for Python is bounded in bytes as well.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",

@@ -12,16 +12,12 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from culm_streaming.topics import kafka_source
+from culm_streaming.jobs import StreamingJob
+from culm_streaming.kafka_io.topics import kafka_source
 from culm_topics.errors import RecordError
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import (
-    HEIGHTS_PEER_ID,
-    LOG_KEY_SIZE,
-    ReceiptRecord,
-    RejectedRecord,
-    check_peer_key,
-)
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records import decode_receipt
+from culm_topics.records import HEIGHTS_PEER_ID, LOG_KEY_SIZE, rejection
 
 _LOWEST = -(1 << 63)
 """Sequence numbers have 64 bits and no sign, Spark's integers have a sign: a *rank* is the number less 2**63.
@@ -29,7 +25,6 @@ Ranks sort as the numbers do."""
 
 _HELD = pa.schema([("key", pa.binary()), ("rank", pa.int64())])
 _REFUSED = pa.schema([("key", pa.binary()), ("value", pa.binary())])
-_MAX_VALUE_BYTES = 1 << 20
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -65,6 +60,9 @@ def version_vectors_query(
         F.lit(kafka.topic("rejected")).alias("topic"), "key", "value"
     )
     return vectors.union(refused)
+
+
+JOB = StreamingJob(version_vectors_query, VersionVectorsSettings, output_mode="update")
 
 
 def _is_log_record() -> Column:
@@ -104,14 +102,6 @@ def _value_of_rank() -> Column:
         .when(rank < _LOWEST + (1 << 32), encoded(b"\x1a", 4))
         .otherwise(encoded(b"\x1b", 8))
     )
-
-
-def decode_receipt(key: bytes | None, value: bytes | None) -> tuple[bytes, ReceiptRecord]:
-    """(peer id, receipt) of a record of `receipts`. Raises `RecordError`."""
-    peer_id = check_peer_key(key)
-    if peer_id == HEIGHTS_PEER_ID:
-        raise RecordError("receipts: the all-zero peer id stands for the log heights, no peer has it")
-    return peer_id, ReceiptRecord.decode(value)
 
 
 def held_ranks(batches: Batches) -> Batches:
@@ -154,6 +144,5 @@ def _refused(key: bytes | None, value: bytes | None, source: tuple[str, int, int
     try:
         decode_receipt(key, value)
     except RecordError as error:
-        kept = value if value is not None and len(value) <= _MAX_VALUE_BYTES else None
-        return RejectedRecord(code=error.code, detail=str(error), entry=kept, source=source).encode()
+        return rejection(error.code, str(error), entry=value, source=source).encode()
     return None

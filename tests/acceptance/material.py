@@ -28,7 +28,7 @@ def log(number: int, schema_id: str = SCHEMA) -> LogName:
     key_pair, log_id = author(f"acceptance {schema_id[0]} {number // 2}"), number % 2 * 5
     name = (key_pair.public_key.hex(), log_id)
     entries = make_log(key_pair, log_id, HEIGHT, schema_id=schema_id)
-    LOGS[name] = [(entry.entry_bytes, entry.operation_bytes) for entry in entries]
+    LOGS[name] = [(entry.entry_bytes, entry.payload_bytes) for entry in entries]
     SCHEMA_OF[name] = schema_id
     return name
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from culm_models.conform import Conformance
+from culm_models.conform.dispatch import Conformance
 from tests.acceptance import material, wire
 from tests.acceptance.material import Holding
 from tests.support.logs import SCHEMA

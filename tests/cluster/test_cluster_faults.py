@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from culm_infra.demo.history import LogWriter
-from culm_infra.demo.processes import CulmProcess, free_udp_ports
+from culm_infra.demo.kit.processes import CulmProcess, free_udp_ports
+from culm_infra.demo.p2panda.history import LogWriter
 from tests.support.kafka_cluster import KafkaCluster, running_cluster
 from tests.support.members import (
     Member,
@@ -48,8 +48,8 @@ _WORKER_CORES = 3
 
 CONSUMER = """
 import sys
-from culm_topics.consumer import LogConsumer
-from culm_topics.kafka import KafkaSettings
+from culm_topics.logs.consumer import LogConsumer
+from culm_topics.kafka.clients import KafkaSettings
 
 settings, group, schema, state, output = sys.argv[1:]
 kafka = KafkaSettings.model_validate_json(settings)

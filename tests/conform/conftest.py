@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from culm_models.conform import Conformance
-from culm_models.p2panda.checks import CheckedEntry
+from culm_models.conform.dispatch import Conformance
+from culm_models.p2panda.operations.checks import CheckedOperation
 
 
 class Talk:
@@ -54,9 +54,9 @@ class Talk:
         return found
 
     @staticmethod
-    def held(log: Iterable[CheckedEntry]) -> list[dict[str, str]]:
+    def held(log: Iterable[CheckedOperation]) -> list[dict[str, str]]:
         """Entries as `p2panda.peer.open` takes them."""
-        return [{"entry": e.entry_bytes.hex(), "operation": e.operation_bytes.hex()} for e in log]
+        return [{"entry": e.entry_bytes.hex(), "operation": e.payload_bytes.hex()} for e in log]
 
 
 def _refuse(word: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from culm_models.conform import Conformance
+from culm_models.conform.dispatch import Conformance
 
 KEY = "2f8e50c2ede6d936ecc3144187ff1c273808185cfbc5ff3d3748d1ff7353fc96"
 SCHEMA = "schema_definition_v1"

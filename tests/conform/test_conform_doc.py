@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from culm_models.conform import Conformance
-from culm_models.conform.p2panda_reconciliation import FROM_JSON
+from culm_models.conform.dispatch import OPERATIONS
+from culm_models.conform.p2panda.reconciliation import FROM_JSON
 from culm_models.errors import CulmError
-from culm_models.p2panda.codec import DECODERS
 from culm_models.p2panda.events import Event
+from culm_models.p2panda.wire.codec import DECODERS
 
 DOC = (Path(__file__).parents[2] / "docs" / "conform.md").read_text()
 PACKAGES = ("bamboo", "cbor", "conform", "p2panda", "reconciliation", "sds")
@@ -34,7 +34,7 @@ def rows(heading: str) -> set[str]:
 
 
 def test_operations() -> None:
-    assert rows("Operations") == {operation.name for operation in Conformance().operations}
+    assert rows("Operations") == {operation.name for operation in OPERATIONS}
 
 
 def test_messages() -> None:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from culm_models.conform import Conformance
+from culm_models.conform.dispatch import OPERATIONS, Conformance
 
-NAMES = [operation.name for operation in Conformance().operations]
+NAMES = [operation.name for operation in OPERATIONS]
 COMMAND = [sys.executable, "-c", "from culm_infra.cli import main; main()", "conform"]
 ARGUMENT_NAMES = (
     "n",

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from culm_models.bamboo import sign_entry
-from culm_models.p2panda.checks import CheckedEntry, check_entry
-from culm_models.p2panda.operation import encode_operation
+from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
+from culm_models.p2panda.operations.operation import encode_operation
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 
 NOW = 1_700_000_000_000
@@ -17,7 +17,7 @@ LOG_B = make_log(author("conform b"), 2, 9, schema_id=SCHEMA)
 FOREIGN = make_log(author("conform c"), 0, 1, schema_id=OTHER_SCHEMA)
 
 
-def next_entry(log: Any, log_id: int, *, previous: Any = None, end_of_log: bool = False) -> CheckedEntry:
+def next_entry(log: Any, log_id: int, *, previous: Any = None, end_of_log: bool = False) -> CheckedOperation:
     """The second author's entry after `log`, an update of `previous`."""
     operation = encode_operation("update", SCHEMA, previous=((previous or log[-1]).hash,), fields={})
     backlink = log[-1].hash if log else None

@@ -85,7 +85,7 @@ def test_catch_up_then_live(talk: Any, step: int, mode: int) -> None:
         assert pair.kinds(name).count("session_started") == pair.kinds(name).count("live") == 1
         assert pair.state(name)["sessions"][0]["state"] == "live"
     new = make_log(author("conform a"), 0, 1, after=LOG_A)[-1]
-    pair.do("a", "publish", entry=new.entry_bytes.hex(), operation=new.operation_bytes.hex())
+    pair.do("a", "publish", entry=new.entry_bytes.hex(), operation=new.payload_bytes.hex())
     pair.settle()
     pair.assert_equal(15)
     pair.do("b", "stop_live", remote_peer_id=IDS["a"], session_id=0)

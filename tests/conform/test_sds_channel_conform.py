@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from culm_models.conform.sds_settings import ALIASES
+from culm_models.conform.sds.settings import ALIASES
 from culm_models.sds.events import Event
 
 NOW = 1_763_760_000_000

@@ -6,34 +6,70 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.access import ALLOW_EVERYBODY, AccessError, load_access_list
-from culm_connectors.limits import TokenBucket
+from culm_connectors.edge.access import ALLOW_EVERYBODY, AccessError, AccessList, Rules, load_access_list
+from culm_connectors.edge.principal import Principal
+from culm_connectors.edge.rate_limit import TokenBucket
+from culm_connectors.p2panda.access import permitted
 from culm_connectors.settings import parse_address
 
 A, B = bytes(range(32)), bytes(range(1, 33))
+WHERE = ("127.0.0.1", 1)
+
+
+def load(path: Path) -> AccessList:
+    return load_access_list(path, ["peers", "channels", "more"])
+
+
+def lets_in(rules: Rules, principal: Principal) -> bool:
+    return rules.judge(principal) is None
 
 
 def test_without_a_list_everybody_may_have_everything() -> None:
-    assert ALLOW_EVERYBODY.allows(A)
-    assert ALLOW_EVERYBODY.permitted(A, ["x", "y"]) == ("x", "y")
+    rules = ALLOW_EVERYBODY.rules("peers")
+    assert lets_in(rules, Principal.of_key(A, WHERE)) and lets_in(rules, Principal.of_address(WHERE))
+    assert permitted(rules, A, ["x", "y"]) == ("x", "y")
 
 
 def test_a_key_that_is_not_listed_is_a_stranger(tmp_path: Path) -> None:
     path = tmp_path / "allowed.toml"
     path.write_text(f'[peers]\n{A.hex()} = ["*"]\n')
-    access = load_access_list(path)
-    assert access.allows(A)
-    assert not access.allows(B)
-    assert access.authorise(A, ("127.0.0.1", 1)) is None
-    assert access.authorise(B, ("127.0.0.1", 1)) is not None
+    rules = load(path).rules("peers")
+    assert lets_in(rules, Principal.of_key(A, WHERE))
+    assert not lets_in(rules, Principal.of_key(B, WHERE))
+    assert not lets_in(rules, Principal.of_address(WHERE))
+
+
+def test_rules_name_whoever_can_be_behind_a_connection(tmp_path: Path) -> None:
+    path = tmp_path / "allowed.toml"
+    token = Principal.of_token("open sesame", WHERE)
+    assert "sesame" not in token.name
+    path.write_text(
+        f'[peers]\n[more]\n"{A.hex().upper()}" = ["*"]\n"tls:{B.hex()}" = ["x"]\n"address:127.0.0.1" = ["y"]'
+        f'\n"{token.name}" = []\n'
+    )
+    rules = load(path).rules("more")
+    assert rules.of(Principal.of_key(A, WHERE).name) is None
+    assert rules.allows(Principal.of_tls_key(B, WHERE).name, "x")
+    assert rules.allows(Principal.of_address(WHERE).name, "y")
+    assert not lets_in(rules, token)
+    assert not lets_in(rules, Principal.of_address(("127.0.0.2", 1)))
+
+
+def test_a_protocol_without_a_table_has_everything_for_whom_peers_lets_in(tmp_path: Path) -> None:
+    path = tmp_path / "allowed.toml"
+    path.write_text(f'[peers]\n{A.hex()} = ["x"]\n{B.hex()} = []\n')
+    rules = load(path).rules("more")
+    assert rules.allows(A.hex(), "anything")
+    assert not lets_in(rules, Principal.of_key(B, WHERE))
+    assert not lets_in(rules, Principal.of_address(WHERE))
 
 
 def test_everybody_else_can_be_given_a_part(tmp_path: Path) -> None:
     path = tmp_path / "allowed.json"
     path.write_text(f'{{"peers": {{"{A.hex()}": ["x", "z"], "*": ["x"]}}}}')
-    access = load_access_list(path)
-    assert access.permitted(A, ["z", "y", "x"]) == ("z", "x")
-    assert access.permitted(B, ["z", "y", "x"]) == ("x",)
+    rules = load(path).rules("peers")
+    assert permitted(rules, A, ["z", "y", "x"]) == ("z", "x")
+    assert permitted(rules, B, ["z", "y", "x"]) == ("x",)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +81,9 @@ def test_everybody_else_can_be_given_a_part(tmp_path: Path) -> None:
         f"[peers]\n{A.hex()} = '*'",
         f"[peers]\n{A.hex()} = [3]",
         "[peers]\n[other]",
+        "[peers]\n'tls:abc' = ['*']",
+        "[peers]\n'address:nowhere' = ['*']",
+        "[peers]\n'name:ann' = ['*']",
         "[peers",
     ],
 )
@@ -52,9 +91,9 @@ def test_what_is_no_rule_is_an_error_and_never_a_door(tmp_path: Path, text: str)
     path = tmp_path / "allowed.toml"
     path.write_text(text)
     with pytest.raises(AccessError):
-        load_access_list(path)
+        load(path)
     with pytest.raises(AccessError):
-        load_access_list(tmp_path / "missing.toml")
+        load(tmp_path / "missing.toml")
 
 
 def test_a_bucket_holds_its_burst_and_fills_with_its_rate() -> None:

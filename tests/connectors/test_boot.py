@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pytest
 
-from culm_connectors.connector import INDEX_FOLDER, Connector
-from culm_connectors.index import LmdbLogStore, close_index, layout
-from culm_connectors.intake import Intake
-from culm_connectors.kafka import TopicReader
-from culm_connectors.sds.kafka_backbone import KafkaBackbone
-from culm_connectors.settings import ConnectorSettings
-from culm_models.p2panda.checks import CheckedEntry
-from culm_topics import admin
-from culm_topics.catalogue import CATALOGUE
-from culm_topics.kafka import KafkaSettings, producer
-from culm_topics.records import LogRecord, log_key
+from culm_connectors.logs.index import LmdbLogStore, close_index, layout
+from culm_connectors.p2panda.protocol import INDEX_FOLDER
+from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import peek
+from culm_topics.catalogue.topics import CATALOGUE
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings, producer
+from culm_topics.logs.records import LogRecord
+from culm_topics.records import log_key
 from tests.support.blocks import heights_of, write_blocks
-from tests.support.edge import connector, reference_peer, running, topics, until
+from tests.support.edge import connector, hold_catching_up, reference_peer, running, topics, until
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
 
 pytestmark = pytest.mark.kafka
@@ -35,45 +31,24 @@ def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
     return topics(kafka_bootstrap, topic_prefix, partitions=1)
 
 
-def write_logs(kafka: KafkaSettings, *logs: Sequence[CheckedEntry]) -> int:
+def write_logs(kafka: KafkaSettings, *logs: Sequence[CheckedOperation]) -> int:
     """Put logs on the one partition of `logs`; returns how many records."""
     writer = producer(kafka)
     for one in [one for log in logs for one in log]:
-        record = LogRecord(one.entry.seq_num, one.entry_bytes, one.operation_bytes, one.hash, one.schema_id)
+        record = LogRecord(one.entry.seq_num, one.entry_bytes, one.payload_bytes, one.hash, one.schema_id)
         writer.produce(kafka.topic("logs"), record.encode(), log_key(*one.log))
     assert writer.flush(20) == 0
     return sum(map(len, logs))
 
 
-@dataclass(slots=True, kw_only=True)
-class GatedIntake(Intake):
-    gate: asyncio.Event
-
-    async def _catch_up(self, logs: TopicReader, *, fresh: bool) -> None:
-        await self.gate.wait()
-        await Intake._catch_up(self, logs, fresh=fresh)
-
-
-class Gated(Connector):
-    """A connector that does not read `logs` before it is let."""
-
-    def __init__(self, folder: Path, kafka: KafkaSettings) -> None:
-        super().__init__(ConnectorSettings(directory=folder, schemas=(SCHEMA,)), kafka)
-        self.gate = asyncio.Event()
-
-    def _assemble(self, channels: KafkaBackbone | None) -> None:
-        super()._assemble(channels)
-        given = {part.name: getattr(self.intake, part.name) for part in fields(self.intake)}
-        self.intake = GatedIntake(**given, gate=self.gate)
-
-
 async def test_a_fresh_connector_serves_before_it_holds_anything(
-    tmp_path: Path, kafka: KafkaSettings
+    tmp_path: Path, kafka: KafkaSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logs = [make_log(key, 0, 6) for key in AUTHORS]
     count = write_logs(kafka, *logs)
     write_blocks(kafka, {SCHEMA: heights_of(*logs)}, ((0, count),))
-    edge = Gated(tmp_path / "edge", kafka)
+    gate = hold_catching_up(monkeypatch)
+    edge = connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))
     async with (
         running(edge),
         reference_peer(tmp_path, "holder", live_mode=False) as holder,
@@ -81,7 +56,7 @@ async def test_a_fresh_connector_serves_before_it_holds_anything(
         reference_peer(tmp_path, "ahead", schemas=[SCHEMA]) as ahead,
     ):
         assert edge.address is not None
-        assert edge.state is None
+        assert edge.is_ready
         assert edge.index.store.counts() == (0, 0)
         for log in logs:
             await holder.add(pairs(log))
@@ -97,16 +72,16 @@ async def test_a_fresh_connector_serves_before_it_holds_anything(
         await until(lambda: edge.driver.metrics.entries_in == 3)
         assert edge.index.store.counts() == (0, 0)
 
-        edge.gate.set()
+        gate.set()
         await newcomer.wait_until_holding({log[0].log: 6 for log in logs} | {longer[0].log: 9}, 30)
         await until(lambda: edge.index.store.height(*longer[0].log) == 9)
         for log in [longer, *logs[1:]]:
             assert list(newcomer.store.entries(*log[0].log, 1, 99)) == pairs(log)
-        assert not edge.boot.claims.anything
+        assert not edge.warm_start.claims.anything
         assert edge.driver.metrics.ranges_held_back == 0
         assert edge.driver.metrics.rejects.total() == 0
         assert newcomer.driver.metrics.duplicates == ahead.driver.metrics.duplicates == 0
-        assert edge.boot.damaged_logs == 0
+        assert edge.warm_start.damaged_logs == 0
 
 
 async def test_an_interest_is_served_before_it_is_read_back(tmp_path: Path, kafka: KafkaSettings) -> None:
@@ -121,13 +96,13 @@ async def test_an_interest_is_served_before_it_is_read_back(tmp_path: Path, kafk
         await a.add(pairs(other))
         summary = await a.sync(edge.address)
         assert (summary.entries_sent, summary.schema_ids) == (0, (OTHER_SCHEMA,))
-        await until(lambda: not edge.boot.claims.anything)
+        await until(lambda: not edge.warm_start.claims.anything)
         assert edge.index.store.counts() == (1, 4)
 
 
-def lose(folder: Path, log: Sequence[CheckedEntry], kept: int) -> None:
+def lose(folder: Path, log: Sequence[CheckedOperation], kept: int) -> None:
     """Take a log's entries above `kept` out of a closed index, as a defect of ours would."""
-    store = LmdbLogStore(folder / INDEX_FOLDER)
+    store = LmdbLogStore(peek, folder / INDEX_FOLDER)
     try:
         store.adopt(store.forget([layout.log_key(*log[0].log)]))
         store.append(log[:kept])
@@ -145,13 +120,13 @@ async def test_a_damaged_index_is_mended_log_by_log(
     lose(tmp_path / "edge", logs[1], 0)
     lose(tmp_path / "edge", logs[3], 5)
     write_blocks(kafka, {SCHEMA: heights_of(*logs)}, ((0, count),))
-    with caplog.at_level(logging.WARNING, "culm_connectors.boot"):
+    with caplog.at_level(logging.WARNING, "culm_connectors.logs.warm_start"):
         async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
-            await until(lambda: not edge.boot.claims.anything)
+            await until(lambda: not edge.warm_start.claims.anything)
             store = edge.index.store
             assert [list(store.entries(*log[0].log, 1, 99)) for log in logs] == [pairs(log) for log in logs]
-            assert (edge.boot.damaged_logs, edge.boot.repaired_entries) == (2, 16)
-            assert edge.subscription.counts.truth_taken == 0
+            assert (edge.warm_start.damaged_logs, edge.warm_start.repaired_entries) == (2, 16)
+            assert edge.followers.logs.taken == 0
     assert "1 missing" in caplog.text
     assert "1 behind" in caplog.text
 
@@ -170,10 +145,10 @@ async def test_logs_that_go_on_behind_damage_do_not_cost_the_whole_index(
     # The job lags: it has seen all of `logs` but the newest records.
     write_blocks(kafka, {SCHEMA: heights_of(*logs)}, ((0, 40),))
     async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
-        await until(lambda: not edge.boot.claims.anything)
+        await until(lambda: not edge.warm_start.claims.anything)
         store = edge.index.store
         assert [list(store.entries(*log[0].log, 1, 99)) for log in longer] == [pairs(log) for log in longer]
-        assert edge.boot.damaged_logs == 2
+        assert edge.warm_start.damaged_logs == 2
 
 
 async def test_blocks_of_another_logs_are_not_used(
@@ -187,7 +162,7 @@ async def test_blocks_of_another_logs_are_not_used(
         reference_peer(tmp_path, "a", live_mode=False) as a,
     ):
         assert edge.address is not None
-        assert not edge.boot.claims.anything
+        assert not edge.warm_start.claims.anything
         summary = await a.sync(edge.address)
         assert summary.entries_received == 3
     assert "more than `logs` holds" in caplog.text
@@ -206,7 +181,7 @@ async def test_blocks_that_are_wrong_stop_nobody(
         assert edge.address is not None
         summary = await a.sync(edge.address)
         assert summary.entries_received == 3
-        await until(lambda: not edge.boot.claims.anything)
+        await until(lambda: not edge.warm_start.claims.anything)
         assert edge.index.store.height(*log[0].log) == 3
     assert "`blocks` is wrong there" in caplog.text
 
@@ -218,7 +193,7 @@ async def test_without_the_topic_all_is_read_from_logs(
     admin.create(kafka, [spec for spec in CATALOGUE if spec.name != "blocks"])
     log = make_log(AUTHORS[0], 0, 3)
     write_logs(kafka, log)
-    with caplog.at_level(logging.INFO, "culm_connectors.boot"):
+    with caplog.at_level(logging.INFO, "culm_connectors.logs.warm_start"):
         async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
             assert edge.index.store.height(*log[0].log) == 3
     assert "there is no topic `blocks`" in caplog.text

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_connectors.boot.heights import HeightTable, log_column
-from culm_connectors.boot.told import tell
-from culm_connectors.boot.verification import Verification, verify
-from culm_models.p2panda.messages import LogHeight
+from culm_connectors.logs.warm_start.block_heights import by_schema
+from culm_connectors.logs.warm_start.heights import HeightTable, log_column
+from culm_connectors.logs.warm_start.verification import Verification, verify
+from culm_models.p2panda.wire.messages import LogHeight
 from tests.support.blocks import told_blocks
 from tests.support.logs import OTHER_SCHEMA, SCHEMA
 
@@ -24,7 +24,7 @@ TOLD: list[LogHeight] = [(key(0x00), 0, 5), (key(0x01), 7, 3), (key(0x10), 0, 9)
 
 
 def compare(held: list[LogHeight], positions: dict[int, int] | None = None) -> Verification:
-    told = tell(told_blocks({SCHEMA: TOLD}, VERSION))
+    told = by_schema(told_blocks({SCHEMA: TOLD}, VERSION))
     return verify(told.values(), {SCHEMA: HeightTable.from_heights(held)}, positions or READ)
 
 
@@ -55,7 +55,7 @@ def test_a_block_whose_input_has_not_been_read_yet_says_nothing() -> None:
 
 
 def test_a_log_that_contradicts_itself_is_damage_whatever_was_told() -> None:
-    told = tell(told_blocks({SCHEMA: TOLD}, VERSION))
+    told = by_schema(told_blocks({SCHEMA: TOLD}, VERSION))
     strange = HeightTable.from_heights([TOLD[0], (key(0x77), 3, 0)])
     found = verify(told.values(), {SCHEMA: HeightTable.from_heights(TOLD)}, {}, {SCHEMA: strange})
     assert [(one.block, one.other, one.is_damage) for one in found.differences] == [
@@ -66,7 +66,7 @@ def test_a_log_that_contradicts_itself_is_damage_whatever_was_told() -> None:
 
 
 def test_schemas_are_compared_each_with_its_own() -> None:
-    told = tell(told_blocks({SCHEMA: TOLD[:1], OTHER_SCHEMA: TOLD[2:]}, VERSION))
+    told = by_schema(told_blocks({SCHEMA: TOLD[:1], OTHER_SCHEMA: TOLD[2:]}, VERSION))
     found = verify(told.values(), {SCHEMA: HeightTable.from_heights(TOLD)}, READ)
     assert {one.schema_id for one in found.differences if one.missing} == {OTHER_SCHEMA}
     assert list(found.damaged) == TOLD[2:]
@@ -81,7 +81,7 @@ def test_damage_is_every_log_below_what_was_told_and_no_other(
     told: dict[tuple[bytes, int], int], held: dict[tuple[bytes, int], int], bits: int
 ) -> None:
     rows = [(*log, height) for log, height in told.items()]
-    schemas = tell(told_blocks({SCHEMA: rows} if rows else {}, VERSION, bits))
+    schemas = by_schema(told_blocks({SCHEMA: rows} if rows else {}, VERSION, bits))
     table = HeightTable.from_heights((*log, height) for log, height in held.items())
     found = verify(schemas.values(), {SCHEMA: table}, READ)
     wanted = {log: height for log, height in told.items() if held.get(log, 0) < height}

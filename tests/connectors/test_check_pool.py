@@ -6,18 +6,19 @@ from functools import partial
 
 import pytest
 
-from culm_connectors.checking import CHUNK_PAIRS, INLINE_PAIRS, CheckPool
+from culm_connectors.logs.check_pool import CHUNK_PAIRS, INLINE_PAIRS, CheckPool
+from culm_models.bamboo.checks import CheckedEntry
 from culm_models.errors import CulmError
-from culm_models.p2panda.checks import CheckedEntry
+from culm_models.p2panda.operations.checks import check_many
 from tests.support.logs import author, make_log
 
 
 @pytest.mark.parametrize("count", [0, 1, INLINE_PAIRS, INLINE_PAIRS + 1, 20])
 async def test_results_are_in_order_whether_checked_at_once_or_in_a_thread(count: int) -> None:
     log = make_log(author("alice"), 0, count) if count else []
-    pool = CheckPool(1)
+    pool = CheckPool(1, check_many)
     try:
-        checked = await pool.submit([(one.entry_bytes, one.operation_bytes) for one in log])
+        checked = await pool.submit([(one.entry_bytes, one.payload_bytes) for one in log])
     finally:
         pool.close()
     assert checked == log
@@ -26,8 +27,8 @@ async def test_results_are_in_order_whether_checked_at_once_or_in_a_thread(count
 
 async def test_few_entries_wait_their_turn_behind_many() -> None:
     log = make_log(author("bob"), 0, 20)
-    pairs = [(one.entry_bytes, one.operation_bytes) for one in log]
-    pool = CheckPool(1)
+    pairs = [(one.entry_bytes, one.payload_bytes) for one in log]
+    pool = CheckPool(1, check_many)
     try:
         many = pool.submit(pairs)
         one = pool.submit(pairs[:1])
@@ -41,10 +42,10 @@ async def test_few_entries_wait_their_turn_behind_many() -> None:
 async def test_a_forged_entry_is_an_error_in_its_place_at_once_too() -> None:
     (good,) = make_log(author("carol"), 0, 1)
     forged = good.entry_bytes[:-1] + bytes([good.entry_bytes[-1] ^ 1])
-    pool = CheckPool(1)
+    pool = CheckPool(1, check_many)
     try:
         first, second = await pool.submit(
-            [(forged, good.operation_bytes), (good.entry_bytes, good.operation_bytes)]
+            [(forged, good.payload_bytes), (good.entry_bytes, good.payload_bytes)]
         )
     finally:
         pool.close()
@@ -55,8 +56,8 @@ async def test_a_forged_entry_is_an_error_in_its_place_at_once_too() -> None:
 
 async def test_owners_take_turns_a_chunk_at_a_time() -> None:
     log = make_log(author("dora"), 0, 3)
-    sound = [(one.entry_bytes, one.operation_bytes) for one in log]
-    pool = CheckPool(1)
+    sound = [(one.entry_bytes, one.payload_bytes) for one in log]
+    pool = CheckPool(1, check_many)
     order: list[str] = []
 
     def note(name: str, _: object) -> None:
@@ -76,8 +77,8 @@ async def test_owners_take_turns_a_chunk_at_a_time() -> None:
 
 async def test_what_is_cancelled_is_not_checked() -> None:
     log = make_log(author("emil"), 0, 3)
-    sound = [(one.entry_bytes, one.operation_bytes) for one in log]
-    pool = CheckPool(1)
+    sound = [(one.entry_bytes, one.payload_bytes) for one in log]
+    pool = CheckPool(1, check_many)
     try:
         given_up = pool.submit([*sound] * 50 * CHUNK_PAIRS, owner="gone")
         given_up.cancel()

@@ -10,19 +10,20 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Message
 
-from culm_connectors.boot import gaps
-from culm_connectors.index.environment import DATA_FILE
 from culm_connectors.kafka import TopicReader
+from culm_connectors.logs.index.environment import DATA_FILE
+from culm_connectors.logs.warm_start import gaps
 from culm_connectors.p2panda import announcements
 from culm_connectors.transport import ConnectError
-from culm_models.p2panda.checks import CheckedEntry
-from culm_models.p2panda.codec import decode, encode
-from culm_models.p2panda.messages import Announce
-from culm_models.p2panda.offers import split
-from culm_topics.admin import create, list_topics
-from culm_topics.catalogue import spec
-from culm_topics.kafka import KafkaSettings, admin, consumer, producer
-from culm_topics.records import EntryRecord, LogRecord, ReceiptRecord, RejectedRecord, log_key
+from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.wire.codec import decode, encode
+from culm_models.p2panda.wire.messages import Announce
+from culm_models.p2panda.wire.offers import split
+from culm_topics.catalogue.topics import spec
+from culm_topics.kafka.admin import create, list_topics
+from culm_topics.kafka.clients import KafkaSettings, admin, consumer, producer
+from culm_topics.logs.records import EntryRecord, LogRecord, ReceiptRecord
+from culm_topics.records import RejectedRecord, log_key
 from tests.support.edge import connector, reference_peer, running, topics, until, write_document
 from tests.support.http import get
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
@@ -47,14 +48,12 @@ async def read_topic(
     return messages
 
 
-def write_truth(kafka: KafkaSettings, *logs: list[CheckedEntry]) -> None:
+def write_truth(kafka: KafkaSettings, *logs: list[CheckedOperation]) -> None:
     """What the streaming job would write."""
     writer = producer(kafka)
     for log in logs:
         for one in log:
-            record = LogRecord(
-                one.entry.seq_num, one.entry_bytes, one.operation_bytes, one.hash, one.schema_id
-            )
+            record = LogRecord(one.entry.seq_num, one.entry_bytes, one.payload_bytes, one.hash, one.schema_id)
             writer.produce(kafka.topic("logs"), record.encode(), log_key(*one.log))
     assert writer.flush(20) == 0
 
@@ -74,7 +73,7 @@ async def test_what_a_peer_brings_is_on_entries_and_counts_for_it(
         records = [EntryRecord.decode(message.value()) for message in messages]
         assert [(record.entry, record.operation) for record in records] == pairs(log)
         assert {record.brought_by for record in records} == {a.peer_id}
-        assert {record.connector for record in records} == {edge.connector_id}
+        assert {record.connector for record in records} == {edge._connector_id}
         assert {message.key() for message in messages} == {log_key(*log[0].log)}
         (announced,) = await read_topic(kafka, "announcements", lambda found: bool(found))
         assert announced.key() == a.peer_id
@@ -108,7 +107,7 @@ async def test_live_entries_go_from_one_edge_to_the_other(tmp_path: Path, kafka:
             log = await write_document(writer, 20)
             await reader.wait_until_holding({log[0].log: 21}, 30)
             assert list(reader.store.entries(*log[0].log, 1, 99)) == pairs(log)
-        assert second.subscription.counts.live_taken == 21
+        assert second.followers.entries.taken == 21
         assert first.driver.metrics.duplicates == 0
 
 
@@ -157,7 +156,7 @@ async def test_the_truth_fills_heals_and_corrects(tmp_path: Path, kafka: KafkaSe
         write_truth(kafka, log)
         await until(lambda: store.height(*log[0].log) == 8)
         assert list(store.entries(*log[0].log, 1, 99)) == pairs(log)
-        await until(lambda: edge.subscription.counts.truth_corrected == 1)
+        await until(lambda: edge.followers.logs.corrected == 1)
         other = make_log(author("writer"), 1, 5)
         write_truth(kafka, other, other)
         await until(lambda: store.height(*other[0].log) == 5)
@@ -172,7 +171,7 @@ async def test_a_restarted_connector_goes_on_from_its_offsets(tmp_path: Path, ka
     write_truth(kafka, log[10:])
     async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
         assert edge.index.store.height(*log[0].log) == 30
-        assert edge.subscription.counts.truth_taken == 20
+        assert edge.followers.logs.taken == 20
 
 
 async def test_a_damaged_index_is_rebuilt_from_logs(tmp_path: Path, kafka: KafkaSettings) -> None:
@@ -180,7 +179,7 @@ async def test_a_damaged_index_is_rebuilt_from_logs(tmp_path: Path, kafka: Kafka
     write_truth(kafka, log)
     async with running(connector(tmp_path / "edge", kafka)) as edge:
         edge.interest.want(author("anna").public_key, [SCHEMA], 0.0)
-        edge.subscription.backfill_wanted.set()
+        edge.interest.changed.set()
         await until(lambda: edge.index.store.height(*log[0].log) == 30)
     data = tmp_path / "edge" / "index" / DATA_FILE
     data.write_bytes(data.read_bytes()[: data.stat().st_size // 3])
@@ -290,7 +289,7 @@ async def test_metrics_and_health_are_served(tmp_path: Path, kafka: KafkaSetting
         await a.sync(edge.address)
         # The peer knows that its entries have arrived, not that Kafka has acknowledged them.
         await until(lambda: edge.index.store.counts()[1] == 3)
-        await until(lambda: edge.kafka_health.ends is not None)
+        await until(lambda: edge._running is not None and edge._running.kafka.ends is not None)
         assert await asyncio.to_thread(get, port, "/readyz") == (200, "ready\n")
         assert await asyncio.to_thread(get, port, "/livez") == (200, "ok\n")
         assert (await asyncio.to_thread(get, port, "/etc/passwd"))[0] == 404
@@ -304,10 +303,10 @@ async def test_metrics_and_health_are_served(tmp_path: Path, kafka: KafkaSetting
         assert "culm_produce_latency_seconds_bucket" in text
         assert "culm_last_progress_timestamp_seconds" in text
         assert "job=" not in text, "this label is Prometheus' own"
-        edge.state = "catching up"
+        edge._state = "catching up"
         assert await asyncio.to_thread(get, port, "/readyz") == (503, "catching up\n")
         assert "culm_connector_ready 0.0" in (await asyncio.to_thread(get, port, "/metrics"))[1]
-        edge.state = None
+        edge._state = None
         edge.health._beat_s -= 3600
         status, text = await asyncio.to_thread(get, port, "/livez")
         assert status == 503 and text.startswith("the event loop has not run for 36")
@@ -321,7 +320,7 @@ async def test_what_is_no_record_on_entries_is_reported_and_passed_over(
     async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
         writer = producer(kafka)
         values = [b"garbage"]
-        for entry, operation in [(bad_signature, log[0].operation_bytes), *pairs(log)]:
+        for entry, operation in [(bad_signature, log[0].payload_bytes), *pairs(log)]:
             record = EntryRecord(entry, operation, SCHEMA, bytes(32), 0, b"elsewhere")
             values.append(record.encode())
         for value in values:
@@ -344,7 +343,7 @@ async def test_a_gap_in_logs_sets_that_log_aside_until_it_is_whole_and_costs_no_
         async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))):
             pass
     async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
-        held, aside = edge.index.store.height, edge.subscription.gaps
+        held, aside = edge.index.store.height, edge.followers.logs.gaps
         write_truth(kafka, log[5:7], other[2:])
         await until(lambda: held(*other[0].log) == 4 and aside.logs_set_aside == 1)
         assert held(*log[0].log) == 3

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.connector import Connector
 from culm_connectors.p2panda.schema_shares import MAX_SCHEMAS
-from culm_models.p2panda.messages import Announce, Have, SyncDone, SyncRequest
-from culm_models.p2panda.store import LogKey
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import ReceiptRecord
+from culm_models.bamboo.log_store import LogKey
+from culm_models.p2panda.wire.messages import Announce, Have, SyncDone, SyncRequest
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records import ReceiptRecord
 from tests.support.attacks import invented_schemas, unknown_heights
-from tests.support.edge import connector, reference_peer, running, topics, until, write_document
+from tests.support.edge import Edge, connector, reference_peer, running, topics, until, write_document
 from tests.support.hostile import hostile
 from tests.support.logs import SCHEMA, author
 from tests.support.topic_io import read_all
@@ -46,11 +45,11 @@ async def test_a_peer_that_announces_invented_schemas_locks_nobody_out(
             assert SCHEMA in edge.interest.served
 
 
-def is_held(edge: Connector, log: LogKey) -> bool:
+def is_held(edge: Edge, log: LogKey) -> bool:
     return edge.index.store.height(*log) > 0
 
 
-def are_done(edge: Connector, sessions: int) -> bool:
+def are_done(edge: Edge, sessions: int) -> bool:
     return edge.driver.metrics.sessions_done == sessions
 
 
@@ -83,8 +82,8 @@ async def test_a_peer_has_receipts_of_held_logs_alone_over_connections_and_resta
                             SyncDone(session_id, False),
                         )
                     await until(partial(are_done, edge, done + 2))
-            await edge.publication.tell()
-            assert edge.publication.dropped["receipts"] == 0
+            await edge.sender.send()
+            assert edge.sender.dropped["receipts"] == 0
     receipts = [(key, ReceiptRecord.decode(value)) for key, value in read_all(kafka, "receipts")]
     rows = {row[:2] for key, record in receipts if key == MALLORY.public_key for row in record.log_heights}
     assert rows == set(held)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import EntryRecord
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records import EntryRecord
 from tests.connectors.test_connector import read_topic
 from tests.support.edge import connector, reference_peer, running, topics, until, write_document
 from tests.support.logs import SCHEMA, pairs

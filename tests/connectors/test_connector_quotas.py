@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from culm_models.p2panda.checks import CheckedEntry
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import LogRecord, log_key
+from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records import LogRecord
+from culm_topics.records import log_key
 from tests.support.edge import connector, reference_peer, running, topics, until, write_document
 from tests.support.logs import author, make_log, pairs
 from tests.support.topic_io import produce, read_rejected
@@ -23,17 +24,17 @@ def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
     return topics(kafka_bootstrap, topic_prefix)
 
 
-def size(log: Sequence[CheckedEntry]) -> int:
+def size(log: Sequence[CheckedOperation]) -> int:
     return sum(one.size_bytes for one in log)
 
 
-def truth(log: Sequence[CheckedEntry]) -> list[tuple[bytes | None, bytes | None]]:
+def truth(log: Sequence[CheckedOperation]) -> list[tuple[bytes | None, bytes | None]]:
     """What the streaming job would write."""
     return [
         (
             log_key(*one.log),
             LogRecord(
-                one.entry.seq_num, one.entry_bytes, one.operation_bytes, one.hash, one.schema_id
+                one.entry.seq_num, one.entry_bytes, one.payload_bytes, one.hash, one.schema_id
             ).encode(),
         )
         for one in log
@@ -62,7 +63,7 @@ async def test_an_author_over_its_quota_stops_its_own_logs_alone(
         written = await write_document(a, 2)
         await a.sync(edge.address)
         await until(lambda: store.height(*written[0].log) == 3)
-        await edge.publication.tell()
+        await edge.sender.send()
         (refused,) = read_rejected(kafka)
         assert (refused.code, refused.seq_num, refused.brought_by) == ("index.quota_author", 21, a.peer_id)
         assert caplog.text.count("index.quota_author") == 1

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from culm_connectors import connector as connector_module
-from culm_connectors.connector import Connector
-from culm_connectors.p2panda.sessions import Arrival
-from culm_topics.kafka import KafkaSettings
-from culm_topics.reading import read_to_end
-from tests.support.edge import connector, reference_peer, topics, until, write_document
+from culm_connectors.logs.publish import Arrival
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.whole_topic import read_to_end
+from tests.support.edge import Edge, connector, reference_peer, topics, until, write_document
 from tests.support.logs import SCHEMA
 
 pytestmark = pytest.mark.kafka
@@ -24,19 +23,19 @@ def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
     return topics(kafka_bootstrap, topic_prefix)
 
 
-async def stopped_in_mid_store(tmp_path: Path, kafka: KafkaSettings, gate: asyncio.Event) -> Connector:
+async def stopped_in_mid_store(tmp_path: Path, kafka: KafkaSettings, gate: asyncio.Event) -> Edge:
     """Stop a connector whose store waits at a gate with entries of a peer; the gate is opened meanwhile."""
     edge = connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))
     task = asyncio.create_task(edge.run())
     await until(lambda: task.done() or edge.address is not None)
     assert edge.address is not None
-    store = edge.publication.store
+    store = edge.hub.store
 
-    async def gated(arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
+    async def gated(arrivals: Sequence[Arrival], bringer: object = None) -> Sequence[Arrival]:
         await gate.wait()
-        return await store(arrivals)
+        return await store(arrivals, bringer)
 
-    edge.publication.store = gated  # type: ignore[method-assign]
+    edge.hub.store = gated  # type: ignore[method-assign]
     async with reference_peer(tmp_path, "a") as a:
         await write_document(a, 30)
         a.dial(edge.address)

@@ -1,4 +1,4 @@
-"""`culm connector` and `culm peer` as a user runs them: processes, exit codes, output for programs."""
+"""`culm connector` and `culm p2panda peer` as a user runs them: processes, exit codes, output."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tests.support.edge import topics
 from tests.support.logs import SCHEMA
 
 _SHORT_S = 60
+PEER = ("p2panda", "peer")
 
 
 def culm(*arguments: object, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -52,39 +53,39 @@ def serving(*arguments: object) -> Iterator[dict[str, Any]]:
 
 def test_two_peers_write_and_synchronise(tmp_path: Path) -> None:
     a, b = tmp_path / "a", tmp_path / "b"
-    peer_id = json.loads(culm("peer", "init", "--dir", a, "--json").stdout)["peer_id"]
-    created = culm("peer", "publish", "create", "name=Culm", "height:int=3", "--schema", SCHEMA, "--dir", a)
+    peer_id = json.loads(culm(*PEER, "init", "--dir", a, "--json").stdout)["peer_id"]
+    created = culm(*PEER, "publish", "create", "name=Culm", "height:int=3", "--schema", SCHEMA, "--dir", a)
     document = created.stdout.strip()
-    update = ("peer", "publish", "update", "name=New", "--schema", SCHEMA, "--document", document)
+    update = (*PEER, "publish", "update", "name=New", "--schema", SCHEMA, "--document", document)
     row = json.loads(culm(*update, "--dir", a, "--json").stdout)
     assert (row["public_key"], row["log_id"], row["seq_num"], row["action"]) == (peer_id, 0, 2, "update")
-    with serving("peer", "serve", "--dir", a) as where:
+    with serving(*PEER, "serve", "--dir", a) as where:
         assert where["peer_id"] == peer_id
-        command = ("peer", "sync", where["address"], "--expect", peer_id, "--dir", b, "--json")
+        command = (*PEER, "sync", where["address"], "--expect", peer_id, "--dir", b, "--json")
         summary = json.loads(culm(*command).stdout)
         assert (summary["entries_received"], summary["remote"]) == (2, peer_id)
-        refused = culm("peer", "sync", where["address"], "--expect", "00" * 32, "--dir", b, check=False)
+        refused = culm(*PEER, "sync", where["address"], "--expect", "00" * 32, "--dir", b, check=False)
         assert refused.returncode == 1
-    status = json.loads(culm("peer", "status", "--dir", b, "--json").stdout)
+    status = json.loads(culm(*PEER, "status", "--dir", b, "--json").stdout)
     assert (status["logs"], status["entries"], status["schemas"]) == (1, 2, [SCHEMA])
-    exported = culm("peer", "export", "--dir", b).stdout
-    assert exported == culm("peer", "export", "--dir", a).stdout
+    exported = culm(*PEER, "export", "--dir", b).stdout
+    assert exported == culm(*PEER, "export", "--dir", a).stdout
     history = tmp_path / "history.jsonl"
     history.write_text(exported)
-    culm("peer", "init", "--dir", tmp_path / "c")
-    taken = json.loads(culm("peer", "import", history, "--dir", tmp_path / "c", "--json").stdout)
+    culm(*PEER, "init", "--dir", tmp_path / "c")
+    taken = json.loads(culm(*PEER, "import", history, "--dir", tmp_path / "c", "--json").stdout)
     assert taken == {"taken": 2, "refused": {}}
-    listed = culm("peer", "log", peer_id, "0", "--dir", b, "--json").stdout.splitlines()
+    listed = culm(*PEER, "log", peer_id, "0", "--dir", b, "--json").stdout.splitlines()
     assert [json.loads(line)["seq_num"] for line in listed] == [1, 2]
 
 
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        (("peer", "status"), 1, "culm peer init"),
-        (("peer", "sync", "nowhere"), 2, "HOST:PORT"),
-        (("peer", "publish", "create", "x", "--schema", SCHEMA), 1, "NAME=VALUE"),
-        (("peer", "publish", "create", "x=1", "--schema", "no schema"), 1, "schema"),
+        ((*PEER, "status"), 1, "culm p2panda peer init"),
+        ((*PEER, "sync", "nowhere"), 2, "HOST:PORT"),
+        ((*PEER, "publish", "create", "x", "--schema", SCHEMA), 1, "NAME=VALUE"),
+        ((*PEER, "publish", "create", "x=1", "--schema", "no schema"), 1, "schema"),
         (("connector", "run", "--listen", "nowhere"), 2, "HOST:PORT"),
     ],
 )
@@ -92,7 +93,7 @@ def test_mistakes_are_answered_with_what_to_do(
     tmp_path: Path, arguments: tuple[str, ...], status: int, said: str
 ) -> None:
     if "publish" in arguments:
-        culm("peer", "init", "--dir", tmp_path / "a")
+        culm(*PEER, "init", "--dir", tmp_path / "a")
     done = culm(*arguments, "--dir", tmp_path / "a", check=False, CULM_BOOTSTRAP="127.0.0.1:1")
     assert done.returncode == status
     assert said in done.stderr
@@ -104,20 +105,20 @@ def test_a_connector_process_serves_peers(tmp_path: Path, kafka_bootstrap: str, 
     topics(kafka_bootstrap, topic_prefix)
     options = ("--bootstrap", kafka_bootstrap, "--prefix", topic_prefix, "--log-format", "json")
     a, b = tmp_path / "a", tmp_path / "b"
-    culm("peer", "init", "--dir", a)
+    culm(*PEER, "init", "--dir", a)
     for number in range(3):
-        culm("peer", "publish", "create", f"name={number}", "--schema", SCHEMA, "--dir", a)
+        culm(*PEER, "publish", "create", f"name={number}", "--schema", SCHEMA, "--dir", a)
     with (
         serving("connector", "run", *options, "--dir", tmp_path / "edge-1", "--metrics-port", 0) as first,
         serving("connector", "run", *options, "--dir", tmp_path / "edge-2", "--schema", SCHEMA) as second,
     ):
         assert first["metrics_port"] > 0
-        sent = json.loads(culm("peer", "sync", first["address"], "--dir", a, "--json").stdout)
+        sent = json.loads(culm(*PEER, "sync", first["address"], "--dir", a, "--json").stdout)
         assert sent["entries_sent"] == 3
-        command = ("peer", "sync", second["address"], "--schema", SCHEMA, "--dir", b, "--json")
+        command = (*PEER, "sync", second["address"], "--schema", SCHEMA, "--dir", b, "--json")
         received = 0
         while received < 3:
             received += json.loads(culm(*command).stdout)["entries_received"]
-    assert culm("peer", "export", "--dir", b).stdout == culm("peer", "export", "--dir", a).stdout
+    assert culm(*PEER, "export", "--dir", b).stdout == culm(*PEER, "export", "--dir", a).stdout
     one = culm("connector", "id", "--dir", tmp_path / "edge-1").stdout.strip()
     assert one == first["peer_id"]

@@ -8,12 +8,12 @@ import socket
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from culm_connectors.edge.limited_log import LimitedLog
 from culm_connectors.kafka import KafkaHealth
-from culm_connectors.limited_log import LimitedLog
 from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_models.p2panda.events import SessionFailed
-from culm_topics import kafka as kafka_clients
-from culm_topics.kafka import KafkaSettings
+from culm_topics.kafka import clients as kafka_clients
+from culm_topics.kafka.clients import KafkaSettings
 from tests.support.edge import topics
 
 

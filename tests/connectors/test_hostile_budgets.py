@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.p2panda.budgets import Budgets, site
+from culm_connectors.p2panda.connections.budgets import Budgets, site
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport import CloseCode, ConnectError
-from culm_models.p2panda.messages import Announce, Have, Message, SyncDone, SyncRequest
+from culm_models.p2panda.wire.messages import Announce, Have, Message, SyncDone, SyncRequest
 from tests.support.attacks import announcements, empty_containers, forged_entries, forked_logs
 from tests.support.edge import reference_peer, until, write_document
 from tests.support.hostile import Hostile, hostile
@@ -148,7 +148,7 @@ def test_many_keys_of_one_address_are_barred_together_but_for_those_that_brought
 
 
 def test_keys_that_went_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("culm_connectors.p2panda.budgets.MAX_KEPT", 3)
+    monkeypatch.setattr("culm_connectors.p2panda.connections.budgets.MAX_KEPT", 3)
     kept = Budgets(DriverSettings(rejects_per_minute=1), lambda remote: remote == b"stays")
     kept.of(b"stays", "192.0.2.1", NOW_S).refuse(2, NOW_S)
     for number in range(10):

@@ -10,8 +10,8 @@ import pytest
 
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport import CloseCode, CloseOrigin
-from culm_models.p2panda.codec import encode
-from culm_models.p2panda.messages import (
+from culm_models.p2panda.wire.codec import encode
+from culm_models.p2panda.wire.messages import (
     Announce,
     EntryMessage,
     Have,
@@ -109,9 +109,9 @@ async def test_wrong_entries_are_refused_one_by_one_and_too_many_end_the_connect
     foreign = make_log(author("writer"), 1, 1, schema_id=OTHER_SCHEMA)
     flipped = log[0].entry_bytes[:-1] + bytes([log[0].entry_bytes[-1] ^ 1])
     wrong: list[Message] = [
-        EntryMessage(0, flipped, log[0].operation_bytes),
-        EntryMessage(0, log[0].entry_bytes, log[1].operation_bytes),
-        EntryMessage(0, log[3].entry_bytes, log[3].operation_bytes),
+        EntryMessage(0, flipped, log[0].payload_bytes),
+        EntryMessage(0, log[0].entry_bytes, log[1].payload_bytes),
+        EntryMessage(0, log[3].entry_bytes, log[3].payload_bytes),
         EntryMessage(0, b"", b""),
         EntryMessage(0, *pairs(foreign)[0]),
         EntryMessage(7, *pairs(log)[0]),

@@ -16,7 +16,7 @@ from typing import Any
 import lmdb
 import pytest
 
-from culm_connectors.index import (
+from culm_connectors.logs.index import (
     IndexDamaged,
     IndexFull,
     IndexUnusable,
@@ -25,9 +25,10 @@ from culm_connectors.index import (
     close_index,
     open_index,
 )
-from culm_connectors.index.environment import DATA_FILE
-from culm_connectors.index.opening import in_doubt
-from culm_topics.origin import Origin
+from culm_connectors.logs.index.environment import DATA_FILE
+from culm_connectors.logs.index.opening import in_doubt
+from culm_models.p2panda.operations.operation import peek
+from culm_topics.kafka.origin import Origin
 from tests.support.edge import until
 from tests.support.logs import author, make_log, pairs
 
@@ -38,7 +39,7 @@ LOGS = [make_log(author(name), log_id, 12) for name in ("ann", "bob") for log_id
 
 def filled(folder: Path) -> bytes:
     """An index that was closed; returns its file."""
-    store = open_index(folder, ORIGIN)
+    store = open_index(peek, folder, ORIGIN)
     for log in LOGS:
         store.append(log)
     close_index(store)
@@ -63,7 +64,7 @@ def test_a_closed_index_in_which_anything_has_changed_is_dropped(
     for seed in range(8):
         damage(tmp_path, sound, seed)
         (tmp_path / "state.json").write_text(mark)
-        store = open_index(tmp_path, ORIGIN)
+        store = open_index(peek, tmp_path, ORIGIN)
         assert store.counts() == (0, 0)
         store.close()
     assert caplog.text.count("changed since it was closed") == 8
@@ -73,15 +74,16 @@ def test_a_closed_index_in_which_anything_has_changed_is_dropped(
 _READ = """
 import json, sys
 from pathlib import Path
-from culm_connectors.index import IndexDamaged, open_index
+from culm_connectors.logs.index import IndexDamaged, open_index
 from tests.connectors.test_index_damage import LOGS, ORIGIN, damage
+from culm_models.p2panda.operations.operation import peek
 from tests.support.logs import pairs
 folder, sound = Path(sys.argv[1]), Path(sys.argv[2]).read_bytes()
 verdicts = []
 for seed in range(int(sys.argv[3])):
     (folder / "state.json").unlink(missing_ok=True)
     damage(folder, sound, seed)
-    store = open_index(folder, ORIGIN)
+    store = open_index(peek, folder, ORIGIN)
     verdict = "whole"
     if store.counts() == (0, 0):
         verdict = "dropped"
@@ -126,8 +128,8 @@ def test_an_index_that_was_not_closed_gives_nothing_that_was_not_stored(tmp_path
 async def test_damage_that_only_a_reader_met_ends_the_connector(tmp_path: Path) -> None:
     filled(tmp_path)
     data = tmp_path / DATA_FILE
-    data.write_bytes(data.read_bytes().replace(LOGS[0][4].operation_bytes, LOGS[0][5].operation_bytes))
-    store = LmdbLogStore(tmp_path)
+    data.write_bytes(data.read_bytes().replace(LOGS[0][4].payload_bytes, LOGS[0][5].payload_bytes))
+    store = LmdbLogStore(peek, tmp_path)
     writer = IndexWriter(store, flush_interval_s=0.01)
     flushing = asyncio.ensure_future(writer.flush_now_and_then())
     assert list(store.entries(*LOGS[0][0].log, 1, 4)) == pairs(LOGS[0])[:4]
@@ -142,7 +144,7 @@ async def test_damage_that_only_a_reader_met_ends_the_connector(tmp_path: Path) 
 
 
 def test_an_index_that_may_not_grow_is_full_and_stays_whole(tmp_path: Path) -> None:
-    store = LmdbLogStore(tmp_path, map_size_bytes=256 * 1024, max_size_bytes=256 * 1024)
+    store = LmdbLogStore(peek, tmp_path, map_size_bytes=256 * 1024, max_size_bytes=256 * 1024)
     with pytest.raises(IndexFull, match="262144 bytes") as refused:
         for log_id in range(100):
             store.append(make_log(author("ann"), log_id, 20))
@@ -150,7 +152,7 @@ def test_an_index_that_may_not_grow_is_full_and_stays_whole(tmp_path: Path) -> N
     logs, entries = store.counts()
     assert logs and entries == 20 * logs
     store.close()
-    again = LmdbLogStore(tmp_path, check=True)
+    again = LmdbLogStore(peek, tmp_path, check=True)
     assert again.counts() == (logs, entries)
     assert not again.contradictions()
     again.close()
@@ -160,14 +162,15 @@ def test_an_index_that_may_not_grow_is_full_and_stays_whole(tmp_path: Path) -> N
 _FULL = """
 import asyncio, logging, resource, sys
 from pathlib import Path
-from culm_connectors.index import IndexWriter, close_index, open_index
-from culm_topics.origin import Origin
+from culm_connectors.logs.index import IndexWriter, close_index, open_index
+from culm_topics.kafka.origin import Origin
+from culm_models.p2panda.operations.operation import peek
 from tests.support.logs import author, make_log
 logging.basicConfig(level=logging.INFO)
 log = make_log(author("ann"), 0, 120)
 
 async def main(folder, room_bytes):
-    store = open_index(folder, Origin("cluster-1", {"culm.logs": "topic-1"}))
+    store = open_index(peek, folder, Origin("cluster-1", {"culm.logs": "topic-1"}))
     writer = IndexWriter(store, retry_interval_s=0.01)
     await writer.write(log[:10])
     limit = store.size_bytes() + room_bytes
@@ -192,7 +195,7 @@ def test_a_full_disk_is_reported_and_waited_for_in_order(tmp_path: Path) -> None
     assert logged.count("index.full") == logged.count("room again") == 2
     for folder in tmp_path.iterdir():
         assert not in_doubt(folder)
-        store = open_index(folder, ORIGIN)
+        store = open_index(peek, folder, ORIGIN)
         log = make_log(author("ann"), 0, 120)
         assert list(store.entries(*log[0].log, 1, 500)) == pairs(log)
         store.close()
@@ -201,7 +204,7 @@ def test_a_full_disk_is_reported_and_waited_for_in_order(tmp_path: Path) -> None
 async def test_a_writer_that_waits_for_room_can_be_cancelled_and_closed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = LmdbLogStore(tmp_path, map_size_bytes=1 << 18, max_size_bytes=1 << 18)
+    store = LmdbLogStore(peek, tmp_path, map_size_bytes=1 << 18, max_size_bytes=1 << 18)
     writer = IndexWriter(store, retry_interval_s=3_600.0)
     # Any log of this size is larger than the map.
     log = [one for log_id in range(100) for one in make_log(author("ann"), log_id, 8)]
@@ -246,13 +249,13 @@ def failing(store: LmdbLogStore, name: str, error: lmdb.Error) -> Iterator[None]
 
 def test_what_could_not_be_flushed_is_looked_through_when_it_is_opened(tmp_path: Path) -> None:
     filled(tmp_path)
-    store = open_index(tmp_path, ORIGIN)
+    store = open_index(peek, tmp_path, ORIGIN)
     with failing(store, "sync", lmdb.DiskError("sync: No space left on device")), pytest.raises(IndexFull):
         store.sync()
     store.sync()
     close_index(store)
     assert in_doubt(tmp_path)
-    again = open_index(tmp_path, ORIGIN)
+    again = open_index(peek, tmp_path, ORIGIN)
     assert again.counts() == (len(LOGS), 12 * len(LOGS))
     close_index(again)
     assert not in_doubt(tmp_path)
@@ -260,7 +263,7 @@ def test_what_could_not_be_flushed_is_looked_through_when_it_is_opened(tmp_path:
 
 def test_a_file_that_must_be_opened_anew_is_not_damaged(tmp_path: Path) -> None:
     filled(tmp_path)
-    store = open_index(tmp_path, ORIGIN)
+    store = open_index(peek, tmp_path, ORIGIN)
     panic = lmdb.PanicError("MDB_PANIC: Update of meta page failed or environment had fatal error")
     with failing(store, "begin", panic), pytest.raises(IndexUnusable):
         store.append(make_log(author("cyn"), 0, 1))
@@ -272,7 +275,7 @@ def test_a_file_that_must_be_opened_anew_is_not_damaged(tmp_path: Path) -> None:
 def test_a_disk_too_full_for_the_mark_costs_a_look_through_the_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = open_index(tmp_path, ORIGIN)
+    store = open_index(peek, tmp_path, ORIGIN)
     store.append(LOGS[0])
 
     def full(*_: object, **__: object) -> int:
@@ -282,6 +285,22 @@ def test_a_disk_too_full_for_the_mark_costs_a_look_through_the_index(
         patch.setattr(Path, "write_text", full)
         close_index(store)
     assert "not marked as closed" in caplog.text
-    again = open_index(tmp_path, ORIGIN)
+    again = open_index(peek, tmp_path, ORIGIN)
     assert again.counts() == (1, 12)
     again.close()
+
+
+def test_an_entry_that_is_gone_from_below_its_logs_height_is_damage(tmp_path: Path) -> None:
+    store = open_index(peek, tmp_path, ORIGIN)
+    log = make_log(author("ann"), 0, 3)
+    store.append(log)
+    entries = store._environment.databases[b"entries"]
+
+    def lose_the_first(transaction: Any) -> None:
+        with transaction.cursor(db=entries) as cursor:
+            assert cursor.first() and cursor.delete()
+
+    store._environment.write(lose_the_first)
+    with pytest.raises(IndexDamaged, match="entry 1"):
+        store.append(log[:1])
+    close_index(store)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culm_connectors.index import IndexWriter, LmdbLogStore, documents, layout, upgrade
-from culm_models.p2panda.checks import CheckedEntry
-from culm_models.p2panda.operation import peek
+from culm_connectors.logs.index import IndexWriter, LmdbLogStore, documents, layout, upgrade
+from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import OperationFacts, peek
 from culm_models.p2panda.store import MemoryLogStore
 from tests.support.histories import History, random_history
 from tests.support.index_formats import write_index
@@ -25,7 +25,7 @@ NAMES = ("ann", "bob", "cyn", "dan", "eve", "fay")
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[LmdbLogStore]:
-    opened = LmdbLogStore(tmp_path / "index")
+    opened = LmdbLogStore(peek, tmp_path / "index")
     yield opened
     opened.close()
 
@@ -54,7 +54,7 @@ def a_chain(length: int) -> History:
     return history
 
 
-@pytest.mark.parametrize("make", [lambda path: LmdbLogStore(path), lambda path: MemoryLogStore()])
+@pytest.mark.parametrize("make", [lambda path: LmdbLogStore(peek, path), lambda path: MemoryLogStore()])
 def test_a_log_many_steps_from_the_create_has_its_document_when_the_create_comes_last(
     tmp_path: Path, make: Callable[[Path], LmdbLogStore | MemoryLogStore]
 ) -> None:
@@ -68,7 +68,7 @@ def test_a_log_many_steps_from_the_create_has_its_document_when_the_create_comes
     assert store.log_of(author("author 8").public_key, create.hash) == 0
 
 
-@pytest.mark.parametrize("make", [lambda path: LmdbLogStore(path), lambda path: MemoryLogStore()])
+@pytest.mark.parametrize("make", [lambda path: LmdbLogStore(peek, path), lambda path: MemoryLogStore()])
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 40))
 @settings(max_examples=40, deadline=None)
 def test_every_log_has_its_document_in_whatever_order_entries_come(
@@ -88,10 +88,10 @@ def test_every_log_has_its_document_in_whatever_order_entries_come(
 
 
 def test_documents_found_out_later_are_kept(tmp_path: Path) -> None:
-    store, history = LmdbLogStore(tmp_path / "index"), a_chain(4)
+    store, history = LmdbLogStore(peek, tmp_path / "index"), a_chain(4)
     store.append(list(reversed(history.written)))
     store.close()
-    again = LmdbLogStore(store.folder)
+    again = LmdbLogStore(peek, store.folder)
     assert documents_of_logs(again, history) == expected(history)
     again.close()
 
@@ -177,14 +177,14 @@ def test_an_operation_id_that_none_can_have_is_not_taken_for_one_that_is_held(st
 # Indexes of the format before.
 
 
-def histories_document(entries: Sequence[CheckedEntry]) -> dict[bytes, bytes]:
+def histories_document(entries: Sequence[CheckedOperation]) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
     while len(found) < len(entries):
         for one in entries:
-            if one.previous is None:
+            if one.facts.previous is None:
                 found[one.hash] = one.hash
-            elif one.previous[0] in found:
-                found[one.hash] = found[one.previous[0]]
+            elif one.facts.previous[0] in found:
+                found[one.hash] = found[one.facts.previous[0]]
     return found
 
 
@@ -195,7 +195,7 @@ def test_an_index_of_format_1_learns_the_documents_that_it_did_not_know(
     monkeypatch.setattr(upgrade, "_AT_ONCE", at_once)
     folder = tmp_path / "index"
     entries = write_index(folder, 1)
-    store = LmdbLogStore(folder)
+    store = LmdbLogStore(peek, folder)
     assert store.counts() == (len({one.log for one in entries}), len(entries))
     document = histories_document(entries)
     for one in entries:
@@ -205,11 +205,11 @@ def test_an_index_of_format_1_learns_the_documents_that_it_did_not_know(
         assert store.entry_hash(*one.log, one.entry.seq_num) == one.hash
         place = store.place_of(one.hash)
         assert place is not None and (place.log, place.seq_num) == (one.log, one.entry.seq_num)
-    deleted = {document[one.hash] for one in entries if one.action == "delete"}
+    deleted = {document[one.hash] for one in entries if one.facts.action == "delete"}
     assert deleted == {one for one in set(document.values()) if list(store.deletes_of(one))}
     assert store.offsets() == {("culm.logs", 0): len(entries)}
     store.close()
-    again = LmdbLogStore(folder)
+    again = LmdbLogStore(peek, folder)
     assert again.document_of(entries[-1].hash) == document[entries[-1].hash]
     again.close()
 
@@ -222,16 +222,14 @@ def test_an_upgrade_that_was_interrupted_begins_again(
     monkeypatch.setattr(upgrade, "_AT_ONCE", 5)
     calls = itertools.count()
 
-    def interrupted(operation: bytes) -> object:
+    def interrupted(operation: bytes) -> OperationFacts:
         if next(calls) == 12:
             raise KeyboardInterrupt
         return peek(operation)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(upgrade, "peek", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            LmdbLogStore(folder)
-    store = LmdbLogStore(folder)
+    with pytest.raises(KeyboardInterrupt):
+        LmdbLogStore(interrupted, folder)
+    store = LmdbLogStore(peek, folder)
     document = histories_document(entries)
     assert {one.hash: store.document_of(one.hash) for one in entries} == document
     store.close()

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from culm_connectors.index import LmdbLogStore, layout
+from culm_connectors.logs.index import LmdbLogStore, layout
+from culm_models.p2panda.operations.operation import peek
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[LmdbLogStore]:
-    opened = LmdbLogStore(tmp_path)
+    opened = LmdbLogStore(peek, tmp_path)
     yield opened
     opened.close()
 
@@ -92,5 +93,5 @@ def test_a_log_that_contradicts_itself_is_found_and_forgotten(
     store.append(LOGS[0])
     assert store.contradictions() == {}
     assert [list(store.entries(*log[0].log, 1, 9)) for log in LOGS] == [
-        [(one.entry_bytes, one.operation_bytes) for one in log] for log in LOGS
+        [(one.entry_bytes, one.payload_bytes) for one in log] for log in LOGS
     ]

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.index import IndexDamaged, LmdbLogStore, close_index, condemn, open_index
-from culm_connectors.index.environment import DATA_FILE
-from culm_connectors.index.opening import in_doubt
-from culm_topics.origin import Origin
+from culm_connectors.logs.index import IndexDamaged, LmdbLogStore, close_index, condemn, open_index
+from culm_connectors.logs.index.environment import DATA_FILE
+from culm_connectors.logs.index.opening import in_doubt
+from culm_models.p2panda.operations.operation import peek
+from culm_topics.kafka.origin import Origin
 from tests.support.logs import author, make_log
 
 ALICE = author("alice")
@@ -24,7 +25,7 @@ ORIGIN = Origin("cluster-1", {"culm.logs": "topic-1"})
 
 
 def filled(folder: Path) -> int:
-    store = open_index(folder, ORIGIN)
+    store = open_index(peek, folder, ORIGIN)
     for log_id in range(40):
         store.append(make_log(ALICE, log_id, 10))
     store.adopt(store.commit([], {("culm.logs", 0): 400}))
@@ -33,7 +34,7 @@ def filled(folder: Path) -> int:
 
 
 def entries_after_reopening(folder: Path, origin: Origin = ORIGIN) -> int:
-    store = open_index(folder, origin)
+    store = open_index(peek, folder, origin)
     _, entries = store.counts()
     assert (store.offsets() == {}) == (entries == 0)
     close_index(store)
@@ -111,7 +112,7 @@ def test_a_file_shorter_than_it_says_is_refused_without_walking_it(tmp_path: Pat
     filled(tmp_path)
     _truncate(tmp_path / DATA_FILE)
     with pytest.raises(IndexDamaged, match="ends after"):
-        LmdbLogStore(tmp_path, check=False)
+        LmdbLogStore(peek, tmp_path, check=False)
 
 
 def test_an_unknown_format_is_damage(tmp_path: Path) -> None:
@@ -123,7 +124,7 @@ def test_an_unknown_format_is_damage(tmp_path: Path) -> None:
         with environment.begin(write=True) as transaction:
             transaction.put(b"format", b"\xff\xff\xff\xff", db=meta)
     with pytest.raises(IndexDamaged, match="format"):
-        LmdbLogStore(tmp_path)
+        LmdbLogStore(peek, tmp_path)
     assert entries_after_reopening(tmp_path) == 0
 
 
@@ -142,7 +143,7 @@ def test_an_index_without_a_mark_of_its_closing_is_looked_through_once(
 
 def test_a_condemned_index_is_dropped_once(tmp_path: Path) -> None:
     filled(tmp_path)
-    store = open_index(tmp_path, ORIGIN)
+    store = open_index(peek, tmp_path, ORIGIN)
     condemn(tmp_path)
     close_index(store)
     assert entries_after_reopening(tmp_path) == 0
@@ -153,10 +154,11 @@ def test_a_condemned_index_is_dropped_once(tmp_path: Path) -> None:
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from culm_connectors.index import open_index
-from culm_topics.origin import Origin
+from culm_connectors.logs.index import open_index
+from culm_topics.kafka.origin import Origin
+from culm_models.p2panda.operations.operation import peek
 from tests.support.logs import author, make_log
-store = open_index(Path(sys.argv[1]), Origin("cluster-1", {"culm.logs": "topic-1"}))
+store = open_index(peek, Path(sys.argv[1]), Origin("cluster-1", {"culm.logs": "topic-1"}))
 log = make_log(author("alice"), 0, 500)
 for number in range(0, 500, 5):
     store.adopt(store.commit(log[number:number + 5], {("culm.logs", 0): number + 5}))
@@ -173,7 +175,7 @@ def test_a_killed_process_loses_nothing_that_it_committed(tmp_path: Path) -> Non
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     acknowledged = int(done.stdout.split()[-1])
-    store = open_index(tmp_path, ORIGIN)
+    store = open_index(peek, tmp_path, ORIGIN)
     assert store.offsets() == {("culm.logs", 0): acknowledged}
     assert store.height(ALICE.public_key, 0) == acknowledged
     store.close()

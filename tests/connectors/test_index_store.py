@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.index import IndexBusy, IndexConflict, IndexGap, IndexWriter, LmdbLogStore
+from culm_connectors.logs.index import IndexBusy, IndexConflict, IndexGap, IndexWriter, LmdbLogStore
+from culm_models.p2panda.operations.operation import peek
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
 
 ALICE = author("alice")
@@ -20,14 +21,14 @@ BOB = author("bob")
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[LmdbLogStore]:
-    opened = LmdbLogStore(tmp_path / "index")
+    opened = LmdbLogStore(peek, tmp_path / "index")
     yield opened
     opened.close()
 
 
 def reopened(store: LmdbLogStore) -> LmdbLogStore:
     store.close()
-    return LmdbLogStore(store.folder)
+    return LmdbLogStore(peek, store.folder)
 
 
 def test_an_empty_index_holds_nothing(store: LmdbLogStore) -> None:
@@ -51,7 +52,7 @@ def test_a_log_is_given_back_byte_for_byte(store: LmdbLogStore) -> None:
 
 
 def test_everything_is_there_after_reopening(tmp_path: Path) -> None:
-    store = LmdbLogStore(tmp_path / "index")
+    store = LmdbLogStore(peek, tmp_path / "index")
     log = make_log(ALICE, 0, 5)
     store.append(log)
     store.adopt(store.commit([], {("culm.logs", 2): 77}))
@@ -131,7 +132,7 @@ def test_the_truth_can_replace_a_whole_log(store: LmdbLogStore) -> None:
 
 
 def test_a_second_author_of_a_document_is_found_by_it(store: LmdbLogStore) -> None:
-    from culm_connectors.authoring import Author, Draft, document_tips
+    from culm_connectors.p2panda.reference_peer.authoring import Author, Draft, document_tips
 
     log = make_log(ALICE, 0, 2)
     store.append(log)
@@ -145,7 +146,7 @@ def test_a_second_author_of_a_document_is_found_by_it(store: LmdbLogStore) -> No
 
 
 def test_the_map_grows_when_it_is_full(tmp_path: Path) -> None:
-    store = LmdbLogStore(tmp_path / "index", map_size_bytes=256 * 1024)
+    store = LmdbLogStore(peek, tmp_path / "index", map_size_bytes=256 * 1024)
     log = make_log(ALICE, 0, 40)
     stop = threading.Event()
     seen: list[int] = []
@@ -171,12 +172,14 @@ def test_the_map_grows_when_it_is_full(tmp_path: Path) -> None:
 
 def test_two_writers_of_one_folder_are_refused(store: LmdbLogStore) -> None:
     program = (
-        "import sys; from pathlib import Path; from culm_connectors.index import LmdbLogStore, IndexBusy\n"
-        "try: LmdbLogStore(Path(sys.argv[1]))\nexcept IndexBusy: sys.exit(42)"
+        "import sys; from pathlib import Path\n"
+        "from culm_connectors.logs.index import LmdbLogStore, IndexBusy\n"
+        "from culm_models.p2panda.operations.operation import peek\n"
+        "try: LmdbLogStore(peek, Path(sys.argv[1]))\nexcept IndexBusy: sys.exit(42)"
     )
     assert subprocess.run([sys.executable, "-c", program, str(store.folder)], check=False).returncode == 42
     with pytest.raises(IndexBusy):
-        LmdbLogStore(store.folder)
+        LmdbLogStore(peek, store.folder)
 
 
 def test_new_schemas_of_two_commits_under_way_get_different_numbers(store: LmdbLogStore) -> None:
@@ -199,7 +202,7 @@ def test_logs_in_any_interleaving_give_the_same_index(tmp_path: Path) -> None:
             number = chance.choice([i for i, cursor in enumerate(cursors) if cursor < 6])
             order.append(logs[number][cursors[number]])
             cursors[number] += 1
-        store = LmdbLogStore(tmp_path / str(seed))
+        store = LmdbLogStore(peek, tmp_path / str(seed))
         while order:
             size = chance.randrange(1, 6)
             store.append(order[:size])

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.index import IndexDamaged, IndexWriter, LmdbLogStore, layout, sync_ranges
-from culm_connectors.ranges import LayerLimits, RangeIndex
+from culm_connectors.logs.index import IndexDamaged, IndexWriter, LmdbLogStore, layout, sync_ranges
+from culm_connectors.logs.ranges import LayerLimits, RangeIndex
 from culm_models.lifts import ADD128, LIFTS, Item, Lift, pack
+from culm_models.p2panda.operations.operation import peek
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 
 ALICE = author("alice")
@@ -21,7 +22,7 @@ BOTH = [SCHEMA, OTHER_SCHEMA]
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[LmdbLogStore]:
-    opened = LmdbLogStore(tmp_path / "index")
+    opened = LmdbLogStore(peek, tmp_path / "index")
     yield opened
     opened.close()
 
@@ -92,12 +93,12 @@ def test_a_forgotten_log_is_not_shown(store: LmdbLogStore) -> None:
 def test_a_reopened_index_shows_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # So that reading goes on from one chunk to the next, and ends at the next schema's first record.
     monkeypatch.setattr(sync_ranges, "_CHUNK_LOGS", 3)
-    store = LmdbLogStore(tmp_path / "index")
+    store = LmdbLogStore(peek, tmp_path / "index")
     for log_id in range(7):
         store.append(make_log(ALICE, log_id, 1))
         store.append(make_log(BOB, log_id, 2, schema_id=OTHER_SCHEMA))
     store.close()
-    store = LmdbLogStore(tmp_path / "index")
+    store = LmdbLogStore(peek, tmp_path / "index")
     for schema_ids in ([SCHEMA], [OTHER_SCHEMA], BOTH):
         assert shown(store, schema_ids) == list(store.log_heights(schema_ids))
     store.close()
@@ -117,7 +118,7 @@ def test_a_commit_that_comes_while_the_file_is_read_is_not_lost(
         assert go_on.wait(60)
         return found
 
-    monkeypatch.setattr("culm_connectors.index.store.read_heights", read_slowly)
+    monkeypatch.setattr("culm_connectors.logs.index.store.read_heights", read_slowly)
     loading = threading.Thread(target=store.ranges.load, args=([SCHEMA],))
     loading.start()
     assert reading.wait(60)

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culm_connectors.index import LmdbLogStore, layout, upgrade
-from culm_connectors.index.usage import author_name, peer_name
-from culm_models.p2panda.checks import CheckedEntry
+from culm_connectors.logs.index import LmdbLogStore, layout, upgrade
+from culm_connectors.logs.index.usage import author_name, peer_name
+from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import peek
 from tests.support.index_formats import write_index
 from tests.support.logs import author, make_log
 
@@ -22,7 +23,7 @@ PEERS = (b"p" * 32, b"q" * 32)
 LENGTH = 6
 
 
-def branches(name: str, log_id: int) -> tuple[list[CheckedEntry], list[CheckedEntry]]:
+def branches(name: str, log_id: int) -> tuple[list[CheckedOperation], list[CheckedOperation]]:
     """Two logs of one author that agree in their first two entries."""
     log = make_log(author(name), log_id, LENGTH)
     return log, make_log(author(name), log_id, LENGTH - 2, text="other", after=log[:2])
@@ -52,7 +53,7 @@ def recount(store: LmdbLogStore, brought_by: dict[tuple[bytes, int], bytes]) -> 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[LmdbLogStore]:
-    opened = LmdbLogStore(tmp_path / "index")
+    opened = LmdbLogStore(peek, tmp_path / "index")
     yield opened
     opened.close()
 
@@ -74,7 +75,7 @@ STEPS = st.lists(
 @given(STEPS)
 def test_what_is_counted_is_what_is_held(steps: list[tuple[str, int, int, int, int, bytes]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        store = LmdbLogStore(Path(folder))
+        store = LmdbLogStore(peek, Path(folder))
         brought_by: dict[tuple[bytes, int], bytes] = {}
         for kind, number, branch, first, count, peer_id in steps:
             log = LOGS[number][branch]
@@ -120,7 +121,7 @@ def test_an_index_of_an_earlier_format_counts_what_it_holds(
     monkeypatch.setattr(upgrade, "_AT_ONCE", at_once)
     write_index(tmp_path, found)
     for _ in range(2):
-        store = LmdbLogStore(tmp_path)
+        store = LmdbLogStore(peek, tmp_path)
         assert store.counts() == (16, 34)
         assert len(usage(store)) > 1
         assert usage(store) == recount(store, {})

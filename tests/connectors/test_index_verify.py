@@ -1,4 +1,4 @@
-"""`culm index verify`: what an index lost, block by block, and its repair."""
+"""`culm logs index verify`: what an index lost, block by block, and its repair."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from culm_connectors.connector import INDEX_FOLDER
-from culm_connectors.index import LmdbLogStore, layout
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records.blocks import block_of
+from culm_connectors.logs.index import LmdbLogStore, layout
+from culm_connectors.p2panda.protocol import INDEX_FOLDER
+from culm_models.p2panda.operations.operation import peek
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records.blocks import block_of
 from tests.connectors.test_boot import AUTHORS, lose, write_logs
 from tests.connectors.test_edge_commands import culm
 from tests.support.blocks import BITS, heights_of, write_blocks
@@ -29,7 +30,7 @@ def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
 def verify(folder: Path, kafka: KafkaSettings, *flags: str) -> tuple[int, dict[str, Any]]:
     """The exit status and what it said in JSON."""
     where = ("--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix)
-    done = culm("index", "verify", "--dir", folder, *where, "--json", *flags, check=False)
+    done = culm("logs", "index", "verify", "--dir", folder, *where, "--json", *flags, check=False)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 
@@ -45,7 +46,7 @@ async def test_damage_is_told_by_block_and_repaired(tmp_path: Path, kafka: Kafka
 
     lose(folder, logs[0], 0)
     lose(folder, logs[1], 3)
-    store = LmdbLogStore(folder / INDEX_FOLDER)
+    store = LmdbLogStore(peek, folder / INDEX_FOLDER)
     hole = layout.entry_key(*logs[2][0].log, 4)
     store._environment.write(lambda writing: writing.delete(hole, db=store._databases[b"entries"]))
     store.close()
@@ -63,7 +64,7 @@ async def test_damage_is_told_by_block_and_repaired(tmp_path: Path, kafka: Kafka
     status, said = verify(folder, kafka, "--repair")
     assert (status, said["sound"], said["repaired_logs"], said["repaired_entries"]) == (0, True, 3, 24)
     assert verify(folder, kafka)[1]["differences"] == []
-    store = LmdbLogStore(folder / INDEX_FOLDER)
+    store = LmdbLogStore(peek, folder / INDEX_FOLDER)
     assert [list(store.entries(*log[0].log, 1, 9)) for log in logs] == [pairs(log) for log in logs]
     store.close()
 
@@ -83,7 +84,7 @@ async def test_what_has_not_been_read_yet_is_no_damage(tmp_path: Path, kafka: Ka
 
 def test_an_index_that_is_not_there_is_not_made(tmp_path: Path, kafka: KafkaSettings) -> None:
     where = ("--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix)
-    done = culm("index", "verify", "--dir", tmp_path / "nowhere", *where, check=False)
+    done = culm("logs", "index", "verify", "--dir", tmp_path / "nowhere", *where, check=False)
     assert (done.returncode, "index.missing" in done.stderr) == (1, True)
     assert not (tmp_path / "nowhere").exists()
 
@@ -91,5 +92,5 @@ def test_an_index_that_is_not_there_is_not_made(tmp_path: Path, kafka: KafkaSett
 async def test_a_connector_that_runs_keeps_its_index_to_itself(tmp_path: Path, kafka: KafkaSettings) -> None:
     async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))):
         where = ("--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix)
-        done = culm("index", "verify", "--dir", tmp_path / "edge", *where, check=False)
+        done = culm("logs", "index", "verify", "--dir", tmp_path / "edge", *where, check=False)
         assert (done.returncode, "index.busy" in done.stderr) == (1, True)

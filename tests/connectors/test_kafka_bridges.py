@@ -13,14 +13,14 @@ from culm_connectors.kafka import (
     OffsetLost,
     ProduceFailed,
     ProducerLimits,
-    Record,
+    ProducerRecord,
     TopicReader,
     TopicRecreated,
     ask_origin,
     watch_origin,
 )
 from culm_models.errors import CulmError
-from culm_topics.kafka import KafkaSettings, admin, consumer, producer
+from culm_topics.kafka.clients import KafkaSettings, admin, consumer, producer
 from tests.support.edge import topics
 
 pytestmark = pytest.mark.kafka
@@ -40,8 +40,11 @@ def reader(
     return TopicReader(make, kafka.topic("entries"), offsets, skip_lost=skip_lost)  # type: ignore[arg-type]
 
 
-def records(count: int, size: int = 10) -> list[Record]:
-    return [Record(f"key {number % 7}".encode(), f"{number}".encode().ljust(size)) for number in range(count)]
+def records(count: int, size: int = 10) -> list[ProducerRecord]:
+    return [
+        ProducerRecord(f"key {number % 7}".encode(), f"{number}".encode().ljust(size))
+        for number in range(count)
+    ]
 
 
 async def test_what_was_acknowledged_is_read_in_order_of_its_key(kafka: KafkaSettings) -> None:
@@ -80,7 +83,7 @@ async def test_what_is_in_flight_is_bounded(kafka: KafkaSettings) -> None:
 async def test_a_record_that_kafka_refuses_is_an_error(kafka: KafkaSettings) -> None:
     async with BatchProducer(producer(kafka)) as out:
         with pytest.raises(ProduceFailed):
-            await out.send(kafka.topic("entries"), [*records(3), Record(b"", bytes(5 * 1024**2))])
+            await out.send(kafka.topic("entries"), [*records(3), ProducerRecord(b"", bytes(5 * 1024**2))])
         await out.send(kafka.topic("entries"), records(3))
         assert out.in_flight == (0, 0)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from culm_connectors.connector import Connector
-from culm_connectors.metrics import ConnectorCollector
 from culm_infra.stack import Stack
 from tests.support.edge import connector, reference_peer, running, topics, until, write_document
 from tests.support.logs import SCHEMA
@@ -20,11 +19,7 @@ pytestmark = pytest.mark.kafka
 
 def scrape(edge: Connector) -> dict[str, float]:
     """A value of every metric that has one, by name."""
-    return {
-        sample.name: sample.value
-        for metric in ConnectorCollector(edge).collect()
-        for sample in metric.samples
-    }
+    return {sample.name: sample.value for metric in edge.collector.collect() for sample in metric.samples}
 
 
 async def test_entries_wait_for_a_broker_that_is_away_and_probes_say_so(
@@ -33,7 +28,7 @@ async def test_entries_wait_for_a_broker_that_is_away_and_probes_say_so(
     caplog.set_level(logging.INFO, "culm_connectors")
     stack = Stack(tmp_path / "stack")
     try:
-        kafka = topics(await asyncio.to_thread(stack.up), topic_prefix)
+        kafka = topics(await asyncio.to_thread(stack.up, quick_start=True), topic_prefix)
         async with (
             running(connector(tmp_path / "edge-1", kafka, schemas=(SCHEMA,))) as first,
             running(connector(tmp_path / "edge-2", kafka, schemas=(SCHEMA,))) as second,
@@ -50,7 +45,7 @@ async def test_entries_wait_for_a_broker_that_is_away_and_probes_say_so(
             meanwhile = await write_document(a, 30)
             await until(lambda: first.driver.metrics.staged > 0)
             assert first.index.store.height(*meanwhile[0].log) == 0
-            assert first.state is None
+            assert first.is_ready
             await until(lambda: first.health.why_not_ready())
             (reason,) = first.health.why_not_ready()
             assert reason.startswith("Kafka has not answered for ")
@@ -58,7 +53,7 @@ async def test_entries_wait_for_a_broker_that_is_away_and_probes_say_so(
             assert scraped["culm_kafka_up"] == scraped["culm_connector_ready"] == 0
             assert "culm_topic_lag_records" not in scraped, "it is unknown, not zero"
             progress_s = scraped["culm_last_progress_timestamp_seconds"]
-            await asyncio.to_thread(stack.up)
+            await asyncio.to_thread(stack.up, quick_start=True)
             await b.wait_until_holding({meanwhile[0].log: 31}, 60)
             after = await write_document(b, 5)
             await a.wait_until_holding({after[0].log: 6}, 60)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Message
 
-from culm_connectors.p2panda.sessions import Deliveries
-from culm_models.p2panda.store import LogKey
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import ReceiptRecord
+from culm_connectors.p2panda.connections.link import Deliveries
+from culm_models.bamboo.log_store import LogKey
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records import ReceiptRecord
 from tests.connectors.test_connector import read_topic, write_truth
 from tests.support.edge import connector, reference_peer, running, topics, until
 from tests.support.logs import SCHEMA, author, make_log, pairs
@@ -81,7 +81,7 @@ async def test_receipts_that_a_killed_connector_had_in_memory_are_told_when_the_
             async with running(edge):
                 if is_killed:
                     # All that it learned of peers is gone with it.
-                    edge.publication.receipts = lambda *_: None  # type: ignore[method-assign]
+                    edge.publisher.receipts = lambda *_: None  # type: ignore[method-assign]
                 assert edge.address is not None
                 dialling = a.dial(edge.address)
                 await until(lambda edge=edge: edge.index.store.counts()[1] == sum(held.values()))  # type: ignore[misc]

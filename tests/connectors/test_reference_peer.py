@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.authoring import AuthoringError, Draft, parse_fields
-from culm_connectors.interchange import InterchangeError, read_pairs, write_pairs
-from culm_connectors.keyfile import KEY_FILE, KeyFileError, load_key, make_key
+from culm_connectors.edge.keyfile import KEY_FILE, KeyFileError, load_key, make_key
+from culm_connectors.logs.interchange import InterchangeError, read_pairs, write_pairs
+from culm_connectors.p2panda.reference_peer.authoring import AuthoringError, Draft, parse_fields
+from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.p2panda.settings import DriverSettings
-from culm_connectors.peer import ReferencePeer
 from culm_connectors.transport import ConnectError
 from culm_models.p2panda.events import Event, Live
 from tests.support.edge import reference_peer, until, write_document

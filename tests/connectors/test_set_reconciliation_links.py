@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from culm_connectors.index import layout
+from culm_connectors.logs.index import layout
 from culm_connectors.p2panda.driver import clock_ms
 from culm_connectors.p2panda.settings import DriverSettings, SessionSettings, peer_settings
 from culm_models.p2panda.events import Event, Reconciled, SessionFailed
-from culm_models.p2panda.messages import SyncDone, SyncRequest
-from culm_models.p2panda.session import SessionState
+from culm_models.p2panda.sessions.session import SessionState
+from culm_models.p2panda.wire.messages import SyncDone, SyncRequest
 from culm_models.reconciliation.messages import EmptySet, Fingerprint, LowerBound, Terminal
 from tests.support.edge import reference_peer, until, write_document
 from tests.support.hostile import hostile

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from culm_connectors.authoring import Draft
+from culm_connectors.logs.publish import Arrival
 from culm_connectors.p2panda.driver import clock_ms
-from culm_connectors.p2panda.sessions import Arrival, LogKey
+from culm_connectors.p2panda.reference_peer.authoring import Draft
+from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.p2panda.settings import DriverSettings
-from culm_connectors.peer import ReferencePeer
+from culm_models.bamboo.log_store import LogKey
 from tests.support.edge import DEADLINE_S, reference_peer, until, write_document
 from tests.support.logs import SCHEMA, author
 

@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 from pathlib import Path
 
-from culm_connectors.p2panda.backoff import Backoff
+from culm_connectors.edge.reconnect import Backoff
+from culm_connectors.p2panda.connections.catch_up_limiter import CatchUpLimiter
 from culm_connectors.p2panda.settings import DriverSettings
-from culm_connectors.p2panda.turns import Turns
 from tests.support.edge import reference_peer, write_document
 from tests.support.logs import OTHER_SCHEMA, SCHEMA
 
@@ -21,7 +21,7 @@ async def settled() -> None:
 
 
 async def test_turns_are_given_in_the_order_in_which_they_were_asked_for() -> None:
-    turns = Turns(1, 10.0)
+    turns = CatchUpLimiter(1, 10.0)
     await turns.take(A, 0.0)
     order: list[bytes] = []
 
@@ -41,7 +41,7 @@ async def test_turns_are_given_in_the_order_in_which_they_were_asked_for() -> No
 
 
 async def test_a_remote_takes_one_turn_however_often_it_asks() -> None:
-    turns = Turns(2, 10.0)
+    turns = CatchUpLimiter(2, 10.0)
     for _ in range(5):
         await turns.take(A, 0.0)
     await turns.take(B, 0.0)
@@ -50,7 +50,7 @@ async def test_a_remote_takes_one_turn_however_often_it_asks() -> None:
 
 
 async def test_a_turn_that_lasts_too_long_does_not_hold_up_the_others() -> None:
-    turns = Turns(1, 10.0)
+    turns = CatchUpLimiter(1, 10.0)
     await turns.take(A, 0.0)
     waiting = asyncio.ensure_future(turns.take(B, 1.0))
     await settled()
@@ -63,7 +63,7 @@ async def test_a_turn_that_lasts_too_long_does_not_hold_up_the_others() -> None:
 
 
 async def test_who_gives_up_waiting_holds_up_nobody() -> None:
-    turns = Turns(1, 10.0)
+    turns = CatchUpLimiter(1, 10.0)
     await turns.take(A, 0.0)
     first, second = (asyncio.ensure_future(turns.take(remote, 0.0)) for remote in (B, C))
     await settled()

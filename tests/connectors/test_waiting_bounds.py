@@ -8,19 +8,21 @@ from typing import cast
 
 import pytest
 
-from culm_connectors.index import IndexWriter
-from culm_connectors.kafka import BatchProducer, Record
+from culm_connectors.kafka import BatchProducer, ProducerRecord
+from culm_connectors.kafka.backlog import Backlog, BatchSender
+from culm_connectors.logs import publish
+from culm_connectors.logs.publish import LogPublisher
 from culm_connectors.p2panda import announcements
-from culm_connectors.p2panda import publication as publication_module
-from culm_connectors.p2panda.announcements import Announcements
-from culm_connectors.p2panda.backlog import Backlog
-from culm_connectors.p2panda.publication import FORK, Publication
-from culm_connectors.p2panda.quotas import Quotas
+from culm_connectors.p2panda.announcements import Announcements, AnnouncementTopic
+from culm_connectors.p2panda.interest import Interest
+from culm_connectors.p2panda.peer_events import PeerEvents
+from culm_models.bamboo.errors import ForkError
 from culm_models.p2panda.events import Rejected
-from culm_topics.catalogue import MAX_MESSAGE_BYTES
+from culm_topics.catalogue.spec import MAX_MESSAGE_BYTES
 from culm_topics.errors import RecordError
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import ReceiptRecord, RejectedRecord
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records import ReceiptRecord
+from culm_topics.records import RejectedRecord
 from tests.support.attacks import forked_logs, unknown_heights
 from tests.support.logs import author
 
@@ -29,16 +31,16 @@ NOW_MS = 1_800_000_000_000
 
 def test_a_backlog_is_bounded_in_number_and_bytes() -> None:
     backlog = Backlog(3, 100)
-    assert [backlog.add(Record(b"k", bytes(9))) for _ in range(4)] == [True, True, True, False]
+    assert [backlog.add(ProducerRecord(b"k", bytes(9))) for _ in range(4)] == [True, True, True, False]
     assert (len(backlog.take()), len(backlog), backlog.size_bytes) == (3, 0, 0)
-    assert backlog.add(Record(b"k", bytes(99)))
-    assert not backlog.add(Record(b"k", b""))
+    assert backlog.add(ProducerRecord(b"k", bytes(99)))
+    assert not backlog.add(ProducerRecord(b"k", b""))
 
 
 def test_a_newer_record_of_the_same_key_takes_the_place_of_the_older() -> None:
     backlog = Backlog(10, 100)
     for size in (80, 90, 10):
-        assert backlog.add(Record(b"a", bytes(size)), b"a")
+        assert backlog.add(ProducerRecord(b"a", bytes(size)), b"a")
     assert backlog.size_bytes == 11
     assert [record.value for record in backlog.take()] == [bytes(10)]
 
@@ -109,73 +111,75 @@ def test_of_too_many_peers_those_seen_longest_ago_are_removed(monkeypatch: pytes
     assert kept.due(NOW_MS) == [(b"peer 0", b"raw"), *gone]
 
 
-class Told:
-    """Takes what a publication produces."""
+class Produced:
+    """Takes what is produced."""
 
     def __init__(self) -> None:
-        self.records: dict[str, list[Record]] = {}
+        self.records: dict[str, list[ProducerRecord]] = {}
 
-    async def send(self, topic: str, records: list[Record]) -> None:
+    async def send(self, topic: str, records: list[ProducerRecord]) -> None:
         self.records.setdefault(topic, []).extend(records)
 
 
-def publication_to(told: Told) -> Publication:
-    kafka = KafkaSettings(bootstrap="nowhere:1")
-    producer, index, quotas = cast(BatchProducer, told), cast(IndexWriter, None), cast(Quotas, None)
-    return Publication(producer, index, kafka, bytes(32), quotas)
+def publisher_to(produced: Produced) -> tuple[LogPublisher, BatchSender]:
+    sender = BatchSender(cast(BatchProducer, produced))
+    return LogPublisher(sender, KafkaSettings(bootstrap="nowhere:1"), bytes(32)), sender
 
 
-async def test_a_refused_record_of_the_largest_size_is_told_without_its_bytes() -> None:
-    told = Told()
-    publication = publication_to(told)
+async def test_a_refused_record_of_the_largest_size_is_produced_without_its_bytes() -> None:
+    produced = Produced()
+    publisher, sender = publisher_to(produced)
     error = RecordError("no record")
     for value in (bytes(MAX_MESSAGE_BYTES - 100), b"small"):
-        publication.refused_record(error, ("t", 0, 0), value, None)
-    await publication.tell()
-    records = [RejectedRecord.decode(record.value) for record in told.records["culm.rejected"]]
+        publisher.refused_record(error, ("t", 0, 0), value, None)
+    await sender.send()
+    records = [RejectedRecord.decode(record.value) for record in produced.records["culm.rejected"]]
     assert [record.entry for record in records] == [None, b"small"]
     assert {record.code for record in records} == {"topics.record"}
 
 
 async def test_bytes_of_refusals_are_let_go_before_their_reasons() -> None:
-    told = Told()
-    publication = publication_to(told)
+    produced = Produced()
+    publisher, sender = publisher_to(produced)
     for _ in range(100):
-        publication.refused_record(RecordError("no record"), ("t", 0, 0), bytes(1024 * 1024), None)
-    await publication.tell()
-    records = [RejectedRecord.decode(record.value) for record in told.records["culm.rejected"]]
+        publisher.refused_record(RecordError("no record"), ("t", 0, 0), bytes(1024 * 1024), None)
+    await sender.send()
+    records = [RejectedRecord.decode(record.value) for record in produced.records["culm.rejected"]]
     assert len(records) == 100
     assert 0 < sum(record.entry is not None for record in records) < 10
 
 
 async def test_a_fork_is_reported_once_with_its_proof_however_often_it_is_brought() -> None:
-    told = Told()
-    publication = publication_to(told)
+    produced = Produced()
+    publisher, sender = publisher_to(produced)
+    events = PeerEvents(publisher, cast(Interest, None), cast(AnnouncementTopic, None))
     branches = [theirs for _, theirs in forked_logs(author("mallory"), 3, 4)]
     for remote, branch in itertools.product((b"a" * 32, b"b" * 32), branches):
         for again in (3, 1, 2, 3):
             one = branch[again]
-            publication.rejected(
-                Rejected(remote, 0, FORK, "", one.entry_bytes, one.operation_bytes, b"held", blameless=True)
+            events.on_event(
+                Rejected(
+                    remote, 0, ForkError.code, "", one.entry_bytes, one.payload_bytes, b"held", blameless=True
+                )
             )
-    await publication.tell()
-    reported = [RejectedRecord.decode(record.value) for record in told.records["culm.rejected"]]
+    await sender.send()
+    reported = [RejectedRecord.decode(record.value) for record in produced.records["culm.rejected"]]
     assert [record.seq_num for record in reported] == [4, 2] * 3, "what comes behind a fork follows from it"
     assert [record.entry for record in reported[1::2]] == [branch[1].entry_bytes for branch in branches]
-    assert len(told.records["culm.entries"]) == 6, "the truth path judges each"
-    assert publication.repeated_faults == 18
+    assert len(produced.records["culm.entries"]) == 6, "the truth path judges each"
+    assert publisher.repeated_faults == 18
 
 
 async def test_receipts_of_one_peer_leave_room_for_those_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(publication_module, "_MAX_RECEIPTS_A_PEER", 100)
-    told = Told()
-    publication = publication_to(told)
-    publication.receipts(b"m" * 32, unknown_heights(200))
-    publication.receipts(b"a" * 32, unknown_heights(10))
-    await publication.tell()
+    monkeypatch.setattr(publish, "_MAX_RECEIPTS_A_PEER", 100)
+    produced = Produced()
+    publisher, sender = publisher_to(produced)
+    publisher.receipts(b"m" * 32, unknown_heights(200))
+    publisher.receipts(b"a" * 32, unknown_heights(10))
+    await sender.send()
     rows = Counter[bytes]()
-    for record in told.records["culm.receipts"]:
+    for record in produced.records["culm.receipts"]:
         rows[record.key[:1]] += len(ReceiptRecord.decode(record.value).log_heights)
     assert rows == {b"m": 100, b"a": 10}

@@ -10,19 +10,21 @@ from typing import Any, cast
 
 import pytest
 
-from culm_connectors.index.chunks import Pair, Range
-from culm_connectors.p2panda import writing
+from culm_connectors.logs.index.chunks import Pair, Range
+from culm_connectors.logs.warm_start.claims import Listener
+from culm_connectors.p2panda.connections import writer as writing
+from culm_connectors.p2panda.connections.link import Deliveries
+from culm_connectors.p2panda.connections.shared import Shared
+from culm_connectors.p2panda.connections.writer import Writer
 from culm_connectors.p2panda.metrics import DriverMetrics
-from culm_connectors.p2panda.sessions import Deliveries, LogKey
 from culm_connectors.p2panda.settings import DriverSettings
-from culm_connectors.p2panda.surroundings import Arrived, Surroundings
-from culm_connectors.p2panda.writing import Writer
-from culm_models.p2panda.checks import CheckedEntry
-from culm_models.p2panda.codec import encode
-from culm_models.p2panda.messages import EntryMessage, Message, SyncDone, SyncRequest
-from culm_models.p2panda.outbox import Outbox
-from culm_models.p2panda.ranges import EntryRange
-from culm_models.p2panda.stream import MessageStream
+from culm_models.bamboo.log_store import LogKey
+from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.reconciliation.ranges import EntryRange
+from culm_models.p2panda.sessions.outbox import Outbox
+from culm_models.p2panda.wire.codec import encode
+from culm_models.p2panda.wire.messages import EntryMessage, Message, SyncDone, SyncRequest
+from culm_models.p2panda.wire.stream import MessageStream
 from culm_models.reconciliation.messages import Terminal
 from tests.support.logs import SCHEMA, author, make_log
 
@@ -32,11 +34,11 @@ LOGS = [make_log(author(name), 0, 6) for name in ("one", "two")]
 class Store:
     """Logs that come in bit by bit: what is claimed and not there is on its way."""
 
-    def __init__(self, *logs: Sequence[CheckedEntry]) -> None:
+    def __init__(self, *logs: Sequence[CheckedOperation]) -> None:
         self.logs = {log[0].log: log for log in logs}
         self.there = dict.fromkeys(self.logs, 0)
         self.claimed = {key: len(log) for key, log in self.logs.items()}
-        self.listeners: set[Arrived] = set()
+        self.listeners: set[Listener] = set()
         self.anything = True
 
     def awaits(self, log: LogKey, seq_num: int) -> bool:
@@ -45,7 +47,7 @@ class Store:
     async def read_ranges(self, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
         return [
             [
-                (one.entry_bytes, one.operation_bytes)
+                (one.entry_bytes, one.payload_bytes)
                 for one in self.logs[public_key, log_id][
                     first - 1 : min(last, self.there[public_key, log_id])
                 ]
@@ -53,7 +55,7 @@ class Store:
             for public_key, log_id, first, last in ranges
         ]
 
-    def come(self, log: Sequence[CheckedEntry], height: int) -> None:
+    def come(self, log: Sequence[CheckedOperation], height: int) -> None:
         self.there[log[0].log] = height
         for listener in tuple(self.listeners):
             listener({log[0].log})
@@ -68,7 +70,7 @@ class Rig:
     """A writer, what waits for it, and what it has written."""
 
     def __init__(self, store: Store) -> None:
-        self.outbox = Outbox()
+        self.outbox = Outbox(4_096, 1 << 22)
         self.metrics = DriverMetrics()
         self._heard = MessageStream()
         self.said_so_far: list[Message] = []
@@ -80,11 +82,12 @@ class Rig:
             entries_out=0,
             deliveries=Deliveries(),
         )
-        around = Surroundings(
+        shared = Shared(
             peer=cast(Any, SimpleNamespace(outgoing=lambda _: self.outbox)),
-            hub=cast(Any, SimpleNamespace(is_current=lambda _: True)),
+            links=cast(Any, SimpleNamespace(is_current=lambda _: True)),
+            staged=cast(Any, None),
             reader=store,
-            expectations=cast(Any, store),
+            claims=cast(Any, store),
             observer=cast(Any, SimpleNamespace(wants_deliveries=True)),
             pool=cast(Any, None),
             settings=DriverSettings(),
@@ -92,7 +95,7 @@ class Rig:
             permit=lambda _, message: message,
             now_ms=lambda: 0,
         )
-        self.writer = Writer(cast(Any, self.link), cast(Any, self), around)
+        self.writer = Writer(cast(Any, self.link), cast(Any, self), shared)
 
     async def write(self, data: bytes) -> None:
         self.written += len(data)
@@ -125,12 +128,12 @@ async def running(store: Store) -> AsyncIterator[Rig]:
         await asyncio.wait({task})
 
 
-def part(log: Sequence[CheckedEntry], first: int, last: int, session_id: int = 0) -> EntryRange:
+def part(log: Sequence[CheckedOperation], first: int, last: int, session_id: int = 0) -> EntryRange:
     return EntryRange(session_id, *log[0].log, first, last)
 
 
-def messages(log: Sequence[CheckedEntry], first: int, last: int, session_id: int = 0) -> list[Message]:
-    return [EntryMessage(session_id, one.entry_bytes, one.operation_bytes) for one in log[first - 1 : last]]
+def messages(log: Sequence[CheckedOperation], first: int, last: int, session_id: int = 0) -> list[Message]:
+    return [EntryMessage(session_id, one.entry_bytes, one.payload_bytes) for one in log[first - 1 : last]]
 
 
 async def test_a_range_goes_out_as_far_as_it_has_come_and_what_follows_waits() -> None:

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from culm_infra.demo.processes import free_udp_ports
-from culm_models.p2panda.schema_id import normalise
-from culm_topics.reading import read_to_end
-from culm_topics.records import LogRecord, split_log_key
+from culm_infra.demo.kit.processes import free_udp_ports
+from culm_models.p2panda.operations.schema_id import normalise
+from culm_topics.logs.records import LogRecord
+from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.records import split_log_key
 from tests.support.aquadoggo import (
     BUILD_TIMEOUT_S,
     DEFINITIONS,
@@ -43,9 +44,9 @@ def program() -> Path:
 
 
 def culm_peer(folder: Path, *arguments: str) -> str:
-    """`culm peer ... --dir FOLDER`; returns what it prints."""
+    """`culm p2panda peer ... --dir FOLDER`; returns what it prints."""
     done = subprocess.run(
-        [sys.executable, "-m", "culm_infra", "peer", *arguments, "--dir", str(folder)],
+        [sys.executable, "-m", "culm_infra", "p2panda", "peer", *arguments, "--dir", str(folder)],
         capture_output=True,
         text=True,
         timeout=120,
@@ -71,7 +72,7 @@ def truth(world: World, authors: Sequence[bytes]) -> dict[bytes, list[Bytes]]:
 
 def written_by(author: GraphqlAuthor) -> list[Bytes]:
     in_order = sorted(author.written, key=lambda one: (one.entry.log_id, one.entry.seq_num))
-    return [(one.entry_bytes, one.operation_bytes) for one in in_order]
+    return [(one.entry_bytes, one.payload_bytes) for one in in_order]
 
 
 def test_what_is_published_to_the_node_arrives_in_logs_and_at_peers(

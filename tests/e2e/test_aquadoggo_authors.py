@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.index import LmdbLogStore
-from culm_infra.demo.processes import CulmProcess
-from culm_models.p2panda.checks import CheckedEntry, check_entry
-from culm_topics.reading import read_to_end
-from culm_topics.records import LogRecord
+from culm_connectors.logs.index import LmdbLogStore
+from culm_infra.demo.kit.processes import CulmProcess
+from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
+from culm_models.p2panda.operations.operation import peek
+from culm_topics.logs.records import LogRecord
+from culm_topics.readers.whole_topic import read_to_end
 from tests.support.aquadoggo import (
     BUILD_TIMEOUT_S,
     DEFINITIONS,
@@ -152,7 +153,7 @@ class Company:
 
     def in_logs(self) -> dict[str, HeldOperation]:
         """What `logs` holds of the schema, by operation id."""
-        found: dict[str, CheckedEntry] = {}
+        found: dict[str, CheckedOperation] = {}
         for message in read_to_end(self.world.kafka, "logs"):
             if message.value is not None:
                 record = LogRecord.decode(message.value)
@@ -171,18 +172,18 @@ class Company:
         """What differs between the nodes, the index and `logs`. The connector is stopped for it."""
         self.connector.stop()
         in_logs = self.in_logs()
-        index = LmdbLogStore(self.index)
+        index = LmdbLogStore(peek, self.index)
         indexed = {key: one for key, one in in_logs.items() if index.place_of(bytes.fromhex(key)) is not None}
         index.close()
         return report(self.stores(), {"index": indexed, "logs": in_logs}, self.deleted)
 
 
-def _held(checked: CheckedEntry, everything: Mapping[str, CheckedEntry]) -> HeldOperation:
+def _held(checked: CheckedOperation, everything: Mapping[str, CheckedOperation]) -> HeldOperation:
     first = checked
-    while first.previous:
-        first = everything[first.previous[0].hex()]
+    while first.facts.previous:
+        first = everything[first.facts.previous[0].hex()]
     place = (checked.entry.public_key.hex(), checked.entry.log_id, checked.entry.seq_num)
-    return HeldOperation(first.hash.hex(), checked.action, place, None)
+    return HeldOperation(first.hash.hex(), checked.facts.action, place, None)
 
 
 def test_documents_of_six_authors_at_two_nodes_are_the_same_everywhere(

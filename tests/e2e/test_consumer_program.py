@@ -19,14 +19,15 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 PROGRAM = """
 import sys
-from culm_topics.consumer import LogConsumer
-from culm_topics.kafka import KafkaSettings
+from culm_models.p2panda.operations.operation import decode_operation
+from culm_topics.logs.consumer import LogConsumer
+from culm_topics.kafka.clients import KafkaSettings
 
 bootstrap, prefix, schema, output = sys.argv[1:]
 kafka = KafkaSettings(bootstrap=bootstrap, prefix=prefix)
 with LogConsumer(kafka, group_id="program", schema_ids=[schema], state_dir="state") as consumer:
     for entry in consumer:
-        operation = entry.operation()
+        operation = decode_operation(entry.operation_bytes)
         with open(output, "a") as file:
             print(entry.public_key.hex(), entry.log_id, entry.seq_num, operation.action, file=file)
         consumer.commit()

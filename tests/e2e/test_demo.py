@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +11,22 @@ from pathlib import Path
 import pytest
 
 _LIMIT_S = 280
+# As in the other tests on Spark: a micro-batch of a cold JVM costs by its tasks.
+_ENVIRONMENT = os.environ | {"CULM_JOB__STATE_PARTITIONS": "2"}
 
 
 def culm(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "culm_infra", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_ENVIRONMENT
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            # It stops what it started, and then its story is told.
+            process.terminate()
+            output, errors = process.communicate()
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 def test_the_demo_says_what_it_does() -> None:
@@ -29,7 +41,7 @@ def test_the_demo_says_what_it_does() -> None:
 def test_the_demo_converges(tmp_path: Path) -> None:
     done = culm(
         *("demo", "--peers", 2, "--entries", 200, "--live", 40, "--seed", 11),
-        *("--dir", tmp_path / "demo", "--json"),
+        *("--dir", tmp_path / "demo", "--timeout", 100, "--json"),
     )
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
@@ -43,6 +55,6 @@ def test_the_demo_converges(tmp_path: Path) -> None:
     assert all(session["rounds"] and session["bytes_sent"] for session in report["sessions"])
     assert {session["chapter"] for session in report["sessions"]} >= {"catch-up", "empty index"}
     logs = sum(row["logs"] for row in report["blocks"])
-    assert report["boot_logs"] == logs > 0
+    assert report["warm_start_logs"] == logs > 0
     # The fork's branch is in `logs` beyond what counts as common.
     assert sum(row["entries"] for row in report["blocks"]) == report["logs_held"] + 4

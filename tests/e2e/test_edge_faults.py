@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.connector import INDEX_FOLDER
-from culm_connectors.index.environment import DATA_FILE
+from culm_connectors.logs.index.environment import DATA_FILE
+from culm_connectors.p2panda.protocol import INDEX_FOLDER
 from tests.support.members import (
     audit,
     member,

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from culm_models.keys import KeyPair
-from culm_models.p2panda.codec import decode
-from culm_models.p2panda.messages import Announce, Have, SyncRequest
-from culm_models.p2panda.schema_id import normalise
-from culm_topics.reading import read_to_end
+from culm_models.p2panda.operations.schema_id import normalise
+from culm_models.p2panda.wire.codec import decode
+from culm_models.p2panda.wire.messages import Announce, Have, SyncRequest
+from culm_topics.readers.whole_topic import read_to_end
 from tests.support.hostile import Hostile, hostile
 from tests.support.logs import author
 from tests.support.members import (

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from culm_infra.demo.processes import CulmProcess, environment, free_udp_ports
-from culm_topics import admin
-from culm_topics.kafka import KafkaSettings
+from culm_infra.demo.kit.processes import CulmProcess, environment, free_udp_ports
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
 from tests.support.members import (
     audit,
     member,

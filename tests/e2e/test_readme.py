@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from culm_infra.demo.processes import free_udp_ports
+from culm_infra.demo.kit.processes import free_udp_ports
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 EDGE = "127.0.0.1:4455"

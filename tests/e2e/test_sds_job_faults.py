@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from culm_models.sds.settings import SdsSettings
-from culm_topics import admin
-from culm_topics import kafka as clients
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import (
+from culm_topics.kafka import admin, clients
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.sds.records import (
     SdsCommand,
     SdsCommandRecord,
     SdsEventRecord,

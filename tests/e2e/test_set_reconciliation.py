@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.connector import INDEX_FOLDER
-from culm_connectors.index import LmdbLogStore, layout
-from culm_topics.blocks import read_blocks
+from culm_connectors.logs.index import LmdbLogStore, layout
+from culm_connectors.p2panda.protocol import INDEX_FOLDER
+from culm_models.p2panda.operations.operation import peek
+from culm_topics.logs.blocks import read_blocks
 from tests.connectors.test_edge_commands import culm
 from tests.support.members import (
     Member,
@@ -89,7 +90,7 @@ async def test_a_connector_that_lost_its_index_starts_from_blocks(world: World, 
         plain.dial(world.east)
         await until_all_hold(world, history, newcomer, plain)
         assert (modes(newcomer), modes(plain)) == ({1}, {0})
-        assert "`blocks` tells of" in world.east.process.log.read_text()
+        assert "`blocks` has" in world.east.process.log.read_text()
         await audit(world, schema, history, [writer, newcomer, plain])
 
 
@@ -107,12 +108,12 @@ async def test_a_damaged_index_is_found_told_and_repaired(world: World, tmp_path
         await until_in_blocks(world, schema, 240)
         await world.until(lambda: world.west.process.is_running, "the west")
         world.west.process.stop()
-        store = LmdbLogStore(world.west.folder / INDEX_FOLDER)
+        store = LmdbLogStore(peek, world.west.folder / INDEX_FOLDER)
         lost = [log for log in history if log.key_pair.public_key[0] % 4 == 0]
         store.adopt(store.forget(layout.log_key(log.key_pair.public_key, log.log_id) for log in lost))
         store.close()
         where = ("--bootstrap", world.kafka.bootstrap, "--prefix", world.kafka.prefix)
-        command = ("index", "verify", "--dir", world.west.folder, *where, "--json")
+        command = ("logs", "index", "verify", "--dir", world.west.folder, *where, "--json")
         done = await asyncio.to_thread(culm, *command, check=False)
         said = json.loads(done.stdout)
         assert (done.returncode, said["damaged_logs"]) == (3, len(lost))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from culm_infra.cli.output import safe
-from culm_infra.cli.root import NOUNS, run
+from culm_infra.cli.root import NOUNS, app, run
 from culm_infra.errors import InfraError
 
 
@@ -18,9 +21,27 @@ def test_every_noun_has_a_help(noun: str, capsys: pytest.CaptureFixture[str]) ->
     assert f"culm {noun}" in capsys.readouterr().out
 
 
-def test_an_unknown_noun_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["sprout"]) == 2
-    assert "sprout" in capsys.readouterr().err
+def commands(group: Any, path: tuple[str, ...] = ("culm",)) -> Iterator[tuple[str, Any]]:
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        if hasattr(command, "list_commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield " ".join((*path, name)), command
+
+
+def examples(command: Any) -> str:
+    return str(command.help).partition("Example: ")[2]
+
+
+def test_every_command_shows_an_example_of_itself() -> None:
+    assert [name for name, command in commands(get_command(app)) if name not in examples(command)] == []
+
+
+@pytest.mark.parametrize("noun", ["sprout", "peer", "peers", "vv", "blocks", "index"])
+def test_an_unknown_noun_is_a_usage_error(noun: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([noun]) == 2
+    assert noun in capsys.readouterr().err
 
 
 def test_an_error_is_a_line_with_its_code_and_a_hint(

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from culm_infra.demo import run
-from culm_infra.demo.audit import Refusals
-from culm_infra.demo.blocks import BlockAudit
-from culm_infra.demo.cast import LiveClock
-from culm_infra.demo.judge import Boot, Evidence, Timings, judge, signed_entries
-from culm_infra.demo.plan import make_plan
-from culm_infra.demo.report import Report, tables
-from culm_infra.demo.sessions import SessionBook
-from culm_infra.demo.waits import SHOWN_LOGS, Unmet, Wait, told
-from culm_topics.vectors import Vectors
+from culm_infra.demo.p2panda import run
+from culm_infra.demo.p2panda.audit import Refusals
+from culm_infra.demo.p2panda.blocks import BlockAudit
+from culm_infra.demo.p2panda.cast import LiveClock
+from culm_infra.demo.p2panda.judge import ConnectorStart, Evidence, Timings, judge, signed_entries
+from culm_infra.demo.p2panda.plan import make_plan
+from culm_infra.demo.p2panda.report import Report, tables
+from culm_infra.demo.p2panda.sessions import SessionBook
+from culm_infra.demo.p2panda.waits import SHOWN_LOGS, Unmet, Wait, listed
+from culm_topics.logs.version_vectors import Vectors
 
 PLAN = make_plan(2, 40, 3)
 WANTED = run._wanted(PLAN)
@@ -57,7 +57,7 @@ def evidence(**changed: Any) -> Evidence:
 
 
 def report(found: Evidence, waits: list[Wait]) -> Report:
-    return judge(PLAN, ACTORS, found, Timings(1.0, 1.0, Boot(1.0, 1), 4.0), SessionBook(""), waits)
+    return judge(PLAN, ACTORS, found, Timings(1.0, 1.0, ConnectorStart(1.0, 1), 4.0), SessionBook(""), waits)
 
 
 def test_nothing_is_unmet_when_all_is_as_it_should_be() -> None:
@@ -138,6 +138,6 @@ async def test_a_wait_whose_time_is_up_tells_at_once_what_is_missing(
 
 
 def test_what_is_missing_is_told_on_one_line() -> None:
-    assert told([Unmet("logs", None, 2, "entries"), Unmet("rejected", None, 1, "forks")]) == (
+    assert listed([Unmet("logs", None, 2, "entries"), Unmet("rejected", None, 1, "forks")]) == (
         "logs: 2 entries, rejected: 1 fork"
     )

@@ -12,8 +12,8 @@ import pytest
 from culm_infra.cli import job, log_lines
 from culm_infra.cli.root import run
 from culm_streaming.errors import JobError, JobGivenUp
-from culm_topics import admin
 from culm_topics.errors import KafkaFailure, OriginChanged
+from culm_topics.kafka import admin
 
 PASSES = KafkaFailure("no answer in time", hint="is Kafka up?")
 LASTS = KafkaFailure("SASL: wrong password", passes=False)

@@ -9,14 +9,13 @@ from collections.abc import Iterator
 import pytest
 
 from culm_infra.stack import Stack
-from culm_streaming import kafka_watch
-from culm_streaming.kafka_watch import KafkaWatch
-from culm_topics import admin
-from culm_topics import kafka as clients
-from culm_topics.catalogue import spec
+from culm_streaming.kafka_io import watch as kafka_watch
+from culm_streaming.kafka_io.watch import KafkaWatch
+from culm_topics.catalogue.topics import spec
 from culm_topics.errors import KafkaFailure
-from culm_topics.kafka import KafkaSettings
-from culm_topics.origin import ask_origin
+from culm_topics.kafka import admin, clients
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.origin import ask_origin
 from tests.support.topic_io import produce
 
 pytestmark = pytest.mark.kafka

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from culm_infra.cli.root import run
-from culm_infra.cli.sds_channel import complete_channel
-from culm_models.sds.codec import encode
-from culm_models.sds.messages import HistoryEntry, Message
-from culm_topics.kafka import KafkaSettings
-from culm_topics.reading import read_to_end
-from culm_topics.records import (
+from culm_infra.cli.sds.channel import complete_channel
+from culm_models.sds.wire.codec import encode
+from culm_models.sds.wire.messages import HistoryEntry, Message
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.sds.records import (
     AckKey,
     SdsAckRecord,
     SdsChannelRecord,
@@ -29,7 +29,7 @@ from culm_topics.records import (
     SdsParticipantRecord,
     split_channel_key,
 )
-from culm_topics.sds_hints import StoreHint
+from culm_topics.sds.retrieval_hints import StoreHint
 from tests.support.sds_topics import sds_settings, store, write, write_events, write_index
 
 pytestmark = pytest.mark.kafka

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from culm_infra.cli.root import run
-from culm_streaming.sds_channels.told import TOPIC_NAMES, Topic
-from culm_topics.kafka import KafkaSettings
+from culm_streaming.sds.output_records import TOPIC_NAMES, Topic
+from culm_topics.kafka.clients import KafkaSettings
 from tests.support.sds_shards import Shard, content, peer, stored
 from tests.support.sds_topics import sds_settings, store, write, write_index
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from culm_infra.demo.sds.book import Book
-from culm_infra.demo.sds.plan import make_parts
+from culm_infra.demo.sds.plan import make_roles
 from culm_infra.demo.sds.report import NetworkFigures, SdsReport, tables
 from culm_infra.demo.sds.verdict import (
     Pipeline,
@@ -24,26 +24,26 @@ def books() -> dict[str, Book]:
     ada, ben = Book("ada"), Book("ben")
     for own, other, message_id, lamport in ((ada, ben, "a1", 5), (ben, ada, "b1", 5)):
         content = message_id.encode()
-        own.hear("sent", own.participant_id, message_id, 100, {"lamport_timestamp": lamport}, content)
+        own.record("sent", own.participant_id, message_id, 100, {"lamport_timestamp": lamport}, content)
         details = {"lamport_timestamp": lamport, "sender_id": own.participant_id}
-        other.hear("delivered", None, message_id, 130, details, content)
-        own.hear("acknowledged", own.participant_id, message_id, 160, {"attempts": 2}, None)
+        other.record("delivered", None, message_id, 130, details, content)
+        own.record("acknowledged", own.participant_id, message_id, 160, {"attempts": 2}, None)
     return {"ada": ada, "ben": ben}
 
 
 def pipeline(people: dict[str, Book]) -> Pipeline:
     whole = Book("")
     for row in wanted_log(people):
-        whole.hear("delivered", None, row[1], 1, {"lamport_timestamp": row[0], "sender_id": row[2]}, row[3])
+        whole.record("delivered", None, row[1], 1, {"lamport_timestamp": row[0], "sender_id": row[2]}, row[3])
     return Pipeline({CHANNEL: whole}, {CHANNEL: Counter(row[1] for row in wanted_log(people))}, Counter())
 
 
 def report(people: dict[str, Book], found: Pipeline, open_ends: list[str]) -> SdsReport:
-    parts = [part for part in make_parts(2) if part.channel_id == CHANNEL]
+    roles = [role for role in make_roles(2) if role.channel_id == CHANNEL]
     wanted = wanted_log(people)
-    rows = [figures(part, people[part.participant_id], wanted) for part in parts]
+    rows = [figures(role, people[role.participant_id], wanted) for role in roles]
     hashes = [row.log_hash for row in rows]
-    channel = channel_figures(parts[0], wanted, [people["ada"]], hashes, found, 0)
+    channel = channel_figures(roles[0], wanted, [people["ada"]], hashes, found, 0)
     made = SdsReport(rows, [channel], NetworkFigures(0, 0, 0, 0), 0, 1.0, 1.0, 1.0, open_ends)
     made.judge()
     return made
@@ -51,8 +51,8 @@ def report(people: dict[str, Book], found: Pipeline, open_ends: list[str]) -> Sd
 
 def test_equal_logs_that_were_heard_are_no_problem() -> None:
     people = books()
-    parts = [part for part in make_parts(2) if part.channel_id == CHANNEL]
-    assert unmet(parts, {CHANNEL: people}, pipeline(people)) == []
+    roles = [role for role in make_roles(2) if role.channel_id == CHANNEL]
+    assert unmet(roles, {CHANNEL: people}, pipeline(people)) == []
     made = report(people, pipeline(people), [])
     assert made.converged
     assert made.as_json()["ack_p50_ms"] == 60
@@ -68,20 +68,20 @@ def test_logs_are_in_the_order_of_timestamp_and_id() -> None:
 def test_a_hosted_participants_own_delivery_is_not_a_second_one() -> None:
     people = books()
     details = {"lamport_timestamp": 5, "sender_id": "ben"}
-    people["ben"].hear("delivered", None, "b1", 110, details, b"b1")
+    people["ben"].record("delivered", None, "b1", 110, details, b"b1")
     assert people["ben"].repeated == 0
-    people["ben"].hear("delivered", None, "b1", 111, details, b"b1")
-    assert report(people, pipeline(people), []).problems == ["demo-spec/ben was told 1 messages twice"]
+    people["ben"].record("delivered", None, "b1", 111, details, b"b1")
+    assert report(people, pipeline(people), []).problems == ["demo-spec/ben received 1 messages twice"]
 
 
 def test_what_is_missing_is_said_by_name_and_number() -> None:
     people = books()
     del people["ben"].held["a1"]
     del people["ada"].heard_ms["a1"]
-    parts = [part for part in make_parts(2) if part.channel_id == CHANNEL]
+    roles = [role for role in make_roles(2) if role.channel_id == CHANNEL]
     found = pipeline(books())
     found.stored[CHANNEL].pop("b1")
-    open_ends = unmet(parts, {CHANNEL: people}, found)
+    open_ends = unmet(roles, {CHANNEL: people}, found)
     assert open_ends == [
         "demo-spec/ada does not know whether 1 messages were heard",
         "demo-spec/ben lacks 1 messages",
@@ -99,17 +99,17 @@ def test_other_bytes_under_the_same_id_are_told() -> None:
 
 
 def test_the_last_word_of_a_channel_without_syncs_cannot_be_heard() -> None:
-    parts = [part for part in make_parts(2) if part.profile == "nim"]
+    roles = [role for role in make_roles(2) if role.profile == "nim"]
     people = books()
     del people["ben"].heard_ms["b1"]
     found = pipeline(people)
-    channel = parts[0].channel_id
+    channel = roles[0].channel_id
     renamed = Pipeline({channel: found.books[CHANNEL]}, {channel: found.stored[CHANNEL]}, Counter())
-    assert unmet(parts, {channel: people}, renamed) == []
+    assert unmet(roles, {channel: people}, renamed) == []
 
 
 def test_ephemeral_messages_are_in_no_log() -> None:
     book = Book("ada")
-    book.hear("delivered", None, "e1", 1, {"sender_id": "ben", "ephemeral": True}, b"is typing")
+    book.record("delivered", None, "e1", 1, {"sender_id": "ben", "ephemeral": True}, b"is typing")
     assert not book.log()
     assert book.ephemeral == {"e1": 1}

@@ -9,7 +9,7 @@ import pytest
 
 from culm_infra.errors import SettingsError
 from culm_infra.settings import load, named_values, parse_kafka_options, redacted, resolve_kafka
-from culm_topics.catalogue import spec
+from culm_topics.catalogue.topics import spec
 
 
 @pytest.fixture(autouse=True)

@@ -22,8 +22,8 @@ def copied(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def no_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any fetch is an error."""
+def no_fetch(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any fetch is an error, once this machine has the jars: this test may be the first that needs them."""
 
     def refuse(*_arguments: object, **_options: object) -> None:
         raise JarError("a fetch was tried")

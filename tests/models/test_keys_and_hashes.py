@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models import keys, yasmf
+from culm_models import keys
+from culm_models.bamboo import hashes as yasmf
 
 # RFC 8032, section 7.1, test 2.
 RFC_PRIVATE_KEY = bytes.fromhex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb")

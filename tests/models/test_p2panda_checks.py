@@ -1,5 +1,6 @@
 import dataclasses
 import pickle
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -7,10 +8,11 @@ from hypothesis import strategies as st
 
 from culm_models import bamboo, cbor
 from culm_models.bamboo import errors
+from culm_models.bamboo.checks import CheckedEntry, check_entry
 from culm_models.errors import CulmError
 from culm_models.keys import KeyPair
-from culm_models.p2panda import checks, operation
-from culm_models.p2panda.operation_errors import OperationError
+from culm_models.p2panda.operations import checks, operation
+from culm_models.p2panda.operations.errors import OperationError
 from tests.support import p2panda_vectors
 
 PAIRS = p2panda_vectors.pairs()
@@ -21,23 +23,40 @@ def test_every_entry_of_the_chains_passes_with_what_its_operation_says() -> None
     for (entry_bytes, operation_bytes), row in zip(PAIRS, ROWS, strict=True):
         checked = checks.check_entry(entry_bytes, operation_bytes)
         decoded = operation.decode_operation(operation_bytes)
-        assert checked == checks.CheckedEntry(
+        assert checked == CheckedEntry(
             bamboo.decode_entry(entry_bytes),
             entry_bytes,
             operation_bytes,
             bytes.fromhex(row["hash"]),
-            row["schema_id"],
-            row["action"],
-            decoded.previous,
+            operation.OperationFacts(row["action"], row["schema_id"], decoded.previous),
         )
         assert checked.log == (bytes.fromhex(row["public_key"]), int(row["log_id"]))
 
 
+class BareLog(NamedTuple):
+    """The facts of a payload that nobody reads."""
+
+    schema_id: str = ""
+    previous: None = None
+    deletes: bool = False
+
+
+def test_an_entry_of_a_bare_log_is_checked_without_a_look_into_its_payload() -> None:
+    payload = b"no operation"
+    entry_bytes = bamboo.sign_entry(KeyPair.generate(b"author"), 3, 1, payload)
+    checked = check_entry(entry_bytes, payload, lambda _: BareLog())
+    assert (checked.schema_id, checked.payload_bytes, checked.log[1]) == ("", payload, 3)
+    with pytest.raises(errors.PayloadHashError):
+        check_entry(entry_bytes, b"NO OPERATION", lambda _: BareLog())
+    with pytest.raises(errors.SignatureError):
+        check_entry(entry_bytes[:-1] + bytes((entry_bytes[-1] ^ 1,)), payload, lambda _: BareLog())
+
+
 def test_checked_entries_are_frozen() -> None:
     checked = checks.check_entry(*PAIRS[0])
-    assert type(checked) is checks.CheckedEntry
+    assert type(checked) is CheckedEntry
     with pytest.raises(dataclasses.FrozenInstanceError):
-        checked.action = "delete"  # type: ignore[misc]
+        checked.hash = b""  # type: ignore[misc]
 
 
 def test_each_part_is_checked() -> None:
@@ -72,7 +91,7 @@ def test_a_chunk_gives_one_result_an_item_in_order_and_never_raises() -> None:
     assert codes == ["", "bamboo.truncated", "bamboo.payload_size", "bamboo.signature", ""]
     assert [bool(result) for result in checks.check_many(iter(()))] == []
     unverified = checks.check_many(chunk, verify_signature=False)
-    assert isinstance(unverified[3], checks.CheckedEntry)
+    assert isinstance(unverified[3], CheckedEntry)
 
 
 @given(st.lists(st.tuples(st.binary(max_size=250), st.binary(max_size=60)), max_size=4))

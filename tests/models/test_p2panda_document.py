@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models import yasmf
-from culm_models.p2panda import document
+from culm_models.bamboo import hashes as yasmf
+from culm_models.p2panda.operations import document
 
 operation_ids = st.binary(max_size=8).map(yasmf.hash_bytes)
 ONE, TWO = sorted((yasmf.hash_bytes(b"one"), yasmf.hash_bytes(b"two")))

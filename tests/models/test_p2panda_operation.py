@@ -6,20 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models import cbor, yasmf
+from culm_models import cbor
+from culm_models.bamboo import hashes as yasmf
 from culm_models.errors import CulmError
-from culm_models.p2panda import document, operation, operation_reader, schema_id
-from culm_models.p2panda.operation import Value
-from culm_models.p2panda.operation_errors import (
+from culm_models.p2panda.operations import document, operation, schema_id
+from culm_models.p2panda.operations import reader as operation_reader
+from culm_models.p2panda.operations.errors import (
     ActionError,
     FieldOrderError,
-    ItemCountError,
     MalformedOperationError,
     OperationError,
+    OperationItemCountError,
     PreviousError,
     ValueKindError,
     VersionError,
 )
+from culm_models.p2panda.operations.operation import Value
 from tests.support import p2panda_vectors
 
 SCHEMA = p2panda_vectors.read("published.json")["schema_id"]
@@ -54,7 +56,7 @@ def test_an_operation_survives_the_round_trip(view: tuple[bytes, ...], fields: d
             kinds = {name: type(value) for name, value in content.items()}
             assert {name: type(value) for name, value in decoded.fields.items()} == kinds
         assert operation.peek(data) == (action, SCHEMA, previous)
-        assert operation.peek_schema_id(data) == SCHEMA
+        assert operation.peek(data).schema_id == SCHEMA
 
 
 @given(views, all_fields)
@@ -143,10 +145,10 @@ def test_no_bytes_raise_anything_but_errors_of_ours(data: bytes) -> None:
         (cbor.dumps([2, 0, SCHEMA, {}]), VersionError),
         (cbor.dumps([1, 3, SCHEMA, {}]), ActionError),
         (cbor.dumps([True, 0, SCHEMA, {}]), MalformedOperationError),
-        (cbor.dumps([]), ItemCountError),
-        (cbor.dumps([1, 0, SCHEMA]), ItemCountError),
-        (cbor.dumps([1, 0, SCHEMA, {}, 1]), ItemCountError),
-        (cbor.dumps([1, 1, SCHEMA, [ONE]]), ItemCountError),
+        (cbor.dumps([]), OperationItemCountError),
+        (cbor.dumps([1, 0, SCHEMA]), OperationItemCountError),
+        (cbor.dumps([1, 0, SCHEMA, {}, 1]), OperationItemCountError),
+        (cbor.dumps([1, 1, SCHEMA, [ONE]]), OperationItemCountError),
         (cbor.dumps([1, 0, "venue", {}]), schema_id.SchemaIdError),
         (cbor.dumps([1, 0, SCHEMA.encode(), {}]), MalformedOperationError),
         (cbor.dumps([1, 0, SCHEMA, None]), MalformedOperationError),
@@ -166,7 +168,7 @@ def test_no_bytes_raise_anything_but_errors_of_ours(data: bytes) -> None:
     ],
 )
 def test_what_is_wrong_with_an_operation_is_named(items: bytes, error: type[CulmError]) -> None:
-    for check in (operation.decode_operation, operation.peek, operation.peek_schema_id):
+    for check in (operation.decode_operation, operation.peek):
         with pytest.raises(CulmError) as caught:
             check(items)
         assert type(caught.value) is error
@@ -175,10 +177,10 @@ def test_what_is_wrong_with_an_operation_is_named(items: bytes, error: type[Culm
 @pytest.mark.parametrize(
     ("action", "previous", "fields", "error"),
     [
-        ("create", (ONE,), {}, ItemCountError),
-        ("create", None, None, ItemCountError),
-        ("update", None, {}, ItemCountError),
-        ("delete", (ONE,), {}, ItemCountError),
+        ("create", (ONE,), {}, OperationItemCountError),
+        ("create", None, None, OperationItemCountError),
+        ("update", None, {}, OperationItemCountError),
+        ("delete", (ONE,), {}, OperationItemCountError),
         ("delete", (TWO, ONE), None, PreviousError),
         ("delete", (), None, PreviousError),
         ("create", None, {"a": None}, ValueKindError),

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.p2panda import schema_id
-from culm_models.p2panda.schema_id import SchemaId, SchemaIdError
+from culm_models.p2panda.operations import schema_id
+from culm_models.p2panda.operations.schema_id import SchemaId, SchemaIdError
 
 names = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,62}[A-Za-z0-9]", fullmatch=True)
 operation_ids = st.binary(min_size=32, max_size=32).map(lambda digest: "0020" + digest.hex())

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from culm_models import bamboo, yasmf
+from culm_models import bamboo
+from culm_models.bamboo import hashes as yasmf
 from culm_models.errors import CulmError
 from culm_models.keys import KeyPair
-from culm_models.p2panda import document, operation
+from culm_models.p2panda.operations import document, operation
 from tests.support import p2panda_vectors
 
 CHAINS = p2panda_vectors.read("chains.json")["chains"]

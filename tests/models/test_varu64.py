@@ -55,6 +55,7 @@ def test_what_decodes_encodes_to_the_same_bytes(data: bytes) -> None:
     assert varu64.encode(value) == data[:size]
 
 
+@pytest.mark.assertions
 @pytest.mark.parametrize("value", [-1, 2**64])
 def test_a_number_out_of_range_is_a_programmer_error(value: int) -> None:
     with pytest.raises(AssertionError):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culm_streaming.heights.packing import pack_log_records
-from culm_streaming.heights.rows import Source
+from culm_streaming.blocks.packing import pack_log_records
+from culm_streaming.blocks.rows import Source
 from tests.support.heights import LAYOUT, SCHEMAS, TOPIC, Told, World, arrow, cut, expect, placed, told
 
 

@@ -8,9 +8,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_streaming.heights.packing import highest, pack_log_records
-from culm_streaming.heights.rows import ROW
-from culm_topics.records import LogRecord, RejectedRecord
+from culm_streaming.blocks.packing import highest, pack_log_records
+from culm_streaming.blocks.rows import ROW
+from culm_topics.logs.records import LogRecord
+from culm_topics.records import RejectedRecord
 from tests.support.heights import LAYOUT, SCHEMAS, TOPIC, Told, World, arrow, expect, placed
 
 

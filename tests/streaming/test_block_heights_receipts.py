@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models.lifts import ADD128
-from culm_streaming.heights.packing import in_pieces, marks_of, pack_receipts
-from culm_streaming.heights.rows import Source
+from culm_streaming.blocks.packing import in_pieces, marks_of, pack_receipts
+from culm_streaming.blocks.rows import Source
 from culm_topics.records import log_key
 from tests.support.heights import LAYOUT, PEERS, World
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from culm_models.lifts import ADD128
+from culm_streaming.blocks.rows import ROW, Rows, Source
+from culm_streaming.blocks.settings import HeightsSettings
+from culm_streaming.blocks.state import MemoryHeightsStore, Place
+from culm_streaming.blocks.step import step
 from culm_streaming.errors import StateLayoutError
-from culm_streaming.heights.rows import ROW, Rows, Source
-from culm_streaming.heights.settings import HeightsSettings
-from culm_streaming.heights.step import step
-from culm_streaming.heights.store import MemoryHeightsStore, Place
 from tests.support.heights import LAYOUT, SCHEMAS, Told, World, expect, placed
 
 

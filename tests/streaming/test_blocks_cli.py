@@ -1,4 +1,4 @@
-"""`culm blocks` shows what the job's step wrote."""
+"""`culm logs blocks` shows what the job's step wrote."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import pytest
 
 from culm_infra.cli.root import run
 from culm_models.lifts import ADD128
-from culm_streaming.heights.packing import PackedRows, marks_of, pack_log_records, pack_receipts
-from culm_streaming.heights.rows import Source, unpack_rows
-from culm_streaming.heights.settings import HeightsSettings
-from culm_streaming.heights.step import step
-from culm_streaming.heights.store import MemoryHeightsStore
-from culm_topics import admin
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import LogRecord, log_key
+from culm_streaming.blocks.packing import PackedRows, marks_of, pack_log_records, pack_receipts
+from culm_streaming.blocks.rows import Source, unpack_rows
+from culm_streaming.blocks.settings import HeightsSettings
+from culm_streaming.blocks.state import MemoryHeightsStore
+from culm_streaming.blocks.step import step
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records import LogRecord
+from culm_topics.records import log_key
 from tests.support.topic_io import produce
 
 pytestmark = [pytest.mark.kafka]
@@ -68,7 +69,7 @@ def fingerprint(rows: Sequence[tuple[bytes, int, int]]) -> str:
 def test_blocks_shows_each_schema_and_what_is_still_to_come(
     flags: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["blocks", *flags, "--json"]) == 0
+    assert run(["logs", "blocks", *flags, "--json"]) == 0
     assert answers(capsys) == [
         {
             "schema": "first",
@@ -89,14 +90,14 @@ def test_blocks_shows_each_schema_and_what_is_still_to_come(
             "lag": 3,
         },
     ]
-    assert run(["blocks", *flags]) == 0
+    assert run(["logs", "blocks", *flags]) == 0
     shown = capsys.readouterr()
     assert "second" in shown.out
     assert "3 records of `logs` to come" in shown.err
 
 
 def test_blocks_shows_each_block_of_one_schema(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["blocks", *flags, "--schema", "first", "--each", "--json"]) == 0
+    assert run(["logs", "blocks", *flags, "--schema", "first", "--each", "--json"]) == 0
     assert [(row["block"], row["logs"], row["version"]) for row in answers(capsys)] == [
         (0, 1, [[0, 1]]),
         (1, 1, [[0, 2]]),
@@ -104,7 +105,7 @@ def test_blocks_shows_each_block_of_one_schema(flags: list[str], capsys: pytest.
 
 
 def test_blocks_shows_how_a_peer_stands(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["blocks", *flags, "--peer", "0707", "--json"]) == 0
+    assert run(["logs", "blocks", *flags, "--peer", "0707", "--json"]) == 0
     (row,) = answers(capsys)
     assert row == {
         "peer": PEER.hex(),
@@ -116,26 +117,26 @@ def test_blocks_shows_how_a_peer_stands(flags: list[str], capsys: pytest.Capture
         "logs_behind": 1,
         "entries_behind": 1,
     }
-    assert run(["blocks", *flags, "--peer", "0808", "--each", "--json"]) == 0
+    assert run(["logs", "blocks", *flags, "--peer", "0808", "--each", "--json"]) == 0
     (row,) = answers(capsys)
     assert (row["schema"], row["block"], row["equal"]) == ("second", 1, True)
-    assert run(["blocks", *flags, "--peer", "0707"]) == 0
-    assert run(["blocks", *flags, "--peer", "ff"]) == 1
+    assert run(["logs", "blocks", *flags, "--peer", "0707"]) == 0
+    assert run(["logs", "blocks", *flags, "--peer", "ff"]) == 1
 
 
 def test_blocks_shows_the_logs_of_one_block(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["blocks", *flags, "--block", "1", "--peer", "0707", "--json"]) == 0
+    assert run(["logs", "blocks", *flags, "--block", "1", "--peer", "0707", "--json"]) == 0
     assert [(row["schema"], row["height"], row["seq_num"], row["behind"]) for row in answers(capsys)] == [
         ("first", 2, 1, 1),
         ("second", 5, 0, 5),
     ]
-    assert run(["blocks", *flags, "--block", "1"]) == 0
-    assert run(["blocks", *flags, "--block", "2"]) == 1
+    assert run(["logs", "blocks", *flags, "--block", "1"]) == 0
+    assert run(["logs", "blocks", *flags, "--block", "2"]) == 1
 
 
 def test_blocks_says_so_when_there_are_none(
     kafka_bootstrap: str, topic_prefix: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     admin.create(KafkaSettings(bootstrap=kafka_bootstrap, prefix=topic_prefix, partitions=1))
-    assert run(["blocks", "--bootstrap", kafka_bootstrap, "--prefix", topic_prefix]) == 0
+    assert run(["logs", "blocks", "--bootstrap", kafka_bootstrap, "--prefix", topic_prefix]) == 0
     assert "no blocks yet" in capsys.readouterr().err

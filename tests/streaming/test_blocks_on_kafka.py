@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from culm_models.lifts import ADD128
-from culm_streaming.blocks import BlocksSettings
+from culm_streaming.blocks.job import BlocksSettings
+from culm_streaming.blocks.settings import HeightsSettings
 from culm_streaming.errors import JobError
-from culm_streaming.heights.settings import HeightsSettings
 from culm_streaming.progress import BatchProgress
 from culm_streaming.run import RunSettings, run_jobs
-from culm_topics import admin
-from culm_topics.blocks import Blocks, read_block_vectors, read_blocks
 from culm_topics.errors import TopicMissing
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import LogRecord, ReceiptRecord, log_key
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.blocks import Blocks, read_block_vectors, read_blocks
+from culm_topics.logs.records import LogRecord, ReceiptRecord
+from culm_topics.records import log_key
 from tests.support.topic_io import end_offsets, produce, read_all, read_rejected
 
 if TYPE_CHECKING:
@@ -50,10 +51,12 @@ def run_once(
             checkpoints=str(path),
             jobs=("blocks",),
             once=True,
-            blocks=BlocksSettings(
-                max_offsets_per_trigger=150,
-                heights=HeightsSettings(block_bits=block_bits, chunk_rows=7, recent_rows=3),
-            ),
+            job_settings={
+                "blocks": BlocksSettings(
+                    max_offsets_per_trigger=150,
+                    heights=HeightsSettings(block_bits=block_bits, chunk_rows=7, recent_rows=3),
+                )
+            },
         ),
         stop=Event(),
         on_progress=seen.append,
@@ -101,10 +104,10 @@ def packed(rows: Iterable[tuple[bytes, int, int]]) -> bytes:
 def test_blocks_follow_the_logs_over_restarts_and_a_replay_of_the_topic_changes_nothing(
     spark: SparkSession, kafka: KafkaSettings, tmp_path: Path
 ) -> None:
-    records, heights = material(1, 120)
-    produce(kafka, "logs", records[:200])
+    records, heights = material(1, 60)
+    produce(kafka, "logs", records[:100])
     run_once(spark, kafka, tmp_path)
-    produce(kafka, "logs", records[200:])
+    produce(kafka, "logs", records[100:])
     produce(kafka, "logs", [(b"k", b"junk"), (records[0][0], None)])
     seen = run_once(spark, kafka, tmp_path)
     assert sum(progress.rejected for progress in seen) == 2

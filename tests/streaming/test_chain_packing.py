@@ -6,15 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models.bamboo import sign_entry
-from culm_models.p2panda.checks import check_entry
-from culm_models.p2panda.operation import encode_operation
-from culm_streaming.chain import packing
-from culm_streaming.chain.packing import pack_records
-from culm_streaming.chain.rows import HEAD, unpack_rows
-from culm_streaming.chain.settings import ChainSettings
-from culm_streaming.chain.splicing import log_value, take_apart
+from culm_models.p2panda.operations.checks import check_entry
+from culm_models.p2panda.operations.operation import encode_operation
+from culm_streaming.logs import packing
+from culm_streaming.logs.packing import pack_records
+from culm_streaming.logs.rows import HEAD, unpack_rows
+from culm_streaming.logs.settings import ChainSettings
+from culm_streaming.logs.splicing import log_value, take_apart
 from culm_topics.errors import RecordError
-from culm_topics.records import EntryRecord, LogRecord, RejectedRecord, log_key
+from culm_topics.logs.records import EntryRecord, LogRecord
+from culm_topics.records import RejectedRecord, log_key
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 from tests.support.shards import BROUGHT_BY, Shards, arrivals
 
@@ -107,7 +108,7 @@ def test_undecodable_bytes_are_kept_as_they_are() -> None:
 
 def test_a_record_labelled_with_another_schema_is_written_with_its_own() -> None:
     (entry,) = make_log(ALICE, 1, 1)
-    record = EntryRecord(entry.entry_bytes, entry.operation_bytes, OTHER_SCHEMA, BROUGHT_BY, 7, bytes(8))
+    record = EntryRecord(entry.entry_bytes, entry.payload_bytes, OTHER_SCHEMA, BROUGHT_BY, 7, bytes(8))
     shards = Shards(SETTINGS)
     shards.run([(log_key(*entry.log), record.encode(), 0, 0)])
     assert [record.schema_id for record in shards.log(log_key(*entry.log))] == [SCHEMA]

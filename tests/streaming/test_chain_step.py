@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from culm_models.bamboo import lipmaa, needs_skiplink, sign_entry
 from culm_models.keys import KeyPair
-from culm_models.p2panda.checks import CheckedEntry, check_entry
-from culm_models.p2panda.operation import encode_operation
-from culm_streaming.chain.settings import ChainSettings
+from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
+from culm_models.p2panda.operations.operation import encode_operation
+from culm_streaming.logs.settings import ChainSettings
 from culm_topics.records import log_key
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 from tests.support.shards import BROUGHT_BY, Shards, arrivals
@@ -20,11 +20,11 @@ ALICE, BOB, CAROL = author("alice"), author("bob"), author("carol")
 LOGS = [make_log(ALICE, 0, 30), make_log(ALICE, 7, 5), make_log(BOB, 0, 14), make_log(CAROL, 2**64 - 1, 1)]
 
 
-def hashes(log: list[CheckedEntry]) -> list[bytes]:
+def hashes(log: list[CheckedOperation]) -> list[bytes]:
     return [checked.hash for checked in log]
 
 
-def assert_complete(shards: Shards, logs: list[list[CheckedEntry]]) -> None:
+def assert_complete(shards: Shards, logs: list[list[CheckedOperation]]) -> None:
     for log in logs:
         written = shards.log(log_key(*log[0].log))
         assert [record.entry_hash for record in written] == hashes(log)
@@ -100,7 +100,7 @@ def test_a_fork_is_reported_with_both_entries_and_the_first_stays() -> None:
     (refusal,) = shards.refusals()
     assert refusal.code == "bamboo.fork"
     assert refusal.entry == other[0].entry_bytes
-    assert refusal.operation == other[0].operation_bytes
+    assert refusal.operation == other[0].payload_bytes
     assert refusal.first == log[9].entry_bytes
     assert refusal.brought_by == BROUGHT_BY
     assert refusal.source == ("culm.entries", 0, 10)
@@ -168,7 +168,7 @@ def test_a_wrong_backlink_is_refused_and_the_right_entry_still_fits() -> None:
 def test_a_wrong_skiplink_is_refused() -> None:
     log = LOGS[2]
     assert needs_skiplink(8) and lipmaa(8) == 4
-    operation = log[7].operation_bytes
+    operation = log[7].payload_bytes
     wrong = sign_entry(BOB, 0, 8, operation, skiplink=log[2].hash, backlink=log[6].hash)
     for cut in (7, 5):
         shards = Shards()
@@ -186,7 +186,7 @@ def test_an_entry_of_another_schema_is_refused() -> None:
     assert_complete(shards, [log])
 
 
-def ended_log(key_pair: KeyPair) -> list[CheckedEntry]:
+def ended_log(key_pair: KeyPair) -> list[CheckedOperation]:
     log = make_log(key_pair, 1, 2)
     operation = encode_operation("delete", SCHEMA, previous=(log[-1].hash,))
     end = sign_entry(key_pair, 1, 3, operation, backlink=log[-1].hash, end_of_log=True)
@@ -286,7 +286,7 @@ def test_a_full_block_takes_no_new_log_and_goes_on_with_the_others() -> None:
 
 def test_a_refused_new_log_leaves_no_state() -> None:
     other = make_log(BOB, 0, 2, text="other")
-    operation = other[1].operation_bytes
+    operation = other[1].payload_bytes
     entry = sign_entry(BOB, 0, 2, operation, backlink=other[0].hash)
     shards = Shards(ChainSettings(shards=1, blocks=1, max_early_per_log=1, max_early_bytes_per_log=1))
     shards.run(arrivals([check_entry(entry, operation)]))

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import KafkaException
 
-from culm_streaming import kafka_watch
-from culm_streaming.checkpoint import FILE, Belonging, Checkpoint
 from culm_streaming.errors import CheckpointError, StateLayoutError
+from culm_streaming.kafka_io import watch as kafka_watch
 from culm_streaming.progress import BatchProgress
 from culm_streaming.run import RunSettings, run_jobs
-from culm_topics import admin
-from culm_topics import kafka as clients
-from culm_topics.catalogue import spec
+from culm_streaming.supervision.checkpoint import FILE, Belonging, Checkpoint
+from culm_topics.catalogue.topics import spec
 from culm_topics.errors import KafkaFailure, OriginChanged
-from culm_topics.kafka import KafkaSettings
-from culm_topics.origin import Origin
+from culm_topics.kafka import admin, clients
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.origin import Origin
 from tests.support.logs import author, make_log
 from tests.support.topic_io import end_offsets, produce_entries, read_logs
 

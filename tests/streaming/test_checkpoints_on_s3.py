@@ -13,8 +13,8 @@ import pytest
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from culm_infra.stack import jars
-from culm_topics import admin
-from culm_topics.kafka import KafkaSettings
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
 from tests.support.logs import author, make_log
 from tests.support.topic_io import produce_entries, read_logs
 

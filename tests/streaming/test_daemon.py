@@ -11,7 +11,8 @@ import pytest
 _PROGRAM = """
 import sys
 import culm_streaming.daemon
-for name in ("pandas", "pyarrow.compute", "pyspark.worker", "culm_streaming.sds", "culm_streaming.logs"):
+jobs = ("culm_streaming.sds.job", "culm_streaming.logs.job")
+for name in ("pandas", "pyarrow.compute", "pyspark.worker", *jobs):
     assert name in sys.modules, name
 import os
 from pathlib import Path

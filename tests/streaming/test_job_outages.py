@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from culm_infra.stack import Stack
-from culm_topics import admin
-from culm_topics.kafka import KafkaSettings
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.records import log_key
 from tests.support.logs import author, make_log
 from tests.support.topic_io import produce_entries, read_logs, read_rejected

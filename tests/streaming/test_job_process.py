@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 
 from culm_models.lifts import ADD128, pack
-from culm_topics import admin
-from culm_topics.blocks import read_blocks
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import LogRecord, log_key
-from culm_topics.standing import total_fingerprints
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.block_lag import total_fingerprints
+from culm_topics.logs.blocks import read_blocks
+from culm_topics.logs.records import LogRecord
+from culm_topics.records import log_key
 from tests.support.logs import author, make_log
 from tests.support.topic_io import end_offsets, produce, produce_entries, read_logs, read_rejected
 

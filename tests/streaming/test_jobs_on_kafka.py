@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client import generate_latest
 
-from culm_models.p2panda.checks import CheckedEntry
-from culm_streaming.chain.settings import ChainSettings
+from culm_models.p2panda.operations.checks import CheckedOperation
 from culm_streaming.errors import JobError
-from culm_streaming.logs import LogsSettings
+from culm_streaming.logs.job import LogsSettings
+from culm_streaming.logs.settings import ChainSettings
 from culm_streaming.metrics import JobMetrics
 from culm_streaming.progress import BatchProgress
-from culm_streaming.run import JOBS, Job, RunSettings, run_jobs
-from culm_topics import admin
+from culm_streaming.run import RunSettings, run_jobs
+from culm_topics.catalogue.jobs import jobs_of
 from culm_topics.errors import TopicMissing
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import HEIGHTS_PEER_ID, ReceiptRecord, log_key, version_vector_key
-from culm_topics.records import VersionVectorRecord as Vector
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records import ReceiptRecord
+from culm_topics.logs.records import VersionVectorRecord as Vector
+from culm_topics.records import HEIGHTS_PEER_ID, log_key, version_vector_key
 from tests.support.logs import author, make_log
 from tests.support.shards import BROUGHT_BY, entry_value
 from tests.support.topic_io import produce, produce_entries, read_all, read_logs, read_rejected
@@ -41,7 +43,7 @@ def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
     return settings
 
 
-def run_once(spark: SparkSession, kafka: KafkaSettings, path: Path, *jobs: Job, verify: str = "full") -> None:
+def run_once(spark: SparkSession, kafka: KafkaSettings, path: Path, *jobs: str, verify: str = "full") -> None:
     run_jobs(
         spark,
         RunSettings(
@@ -49,17 +51,19 @@ def run_once(spark: SparkSession, kafka: KafkaSettings, path: Path, *jobs: Job, 
             checkpoints=str(path),
             jobs=jobs,
             once=True,
-            logs=LogsSettings(
-                verify="full" if verify == "full" else "chain",
-                max_offsets_per_trigger=40,
-                chain=ChainSettings(shards=3, blocks=2),
-            ),
+            job_settings={
+                "logs": LogsSettings(
+                    verify="full" if verify == "full" else "chain",
+                    max_offsets_per_trigger=40,
+                    chain=ChainSettings(shards=3, blocks=2),
+                )
+            },
         ),
         stop=Event(),
     )
 
 
-def assert_logs(kafka: KafkaSettings, logs: list[list[CheckedEntry]]) -> None:
+def assert_logs(kafka: KafkaSettings, logs: list[list[CheckedOperation]]) -> None:
     found = read_logs(kafka)
     for log in logs:
         assert [record.entry_hash for record in found[log_key(*log[0].log)]] == [e.hash for e in log]
@@ -152,7 +156,7 @@ def test_jobs_run_until_told_to_stop_and_tell_their_metrics(
 
     def on_progress(progress: BatchProgress) -> None:
         seen.append(progress)
-        if {one.job for one in seen} == set(JOBS):
+        if {one.job for one in seen} == set(jobs_of("all")):
             stop.set()
 
     settings = RunSettings(kafka=kafka, checkpoints=str(tmp_path))
@@ -184,7 +188,7 @@ def test_a_checkpoint_is_not_continued_with_another_layout(
         checkpoints=str(tmp_path),
         jobs=("logs",),
         once=True,
-        logs=LogsSettings(chain=ChainSettings(shards=3, blocks=4)),
+        job_settings={"logs": LogsSettings(chain=ChainSettings(shards=3, blocks=4))},
     )
     with pytest.raises(JobError, match="3 shards of 2 blocks"):
         run_jobs(spark, settings, stop=Event())

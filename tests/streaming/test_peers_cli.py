@@ -1,4 +1,4 @@
-"""`culm peers` and `culm vv` read what the job wrote."""
+"""`culm logs peers` and `culm logs vv` read what the job wrote."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import json
 import pytest
 
 from culm_infra.cli.root import run
-from culm_models.p2panda.codec import encode
-from culm_models.p2panda.messages import Announce
-from culm_models.p2panda.offers import Offer, marker
-from culm_topics import admin
-from culm_topics.kafka import KafkaSettings
+from culm_models.p2panda.wire.codec import encode
+from culm_models.p2panda.wire.messages import Announce
+from culm_models.p2panda.wire.offers import Offer, marker
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records import VersionVectorRecord as Vector
 from culm_topics.records import HEIGHTS_PEER_ID, version_vector_key
-from culm_topics.records import VersionVectorRecord as Vector
 from tests.support.topic_io import produce
 
 pytestmark = [pytest.mark.kafka]
@@ -50,7 +50,7 @@ def answers(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
 def test_peers_shows_schemas_and_how_far_each_peer_is_behind(
     flags: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["peers", *flags, "--json"]) == 0
+    assert run(["logs", "peers", *flags, "--json"]) == 0
     assert answers(capsys) == [
         {
             "peer": PEER.hex(),
@@ -69,7 +69,7 @@ def test_peers_shows_schemas_and_how_far_each_peer_is_behind(
             "entries_behind": 0,
         },
     ]
-    assert run(["peers", *flags]) == 0
+    assert run(["logs", "peers", *flags]) == 0
     shown = capsys.readouterr().out
     assert "announces" in shown and "culm_offers" not in shown
     assert "mode 0, 1" in shown
@@ -78,10 +78,10 @@ def test_peers_shows_schemas_and_how_far_each_peer_is_behind(
 def test_vv_shows_one_peer_by_the_start_of_its_id(
     flags: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["vv", "0101", *flags, "--json"]) == 0
+    assert run(["logs", "vv", "0101", *flags, "--json"]) == 0
     assert [(row["log_id"], row["seq_num"], row["height"], row["behind"]) for row in answers(capsys)] == [
         (0, 3, 3, 0),
         (1, 5, 8, 3),
     ]
-    assert run(["vv", "ff", *flags]) == 1
-    assert run(["vv", "", *flags, "--json"]) == 0
+    assert run(["logs", "vv", "ff", *flags]) == 1
+    assert run(["logs", "vv", "", *flags, "--json"]) == 0

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_streaming.sds_channels import buckets
-from culm_streaming.sds_channels.buckets import BucketedState
-from culm_streaming.sds_channels.state import Kind, MemoryState
+from culm_streaming.sds import state as states
+from culm_streaming.sds.state import BucketedState, Kind, MemoryState
 
 NAMES = [b"name %d" % number for number in range(400)]
 names = st.sampled_from(NAMES)
@@ -77,7 +76,7 @@ def test_memory_is_bounded_when_a_batch_touches_very_many() -> None:
     for number in range(2_000):
         kept.save(Kind.CHANNEL, b"%d" % number, bytes(1 << 16))
     held = sum(len(blob) for bucket in kept._maps[Kind.CHANNEL]._loaded.values() for blob in bucket.values())
-    assert held <= buckets._MOST_HELD_BYTES + (1 << 21)
+    assert held <= states._MOST_HELD_BYTES + (1 << 21)
     assert all(kept.load(Kind.CHANNEL, b"%d" % number) == bytes(1 << 16) for number in range(2_000))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from culm_models.sds.codec import encode
-from culm_models.sds.messages import Message
+from culm_models.sds.wire.codec import encode
+from culm_models.sds.wire.messages import Message
 from tests.support.sds_shards import Shard, events, outs, stored, token
 
 WORDS = b"nobody keeps this"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culm_models.sds.codec import encode
-from culm_models.sds.errors import SdsError
-from culm_models.sds.messages import HistoryEntry, Message, Profile
-from culm_streaming.sds_channels.rows import Source
-from culm_streaming.sds_channels.told import Topic
-from culm_topics.records import (
-    RejectedRecord,
+from culm_models.sds.wire.codec import encode
+from culm_models.sds.wire.errors import SdsError
+from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
+from culm_streaming.sds.output_records import Topic
+from culm_streaming.sds.rows import Source
+from culm_topics.records import RejectedRecord
+from culm_topics.sds.records import (
     SdsChannelRecord,
     SdsCommandRecord,
     SdsEventRecord,
@@ -23,7 +23,7 @@ from culm_topics.records import (
     split_channel_key,
     split_owner_key,
 )
-from culm_topics.records.sds_commands import COMMANDS
+from culm_topics.sds.records.commands import COMMANDS
 from tests.support.sds_shards import START_MS, Shard, content, peer, token, values
 
 PROFILES: tuple[Profile, ...] = ("spec", "js", "nim")

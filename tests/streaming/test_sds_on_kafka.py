@@ -13,13 +13,13 @@ from confluent_kafka import KafkaException
 
 from culm_models.sds.channel import Channel
 from culm_streaming.progress import BatchProgress
-from culm_streaming.run import SDS_JOBS, Job, RunSettings, run_jobs
-from culm_streaming.sds import SdsJobSettings
-from culm_streaming.sds_channels.settings import ChannelsSettings
-from culm_topics import admin
-from culm_topics import kafka as clients
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import (
+from culm_streaming.run import RunSettings, run_jobs
+from culm_streaming.sds.job import SdsJobSettings
+from culm_streaming.sds.settings import ChannelsSettings
+from culm_topics.catalogue.jobs import jobs_of
+from culm_topics.kafka import admin, clients
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.sds.records import (
     AckKey,
     SdsAckRecord,
     SdsChannelRecord,
@@ -52,17 +52,19 @@ def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
 
 
 def run_once(
-    spark: SparkSession, kafka: KafkaSettings, path: Path, *jobs: Job, most: int = 20_000
+    spark: SparkSession, kafka: KafkaSettings, path: Path, *jobs: str, most: int = 20_000
 ) -> list[BatchProgress]:
     seen: list[BatchProgress] = []
     settings = RunSettings(
         kafka=kafka,
         checkpoints=str(path),
-        jobs=jobs or SDS_JOBS,
+        jobs=jobs or jobs_of("sds"),
         once=True,
-        sds=SdsJobSettings(
-            max_offsets_per_trigger=most, channels=ChannelsSettings(tail_bytes=300, chunk_bytes=1_000)
-        ),
+        job_settings={
+            "sds": SdsJobSettings(
+                max_offsets_per_trigger=most, channels=ChannelsSettings(tail_bytes=300, chunk_bytes=1_000)
+            )
+        },
     )
     run_jobs(spark, settings, stop=Event(), on_progress=seen.append)
     return seen
@@ -203,7 +205,7 @@ def test_timers_expire_without_any_record(spark: SparkSession, kafka: KafkaSetti
         kafka=kafka,
         checkpoints=str(tmp_path),
         jobs=("sds",),
-        sds=SdsJobSettings(interval_ms=200, channels=ChannelsSettings(wake_ms=100)),
+        job_settings={"sds": SdsJobSettings(interval_ms=200, channels=ChannelsSettings(wake_ms=100))},
     )
     thread = Thread(target=run_jobs, args=(spark, settings), kwargs={"stop": stop}, daemon=True)
     thread.start()

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from culm_models.sds.codec import encode
-from culm_models.sds.messages import Message
-from culm_streaming.sds_channels.state import MemoryState
-from culm_streaming.sds_channels.told import Record
+from culm_models.sds.wire.codec import encode
+from culm_models.sds.wire.messages import Message
+from culm_streaming.sds.output_records import OutputRecord
+from culm_streaming.sds.state import MemoryState
 from tests.support.sds_attacks import another_profile_first, forged_messages, take_over
 from tests.support.sds_shards import (
     SMALL,
@@ -36,7 +36,7 @@ def hosting_ben(**settings: bool) -> Shard:
     return shard
 
 
-def codes(records: list[Record]) -> list[str]:
+def codes(records: list[OutputRecord]) -> list[str]:
     return [refused.code for refused in refusals(records)]
 
 
@@ -245,7 +245,7 @@ def cached_capacity(shard: Shard) -> int:
 
 @pytest.mark.parametrize("state", [MemoryState()])
 def test_who_owns_what_is_the_same_when_a_batch_runs_again(state: MemoryState) -> None:
-    def run(before: MemoryState) -> list[Record]:
+    def run(before: MemoryState) -> list[OutputRecord]:
         shard = Shard(state=before.copy())
         shard.ask("c", "join", "ben", key=BEN, settings={"bind_senders": True})
         shard.ask("c", "join", "ben", key=STRANGER)

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culm_models.sds.channel import Channel
-from culm_streaming.sds_channels.cache import Cache
-from culm_streaming.sds_channels.rows import Row
-from culm_streaming.sds_channels.settings import ChannelsSettings
-from culm_streaming.sds_channels.state import MemoryState
-from culm_streaming.sds_channels.step import fire, step
-from culm_streaming.sds_channels.told import Record
+from culm_streaming.sds.cache import Cache
+from culm_streaming.sds.output_records import OutputRecord
+from culm_streaming.sds.rows import Row
+from culm_streaming.sds.settings import ChannelsSettings
+from culm_streaming.sds.state import MemoryState
+from culm_streaming.sds.step import fire, step
 from tests.support.sds_shards import START_MS, Shard, content, events, outs, peer, stored
 
 SETTINGS = ChannelsSettings(
@@ -29,7 +29,7 @@ FEW = {
 }
 
 
-def written_in(state: MemoryState, rows: list[Row], now_ms: int, cache: Cache) -> list[Record]:
+def written_in(state: MemoryState, rows: list[Row], now_ms: int, cache: Cache) -> list[OutputRecord]:
     """One micro-batch as Spark does it: rows, then the timer where it has expired."""
     output = step(state, sorted(rows), now_ms, SETTINGS, cache)
     fired = output.timer_before_ms
@@ -124,9 +124,9 @@ def test_a_batch_gives_the_same_bytes_whatever_its_worker_remembers(seed: int, l
 def test_other_batches_deliver_and_store_the_same_in_the_same_order(seed: int, luck: int) -> None:
     chance = random.Random(luck)
     batches = History(seed).batches
-    told: list[list[Record]] = []
+    told: list[list[OutputRecord]] = []
     for merges in (False, True):
-        state, cache, records = MemoryState(), Cache(100_000), list[Record]()
+        state, cache, records = MemoryState(), Cache(100_000), list[OutputRecord]()
         kept: list[Row] = []
         for now_ms, rows in batches:
             kept += rows
@@ -152,7 +152,7 @@ def test_other_batches_deliver_and_store_the_same_in_the_same_order(seed: int, l
 @settings(max_examples=20)
 @given(st.integers(0, 2**32))
 def test_what_is_sent_again_is_what_was_sent_and_children_never_come_before_parents(seed: int) -> None:
-    state, cache, records = MemoryState(), Cache(2_000), list[Record]()
+    state, cache, records = MemoryState(), Cache(2_000), list[OutputRecord]()
     for now_ms, rows in History(seed).batches:
         records += written_in(state, rows, now_ms, cache)
     for channel in CHANNELS:

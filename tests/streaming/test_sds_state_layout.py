@@ -7,13 +7,13 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_streaming.sds_channels import journal
-from culm_streaming.sds_channels.cache import Cache, Copy
-from culm_streaming.sds_channels.journal import Journal
-from culm_streaming.sds_channels.rows import Row, Source, in_order
-from culm_streaming.sds_channels.settings import ChannelsSettings
-from culm_streaming.sds_channels.state import Kind, MemoryState
-from culm_streaming.sds_channels.wakes import Wakes
+from culm_streaming.sds import journal
+from culm_streaming.sds.cache import Cache, Copy
+from culm_streaming.sds.due_calendar import DueCalendar
+from culm_streaming.sds.journal import Journal
+from culm_streaming.sds.rows import Row, Source, in_order
+from culm_streaming.sds.settings import ChannelsSettings
+from culm_streaming.sds.state import Kind, MemoryState
 from tests.support.sds_shards import peer
 
 SMALL = ChannelsSettings(shards=1, tail_bytes=20, chunk_bytes=50, compact_bytes=200)
@@ -77,7 +77,7 @@ def test_every_channel_is_looked_at_when_it_is_due_and_idle_ones_never(seed: int
     wake: dict[bytes, int | None] = {}
     looks = 0
     for _ in range(60):
-        wakes = Wakes.load(state, settings)
+        wakes = DueCalendar.load(state, settings)
         for _ in range(chance.randrange(4)):
             channel = b"%d" % chance.randrange(6)
             due[channel] = chance.choice((None, now_ms + chance.choice((0, 50, 700, 5_000, 500_000))))
@@ -86,7 +86,7 @@ def test_every_channel_is_looked_at_when_it_is_due_and_idle_ones_never(seed: int
         assert timer_ms is not None or all(one is None for one in wake.values())
         now_ms += chance.choice((10, 150, 1_000, 40_000))
         while timer_ms is not None and timer_ms <= now_ms:
-            wakes = Wakes.load(state, settings)
+            wakes = DueCalendar.load(state, settings)
             for time_ms, channel in wakes.take(state, timer_ms, 3):
                 looks += 1
                 if wake.get(channel) != time_ms:
@@ -107,7 +107,7 @@ def test_every_channel_is_looked_at_when_it_is_due_and_idle_ones_never(seed: int
 
 
 def test_far_times_are_few() -> None:
-    wakes, now_ms = Wakes(ChannelsSettings(shards=1)), 1_700_000_000_000
+    wakes, now_ms = DueCalendar(ChannelsSettings(shards=1)), 1_700_000_000_000
     for far_ms in range(60_000, 3_600_000, 500):
         wakes.put(b"c", now_ms + far_ms, None, now_ms)
     assert len(wakes.times_ms) < 40

@@ -8,13 +8,13 @@ import pytest
 
 from culm_models.sds.settings import SdsSettings
 from culm_streaming.errors import StateLayoutError
-from culm_streaming.sds_channels import step as steps
-from culm_streaming.sds_channels.rows import Row, Source
-from culm_streaming.sds_channels.settings import ChannelsSettings
-from culm_streaming.sds_channels.state import Kind
-from culm_streaming.sds_channels.step import Output, step, step_in_pieces
-from culm_streaming.sds_channels.told import Record, Topic
-from culm_topics.records import (
+from culm_streaming.sds import step as steps
+from culm_streaming.sds.output_records import OutputRecord, Topic
+from culm_streaming.sds.rows import Row, Source
+from culm_streaming.sds.settings import ChannelsSettings
+from culm_streaming.sds.state import Kind
+from culm_streaming.sds.step import SdsOutput, step, step_in_pieces
+from culm_topics.sds.records import (
     AckKey,
     SdsAckRecord,
     SdsChannelRecord,
@@ -38,11 +38,11 @@ from tests.support.sds_shards import (
 H = 3_600_000
 
 
-def rows_of(records: list[Record]) -> dict[AckKey, bytes | None]:
+def rows_of(records: list[OutputRecord]) -> dict[AckKey, bytes | None]:
     return {split_ack_key(record.key): record.value for record in records if record.topic is Topic.ACKS}
 
 
-def kinds(records: list[Record], channel_id: str = "c") -> list[str]:
+def kinds(records: list[OutputRecord], channel_id: str = "c") -> list[str]:
     return [event.kind for event in events(records, channel_id)]
 
 
@@ -402,7 +402,7 @@ def test_records_come_in_bounded_pieces_while_the_step_goes_on(monkeypatch: pyte
         for number in range(40):
             shard.hear("c", content(bob, b"%d" % number, shard.now_ms))
     expected = whole.batch()
-    output, taken = Output(), list[Row]()
+    output, taken = SdsOutput(), list[Row]()
 
     def rows() -> Iterator[Row]:
         for row in sorted(apart.rows):

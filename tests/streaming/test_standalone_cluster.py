@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from culm_topics import admin
-from culm_topics.kafka import KafkaSettings
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
 from tests.support.logs import author, make_log
 from tests.support.packed_environment import pack_environment
 from tests.support.spark_cluster import running_spark_cluster

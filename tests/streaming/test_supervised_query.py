@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from culm_streaming import supervised
 from culm_streaming.errors import JobError, JobGivenUp
-from culm_streaming.failures import cause_of, failure_of
-from culm_streaming.supervised import MOST_FAILURES, SupervisedQuery
+from culm_streaming.supervision import restarts as supervised
+from culm_streaming.supervision.failures import cause_of, failure_of
+from culm_streaming.supervision.restarts import MOST_FAILURES, SupervisedQuery
 from culm_topics.errors import KafkaFailure, OriginChanged, TopicsError
 
 LATE = RuntimeError("[STREAM_FAILED] terminated with exception: Python worker failed to connect back.")

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from culm_streaming import version_vectors
-from culm_topics.records import LogRecord, ReceiptRecord, VersionVectorRecord, version_vector_key
+from culm_topics.logs.records import LogRecord, ReceiptRecord, VersionVectorRecord
+from culm_topics.records import version_vector_key
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,12 +26,12 @@ from typing import Any
 import platformdirs
 import pytest
 
-from culm_connectors.libp2p.multiaddr import Multiaddr
-from culm_infra.demo.processes import CulmProcess, environment, free_udp_ports
+from culm_connectors.transport.libp2p.multiaddr import Multiaddr
+from culm_infra.demo.kit.processes import CulmProcess, environment, free_udp_ports
 from culm_models.bamboo import sign_entry
 from culm_models.keys import KeyPair
-from culm_models.p2panda.checks import CheckedEntry, check_entry
-from culm_models.p2panda.operation import Action, Value, encode_operation
+from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
+from culm_models.p2panda.operations.operation import Action, Value, encode_operation
 from tests.support.world import DEADLINE_S, World
 
 FIELDS = "schema_field_definition_v1"
@@ -135,13 +135,13 @@ class Node:
         )["nextArgs"]
         return arguments
 
-    def publish(self, checked: CheckedEntry) -> None:
+    def publish(self, checked: CheckedOperation) -> None:
         """`publish` an entry and its operation."""
         self.ask(
             "mutation ($entry: EncodedEntry!, $operation: EncodedOperation!) "
             "{ publish(entry: $entry, operation: $operation) { logId } }",
             entry=checked.entry_bytes.hex(),
-            operation=checked.operation_bytes.hex(),
+            operation=checked.payload_bytes.hex(),
         )
 
     def is_between_sessions(self) -> bool:
@@ -224,7 +224,7 @@ class GraphqlAuthor:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.key_pair = KeyPair.generate(uuid.uuid4().bytes * 2)
-        self.written: list[CheckedEntry] = []
+        self.written: list[CheckedOperation] = []
 
     def write(
         self,

@@ -17,11 +17,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from culm_connectors.sds.frames import Frame
-from culm_connectors.settings import ALPN
+from culm_connectors.p2panda.settings import ALPN
 from culm_connectors.transport import Address, Identity, TransportError, TransportSettings
 from culm_models.keys import KeyPair
-from culm_models.p2panda.messages import Announce, Have, Message, SyncRequest
+from culm_models.p2panda.wire.messages import Announce, Have, Message, SyncRequest
+from culm_models.sds.frames.messages import Frame
 from tests.support.attacks import (
     announcements,
     empty_containers,
@@ -107,7 +107,7 @@ async def invalid_signatures(address: Address) -> None:
 
 async def forks(address: Address) -> None:
     """Both branches of many logs, by their author, over two connections."""
-    from culm_models.p2panda.codec import encode_entry_message
+    from culm_models.p2panda.wire.codec import encode_entry_message
 
     branches = forked_logs(key(), 100, 4)
     async with p2panda(address) as first, p2panda(address) as second:
@@ -115,7 +115,7 @@ async def forks(address: Address) -> None:
             await attacker.say(Announce(1, 1, (SCHEMA,)), SyncRequest(0, 0, (SCHEMA,)), Have(0, ()))
             for fork in branches:
                 for one in fork[which]:
-                    await attacker.send(encode_entry_message(0, one.entry_bytes, one.operation_bytes))
+                    await attacker.send(encode_entry_message(0, one.entry_bytes, one.payload_bytes))
         await asyncio.sleep(1)
 
 

@@ -9,9 +9,9 @@ import hashlib
 from collections.abc import Iterator, Sequence
 
 from culm_models.keys import KeyPair
-from culm_models.p2panda.checks import CheckedEntry
-from culm_models.p2panda.codec import encode_entry_message
-from culm_models.p2panda.messages import Announce, LogHeight
+from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.wire.codec import encode_entry_message
+from culm_models.p2panda.wire.messages import Announce, LogHeight
 from tests.support.logs import SCHEMA, make_log
 
 _SCHEMA_HASH_DIGITS = 64
@@ -33,14 +33,14 @@ def nested_containers(depth: int) -> bytes:
     return b"\x81" * depth + b"\x00"
 
 
-def forged_entries(entries: Sequence[CheckedEntry], session_id: int = 0) -> Iterator[bytes]:
+def forged_entries(entries: Sequence[CheckedOperation], session_id: int = 0) -> Iterator[bytes]:
     """Entry messages for ever, each sound in form and payload; their signatures are wrong, no two alike."""
     number = 0
     while True:
         one = entries[number % len(entries)]
         number += 1
         forged = hashlib.blake2b(number.to_bytes(8, "big"), digest_size=16).digest()
-        yield encode_entry_message(session_id, one.entry_bytes[:-16] + forged, one.operation_bytes)
+        yield encode_entry_message(session_id, one.entry_bytes[:-16] + forged, one.payload_bytes)
 
 
 def unknown_heights(count: int, first: int = 0) -> tuple[LogHeight, ...]:
@@ -53,7 +53,7 @@ def unknown_heights(count: int, first: int = 0) -> tuple[LogHeight, ...]:
 
 def forked_logs(
     key_pair: KeyPair, count: int, length: int, *, schema_id: str = SCHEMA
-) -> list[tuple[list[CheckedEntry], list[CheckedEntry]]]:
+) -> list[tuple[list[CheckedOperation], list[CheckedOperation]]]:
     """Two branches of each log: they have the first entry in common and differ from the second on."""
     forks = []
     for log_id in range(count):

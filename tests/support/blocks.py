@@ -7,17 +7,24 @@ from collections.abc import Mapping, Sequence
 from xxhash import xxh64_intdigest
 
 from culm_models.lifts import DEFAULT, pack
-from culm_models.p2panda.checks import CheckedEntry
-from culm_models.p2panda.messages import LogHeight
-from culm_topics.blocks import Block, Blocks
-from culm_topics.kafka import KafkaSettings, producer
-from culm_topics.records import BlockHeights, BlockKey, BlockKind, BlockProgress, BlockSummary, ProgressKey
-from culm_topics.records.blocks import Offsets, block_of
+from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.wire.messages import LogHeight
+from culm_topics.kafka.clients import KafkaSettings, producer
+from culm_topics.logs.blocks import Block, Blocks
+from culm_topics.logs.records import (
+    BlockHeights,
+    BlockKey,
+    BlockKind,
+    BlockProgress,
+    BlockSummary,
+    ProgressKey,
+)
+from culm_topics.logs.records.blocks import Offsets, block_of
 
 BITS = 4
 
 
-def heights_of(*logs: Sequence[CheckedEntry]) -> list[LogHeight]:
+def heights_of(*logs: Sequence[CheckedOperation]) -> list[LogHeight]:
     """The height of each log."""
     return [(*log[0].log, log[-1].entry.seq_num) for log in logs]
 

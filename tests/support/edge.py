@@ -8,13 +8,29 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-from culm_connectors.authoring import Draft
+import pytest
+
 from culm_connectors.connector import Connector
-from culm_connectors.peer import ReferencePeer
+from culm_connectors.kafka import TopicReader
+from culm_connectors.kafka.backlog import BatchSender
+from culm_connectors.logs.hub import LogHub
+from culm_connectors.logs.index import IndexWriter
+from culm_connectors.logs.publish import LogPublisher
+from culm_connectors.logs.warm_start.warm_start import WarmStart
+from culm_connectors.p2panda.aquadoggo.links import NodeLinks
+from culm_connectors.p2panda.driver import Driver
+from culm_connectors.p2panda.interest import Interest
+from culm_connectors.p2panda.protocol import P2pandaProtocol
+from culm_connectors.p2panda.reference_peer.authoring import Draft
+from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
+from culm_connectors.p2panda.topic_followers import TopicFollowers
+from culm_connectors.sds.driver import SdsDriver
+from culm_connectors.sds.protocol import SdsProtocol
 from culm_connectors.settings import ConnectorSettings
-from culm_models.p2panda.checks import CheckedEntry
-from culm_topics import admin
-from culm_topics.kafka import KafkaSettings
+from culm_connectors.transport.libp2p.multiaddr import Multiaddr, parse_multiaddr
+from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
 from tests.support.logs import SCHEMA, author
 
 DEADLINE_S = 30.0
@@ -34,7 +50,7 @@ def reference_peer(folder: Path, name: str, **options: Any) -> ReferencePeer:
 
 async def write_document(
     peer: ReferencePeer, updates: int = 0, *, schema_id: str = SCHEMA
-) -> list[CheckedEntry]:
+) -> list[CheckedOperation]:
     """Publish one document: a create and some updates."""
     created = await peer.publish([Draft("create", schema_id, {"name": "created"})])
     drafts = [
@@ -52,7 +68,7 @@ def topics(bootstrap: str, prefix: str, partitions: int = 2) -> KafkaSettings:
 
 
 @contextlib.asynccontextmanager
-async def running(connector: Connector) -> AsyncIterator[Connector]:
+async def running(connector: Edge) -> AsyncIterator[Edge]:
     """A connector that serves; its failure fails the test."""
     task = asyncio.create_task(connector.run())
     try:
@@ -65,6 +81,76 @@ async def running(connector: Connector) -> AsyncIterator[Connector]:
         await task
 
 
-def connector(folder: Path, kafka: KafkaSettings, **settings: Any) -> Connector:
+class Edge(Connector):
+    """A connector whose inside tests look at, by the names that things have there."""
+
+    @property
+    def p2panda(self) -> P2pandaProtocol:
+        found = self.protocols["p2panda"]
+        assert isinstance(found, P2pandaProtocol)
+        return found
+
+    @property
+    def index(self) -> IndexWriter:
+        return self.p2panda.index
+
+    @property
+    def driver(self) -> Driver:
+        return self.p2panda.parts.driver
+
+    @property
+    def nodes(self) -> NodeLinks | None:
+        return self.p2panda.parts.nodes
+
+    @property
+    def listening_libp2p(self) -> Multiaddr:
+        assert self.doors is not None
+        return parse_multiaddr(self.doors.where()["libp2p"])
+
+    @property
+    def interest(self) -> Interest:
+        return self.p2panda.parts.interest
+
+    @property
+    def followers(self) -> TopicFollowers:
+        return self.p2panda.parts.followers
+
+    @property
+    def sender(self) -> BatchSender:
+        return self.p2panda.parts.logs.sender
+
+    @property
+    def publisher(self) -> LogPublisher:
+        return self.p2panda.parts.logs.publisher
+
+    @property
+    def hub(self) -> LogHub:
+        return self.p2panda.parts.logs.hub
+
+    @property
+    def warm_start(self) -> WarmStart:
+        return self.p2panda.parts.logs.warm_start
+
+    @property
+    def sds(self) -> SdsDriver:
+        found = self.protocols["sds"]
+        assert isinstance(found, SdsProtocol)
+        return found.driver
+
+
+def hold_catching_up(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Connectors do not read `logs` before this is set."""
+    gate = asyncio.Event()
+    catch_up = TopicFollowers._catch_up
+
+    async def gated(self: TopicFollowers, logs: TopicReader, *, fresh: bool) -> None:
+        await gate.wait()
+        await catch_up(self, logs, fresh=fresh)
+
+    monkeypatch.setattr(TopicFollowers, "_catch_up", gated)
+    return gate
+
+
+def connector(folder: Path, kafka: KafkaSettings, **settings: Any) -> Edge:
     """A connector in a folder of its own."""
-    return Connector(ConnectorSettings(directory=folder, **settings), kafka)
+    return Edge(ConnectorSettings(directory=folder, **settings), kafka)

@@ -11,14 +11,15 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from culm_models.lifts import ADD128, XOR64, Lift
-from culm_streaming.heights.packing import pack_log_records
-from culm_streaming.heights.rows import Source, unpack_rows
-from culm_streaming.heights.settings import HeightsSettings
-from culm_streaming.heights.step import Output, step
-from culm_streaming.heights.store import MemoryHeightsStore
-from culm_topics.blocks import BlockTable
-from culm_topics.reading import TopicMessage
-from culm_topics.records import LogRecord, block_of, log_key
+from culm_streaming.blocks.packing import pack_log_records
+from culm_streaming.blocks.rows import Source, unpack_rows
+from culm_streaming.blocks.settings import HeightsSettings
+from culm_streaming.blocks.state import MemoryHeightsStore
+from culm_streaming.blocks.step import BlocksOutput, step
+from culm_topics.logs.blocks import BlockTable
+from culm_topics.logs.records import LogRecord, block_of
+from culm_topics.readers.whole_topic import TopicMessage
+from culm_topics.records import log_key
 
 LAYOUT = HeightsSettings(block_bits=3, shards=3, lifts=("add128", "xor64"), chunk_rows=5, recent_rows=4)
 SCHEMAS = ("schema_definition_v1", "wörter_0020" + "ab" * 32)
@@ -70,7 +71,7 @@ class World:
     )
     refused: list[tuple[bytes, bytes]] = field(default_factory=list)
 
-    def take(self, packed: Iterable[object]) -> list[Output]:
+    def take(self, packed: Iterable[object]) -> list[BlocksOutput]:
         """One micro-batch."""
         by_shard: dict[int, list[tuple[bytes, bytes]]] = {}
         for one in packed:
@@ -85,7 +86,9 @@ class World:
             outputs.append(output)
         return outputs
 
-    def take_logs(self, *batches: Sequence[tuple[bytes | None, bytes | None, int, int]]) -> list[Output]:
+    def take_logs(
+        self, *batches: Sequence[tuple[bytes | None, bytes | None, int, int]]
+    ) -> list[BlocksOutput]:
         return self.take(
             packed
             for batch in batches

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from culm_models.bamboo import lipmaa, needs_skiplink, sign_entry
-from culm_models.p2panda.checks import CheckedEntry, check_entry
-from culm_models.p2panda.messages import LogHeight
-from culm_models.p2panda.operation import Action, Value, encode_operation
+from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
+from culm_models.p2panda.operations.operation import Action, Value, encode_operation
+from culm_models.p2panda.wire.messages import LogHeight
 from tests.support.logs import SCHEMA, author
 
 Log = tuple[bytes, int]
@@ -19,8 +19,8 @@ class History:
     """Authors that write to documents together; all that they write, in the order of writing."""
 
     def __init__(self) -> None:
-        self.logs: dict[Log, list[CheckedEntry]] = {}
-        self.written: list[CheckedEntry] = []
+        self.logs: dict[Log, list[CheckedOperation]] = {}
+        self.written: list[CheckedOperation] = []
         self.document: dict[bytes, bytes] = {}
         """The document of each operation."""
 
@@ -57,7 +57,7 @@ class History:
         self.document[checked.hash] = checked.hash if view is None else self.document.get(view[0], b"")
         return checked.hash
 
-    def before(self, last: CheckedEntry) -> set[bytes]:
+    def before(self, last: CheckedOperation) -> set[bytes]:
         """An operation with all that must come before it: what it refers to, what its log begins with."""
         by_hash = {one.hash: one for one in self.written}
         found: set[bytes] = set()
@@ -67,14 +67,14 @@ class History:
             if one.hash not in found:
                 found.add(one.hash)
                 backlink = () if one.entry.backlink is None else (one.entry.backlink,)
-                waiting += [by_hash[key] for key in (*(one.previous or ()), *backlink)]
+                waiting += [by_hash[key] for key in (*(one.facts.previous or ()), *backlink)]
         return found
 
     def deleted(self) -> set[bytes]:
         """The documents that somebody has deleted."""
-        return {self.document[one.hash] for one in self.written if one.action == "delete"}
+        return {self.document[one.hash] for one in self.written if one.facts.action == "delete"}
 
-    def arrivals(self, rng: random.Random) -> Iterator[CheckedEntry]:
+    def arrivals(self, rng: random.Random) -> Iterator[CheckedOperation]:
         """All entries, each log in its order and the logs in any."""
         waiting = [list(reversed(log)) for log in self.logs.values()]
         while waiting:
@@ -120,7 +120,7 @@ class NodeModel:
     def __init__(self, misfits: Iterable[bytes] = ()) -> None:
         self.misfits = set(misfits)
         """Operations that do not fit their schema."""
-        self.logs: dict[Log, list[CheckedEntry]] = {}
+        self.logs: dict[Log, list[CheckedOperation]] = {}
         self.operations: dict[bytes, tuple[bytes, str]] = {}
         """Document and schema of every operation that was taken."""
         self.deleted: set[bytes] = set()
@@ -132,7 +132,7 @@ class NodeModel:
         """The height of every log."""
         return [(*log, len(entries)) for log, entries in sorted(self.logs.items())]
 
-    def take(self, entries: Iterable[CheckedEntry]) -> bool:
+    def take(self, entries: Iterable[CheckedOperation]) -> bool:
         """One session's entries; False where the node ends the session with the first that it refuses."""
         for checked in entries:
             self.brought[checked.hash] += 1
@@ -146,14 +146,14 @@ class NodeModel:
             self.logs.setdefault(checked.log, []).append(checked)
             self.operations[checked.hash] = (document, checked.schema_id)
             self._log_ids.setdefault((checked.entry.public_key, document), checked.entry.log_id)
-            if checked.action == "delete":
+            if checked.facts.action == "delete":
                 self.deleted.add(document)
         return True
 
-    def _document(self, checked: CheckedEntry) -> bytes:
-        return self.operations[checked.previous[0]][0] if checked.previous else checked.hash
+    def _document(self, checked: CheckedOperation) -> bytes:
+        return self.operations[checked.facts.previous[0]][0] if checked.facts.previous else checked.hash
 
-    def _refusal(self, checked: CheckedEntry) -> str | None:
+    def _refusal(self, checked: CheckedOperation) -> str | None:
         entry, log = checked.entry, self.logs.get(checked.log, [])
         if entry.seq_num != len(log) + 1:
             return f"sequence number {entry.seq_num} after {len(log)}"
@@ -161,12 +161,12 @@ class NodeModel:
             return "the backlink names another entry"
         if checked.hash in self.misfits:
             return "the operation does not fit its schema"
-        for operation_id in checked.previous or ():
+        for operation_id in checked.facts.previous or ():
             if operation_id not in self.operations:
                 return f"Previous operation {operation_id.hex()} not found in store"
             if self.operations[operation_id][1] != checked.schema_id:
                 return "the schema is not that of a previous operation"
-        if len({self.operations[one][0] for one in checked.previous or ()}) > 1:
+        if len({self.operations[one][0] for one in checked.facts.previous or ()}) > 1:
             return "previous operations of two documents"
         document = self._document(checked)
         if document in self.deleted:

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from culm_connectors.settings import ALPN
+from culm_connectors.p2panda.settings import ALPN
 from culm_connectors.transport import (
     Address,
     CloseReason,
@@ -19,9 +19,9 @@ from culm_connectors.transport import (
     connect,
 )
 from culm_models.keys import KeyPair
-from culm_models.p2panda.codec import encode
-from culm_models.p2panda.messages import Message
-from culm_models.p2panda.stream import MessageStream
+from culm_models.p2panda.wire.codec import encode
+from culm_models.p2panda.wire.messages import Message
+from culm_models.p2panda.wire.stream import MessageStream
 
 
 @dataclass

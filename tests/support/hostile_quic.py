@@ -29,8 +29,8 @@ from culm_connectors.transport import (
     TransportSettings,
     connect,
 )
-from culm_connectors.transport.connection import QuicTransportConnection
 from culm_connectors.transport.identity import Credentials
+from culm_connectors.transport.quic.connection import QuicTransportConnection
 
 INITIAL_BYTES = 1_200
 _PACKET_NUMBER_BYTES = 2

@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator
 
-from culm_connectors.sds.frames import Join, Leave
 from culm_connectors.transport import Address
+from culm_models.sds.frames.messages import Join, Leave
 from tests.support.sds_edge import Remote, remote
 
 _FRAMES_AT_ONCE = 100

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import lmdb
 
-from culm_connectors.index import layout
-from culm_models.p2panda.checks import CheckedEntry, check_entry
+from culm_connectors.logs.index import layout
+from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
 
 _FIXTURES = Path(__file__).parents[1] / "connectors" / "index_formats"
 
 
-def write_index(folder: Path, found: int) -> list[CheckedEntry]:
+def write_index(folder: Path, found: int) -> list[CheckedOperation]:
     """Write every record of an index of format `found`; returns its entries, each log in its order.
 
     It has 16 logs; in format 1 there were 5 of them without a document.

@@ -29,6 +29,8 @@ class Broker:
 
     bootstrap: str
     origin: str
+    stack: Stack | None = None
+    """The stack that it is, where it is one of our own: a test may kill it, and starts it again."""
 
 
 class NoBrokerError(Exception):
@@ -52,7 +54,7 @@ def running_broker(directory: Path) -> Iterator[Broker]:
             with _container(error) as bootstrap:
                 yield Broker(bootstrap, f"Docker, {IMAGE}")
             return
-        yield Broker(bootstrap, f"jars of Apache Kafka, {directory}")
+        yield Broker(bootstrap, f"jars of Apache Kafka, {directory}", stack)
     finally:
         stack.down()
 

@@ -27,8 +27,8 @@ from culm_infra.stack import find_java, jars
 from culm_infra.stack.broker import new_cluster_id
 from culm_infra.stack.ports import HOST, choose
 from culm_infra.stack.process import ProcessIdentity, spawn_detached
-from culm_topics import kafka
-from culm_topics.kafka import KafkaSettings
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.clients import KafkaSettings
 
 ADMIN = "kafka-admin"
 _START_TIMEOUT_S = 90.0

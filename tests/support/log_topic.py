@@ -6,11 +6,13 @@ import hashlib
 import uuid
 from collections.abc import Iterable
 
-from culm_topics import admin, kafka
-from culm_topics.catalogue import spec
-from culm_topics.consumer import LogConsumer, LogEntry
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import LogRecord, log_key
+from culm_topics.catalogue.topics import spec
+from culm_topics.kafka import admin
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.consumer import LogConsumer, LogEntry
+from culm_topics.logs.records import LogRecord
+from culm_topics.records import log_key
 
 Step = tuple[str, int]
 """(author's name, sequence number): one record of log 0 of that author."""

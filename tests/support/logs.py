@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from culm_models.bamboo import lipmaa, needs_skiplink, sign_entry
 from culm_models.keys import KeyPair
-from culm_models.p2panda.checks import CheckedEntry, check_entry
-from culm_models.p2panda.operation import encode_operation
+from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
+from culm_models.p2panda.operations.operation import encode_operation
 
 SCHEMA = "venue_0020c65567ae37efea293e34a9c7d13f8f2bf23dbdc3b5c7b9ab46293111c48fc78b"
 OTHER_SCHEMA = "event_0020b177ec1bf26dfb3b7010d473e6d44713b29b765b99c6e60ecbfae742de496543"
@@ -25,15 +25,15 @@ def make_log(
     *,
     schema_id: str = SCHEMA,
     text: str = "n",
-    after: list[CheckedEntry] | None = None,
-) -> list[CheckedEntry]:
+    after: list[CheckedOperation] | None = None,
+) -> list[CheckedOperation]:
     """Entries of one document: a create, then updates; `after` continues a log (or forks one)."""
     return list(_entries(key_pair, log_id, length, schema_id, text, list(after or [])))
 
 
 def _entries(
-    key_pair: KeyPair, log_id: int, length: int, schema_id: str, text: str, log: list[CheckedEntry]
-) -> Iterator[CheckedEntry]:
+    key_pair: KeyPair, log_id: int, length: int, schema_id: str, text: str, log: list[CheckedOperation]
+) -> Iterator[CheckedOperation]:
     for _ in range(length):
         seq_num = len(log) + 1
         backlink = log[-1].hash if log else None
@@ -56,6 +56,6 @@ def _entries(
         yield checked
 
 
-def pairs(log: list[CheckedEntry]) -> list[tuple[bytes, bytes]]:
+def pairs(log: list[CheckedOperation]) -> list[tuple[bytes, bytes]]:
     """(entry bytes, operation bytes) of a log."""
-    return [(checked.entry_bytes, checked.operation_bytes) for checked in log]
+    return [(checked.entry_bytes, checked.payload_bytes) for checked in log]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.events import Event
-from culm_models.p2panda.messages import Message
+from culm_models.p2panda.operations.checks import CheckedOperation
 from culm_models.p2panda.peer import Peer
-from culm_models.p2panda.session import SessionState
+from culm_models.p2panda.sessions.session import SessionState
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import MemoryLogStore
-from culm_models.p2panda.stream import MessageStream
+from culm_models.p2panda.wire.messages import Message
+from culm_models.p2panda.wire.stream import MessageStream
 from tests.support.logs import OTHER_SCHEMA, SCHEMA
 
 LOW = b"\x01" * 32
@@ -26,7 +26,7 @@ _MAX_ROUNDS = 1_000
 
 def make_peer(
     peer_id: bytes,
-    logs: Iterable[Sequence[CheckedEntry]] = (),
+    logs: Iterable[Sequence[CheckedOperation]] = (),
     schema_ids: Sequence[str] = BOTH,
     **settings: Any,
 ) -> Peer:

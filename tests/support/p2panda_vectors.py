@@ -5,8 +5,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from culm_models.p2panda import document
-from culm_models.p2panda.operation import Value
+from culm_models.p2panda.operations import document
+from culm_models.p2panda.operations.operation import Value
 
 _FOLDER = Path(__file__).parent.parent / "vectors" / "p2panda"
 

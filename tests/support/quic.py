@@ -26,8 +26,8 @@ from culm_connectors.transport import (
     connect,
     serve,
 )
-from culm_connectors.transport.configuration import configuration
-from culm_connectors.transport.quic import CreditedQuicConnection
+from culm_connectors.transport.quic.configuration import configuration
+from culm_connectors.transport.quic.library import CreditedQuicConnection
 
 ALPN = "culm/test/1"
 LOOPBACK: Address = ("127.0.0.1", 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from culm_models.p2panda.reconciliation_messages import (
+from culm_models.p2panda.wire.reconciliation_messages import (
     Bound,
     Done,
     EmptyPayload,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from culm_connectors.sds.frames import TOKEN_BYTES, Join, Leave, SdsMessage, Send
-from culm_models.sds.codec import encode
-from culm_models.sds.messages import HistoryEntry, Message
+from culm_models.sds.frames.messages import TOKEN_BYTES, Join, Leave, SdsMessage, Send
+from culm_models.sds.wire.codec import encode
+from culm_models.sds.wire.messages import HistoryEntry, Message
 
 
 def big_filter_joins(

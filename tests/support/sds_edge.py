@@ -9,11 +9,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from culm_connectors.sds import wire
-from culm_connectors.sds.backbone import EventAt, Hearing, Outgoing, Page
+from culm_connectors.sds.backbone import ChannelListener, EventAt, OutgoingRecord, Page
+from culm_connectors.sds.channels.owners import Owners
 from culm_connectors.sds.driver import SdsDriver, permit_everything
-from culm_connectors.sds.frames import Frame, Hello, Join, Joined
-from culm_connectors.sds.owners import Owners
 from culm_connectors.sds.settings import ALPN, SdsEdgeSettings
 from culm_connectors.transport import (
     Address,
@@ -25,9 +23,11 @@ from culm_connectors.transport import (
     connect,
     serve,
 )
-from culm_models.sds.codec import decode, encode
-from culm_models.sds.messages import HistoryEntry, Message, Profile
-from culm_topics.records import (
+from culm_models.sds.frames import codec as wire
+from culm_models.sds.frames.messages import Frame, Hello, Join, Joined
+from culm_models.sds.wire.codec import decode, encode
+from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
+from culm_topics.sds.records import (
     OwnedRole,
     SdsCommandRecord,
     SdsEventRecord,
@@ -35,7 +35,7 @@ from culm_topics.records import (
     SdsMessageRecord,
     SdsOwnerRecord,
 )
-from culm_topics.sds_store import StoredMessage
+from culm_topics.sds.store import StoredMessage
 from tests.support.quic import LOOPBACK, eventually, identity, quick_settings
 
 SERVER = identity(100)
@@ -46,7 +46,7 @@ FrameKind = TypeVar("FrameKind", bound=Frame)
 class MemoryBackbone:
     """Keeps everything in lists; several drivers may share one, as connectors share a Kafka."""
 
-    hearers: list[Hearing] = field(default_factory=list)
+    listeners: list[ChannelListener] = field(default_factory=list)
     said: list[tuple[str, SdsInRecord]] = field(default_factory=list)
     commands: list[tuple[str, SdsCommandRecord]] = field(default_factory=list)
     store: list[tuple[str, SdsMessageRecord]] = field(default_factory=list)
@@ -74,7 +74,7 @@ class MemoryBackbone:
     def unfollow(self, channel_id: str) -> None:
         self.followed[channel_id] -= 1
 
-    async def put(self, batch: Sequence[Outgoing]) -> None:
+    async def put(self, batch: Sequence[OutgoingRecord]) -> None:
         await self.gate.wait()
         for outgoing in batch:
             record = outgoing.record
@@ -103,8 +103,8 @@ class MemoryBackbone:
         """The job says whose an id is."""
         self._owned.add((channel_id, participant_id))
         self.owners.put(channel_id, participant_id, SdsOwnerRecord(role, profile, peer_id, 1))
-        for hearer in self.hearers:
-            hearer.owned(channel_id, participant_id)
+        for listener in self.listeners:
+            listener.owned(channel_id, participant_id)
 
     def _keep_new(self, channel_id: str, record: SdsInRecord) -> None:
         found = decode(record.wire, record.profile)
@@ -128,8 +128,8 @@ class MemoryBackbone:
     def tell(self, channel_id: str, event: SdsEventRecord) -> None:
         """The job tells an event: it is kept and heard."""
         self.told.append((channel_id, event))
-        for hearer in self.hearers:
-            hearer.happened(channel_id, event, _cursor(len(self.told)))
+        for listener in self.listeners:
+            listener.happened(channel_id, event, _cursor(len(self.told)))
 
     async def history(
         self, channel_id: str, cursor: bytes, end: bytes = b""
@@ -226,7 +226,7 @@ async def serving(
         {"tick_interval_s": 0.02, "job_fetch_spread_s": 0, "head_idle_s": 0.05, **settings}
     )
     driver = SdsDriver(backbone, edge, connector_id=connector, permit=permit)
-    backbone.hearers.append(driver)
+    backbone.listeners.append(driver.channels)
     running = asyncio.create_task(driver.run())
     try:
         async with serve(LOOPBACK, SERVER, quick_settings(), driver.serve, alpn=ALPN) as listener:
@@ -235,7 +235,7 @@ async def serving(
         running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await running
-        backbone.hearers.remove(driver)
+        backbone.listeners.remove(driver.channels)
 
 
 @dataclass

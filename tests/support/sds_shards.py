@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from culm_connectors.sds.frames import Join, Leave, SdsMessage, Send
 from culm_models.sds.channel import Channel
-from culm_models.sds.messages import Profile
+from culm_models.sds.frames.messages import Join, Leave, SdsMessage, Send
 from culm_models.sds.settings import SdsSettings
-from culm_streaming.sds_channels.cache import Cache
-from culm_streaming.sds_channels.rows import Row, Source
-from culm_streaming.sds_channels.settings import ChannelsSettings
-from culm_streaming.sds_channels.state import MemoryState
-from culm_streaming.sds_channels.step import fire, step
-from culm_streaming.sds_channels.told import Record, Topic
-from culm_topics.records import (
-    RejectedRecord,
+from culm_models.sds.wire.messages import Profile
+from culm_streaming.sds.cache import Cache
+from culm_streaming.sds.output_records import OutputRecord, Topic
+from culm_streaming.sds.rows import Row, Source
+from culm_streaming.sds.settings import ChannelsSettings
+from culm_streaming.sds.state import MemoryState
+from culm_streaming.sds.step import fire, step
+from culm_topics.records import RejectedRecord
+from culm_topics.sds.records import (
     SdsCommand,
     SdsCommandRecord,
     SdsEventRecord,
@@ -51,7 +51,7 @@ class Shard:
     now_ms: int = START_MS
     timer_ms: int | None = None
     rows: list[Row] = field(default_factory=list)
-    written: list[Record] = field(default_factory=list)
+    written: list[OutputRecord] = field(default_factory=list)
     offsets: dict[Source, int] = field(default_factory=dict)
     tokens: int = 0
 
@@ -127,7 +127,7 @@ class Shard:
                 settings=dict(frame.settings),
             )
 
-    def batch(self) -> list[Record]:
+    def batch(self) -> list[OutputRecord]:
         """A micro-batch with what has come, and with the timer where it has expired, as Spark does it."""
         output = step(self.state, sorted(self.rows), self.now_ms, self.settings, self.cache)
         self.rows = []
@@ -141,9 +141,9 @@ class Shard:
         self.written += records
         return records
 
-    def wait(self, wait_ms: int, *, step_ms: int = 1_000) -> list[Record]:
+    def wait(self, wait_ms: int, *, step_ms: int = 1_000) -> list[OutputRecord]:
         """Batches without records, one every `step_ms`."""
-        records: list[Record] = []
+        records: list[OutputRecord] = []
         until_ms = self.now_ms + wait_ms
         while self.now_ms < until_ms:
             self.now_ms = min(self.now_ms + step_ms, until_ms)
@@ -154,7 +154,7 @@ class Shard:
         return events(self.written, channel_id)
 
 
-def values(records: Iterable[Record], topic: Topic, channel_id: str | None = None) -> list[bytes]:
+def values(records: Iterable[OutputRecord], topic: Topic, channel_id: str | None = None) -> list[bytes]:
     keys = None if channel_id is None else channel_id.encode()
     return [
         record.value
@@ -163,23 +163,23 @@ def values(records: Iterable[Record], topic: Topic, channel_id: str | None = Non
     ]
 
 
-def events(records: Iterable[Record], channel_id: str = "c") -> list[SdsEventRecord]:
+def events(records: Iterable[OutputRecord], channel_id: str = "c") -> list[SdsEventRecord]:
     return [SdsEventRecord.decode(value) for value in values(records, Topic.EVENTS, channel_id)]
 
 
-def outs(records: Iterable[Record], channel_id: str = "c") -> list[SdsOutRecord]:
+def outs(records: Iterable[OutputRecord], channel_id: str = "c") -> list[SdsOutRecord]:
     return [SdsOutRecord.decode(value) for value in values(records, Topic.OUT, channel_id)]
 
 
-def stored(records: Iterable[Record], channel_id: str = "c") -> list[SdsMessageRecord]:
+def stored(records: Iterable[OutputRecord], channel_id: str = "c") -> list[SdsMessageRecord]:
     return [SdsMessageRecord.decode(value) for value in values(records, Topic.MESSAGES, channel_id)]
 
 
-def fetches(records: Iterable[Record], channel_id: str = "c") -> list[SdsFetchRecord]:
+def fetches(records: Iterable[OutputRecord], channel_id: str = "c") -> list[SdsFetchRecord]:
     return [SdsFetchRecord.decode(value) for value in values(records, Topic.FETCH, channel_id)]
 
 
-def owners(records: Iterable[Record]) -> dict[tuple[str, str], SdsOwnerRecord]:
+def owners(records: Iterable[OutputRecord]) -> dict[tuple[str, str], SdsOwnerRecord]:
     """The newest row of each key of `sds.owners`."""
     return {
         split_owner_key(record.key): SdsOwnerRecord.decode(record.value)
@@ -188,7 +188,7 @@ def owners(records: Iterable[Record]) -> dict[tuple[str, str], SdsOwnerRecord]:
     }
 
 
-def refusals(records: Iterable[Record]) -> list[RejectedRecord]:
+def refusals(records: Iterable[OutputRecord]) -> list[RejectedRecord]:
     return [RejectedRecord.decode(value) for value in values(records, Topic.REJECTED)]
 
 

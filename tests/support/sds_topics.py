@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from culm_topics import admin, kafka
-from culm_topics.catalogue import spec
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import (
+from culm_topics.catalogue.topics import spec
+from culm_topics.kafka import admin
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.sds.records import (
     SdsEventRecord,
     SdsIndexRecord,
     SdsMessageRecord,

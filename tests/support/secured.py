@@ -15,11 +15,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from culm_infra.demo.processes import environment
+from culm_infra.demo.kit.processes import environment
 from culm_infra.stack.jars import cache_directory
-from culm_topics import kafka
-from culm_topics.acls import GRANTEES, Acl, acls
-from culm_topics.kafka import KafkaSettings
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.acls import GRANTEES, Acl, acls
+from culm_topics.kafka.clients import KafkaSettings
 from tests.support.kafka_cluster import ADMIN, KafkaCluster
 
 NOBODY = "nobody"
@@ -48,6 +48,7 @@ class Deployment:
         return environment(self.settings(user)) | {
             "CULM_STACK__DIRECTORY": str(self.folder / "stack"),
             "CULM_JARS_DIR": str(cache_directory()),
+            "CULM_JOB__STATE_PARTITIONS": "2",
             # No settings file or key of whoever runs the tests.
             "HOME": str(self.folder),
         }

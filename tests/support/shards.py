@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from culm_models.p2panda.checks import CheckedEntry
-from culm_streaming.chain.packing import pack_records
-from culm_streaming.chain.rows import unpack_rows
-from culm_streaming.chain.settings import ChainSettings
-from culm_streaming.chain.step import Output, step
-from culm_streaming.chain.store import MemoryShardStore
-from culm_topics.records import EntryRecord, LogRecord, RejectedRecord, log_key
+from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_streaming.logs.packing import pack_records
+from culm_streaming.logs.rows import unpack_rows
+from culm_streaming.logs.settings import ChainSettings
+from culm_streaming.logs.state import MemoryShardStore
+from culm_streaming.logs.step import LogsOutput, step
+from culm_topics.logs.records import EntryRecord, LogRecord
+from culm_topics.records import RejectedRecord, log_key
 
 BROUGHT_BY = bytes(range(32))
 Arrival = tuple[bytes | None, bytes | None, int, int]
 
 
-def entry_value(checked: CheckedEntry) -> bytes:
+def entry_value(checked: CheckedOperation) -> bytes:
     """The value of `entries` for one entry."""
     return EntryRecord(
-        checked.entry_bytes, checked.operation_bytes, checked.schema_id, BROUGHT_BY, 7, b"connector"
+        checked.entry_bytes, checked.payload_bytes, checked.schema_id, BROUGHT_BY, 7, b"connector"
     ).encode()
 
 
-def arrivals(entries: Iterable[CheckedEntry], *, first_offset: int = 0, partition: int = 0) -> list[Arrival]:
+def arrivals(
+    entries: Iterable[CheckedOperation], *, first_offset: int = 0, partition: int = 0
+) -> list[Arrival]:
     """Records of `entries`, one behind the other in one partition."""
     return [
         (log_key(*checked.log), entry_value(checked), partition, first_offset + place)
@@ -49,7 +52,7 @@ class Shards:
         other.topic = dict(self.topic)
         return other
 
-    def run(self, batch: Sequence[Arrival], *, pieces: int = 1) -> Output:
+    def run(self, batch: Sequence[Arrival], *, pieces: int = 1) -> LogsOutput:
         """One micro-batch; stage one reads it in several pieces, in any order."""
         for _, value, partition, offset in batch:
             if value is not None:
@@ -58,7 +61,7 @@ class Shards:
         for piece in range(pieces):
             for rows in pack_records(batch[piece::pieces], self.settings, verify_signature=False):
                 packed.setdefault(rows.shard, []).append((rows.heads, rows.sizes, rows.values))
-        output = Output()
+        output = LogsOutput()
         for shard, records in sorted(packed.items()):
             part = step(self.stores[shard], unpack_rows(records), self.settings, self._fetch)
             output.logs += part.logs

@@ -6,25 +6,24 @@ from collections.abc import Iterable
 
 from confluent_kafka import Message, TopicPartition
 
-from culm_models.p2panda.checks import CheckedEntry
-from culm_topics import kafka
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import LogRecord, RejectedRecord, log_key
+from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records import LogRecord
+from culm_topics.records import RejectedRecord, log_key
 from tests.support.shards import entry_value
 
 _TIMEOUT_SECONDS = 30.0
+# In place of a partition: the one where the key belongs.
+_BY_KEY = -1
 
 
 def produce(settings: KafkaSettings, name: str, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
-    """Write (key, value) records in order; returns when the broker has them."""
-    client = kafka.producer(settings, bulk=True)
-    for key, value in records:
-        client.produce(settings.topic(name), value, key)
-        client.poll(0)
-    assert client.flush(_TIMEOUT_SECONDS) == 0
+    """Write (key, value) records in order, each where its key belongs; returns when the broker has them."""
+    write_records(settings, name, ((_BY_KEY, key, value) for key, value in records))
 
 
-def produce_entries(settings: KafkaSettings, entries: Iterable[CheckedEntry]) -> None:
+def produce_entries(settings: KafkaSettings, entries: Iterable[CheckedOperation]) -> None:
     """Write entries as connectors would."""
     produce(settings, "entries", [(log_key(*checked.log), entry_value(checked)) for checked in entries])
 
@@ -45,23 +44,39 @@ def end_offsets(settings: KafkaSettings, name: str) -> dict[int, int]:
 
 def read_all(settings: KafkaSettings, name: str) -> list[tuple[bytes | None, bytes | None]]:
     """(key, value) of all records of a topic as they are now; each partition in its order."""
+    return [(key, value) for _, key, value in read_records(settings, name)]
+
+
+def read_records(settings: KafkaSettings, name: str) -> list[tuple[int, bytes | None, bytes | None]]:
+    """(partition, key, value) of all records of a topic as they are now; each partition in its order."""
     ends = {number: end for number, end in end_offsets(settings, name).items() if end}
     client = kafka.consumer(settings, group_id="tests", start="earliest")
-    records: list[tuple[bytes | None, bytes | None]] = []
+    records: list[tuple[int, bytes | None, bytes | None]] = []
     try:
         client.assign([TopicPartition(settings.topic(name), number, 0) for number in ends])
         while ends:
             message: Message | None = client.poll(_TIMEOUT_SECONDS)
             assert message is not None, f"no more records of {name} in time"
             assert message.error() is None, message.error()
-            records.append((message.key(), message.value()))
             partition, offset = message.partition(), message.offset()
             assert partition is not None and offset is not None
+            records.append((partition, message.key(), message.value()))
             if offset + 1 >= ends.get(partition, 0):
                 ends.pop(partition, None)
         return records
     finally:
         client.close()
+
+
+def write_records(
+    settings: KafkaSettings, name: str, records: Iterable[tuple[int, bytes | None, bytes | None]]
+) -> None:
+    """Write (partition, key, value) records in order; returns when the broker has them."""
+    client = kafka.producer(settings, bulk=True)
+    for partition, key, value in records:
+        client.produce(settings.topic(name), value, key, partition)
+        client.poll(0)
+    assert client.flush(_TIMEOUT_SECONDS) == 0
 
 
 def read_logs(settings: KafkaSettings, *, drop_repeats: bool = False) -> dict[bytes, list[LogRecord]]:

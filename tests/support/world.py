@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from culm_connectors.keyfile import load_or_make_key
+from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.transport import Address
-from culm_infra.demo.processes import CulmProcess, DemoError, environment, free_udp_ports
-from culm_topics import admin
-from culm_topics.kafka import KafkaSettings
+from culm_infra.demo.kit.processes import CulmProcess, DemoError, environment, free_udp_ports
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
 
 DEADLINE_S = 150.0
 _POLL_S = 0.02
@@ -164,7 +164,11 @@ def running_world(folder: Path, bootstrap: str, prefix: str, *job_options: str) 
     admin.create(kafka)
     variables = environment(kafka) | {"CULM_STACK__DIRECTORY": str(folder / "stack")}
     folder.mkdir(parents=True, exist_ok=True)
-    arguments = ("job", "run", "all", "--checkpoints", str(folder / "checkpoints"), *job_options)
+    # Two state partitions, as in the other tests on Spark: a micro-batch of a cold JVM costs by its tasks.
+    arguments = (
+        *("job", "run", "all", "--checkpoints", str(folder / "checkpoints")),
+        *("--master", "local[2]", "--state-partitions", "2", *job_options),
+    )
     jobs = CulmProcess("the streaming jobs", arguments, variables, folder / "jobs.log")
     edges = []
     for name, port in zip(("west", "east"), free_udp_ports(2), strict=True):

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xxhash import xxh64_intdigest
 
-from culm_topics.blocks import BlockTable, with_recent
 from culm_topics.errors import RecordError
-from culm_topics.reading import TopicMessage
-from culm_topics.records import (
+from culm_topics.logs.blocks import BlockTable, with_recent
+from culm_topics.logs.records import (
     BlockHeights,
     BlockKey,
     BlockKind,
@@ -19,6 +18,7 @@ from culm_topics.records import (
     Offsets,
     ProgressKey,
 )
+from culm_topics.readers.whole_topic import TopicMessage
 
 NAME = b"schema_definition_v1"
 Heights = dict[tuple[bytes, int], int]

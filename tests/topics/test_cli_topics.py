@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from culm_infra.cli.root import run
-from culm_models.p2panda.checks import CheckedEntry
-from culm_topics import admin, kafka
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import LogRecord, log_key
+from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_topics.kafka import admin
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records import LogRecord
+from culm_topics.records import log_key
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 
 Capture = pytest.CaptureFixture[str]
@@ -23,7 +25,7 @@ def settings(kafka_bootstrap: str) -> KafkaSettings:
 
 
 @pytest.fixture
-def replicated(settings: KafkaSettings) -> list[CheckedEntry]:
+def replicated(settings: KafkaSettings) -> list[CheckedOperation]:
     """Two logs of two authors and two schemas in `logs`, the first record twice."""
     admin.create(settings)
     entries = [
@@ -35,7 +37,7 @@ def replicated(settings: KafkaSettings) -> list[CheckedEntry]:
         record = LogRecord(
             checked.entry.seq_num,
             checked.entry_bytes,
-            checked.operation_bytes,
+            checked.payload_bytes,
             checked.hash,
             checked.schema_id,
         )
@@ -106,7 +108,7 @@ def test_rights_are_printed_as_strimzi_users(capsys: Capture) -> None:
 
 @pytest.mark.kafka
 def test_tail_prints_decoded_entries(
-    settings: KafkaSettings, replicated: list[CheckedEntry], capsys: Capture
+    settings: KafkaSettings, replicated: list[CheckedOperation], capsys: Capture
 ) -> None:
     begin = ("logs", "tail", "--from", "beginning")
     assert culm(settings, *begin, "--count", "5", "--json") == 0
@@ -128,7 +130,7 @@ def test_tail_prints_decoded_entries(
 
 @pytest.mark.kafka
 def test_list_shows_every_log_with_its_height(
-    settings: KafkaSettings, replicated: list[CheckedEntry], capsys: Capture
+    settings: KafkaSettings, replicated: list[CheckedOperation], capsys: Capture
 ) -> None:
     assert culm(settings, "logs", "list", "--json") == 0
     assert {(row["log_id"], row["height"], row["schema_id"]) for row in printed(capsys)} == {
@@ -143,7 +145,7 @@ def test_list_shows_every_log_with_its_height(
 
 @pytest.mark.kafka
 def test_export_writes_json_lines_and_parquet(
-    settings: KafkaSettings, replicated: list[CheckedEntry], tmp_path: Path, capsys: Capture
+    settings: KafkaSettings, replicated: list[CheckedOperation], tmp_path: Path, capsys: Capture
 ) -> None:
     import pyarrow.parquet as pq
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from culm_topics import kafka
-from culm_topics.client_errors import ReportedErrors
-from culm_topics.cluster import await_brokers
 from culm_topics.errors import KafkaFailure
-from culm_topics.kafka import KafkaSettings
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.client_errors import ReportedErrors
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.cluster import await_brokers
 
 
 def failure(bootstrap: str, seconds: float = 2, **options: Any) -> KafkaFailure:

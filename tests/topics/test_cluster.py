@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from culm_topics import cluster
 from culm_topics.errors import KafkaFailure
+from culm_topics.kafka import cluster
 
 
 class Client:

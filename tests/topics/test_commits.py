@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from culm_topics.consumer.commits import AutoCommit, CommitPosition, Commits
 from culm_topics.errors import CommitFailed
+from culm_topics.logs.consumer.commits import AutoCommit, CommitPosition, Commits
 
 
 class Client:

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from culm_topics import kafka
-from culm_topics.consumer import LogConsumer
-from culm_topics.kafka import KafkaSettings
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.consumer import LogConsumer
 from tests.support.log_topic import Step, new_log_topic, steps_of, take, write_steps
 
 pytestmark = pytest.mark.kafka
@@ -195,8 +195,8 @@ def test_a_member_closes_soon_whatever_the_group_is_doing(kafka_bootstrap: str) 
 
 PROGRAM = """
 import sys
-from culm_topics.consumer import LogConsumer
-from culm_topics.kafka import KafkaSettings
+from culm_topics.logs.consumer import LogConsumer
+from culm_topics.kafka.clients import KafkaSettings
 settings = KafkaSettings.model_validate_json(sys.argv[1])
 with LogConsumer(settings, group_id=settings.prefix + "g") as consumer, open(sys.argv[2], "a") as file:
     for entry in consumer:

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from culm_topics import kafka
-from culm_topics.catalogue import CATALOGUE, spec, topic_name
+from culm_topics.catalogue.topics import CATALOGUE, readers, spec, topic_name, writers
 from culm_topics.errors import KafkaSettingsError
-from culm_topics.kafka import FIXED, KafkaSettings, is_secret, spark_options
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.clients import FIXED, KafkaSettings, is_secret, spark_options
 
 
 def settings(**options: str) -> KafkaSettings:
@@ -105,8 +105,8 @@ def test_the_catalogue_keeps_its_own_rules() -> None:
         assert topic.config["max.message.bytes"] == str(4 * 1024 * 1024)
         assert topic.config["cleanup.policy"] == ("compact" if topic.cleanup == "compact" else "delete")
         assert ("retention.ms" in topic.config) == (topic.cleanup != "compact")
-        assert topic.writers
-        assert topic.readers
+        assert writers(topic)
+        assert readers(topic)
     assert spec("logs").config["retention.ms"] == "-1"
     with pytest.raises(KeyError):
         topic_name("culm.", "nowhere")

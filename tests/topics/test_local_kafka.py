@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from culm_topics import kafka
-from culm_topics.client_log import CLIENT_LOG
-from culm_topics.consumer import LogConsumer
 from culm_topics.errors import KafkaFailure, KafkaSettingsError
-from culm_topics.kafka import KafkaSettings
-from culm_topics.local import ADDRESS_FILE, local_kafka
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.client_log import CLIENT_LOG
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.local import ADDRESS_FILE, local_kafka
+from culm_topics.logs.consumer import LogConsumer
 
 
 @pytest.fixture(autouse=True)

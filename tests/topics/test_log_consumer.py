@@ -9,9 +9,7 @@ import pytest
 from confluent_kafka import Message, TopicPartition
 from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]
 
-from culm_topics import admin, kafka
-from culm_topics.catalogue import spec
-from culm_topics.consumer import AutoCommit, LogConsumer, Problem, RebuildProgress
+from culm_topics.catalogue.topics import spec
 from culm_topics.errors import (
     LogGap,
     OffsetOutOfRange,
@@ -20,7 +18,10 @@ from culm_topics.errors import (
     TopicMissing,
     TopicRecreated,
 )
-from culm_topics.kafka import KafkaSettings
+from culm_topics.kafka import admin
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.consumer import AutoCommit, LogConsumer, Problem, RebuildProgress
 from tests.support.log_topic import Step, author_key, log_record, new_log_topic, steps_of, take, write_steps
 
 pytestmark = pytest.mark.kafka

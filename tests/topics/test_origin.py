@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from culm_topics import admin, kafka
-from culm_topics.catalogue import spec
+from culm_topics.catalogue.topics import spec
 from culm_topics.errors import OriginChanged, RecordError, TopicMissing
-from culm_topics.kafka import KafkaSettings
-from culm_topics.origin import Origin, ask_origin
+from culm_topics.kafka import admin
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.origin import Origin, ask_origin
 
 KEPT = Origin("cluster-1", {"culm.entries": "id-1", "culm.logs": "id-2"})
 

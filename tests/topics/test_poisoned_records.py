@@ -9,17 +9,11 @@ from typing import Any
 import pytest
 
 from culm_infra.cli.root import run
-from culm_topics import admin
-from culm_topics.blocks import read_block_vectors, read_blocks
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import (
-    HEIGHTS_PEER_ID,
-    BlockKey,
-    BlockKind,
-    BlockSummary,
-    VersionVectorRecord,
-    version_vector_key,
-)
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.blocks import read_block_vectors, read_blocks
+from culm_topics.logs.records import BlockKey, BlockKind, BlockSummary, VersionVectorRecord
+from culm_topics.records import HEIGHTS_PEER_ID, version_vector_key
 from tests.support.log_topic import log_record
 from tests.support.topic_io import produce
 
@@ -72,7 +66,7 @@ def culm(
 
 @pytest.mark.parametrize(
     ("command", "topic", "records"),
-    [("peers", "version-vectors", 4), ("blocks", "blocks", 4), ("sds status", "sds.acks", 2)],
+    [("logs peers", "version-vectors", 4), ("logs blocks", "blocks", 4), ("sds status", "sds.acks", 2)],
 )
 def test_a_view_shows_what_it_passed_over_beside_what_there_is(
     settings: KafkaSettings,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from culm_topics import admin, kafka
 from culm_topics.errors import TopicMissing
-from culm_topics.kafka import KafkaSettings
-from culm_topics.reading import read_to_end
+from culm_topics.kafka import admin
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.whole_topic import read_to_end
 
 pytestmark = pytest.mark.kafka
 

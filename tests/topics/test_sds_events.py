@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from culm_topics.errors import TopicMissing
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import SdsEventRecord, channel_key, shard_of
-from culm_topics.sds_events import SdsEventReader
-from culm_topics.sds_sequence import EventGap
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.sds.event_sequence import EventGap
+from culm_topics.sds.events import SdsEventReader
+from culm_topics.sds.records import SdsEventRecord, channel_key, shard_of
 from tests.support.sds_topics import PARTITIONS, sds_settings, write, write_events
 
 pytestmark = pytest.mark.kafka

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_topics.records import SdsIndexRecord, check_of
-from culm_topics.sds_hints import HINT_SIZE, StoreHint
+from culm_topics.sds.records import SdsIndexRecord, check_of
+from culm_topics.sds.retrieval_hints import HINT_SIZE, StoreHint
 
 hints = st.builds(
     StoreHint, st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1), st.binary(min_size=4, max_size=4)

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from culm_topics import admin, kafka
-from culm_topics.catalogue import spec
+from culm_topics.catalogue.topics import spec
 from culm_topics.errors import TopicMissing
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import index_key, shard_of
-from culm_topics.sds_index import SdsIndex
+from culm_topics.kafka import admin
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.sds.index import SdsIndex
+from culm_topics.sds.records import index_key, shard_of
 from tests.support.sds_topics import PARTITIONS, index_row, sds_settings, write, write_index
 
 pytestmark = pytest.mark.kafka

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_topics.sds_index_file import Change, IndexFile, IndexFileFailed
+from culm_topics.sds.index_file import Change, IndexFile, IndexFileFailed, is_damaged
 from tests.support.sds_topics import index_row
 
 ORIGIN = "topic store"
@@ -132,3 +132,14 @@ def test_a_place_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path
     with pytest.raises(IndexFileFailed, match="file") as caught:
         IndexFile(tmp_path / "file" / "index.sqlite", ORIGIN)
     assert caught.value.code == "topics.sds.index_file"
+
+
+@pytest.mark.parametrize("column", ["place", "sender_id", "check_bytes", "retrieval_hint"])
+def test_a_row_of_other_kinds_of_values_is_damage(path: Path, column: str) -> None:
+    file = filled(path, ("one", "a", index_row(5, 100)))
+    value: object = b"\x00" if column in ("place", "sender_id") else "text"
+    with sqlite3.connect(path) as other:
+        other.execute(f"UPDATE messages SET {column} = ?", (value,))
+    with pytest.raises(sqlite3.DatabaseError) as damage:
+        file.find("one", ["a"])
+    assert is_damaged(damage.value)

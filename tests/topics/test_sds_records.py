@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.sds.messages import HistoryEntry
-from culm_topics.catalogue.sds import SDS
+from culm_models.sds.wire.messages import HistoryEntry
 from culm_topics.errors import RecordError
-from culm_topics.records import (
+from culm_topics.sds.catalogue import SDS
+from culm_topics.sds.records import (
     MAX_FETCH_ENTRIES,
     MAX_ID_BYTES,
     AckKey,
@@ -37,12 +37,12 @@ from culm_topics.records import (
     split_channel_key,
     split_index_key,
 )
-from culm_topics.records.sds_acks import ACK_STATES
-from culm_topics.records.sds_commands import COMMANDS
-from culm_topics.records.sds_events import EVENT_KINDS
-from culm_topics.records.sds_out import OUT_KINDS
-from culm_topics.records.sds_owners import OWNED_ROLES
-from culm_topics.records.sds_shape import MAX_DETAIL_ITEMS, MAX_DETAILS, PROFILES
+from culm_topics.sds.records.acks import ACK_STATES
+from culm_topics.sds.records.commands import COMMANDS
+from culm_topics.sds.records.events import EVENT_KINDS
+from culm_topics.sds.records.outbound import OUT_KINDS
+from culm_topics.sds.records.owners import OWNED_ROLES
+from culm_topics.sds.records.shape import MAX_DETAIL_ITEMS, MAX_DETAILS, PROFILES
 
 uints = st.integers(0, 2**64 - 1) | st.sampled_from([0, 23, 24, 255, 256, 65535, 65536, 2**32 - 1, 2**32])
 blobs = st.binary(max_size=300) | st.integers(65530, 65540).map(bytes)
@@ -166,13 +166,13 @@ SAMPLES: dict[str, Any] = {
 def schema(name: str) -> pycddl.Schema:
     """The rules of one record: `file`, or `file/rule` where a topic holds several kinds."""
     file, _, rule = name.partition("/")
-    text = files("culm_topics").joinpath("cddl", f"{file}.cddl").read_text()
+    text = files("culm_topics").joinpath("sds", "cddl", f"{file}.cddl").read_text()
     return pycddl.Schema(f"record = {rule}\n{text}" if rule else text)
 
 
 def test_every_record_of_the_sds_topics_is_tested_here() -> None:
     described = {topic.cddl for topic in SDS}
-    assert described == {f"{name.partition('/')[0]}.cddl" for name in RECORDS}
+    assert described == {f"sds/cddl/{name.partition('/')[0]}.cddl" for name in RECORDS}
     assert set(RECORDS) == set(SAMPLES)
 
 

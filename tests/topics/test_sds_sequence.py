@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_topics import sds_sequence
-from culm_topics.records import SdsEventRecord
-from culm_topics.sds_sequence import ChannelEvent, EventGap, EventSequence
+from culm_topics.sds import event_sequence as sds_sequence
+from culm_topics.sds.event_sequence import ChannelEvent, EventGap, EventSequence
+from culm_topics.sds.records import SdsEventRecord
 
 
 def event(number: int, channel_id: str = "general") -> ChannelEvent:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from culm_models.sds.messages import HistoryEntry
-from culm_topics import sds_store
-from culm_topics.kafka import KafkaSettings
-from culm_topics.records import SdsIndexRecord, channel_key, shard_of
-from culm_topics.sds_hints import StoreHint
-from culm_topics.sds_index import SdsIndex
-from culm_topics.sds_store import NEAR_RECORDS, SdsStore, runs
+from culm_models.sds.wire.messages import HistoryEntry
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.sds import store as sds_store
+from culm_topics.sds.index import SdsIndex
+from culm_topics.sds.records import SdsIndexRecord, channel_key, shard_of
+from culm_topics.sds.retrieval_hints import StoreHint
+from culm_topics.sds.store import NEAR_RECORDS, SdsStore, runs
 from tests.support.sds_topics import PARTITIONS, message_of, sds_settings, store, write, write_index
 
 pytestmark = pytest.mark.kafka

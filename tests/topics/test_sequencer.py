@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_topics.consumer.heights import Heights, Verdict
-from culm_topics.consumer.problems import Problems
-from culm_topics.consumer.selection import Selection
-from culm_topics.consumer.sequencer import Sequencer
-from culm_topics.consumer.snapshot import Snapshot
 from culm_topics.errors import OriginChanged
-from culm_topics.origin import Origin
+from culm_topics.kafka.origin import Origin
+from culm_topics.logs.consumer.heights import LogHeights, Verdict
+from culm_topics.logs.consumer.problems import Problems
+from culm_topics.logs.consumer.selection import Selection
+from culm_topics.logs.consumer.sequencer import Sequencer
+from culm_topics.logs.consumer.snapshot import Snapshot
 from tests.support.log_topic import Step, author_key, log_record, steps_of
 
 
@@ -88,7 +88,7 @@ def test_too_many_records_behind_holes_are_a_gap() -> None:
 
 
 def test_judging_a_record_does_not_change_its_log() -> None:
-    heights = Heights()
+    heights = LogHeights()
     heights.raise_to(b"log", 3, 1)
     assert [heights.judge(b"log", number) for number in (2, 3, 4, 5)] == [
         Verdict.REPEAT,
@@ -103,7 +103,7 @@ def test_judging_a_record_does_not_change_its_log() -> None:
 
 
 def test_heights_of_a_partition_that_is_given_up_are_forgotten() -> None:
-    heights = Heights(remember_changes=True)
+    heights = LogHeights(remember_changes=True)
     heights.raise_to(b"one", 1, 0)
     heights.raise_to(b"two", 2, 1)
     heights.drop([0])

@@ -6,12 +6,13 @@ import uuid
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
-from culm_topics import admin, kafka
-from culm_topics.acls import acls, connector_group_prefix, reader_group_prefix
-from culm_topics.admin import Difference
-from culm_topics.catalogue import CATALOGUE, spec
+from culm_topics.catalogue.topics import CATALOGUE, readers, spec, writers
 from culm_topics.errors import KafkaFailure
-from culm_topics.kafka import KafkaSettings
+from culm_topics.kafka import admin
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.acls import acls, connector_group_prefix, reader_group_prefix
+from culm_topics.kafka.admin import Difference
+from culm_topics.kafka.clients import KafkaSettings
 
 
 def settings(bootstrap: str, prefix: str | None = None, **arguments: int) -> KafkaSettings:
@@ -103,6 +104,6 @@ def test_rights_follow_the_catalogue() -> None:
     rights = acls(settings("h:1", "culm."))
     for topic in CATALOGUE:
         named = {(right.program, right.operation) for right in rights if right.name == f"culm.{topic.name}"}
-        assert {program for program, operation in named if operation == "Write"} == set(topic.writers)
-        assert {program for program, operation in named if operation == "Read"} == set(topic.readers)
+        assert {program for program, operation in named if operation == "Write"} == set(writers(topic))
+        assert {program for program, operation in named if operation == "Read"} == set(readers(topic))
     assert {right.program for right in rights if right.operation in ("Create", "Delete")} == {"admin"}

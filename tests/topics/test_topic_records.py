@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_topics.catalogue.p2panda import P2PANDA
 from culm_topics.errors import RecordError
-from culm_topics.records import (
-    HEIGHTS_PEER_ID,
+from culm_topics.logs.catalogue import LOGS
+from culm_topics.logs.records import (
     ROW_SIZE,
     BlockHeights,
     BlockKey,
@@ -23,12 +22,15 @@ from culm_topics.records import (
     LogRecord,
     ProgressKey,
     ReceiptRecord,
-    RejectedRecord,
     VersionVectorRecord,
     block_of,
+    split_block_key,
+)
+from culm_topics.records import (
+    HEIGHTS_PEER_ID,
+    RejectedRecord,
     check_peer_key,
     log_key,
-    split_block_key,
     split_log_key,
     split_version_vector_key,
     version_vector_key,
@@ -99,13 +101,13 @@ SAMPLES: dict[str, Any] = {
 def schema(name: str) -> pycddl.Schema:
     """The rules of one record: `file`, or `file/rule` where a topic holds several kinds."""
     file, _, rule = name.partition("/")
-    text = files("culm_topics").joinpath("cddl", f"{file}.cddl").read_text()
+    text = files("culm_topics").joinpath("logs", "cddl", f"{file}.cddl").read_text()
     return pycddl.Schema(f"record = {rule}\n{text}" if rule else text)
 
 
 def test_every_record_of_the_replicated_logs_is_tested_here() -> None:
-    described = {topic.cddl for topic in P2PANDA if topic.cddl is not None}
-    assert described == {f"{name.partition('/')[0]}.cddl" for name in RECORDS}
+    described = {topic.cddl for topic in LOGS if topic.cddl is not None}
+    assert described == {f"logs/cddl/{name.partition('/')[0]}.cddl" for name in RECORDS}
     assert set(RECORDS) == set(SAMPLES)
 
 

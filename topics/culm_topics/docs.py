@@ -7,18 +7,20 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 
-from culm_topics.acls import GRANTEES, acls
-from culm_topics.catalogue import CATALOGUE, TopicSpec
-from culm_topics.java_properties import IGNORED, RENAMED, SAME
-from culm_topics.kafka import FIXED, KafkaSettings
+from culm_topics.catalogue.jobs import JOBS
+from culm_topics.catalogue.spec import TopicSpec
+from culm_topics.catalogue.topics import CATALOGUE, readers, writers
+from culm_topics.kafka.acls import GRANTEES, acls
+from culm_topics.kafka.clients import FIXED, KafkaSettings
+from culm_topics.kafka.java_client import IGNORED, RENAMED, SAME
 
 _DAY_MS = 24 * 60 * 60 * 1000
 
 _INTRODUCTION = """\
 # Topics
 
-Every Kafka topic of Culm, rendered from `culm_topics.catalogue` by `python -m culm_topics.docs`; do not
-edit.
+Every Kafka topic of Culm and the jobs between them, rendered from `culm_topics.catalogue` by
+`python -m culm_topics.docs`; do not edit.
 
 A topic's name starts with a prefix, `culm.` by default. Keys are plain bytes, values are CBOR arrays in
 their shortest encoding that start with a format number; no protocol data is in Kafka record headers.
@@ -64,7 +66,7 @@ peer (`block-vectors`); being a prefix of the sort order it is a range of p2pand
   where to go on in `logs` (or `receipts`) without missing anything. The number of partitions is therefore
   the job's number of shards, fixed for the topic's life.
 - Every key carries its block bits. Records of other block bits are left over from a deployment that has
-  changed them: `culm_topics.blocks.read_blocks` takes those that have come furthest, unless told which.
+  changed them: `culm_topics.logs.blocks.read_blocks` takes those that have come furthest, unless told which.
 - What is written is a function of the input; a repeated micro-batch writes the same records again.
 """
 
@@ -73,15 +75,15 @@ _READING = """\
 
 `logs` may hold repeats: the streaming job's sink is at-least-once, and a batch that is run again writes
 its records again, also behind later ones. Within a log the sequence number tells: a record whose number
-is not above the log's height was there before. `culm_topics.consumer.LogConsumer` does this, across its
+is not above the log's height was there before. `culm_topics.logs.consumer.LogConsumer` does this, across its
 own restarts too:
 
 ```python
-from culm_topics.consumer import LogConsumer
+from culm_topics.logs.consumer import LogConsumer
 
 with LogConsumer("127.0.0.1:9092", group_id="culm.my-program", state_dir="state") as consumer:
     for entry in consumer:
-        store(entry.public_key, entry.log_id, entry.seq_num, entry.operation())
+        store(entry.public_key, entry.log_id, entry.seq_num, entry.operation_bytes)
 ```
 
 - Without an address it reads from `CULM_BOOTSTRAP` (with `CULM_PREFIX`, `CULM_KAFKA`), else from the local
@@ -134,6 +136,7 @@ def render() -> str:
             _KEYS,
             _BLOCKS,
             _READING,
+            _jobs(),
             _rights(),
             _properties(),
         ]
@@ -147,8 +150,8 @@ def _row(topic: TopicSpec) -> tuple[str, ...]:
         topic.value,
         f"{topic.partitions}{'' if topic.partitioned else ' (always)'}",
         _cleanup(topic),
-        ", ".join(topic.writers),
-        ", ".join(topic.readers),
+        ", ".join(writers(topic)),
+        ", ".join(readers(topic)),
     )
 
 
@@ -161,12 +164,28 @@ def _cleanup(topic: TopicSpec) -> str:
 def _section(topic: TopicSpec) -> str:
     parts = [f"## {topic.name}\n", f"{topic.doc}\n"]
     if topic.cddl is not None:
-        cddl = files("culm_topics").joinpath("cddl", topic.cddl).read_text(encoding="utf-8")
+        cddl = files("culm_topics").joinpath(topic.cddl).read_text(encoding="utf-8")
         parts.append(f"```cddl\n{cddl}```\n")
     parts.append(
         "Topic properties: " + ", ".join(f"`{name}={text}`" for name, text in topic.config.items()) + ".\n"
     )
     return "\n".join(parts)
+
+
+def _jobs() -> str:
+    return "\n".join(
+        [
+            "## Jobs\n",
+            "The streaming jobs (`culm job run`); those of a group run together by its name.\n",
+            _table(
+                ("job", "group", "reads", "writes", "what it does"),
+                (
+                    (f"`{job.name}`", f"`{job.group}`", _names(job.reads), _names(job.writes), job.doc)
+                    for job in JOBS
+                ),
+            ),
+        ]
+    )
 
 
 def _rights() -> str:

@@ -3,7 +3,10 @@
 | module | what it holds |
 |---|---|
 | producer | many records in, one wait until Kafka has acknowledged all of them |
+| backlog | records that wait for a batch, bounded; who sends them |
 | consumer | a topic read in a thread, handed over in bounded batches |
+| partition_follower | partitions of several topics, followed as somebody wants them |
+| errors | what can go wrong |
 | clients | producers and consumers as a connector makes them |
 | health | whether Kafka answers, and where topics end |
 | origin | which cluster and which incarnation of a topic the offsets count in |
@@ -14,7 +17,7 @@ from culm_connectors.kafka.consumer import Batch, TopicReader
 from culm_connectors.kafka.errors import ConsumeFailed, OffsetLost, ProduceFailed, TopicRecreated
 from culm_connectors.kafka.health import KafkaHealth
 from culm_connectors.kafka.origin import ask_origin, watch_origin
-from culm_connectors.kafka.producer import BatchProducer, ProducerLimits, Record
+from culm_connectors.kafka.producer import BatchProducer, ProducerLimits, ProducerRecord
 
 __all__ = [
     "Batch",
@@ -24,7 +27,7 @@ __all__ = [
     "OffsetLost",
     "ProduceFailed",
     "ProducerLimits",
-    "Record",
+    "ProducerRecord",
     "TopicReader",
     "TopicReaders",
     "TopicRecreated",

@@ -25,9 +25,9 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from culm_connectors.edge.limited_log import LimitedLog
 from culm_connectors.kafka.errors import ConsumeFailed, OffsetLost
-from culm_connectors.limited_log import LimitedLog
-from culm_topics.consumer.broker_errors import PASSING
+from culm_topics.readers.broker_errors import PASSING
 
 logger = logging.getLogger(__name__)
 limited = LimitedLog(logger)
@@ -48,6 +48,13 @@ class Batch:
 
     messages: tuple[Message, ...]
     offsets: Mapping[Partition, int]
+
+
+def source_of(message: Message) -> tuple[str, int, int]:
+    """Topic, partition and offset of a record that was read."""
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    assert topic is not None and partition is not None and offset is not None, "a record has a place"
+    return topic, partition, offset
 
 
 class TopicReader:

@@ -19,8 +19,8 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from culm_connectors.kafka.consumer import Partition
-from culm_topics.cluster import await_brokers
 from culm_topics.errors import KafkaFailure
+from culm_topics.kafka.cluster import await_brokers
 
 logger = logging.getLogger(__name__)
 

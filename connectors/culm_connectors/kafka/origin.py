@@ -1,4 +1,4 @@
-"""The origin of Kafka's offsets (`culm_topics.origin`), asked for and watched by a connector."""
+"""The origin of Kafka's offsets (`culm_topics.kafka.origin`), asked for and watched by a connector."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from confluent_kafka.admin import AdminClient
 
 from culm_connectors.kafka.errors import ConsumeFailed, TopicRecreated
-from culm_topics import origin
 from culm_topics.errors import KafkaFailure, TopicMissing
-from culm_topics.origin import Origin
+from culm_topics.kafka import origin
+from culm_topics.kafka.origin import Origin
 
 logger = logging.getLogger(__name__)
 

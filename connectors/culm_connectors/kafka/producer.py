@@ -16,8 +16,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from culm_connectors.edge.latency import latency_histogram
 from culm_connectors.kafka.errors import ProduceFailed
-from culm_connectors.latency import latency_histogram
 
 _POLL_S = 0.1
 _CLOSE_TIMEOUT_S = 10.0
@@ -26,7 +26,7 @@ _ANY_PARTITION = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ProducerRecord:
     """One record to produce; the broker gives it its time. Without a value it removes its key's records."""
 
     key: bytes
@@ -115,7 +115,7 @@ class BatchProducer:
         """For how long records have been in flight without any acknowledgement; 0 where none are."""
         return time.monotonic() - self._progress_s if self._records else 0.0
 
-    async def send(self, topic: str, records: Sequence[Record], partition: int | None = None) -> None:
+    async def send(self, topic: str, records: Sequence[ProducerRecord], partition: int | None = None) -> None:
         """Produce records in order and wait until every one is acknowledged.
 
         Without a `partition` the key's hash chooses it, as with every client. Raises ProduceFailed when any
@@ -131,7 +131,7 @@ class BatchProducer:
         self.records_acknowledged += len(records)
 
     async def _send_chunk(
-        self, topic: str, records: Sequence[Record], partition: int | None
+        self, topic: str, records: Sequence[ProducerRecord], partition: int | None
     ) -> asyncio.Future[None]:
         count = len(records)
         size = sum(record.size_bytes for record in records)
@@ -146,7 +146,11 @@ class BatchProducer:
             return self._hand_over(topic, records, partition, lambda: self._release(count, size))
 
     def _hand_over(
-        self, topic: str, records: Sequence[Record], partition: int | None, release: Callable[[], None]
+        self,
+        topic: str,
+        records: Sequence[ProducerRecord],
+        partition: int | None,
+        release: Callable[[], None],
     ) -> asyncio.Future[None]:
         acknowledgement = _Acknowledgement(asyncio.get_running_loop(), len(records), release)
         messages: list[dict[str, Any]] = [{"key": record.key, "value": record.value} for record in records]

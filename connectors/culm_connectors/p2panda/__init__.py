@@ -1,17 +1,16 @@
-"""p2panda at the edge: one sans-I/O peer driven over many QUIC connections.
+"""p2panda at the edge: one sans-I/O peer driven over many connections.
 
 | module | what it holds |
 |---|---|
-| driver | reads, checks, applies and writes for every connection of one peer |
-| sessions | what is known of each connection: its limits, queues and what was delivered |
-| exchange | the four tasks of one connection |
-| writing | the writer among them, and what it holds back |
-| surroundings | what an exchange works with, and what it asks of the program around it |
-| turns, backoff | who may catch up now, and when to try again |
-| publication, backlog | what goes to Kafka, and what waits for that, bounded |
-| subscription, announcements, interest | what comes from Kafka; which schemas are served |
+| protocol, composition | p2panda as a protocol of a connector; what it is put together from |
+| driver | one peer, the table of its connections, and what was stored for them |
+| connections | reading, checking, applying and writing for each connection |
+| announcements | the newest announcement of every peer at every edge |
+| topic_followers | what is read from Kafka, from the start on |
+| interest, schema_shares | which schemas are served |
+| peer_events | what others learn of what peers do |
 | quotas | how much of the index an author's logs, and what a peer brings, may take |
-| dialling | keeps a connection to an address |
-| settings | the numbers of the driver |
-| metrics | what the driver counts |
+| access | which schemas a key may replicate, by the allow-list |
+| settings, metrics, metric_families | the numbers of the driver, what it counts, what Prometheus is told |
+| reference_peer, aquadoggo | a peer of one's own; links to p2panda's nodes |
 """

@@ -9,9 +9,18 @@ the peer for `FORGOTTEN_MS`, or when there are more than `MAX_PEERS` and this on
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple
+
+from culm_connectors.kafka import Batch, ProducerRecord, TopicReader
+from culm_connectors.kafka.backlog import Backlog, BatchSender
+from culm_connectors.kafka.consumer import source_of
+from culm_models.errors import CulmError
+from culm_models.p2panda.events import Announced
+from culm_models.p2panda.wire.codec import decode
+from culm_models.p2panda.wire.messages import Announce
 
 MAX_PEERS = 200_000
 MAX_OWN = 2_048
@@ -21,6 +30,11 @@ REPEATED_MS = DAY_MS
 """How often the announcement of a peer that stays connected is produced again, to show that it is there."""
 FORGOTTEN_MS = 30 * DAY_MS
 _REMOVED_AT_ONCE = 5_000
+_INTERVAL_S = 60.0
+_MAX_WAITING = 10_000
+_MAX_WAITING_BYTES = 8 * 1024 * 1024
+
+RefuseRecord = Callable[[CulmError, tuple[str, int, int], bytes | None, bytes | None], None]
 
 
 class _Newest(NamedTuple):
@@ -134,3 +148,74 @@ class Announcements:
         self._newest.move_to_end(remote)
         if len(self._newest) > MAX_PEERS:
             self._surplus.append(self._newest.popitem(last=False)[0])
+
+
+class AnnouncementTopic:
+    """Reads and writes `announcements`; `refuse` is given records that are none."""
+
+    def __init__(
+        self, sender: BatchSender, topic: str, refuse: RefuseRecord, now_ms: Callable[[], int]
+    ) -> None:
+        self._sender = sender
+        self._refuse = refuse
+        self._now_ms = now_ms
+        self._backlog = Backlog(_MAX_WAITING, _MAX_WAITING_BYTES)
+        self._connected: set[bytes] = set()
+        self._announcements = Announcements(self._connected)
+        sender.add("announcements", topic, self._backlog.take)
+
+    # Peers of this connector.
+
+    def announced(self, event: Announced) -> None:
+        """A peer of ours announced itself; where that is news to all edges, they learn of it."""
+        self._connected.add(event.remote)
+        if self._announcements.came(event.remote, event.timestamp, event.raw, self._now_ms()):
+            self._produce(event.remote, event.raw)
+
+    def left(self, remote: bytes) -> None:
+        """A peer of ours has left."""
+        self._connected.discard(remote)
+
+    async def keep(self) -> None:
+        """Show which peers are here, and remove announcements of those long gone, until cancelled."""
+        while True:
+            for remote, raw in self._announcements.due(self._now_ms()):
+                self._produce(remote, raw)
+            await asyncio.sleep(_INTERVAL_S)
+
+    def _produce(self, remote: bytes, raw: bytes | None) -> None:
+        # Only the newest of a peer waits.
+        if not self._backlog.add(ProducerRecord(remote, raw), remote):
+            self._sender.dropped["announcements"] += 1
+
+    # All edges.
+
+    async def read_to_end(self, reader: TopicReader) -> None:
+        """Learn what the topic held when the reader started."""
+        async for batch in reader.read_to_end():
+            self._take(batch)
+
+    async def follow(self, reader: TopicReader) -> None:
+        """Follow the topic until cancelled."""
+        while True:
+            self._take(await reader.get())
+
+    def _take(self, batch: Batch) -> None:
+        """Keep the newest timestamp of every peer; say again what an older record of ours came behind."""
+        for message in batch.messages:
+            remote, value = message.key(), message.value()
+            if remote is None:
+                continue
+            if value is None:
+                ours = self._announcements.removed(remote)
+            else:
+                try:
+                    announce = decode(value)
+                except CulmError as error:
+                    self._refuse(error, source_of(message), value, None)
+                    continue
+                if not isinstance(announce, Announce):
+                    continue
+                ours = self._announcements.read(remote, announce.timestamp, message.timestamp()[1])
+            if ours is not None:
+                self._produce(remote, ours)

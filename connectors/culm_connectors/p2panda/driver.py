@@ -1,9 +1,8 @@
 """Drives one p2panda peer over many connections and one sink.
 
-Each side of a connection opens one unidirectional stream for all that it says (`exchange`). Entries of all
-connections pass through one queue to the sink, in the order in which they were applied, so that a log's
-entries are never stored out of order. Every queue is bounded: a slow sink stops the connections' appliers,
-they stop the readers, and QUIC's credit stops the remotes.
+Each side of a connection opens one unidirectional stream for all that it says (`connection`). Entries of all
+connections pass through one queue to the sink (`staging`). Every queue is bounded: a slow sink stops the
+connections' appliers, they stop the readers, and QUIC's credit stops the remotes.
 """
 
 from __future__ import annotations
@@ -12,28 +11,22 @@ import asyncio
 import itertools
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Sequence, Set
 from typing import Protocol
 
-from culm_connectors.checking import CheckPool
-from culm_connectors.limited_log import LimitedLog
-from culm_connectors.p2panda.budgets import Budgets, own_announcements
-from culm_connectors.p2panda.exchange import exchange
+from culm_connectors.edge.limited_log import LimitedLog
+from culm_connectors.logs.check_pool import CheckPool
+from culm_connectors.logs.hub import Stored
+from culm_connectors.logs.publish import Arrival
+from culm_connectors.logs.warm_start.claims import Claims
+from culm_connectors.p2panda.connections.budgets import Budgets, own_announcements
+from culm_connectors.p2panda.connections.catch_up_limiter import CatchUpLimiter
+from culm_connectors.p2panda.connections.connection import exchange
+from culm_connectors.p2panda.connections.link import LinkEnded, PeerLink
+from culm_connectors.p2panda.connections.shared import Arrange, EntryReader, Filter, Observer, Shared
+from culm_connectors.p2panda.connections.staging import StagedEntries
 from culm_connectors.p2panda.metrics import DriverMetrics
-from culm_connectors.p2panda.sessions import Arrival, Link
 from culm_connectors.p2panda.settings import DriverSettings
-from culm_connectors.p2panda.surroundings import (
-    Arrange,
-    EntryReader,
-    Expectations,
-    Filter,
-    LinkEnded,
-    NothingExpected,
-    Observer,
-    Surroundings,
-)
-from culm_connectors.p2panda.turns import Turns
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.interface import Connection
 from culm_models.p2panda.events import (
@@ -47,8 +40,9 @@ from culm_models.p2panda.events import (
     SessionFailed,
     SessionStarted,
 )
-from culm_models.p2panda.messages import Message
+from culm_models.p2panda.operations.operation import OperationFacts
 from culm_models.p2panda.peer import Peer
+from culm_models.p2panda.wire.messages import Message
 
 # A broken stream costs a connection, and the next one a handshake.
 _REJECTS_A_BROKEN_STREAM = 5
@@ -60,10 +54,10 @@ _LIMITED = LimitedLog(logger)
 class Sink(Protocol):
     """Where checked entries go: they are durable and in the peer's store when `store` returns."""
 
-    async def store(self, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
+    async def store(self, arrivals: Sequence[Arrival], bringer: object) -> Sequence[Arrival]:
         """Store entries in this order; returns those that could not be (their log has moved on since).
 
-        A raised error means that none was stored, and ends the driver.
+        The `bringer` sees to its own peers. A raised error means that none was stored, and ends the driver.
         """
         ...
 
@@ -89,7 +83,8 @@ def no_restriction(remote: bytes) -> None:
 class Driver:
     """One local peer and the connections to its remotes.
 
-    `run` must be running while connections are served. Errors of the sink end `run`.
+    `run` must be running while connections are served. Errors of the sink end `run`. `settled` is called
+    with what remotes brought when it is stored, or has turned out not to fit.
     """
 
     def __init__(
@@ -99,30 +94,35 @@ class Driver:
         reader: EntryReader,
         sink: Sink,
         observer: Observer,
-        pool: CheckPool,
+        pool: CheckPool[OperationFacts],
         settings: DriverSettings | None = None,
         permit: Filter = permit_everything,
         schemas_of: SchemasOf = no_restriction,
-        expectations: Expectations | None = None,
+        claims: Claims | None = None,
+        settled: Callable[[Sequence[Arrival]], None] = lambda _: None,
         now_ms: Callable[[], int] = clock_ms,
         arrange: Arrange | None = None,
     ) -> None:
         self.peer = peer
         self.settings = settings or DriverSettings()
         self.metrics = DriverMetrics()
-        self.links: dict[bytes, Link] = {}
+        self.links: dict[bytes, PeerLink] = {}
         self._budgets = Budgets(self.settings, self.links.__contains__)
         self._announcing = own_announcements(self.settings)
         self._to_announce: tuple[str, ...] | None = None
-        self._sink = sink
+        self._staged = StagedEntries(
+            self.settings, self.metrics, lambda batch: sink.store(batch, self), self._settle
+        )
         self._observer = observer
+        self._settled = settled
         self._now_ms = now_ms
         self._schemas_of = schemas_of
-        self._around = Surroundings(
+        self._shared = Shared(
             peer,
             self,
+            self._staged,
             reader,
-            NothingExpected() if expectations is None else expectations,
+            Claims(peer.store.height) if claims is None else claims,
             observer,
             pool,
             self.settings,
@@ -131,18 +131,13 @@ class Driver:
             now_ms,
             arrange,
         )
-        self._turns = Turns(self.settings.max_catching_up, self.settings.catch_up_turn_s)
-        self._staged: deque[Arrival] = deque()
-        self._storing = 0
-        self._waiting_bytes = 0
-        self._arrived = asyncio.Event()
-        self._room = asyncio.Event()
+        self._turns = CatchUpLimiter(self.settings.max_catching_up, self.settings.catch_up_turn_s)
         self._left = asyncio.Event()
 
     async def run(self) -> None:
         """Store what arrives and let the protocol's time pass, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._store(), name="p2panda-store")
+            group.create_task(self._staged.run(), name="p2panda-store")
             group.create_task(self._tick(), name="p2panda-tick")
 
     # For the program around.
@@ -166,6 +161,18 @@ class Driver:
             self._to_announce = None
             self.pump()
 
+    def on_stored(self, stored: Stored) -> None:
+        """Entries came into the store by another way than through this driver: live remotes get them."""
+        now = self._now_ms()
+        if stored.replacing:
+            # What was staged on top of the other branch will not be stored.
+            self.peer.discard(stored.replacing, now)
+        if len(stored.fresh) < len(stored.entries):
+            self.peer.settled(stored.entries)
+        if stored.fresh:
+            self.peer.stored(stored.fresh, None, now)
+            self.pump()
+
     def disconnect(self, remote: bytes, code: CloseCode, reason: str) -> None:
         """Close the connection to a remote, if there is one."""
         link = self.links.get(remote)
@@ -183,9 +190,7 @@ class Driver:
 
     async def drained(self) -> None:
         """Wait until everything that was taken so far is stored."""
-        while self._staged or self._storing:
-            self._room.clear()
-            await self._room.wait()
+        await self._staged.drained()
 
     async def flushed(self, remote: bytes) -> None:
         """Wait until a remote's transport has everything that the protocol wants it told so far.
@@ -202,7 +207,7 @@ class Driver:
         if link.outgoing is not None:
             await link.outgoing.wait_acknowledged(link.outgoing.written)
 
-    def _let_go(self, link: Link, code: CloseCode, reason: str) -> None:
+    def _let_go(self, link: PeerLink, code: CloseCode, reason: str) -> None:
         link.letting_go = True
         self.metrics.closed[code.name.lower()] += 1
         _LIMITED.log(logging.INFO, "closing the connection of %s: %s", link.name, reason)
@@ -228,15 +233,23 @@ class Driver:
         """Speak p2panda on a connection until it ends; never raises for what the remote does."""
         await self.speak(connection)
 
+    async def until_gone(self, remote: bytes) -> bool | None:
+        """Wait for the end of the connection to a remote; whether it went well, None without one."""
+        link = self.links.get(remote)
+        if link is None:
+            return None
+        await link.connection.wait_closed()
+        return link.went_well
+
     async def speak(self, connection: Connection) -> bool:
-        """The same; True where a session came to its end or to live mode."""
+        """Speak until the connection ends; True where a session came to its end or to live mode."""
         now_s = time.monotonic()
         budget = self._budgets.of(connection.peer_id, connection.remote_address[0], now_s)
         if budget.is_barred(now_s):
             connection.abort(CloseCode.OVERLOADED, "too much was refused: come again later")
             self.metrics.closed["barred"] += 1
             return False
-        link = Link(connection, self.settings, budget)
+        link = PeerLink(connection, self.settings, budget)
         if link.remote == self.peer.peer_id:
             connection.abort(CloseCode.WRONG_PEER, "this is the very peer that calls")
             return False
@@ -258,7 +271,7 @@ class Driver:
         )
         self.pump()
         try:
-            ended = await exchange(link, self._around)
+            ended = await exchange(link, self._shared)
         except Exception:
             # A defect of ours must cost this connection only.
             logger.exception("serving %s failed", link.name)
@@ -278,7 +291,7 @@ class Driver:
         ours_is_lower = self.peer.peer_id < held.peer_id
         return held.dialled == ours_is_lower
 
-    def _drop(self, link: Link) -> None:
+    def _drop(self, link: PeerLink) -> None:
         if self.is_current(link):
             del self.links[link.remote]
             self.metrics.connections -= 1
@@ -290,7 +303,7 @@ class Driver:
 
     # What the connections share.
 
-    def is_current(self, link: Link) -> bool:
+    def is_current(self, link: PeerLink) -> bool:
         """False once another connection has taken this one's place, or it was given up."""
         return self.links.get(link.remote) is link
 
@@ -323,7 +336,7 @@ class Driver:
             link.catching_up.discard(event.session_id)
             self.turn_used(link)
 
-    async def turn(self, link: Link) -> None:
+    async def turn(self, link: PeerLink) -> None:
         """Wait until a remote may begin a session, or its connection has ended."""
         if self._turns.has(link.remote):
             return
@@ -336,57 +349,16 @@ class Driver:
             turn.cancel()
             closed.cancel()
 
-    def turn_used(self, link: Link) -> None:
+    def turn_used(self, link: PeerLink) -> None:
         """A remote in whose sessions nothing is left to catch up with needs its turn no longer."""
         if not link.catching_up and self.is_current(link):
             self._turns.give_back(link.remote, time.monotonic())
             self.metrics.waiting_for_turn = self._turns.waiting
 
-    async def room(self) -> None:
-        """Wait while too many entries wait to be stored."""
-        while (
-            len(self._staged) + self._storing >= self.settings.max_staged
-            or self._waiting_bytes >= self.settings.max_staged_bytes
-        ):
-            self._room.clear()
-            await self._room.wait()
-
-    def stage(self, arrivals: Sequence[Arrival]) -> None:
-        """Have these stored, in this order, after all that were staged before."""
-        if arrivals:
-            self._staged.extend(arrivals)
-            self._waiting_bytes += sum(arrival.size_bytes for arrival in arrivals)
-            self._arrived.set()
-            self.metrics.staged = len(self._staged) + self._storing
-
-    async def _store(self) -> None:
-        while True:
-            await self._arrived.wait()
-            self._arrived.clear()
-            while self._staged:
-                batch, size_bytes = self._next_batch()
-                self._storing = len(batch)
-                refused = {id(arrival) for arrival in await self._sink.store(batch)}
-                self._storing = 0
-                self._waiting_bytes -= size_bytes
-                self._settle(batch, refused)
-                self.metrics.staged = len(self._staged)
-                self._room.set()
-                self.pump()
-
-    def _next_batch(self) -> tuple[list[Arrival], int]:
-        batch: list[Arrival] = []
-        size_bytes = 0
-        while self._staged and len(batch) < self.settings.store_batch:
-            size_bytes += self._staged[0].size_bytes
-            if batch and size_bytes > self.settings.store_batch_bytes:
-                size_bytes -= self._staged[0].size_bytes
-                break
-            batch.append(self._staged.popleft())
-        return batch, size_bytes
-
-    def _settle(self, batch: Sequence[Arrival], refused: set[int]) -> None:
+    def _settle(self, batch: Sequence[Arrival], lost_arrivals: Sequence[Arrival]) -> None:
         now = self._now_ms()
+        refused = {id(arrival) for arrival in lost_arrivals}
+        self._settled(batch)
         for remote, run in itertools.groupby(batch, lambda arrival: arrival.remote):
             arrivals = tuple(run)
             lost = [arrival.checked for arrival in arrivals if id(arrival) in refused]
@@ -395,6 +367,7 @@ class Driver:
             self.peer.stored(
                 [arrival.checked for arrival in arrivals if id(arrival) not in refused], remote, now
             )
+        self.pump()
 
     async def _tick(self) -> None:
         while True:

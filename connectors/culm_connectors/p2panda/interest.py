@@ -10,15 +10,16 @@ What peers announce is their word, so there is a bound, and within it everyone h
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from culm_connectors.access import EVERYTHING
-from culm_connectors.index import LmdbLogStore
-from culm_connectors.limited_log import LimitedLog
+from culm_connectors.edge.access import EVERYTHING
+from culm_connectors.edge.limited_log import LimitedLog
+from culm_connectors.logs.index import LmdbLogStore
 from culm_connectors.p2panda.schema_shares import MAX_SCHEMAS, SchemaShares
-from culm_models.p2panda.schema_id import normalise
+from culm_models.p2panda.operations.schema_id import normalise
 
 _LIMITED = LimitedLog(logging.getLogger(__name__))
 
@@ -34,6 +35,8 @@ class Interest:
         self.takes_all = EVERYTHING in configured
         self._covered: set[str] = set(covered_schemas(store))
         self._configured = frozenset(configured) - {EVERYTHING}
+        self.changed = asyncio.Event()
+        """Set when another set of schemas is to be served."""
         # Of what was covered without a log, nobody knows any more who announced it, or whether anybody does.
         with_logs = self._covered.intersection(store.schema_ids()) if self.takes_all else ()
         self._shares = SchemaShares(store.schema_ids, frozenset(with_logs) - self._configured)
@@ -60,6 +63,13 @@ class Interest:
     def missing(self) -> frozenset[str]:
         """Wanted, but not read back from `logs` yet."""
         return self._wanted - self._covered
+
+    async def announce_served(self, announce: Callable[[tuple[str, ...]], None]) -> None:
+        """Announce what is served now, once its sync ranges are in memory, and no other is."""
+        served, ranges = self.served, self._store.ranges
+        await asyncio.to_thread(ranges.load, served)
+        ranges.keep_only(self.wanted)
+        announce(served)
 
     def keeps(self, schema_id: str) -> bool:
         """Whether new entries of a schema belong in the index: it is wanted and complete so far."""
@@ -92,8 +102,10 @@ class Interest:
         return self._changed(self._shares.pass_time(now_s))
 
     def _changed(self, changed: bool) -> bool:
-        if changed and not self._covered <= self._wanted:
-            self.cover(())
+        if changed:
+            if not self._covered <= self._wanted:
+                self.cover(())
+            self.changed.set()
         return changed
 
     def promise(self, schema_ids: Iterable[str]) -> None:

@@ -18,7 +18,7 @@ from culm_models.p2panda.events import (
     SessionFailed,
     SessionStarted,
 )
-from culm_models.p2panda.session_errors import DisconnectedError
+from culm_models.p2panda.sessions.errors import DisconnectedError
 
 _LEFT = frozenset((DisconnectedError.code,))
 

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar
 
-from culm_connectors.index import LmdbLogStore
-from culm_connectors.limited_log import LimitedLog
-from culm_connectors.p2panda.sessions import Arrival
-from culm_models.p2panda.checks import CheckedEntry
+from culm_connectors.edge.limited_log import LimitedLog
+from culm_connectors.logs.index import LmdbLogStore
+from culm_connectors.logs.publish import Arrival
 from culm_models.p2panda.ingest import NotAdmittedError
+from culm_models.p2panda.operations.checks import CheckedOperation
 
 _LIMITED = LimitedLog(logging.getLogger(__name__))
 
@@ -50,7 +50,7 @@ class Quotas:
     def _are_set(self) -> bool:
         return bool(self._author_bytes or self._peer_bytes)
 
-    def admit(self, checked: CheckedEntry, remote: bytes) -> None:
+    def admit(self, checked: CheckedOperation, remote: bytes) -> None:
         """Count an entry that a remote brings as on its way. Raises AuthorQuotaError, PeerQuotaError."""
         if not self._are_set:
             return

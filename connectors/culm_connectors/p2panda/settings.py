@@ -7,10 +7,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from culm_models.p2panda.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION
 from culm_models.p2panda.settings import MS_PER_S, PeerSettings
-from culm_models.p2panda.stream import DEFAULT_MAX_MESSAGE_BYTES
+from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION
+from culm_models.p2panda.wire.stream import DEFAULT_MAX_MESSAGE_BYTES
 
+ALPN = "culm/p2panda/1"
 # An entry of this size and its record's other items still fit in a record of Kafka's.
 LARGEST_MAX_MESSAGE_BYTES = 3 * 1024 * 1024
 

@@ -6,15 +6,10 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from culm_connectors.sds.owners import Owners
-from culm_models.sds.messages import HistoryEntry, Profile
-from culm_topics.records import (
-    SdsCommandRecord,
-    SdsEventRecord,
-    SdsFetchRecord,
-    SdsInRecord,
-)
-from culm_topics.sds_store import StoredMessage
+from culm_connectors.sds.channels.owners import Owners
+from culm_models.sds.wire.messages import HistoryEntry, Profile
+from culm_topics.sds.records import SdsCommandRecord, SdsEventRecord, SdsFetchRecord, SdsInRecord
+from culm_topics.sds.store import StoredMessage
 
 Stored = TypeVar("Stored")
 
@@ -22,7 +17,7 @@ _RECORD_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class OutgoingRecord:
     """A record for the job, and for the other connectors, about one channel."""
 
     channel_id: str
@@ -56,10 +51,10 @@ EventAt: TypeAlias = tuple[SdsEventRecord, bytes]
 """An event and the cursor behind it."""
 
 
-class Hearing(Protocol):
+class ChannelListener(Protocol):
     """Who hears what others say in followed channels; on the event loop, and it must not block."""
 
-    def heard(
+    def received(
         self, channel_id: str, profile: Profile, wire: bytes, retrieval_hint: bytes | None = None
     ) -> None:
         """Somebody else said something: a peer of another connector, or a participant of the job."""
@@ -91,7 +86,7 @@ class Backbone(Protocol):
         """One less wants to hear the channel."""
         ...
 
-    async def put(self, batch: Sequence[Outgoing]) -> None:
+    async def put(self, batch: Sequence[OutgoingRecord]) -> None:
         """Keep records, in order; they are durable when this returns. A raised error ends the driver."""
         ...
 

@@ -13,36 +13,6 @@ class SdsEdgeError(ConnectorError):
     code: ClassVar[str] = "sds.edge"
 
 
-class FrameError(SdsEdgeError):
-    """Bytes that are no frame of the edge protocol; the stream cannot go on."""
-
-    code: ClassVar[str] = "sds.frame"
-
-
-class FrameTooLargeError(FrameError):
-    """A frame that says it is longer than this side takes."""
-
-    code: ClassVar[str] = "sds.frame.too_large"
-
-
-class FrameContentError(FrameError):
-    """A frame that is not the CBOR that every message here is."""
-
-    code: ClassVar[str] = "sds.frame.cbor"
-
-
-class FrameKindError(FrameError):
-    """A frame of a kind that does not exist, or that the other side never sends."""
-
-    code: ClassVar[str] = "sds.frame.kind"
-
-
-class FrameShapeError(FrameError):
-    """A frame whose fields are not those of its kind."""
-
-    code: ClassVar[str] = "sds.frame.shape"
-
-
 class OwnedSenderError(SdsEdgeError):
     """A message under a sender id of somebody else, which is no repeat of one that he made."""
 

@@ -19,20 +19,21 @@ from types import TracebackType
 
 from confluent_kafka import Consumer
 
-from culm_connectors.kafka import BatchProducer
-from culm_connectors.kafka import Record as ProducedRecord
+from culm_connectors.edge.limited_log import LimitedLog
+from culm_connectors.kafka import BatchProducer, ProducerRecord
 from culm_connectors.kafka.clients import log_kafka_error
-from culm_connectors.limited_log import LimitedLog
-from culm_connectors.sds.backbone import EventAt, Hearing, Outgoing, Page
-from culm_connectors.sds.following import Following, Record
-from culm_connectors.sds.lookups import Lookups
-from culm_connectors.sds.owners import Owners
-from culm_connectors.sds.past import read_events, read_history
-from culm_models.sds.messages import HistoryEntry
-from culm_topics.acls import connector_group_prefix
+from culm_connectors.kafka.partition_follower import FollowedRecord, Following
+from culm_connectors.sds.backbone import ChannelListener, EventAt, OutgoingRecord, Page
+from culm_connectors.sds.channels.owners import Owners
+from culm_connectors.sds.history.replay import PastReaders, read_events, read_history
+from culm_connectors.sds.history.store_lookup import Lookups
+from culm_models.sds.wire.messages import HistoryEntry
 from culm_topics.errors import RecordError
-from culm_topics.kafka import KafkaSettings, consumer
-from culm_topics.records import (
+from culm_topics.kafka.acls import connector_group_prefix
+from culm_topics.kafka.clients import KafkaSettings, consumer
+from culm_topics.readers.partitions import TopicPartitions
+from culm_topics.sds.event_sequence import ChannelEvent, EventGap, EventSequence
+from culm_topics.sds.records import (
     SdsEventRecord,
     SdsFetchRecord,
     SdsInRecord,
@@ -41,9 +42,7 @@ from culm_topics.records import (
     shard_of,
     split_channel_key,
 )
-from culm_topics.sds_partitions import TopicPartitions
-from culm_topics.sds_sequence import ChannelEvent, EventGap, EventSequence
-from culm_topics.sds_store import StoredMessage
+from culm_topics.sds.store import StoredMessage
 
 limited = LimitedLog(logging.getLogger(__name__))
 
@@ -54,17 +53,18 @@ _GAP_WAIT_S = 30.0
 
 
 class KafkaBackbone:
-    """Implements `Backbone`. `hearing` hears; `run` must be running. An asynchronous context manager."""
+    """Implements `Backbone`. `run` must be running. An asynchronous context manager."""
 
     def __init__(
         self, kafka: KafkaSettings, producer: BatchProducer, connector_id: bytes, directory: Path
     ) -> None:
-        self.hearing: Hearing
+        self._listeners: list[ChannelListener] = []
         self.owners = Owners()
         self._kafka = kafka
         self._producer = producer
         self._connector_id = connector_id
         self._lookups = Lookups(kafka, directory / INDEX_FILE)
+        self._past = PastReaders(kafka)
         self._partitions: int | None = None
         self._followed: Counter[str] = Counter()
         self._sequence = EventSequence({}, learns=True, gap_wait_seconds=_GAP_WAIT_S)
@@ -85,6 +85,7 @@ class KafkaBackbone:
     ) -> None:
         await self._following.close()
         await self._lookups.close()
+        await self._past.close()
 
     async def run(self) -> None:
         """Keep the index of the store up to date; ends in the error that ended the following, if any."""
@@ -102,16 +103,16 @@ class KafkaBackbone:
             defaults={"enable.partition.eof": "true"},
         )
 
-    # Speaking.
+    # What is sent.
 
-    async def put(self, batch: Sequence[Outgoing]) -> None:
+    async def put(self, batch: Sequence[OutgoingRecord]) -> None:
         """Keep records, in order."""
         partitions = await self._partition_count()
-        places: dict[tuple[str, int], list[ProducedRecord]] = {}
+        places: dict[tuple[str, int], list[ProducerRecord]] = {}
         for outgoing in batch:
             topic = "sds.in" if isinstance(outgoing.record, SdsInRecord) else "sds.commands"
             place = (topic, shard_of(outgoing.channel_id, partitions))
-            record = ProducedRecord(channel_key(outgoing.channel_id), outgoing.record.encode())
+            record = ProducerRecord(channel_key(outgoing.channel_id), outgoing.record.encode())
             places.setdefault(place, []).append(record)
         await asyncio.gather(
             *(
@@ -129,7 +130,11 @@ class KafkaBackbone:
         with TopicPartitions(self._kafka, "sds.in") as topic:
             return topic.count()
 
-    # Hearing.
+    # What is received.
+
+    def subscribe(self, listener: ChannelListener) -> None:
+        """Tell a listener what happens in followed channels from now on."""
+        self._listeners.append(listener)
 
     async def follow(self, channel_id: str) -> None:
         """When this returns, the channel is heard. Raises TopicMissing, KafkaFailure, ConsumeFailed."""
@@ -154,33 +159,38 @@ class KafkaBackbone:
             del self._followed[channel_id]
             self._sequence.forget(channel_id)
 
-    def _take(self, records: Sequence[Record]) -> None:
+    def _take(self, records: Sequence[FollowedRecord]) -> None:
         for record in records:
             try:
                 if record.topic == "sds.owners":
-                    self.hearing.owned(*self.owners.take(record.key, record.value))
+                    owned = self.owners.take(record.key, record.value)
+                    for listener in self._listeners:
+                        listener.owned(*owned)
                     continue
                 channel_id = split_channel_key(record.key)
                 if channel_id in self._followed:
-                    self._tell(channel_id, record)
+                    self._pass_on(channel_id, record)
             except RecordError as error:
                 self.malformed[record.topic] += 1
                 limited.warning("%s/%d at %d: %s", record.topic, record.partition, record.offset, error)
 
-    def _tell(self, channel_id: str, record: Record) -> None:
+    def _pass_on(self, channel_id: str, record: FollowedRecord) -> None:
         match record.topic:
             case "sds.in":
                 said = SdsInRecord.decode(record.value)
                 if said.connector != self._connector_id:
-                    self.hearing.heard(channel_id, said.profile, said.wire, said.retrieval_hint)
+                    for listener in self._listeners:
+                        listener.received(channel_id, said.profile, said.wire, said.retrieval_hint)
             case "sds.out":
                 out = SdsOutRecord.decode(record.value)
-                self.hearing.heard(channel_id, out.profile, out.wire)
+                for listener in self._listeners:
+                    listener.received(channel_id, out.profile, out.wire)
             case "sds.events":
                 event = SdsEventRecord.decode(record.value)
                 self._in_order(ChannelEvent(channel_id, event, record.partition, record.offset, 0))
             case _:
-                self.hearing.wanted(channel_id, SdsFetchRecord.decode(record.value))
+                for listener in self._listeners:
+                    listener.wanted(channel_id, SdsFetchRecord.decode(record.value))
 
     def _in_order(self, found: ChannelEvent) -> None:
         now_s = asyncio.get_running_loop().time()
@@ -188,7 +198,8 @@ class KafkaBackbone:
             self._sequence.check(now_s)
         with self._gaps_forgotten():
             for one in self._sequence.take(found, now_s):
-                self.hearing.happened(one.channel_id, one.event, cursor_of(one.offset + 1))
+                for listener in self._listeners:
+                    listener.happened(one.channel_id, one.event, cursor_of(one.offset + 1))
 
     @contextlib.contextmanager
     def _gaps_forgotten(self) -> Iterator[None]:
@@ -207,7 +218,7 @@ class KafkaBackbone:
         """The channel's messages in the store, from a cursor to `end`, or to the present."""
         partition = shard_of(channel_id, await self._partition_count())
         async with contextlib.aclosing(
-            read_history(self._kafka, channel_id, partition, offset_of(cursor), offset_of(end))
+            read_history(self._past, channel_id, partition, offset_of(cursor), offset_of(end))
         ) as pages:
             async for items, offset, last in pages:
                 yield Page(items, cursor_of(offset), offset >= last, cursor_of(last))
@@ -220,7 +231,7 @@ class KafkaBackbone:
         place = ("sds.events", partition)
         async with contextlib.aclosing(
             read_events(
-                self._kafka,
+                self._past,
                 channel_id,
                 partition,
                 offset_of(cursor),

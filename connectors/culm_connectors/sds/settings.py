@@ -6,8 +6,8 @@ from fnmatch import fnmatchcase
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from culm_connectors.sds.wire import DEFAULT_MAX_FRAME_BYTES
-from culm_models.sds.messages import Profile
+from culm_models.sds.frames.codec import DEFAULT_MAX_FRAME_BYTES
+from culm_models.sds.wire.messages import Profile
 
 ALPN = "culm/sds/1"
 

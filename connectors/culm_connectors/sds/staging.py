@@ -7,12 +7,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from culm_connectors.sds.backbone import Backbone, Outgoing
+from culm_connectors.sds.backbone import Backbone, OutgoingRecord
+from culm_connectors.sds.link import MemberLink
 from culm_connectors.sds.metrics import SdsMetrics
-from culm_connectors.sds.sessions import Link
 from culm_connectors.sds.settings import SdsEdgeSettings
 
-_Entry = tuple[Outgoing, "Link | None", "Callable[[], None] | None", float]
+_Entry = tuple[OutgoingRecord, "MemberLink | None", "Callable[[], None] | None", float]
 
 
 class Staging:
@@ -29,7 +29,7 @@ class Staging:
         self._room = asyncio.Event()
 
     def add(
-        self, outgoing: Outgoing, link: Link | None = None, done: Callable[[], None] | None = None
+        self, outgoing: OutgoingRecord, link: MemberLink | None = None, done: Callable[[], None] | None = None
     ) -> None:
         """Have a record kept; `done` is called when it is durable."""
         self._waiting.append((outgoing, link, done, time.monotonic()))
@@ -49,7 +49,7 @@ class Staging:
             or self._bytes >= settings.max_staged_bytes
         )
 
-    async def room(self, link: Link) -> None:
+    async def room(self, link: MemberLink) -> None:
         """Wait while too much waits, of all connections or of this one's key."""
         settings, budget = self._settings, link.budget
         while (

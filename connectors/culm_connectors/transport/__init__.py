@@ -1,19 +1,13 @@
-"""The edge's transport: QUIC connections with proven peers, behind one small interface.
+"""The edge's transports, behind two small interfaces.
 
-- `interface`: what a driver sees: `Connection`, `SendStream`, `ReceiveStream`, `CloseReason`, `Refusal`
-- `listener`: `serve`, the accepting side, and its authorisation; `admission`: whom it hears out at all
-- `dial`: `connect`, the calling side
-- `identity`: one Ed25519 key a side; `codes`: the close codes on the wire; `errors`
-- `connection`, `streams`: the interface on top of the library; `pump`: its datagrams and timer;
-  `endpoint`: the UDP socket; `turns`: which connection is read next; `liveness`: whether the remote is
-  still there
-- `quic`, `bounds`, `received_ranges`, `path_mtu`: the modules that know the inside of the library;
-  `configuration`: what it is told
-- `probe`: how fast a bare stream is on this machine
+- `interface`: what a driver sees: `ByteChannel`, one duplex of bytes; `Connection`, streams with a peer
+- `identity`: one Ed25519 key a side; `codes`: the close codes on the wire; `errors`; `settings`
+- `quic/`: QUIC: `serve`, the accepting side, and `connect`, the calling one
+- `libp2p/`: libp2p over QUIC, as p2panda's nodes speak it
+- `tcp/`: TCP and TLS over TCP. `stream_channel`: one stream as a channel; `memory`: a pair of them; `end`
 """
 
 from culm_connectors.transport.codes import CloseCode
-from culm_connectors.transport.dial import connect
 from culm_connectors.transport.errors import (
     AddressError,
     ConnectError,
@@ -37,8 +31,9 @@ from culm_connectors.transport.interface import (
     SendStream,
     Service,
 )
-from culm_connectors.transport.listener import Listener, allow_everybody, serve
-from culm_connectors.transport_settings import TransportSettings
+from culm_connectors.transport.quic.dial import connect
+from culm_connectors.transport.quic.listener import Listener, allow_everybody, serve, serve_all
+from culm_connectors.transport.settings import TransportSettings
 
 __all__ = [
     "Address",
@@ -66,4 +61,5 @@ __all__ = [
     "allow_everybody",
     "connect",
     "serve",
+    "serve_all",
 ]

@@ -19,6 +19,8 @@ class CloseCode(IntEnum):
     """The process ends; come back later or go elsewhere."""
     INTERNAL = 0x102
     """The closing side failed for a reason of its own."""
+    NOT_READY = 0x103
+    """This protocol is not served yet, others may be: come back later."""
 
     PROTOCOL = 0x110
     """The remote broke a rule of the protocol spoken on the streams."""

@@ -1,7 +1,10 @@
-"""What a protocol driver sees of the network: connections, streams with credit and bounds, peer ids.
+"""What a protocol driver sees of the network, in two interfaces.
 
-A driver imports these names and `serve`/`connect` alone, never the QUIC library. Every method belongs to
-the event loop's thread. Byte counts and offsets count stream bytes unless said otherwise.
+`ByteChannel` is one ordered duplex of bytes: TCP, TLS over TCP, one QUIC stream, a pair in memory.
+`Connection` is many streams with one proven peer, with acknowledgement and close codes: QUIC and libp2p.
+
+A driver imports these names and what opens them, never the QUIC library. Every method belongs to the event
+loop's thread. Byte counts and offsets count stream bytes unless said otherwise.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from culm_connectors.edge.principal import Principal
 from culm_connectors.transport.codes import CloseCode, describe
 
 Address = tuple[str, int]
@@ -202,3 +206,73 @@ class Service:
 
     on_connection: ConnectionHandler
     authorise: Authorise
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelStatistics:
+    """Counters of one channel at one moment, in bytes of its two directions."""
+
+    received_bytes: int
+    sent_bytes: int
+    unread_bytes: int
+    """Received and not yet read; bounded."""
+    unsent_bytes: int
+    """Written and still held on this side; bounded."""
+
+
+class ByteChannel(Protocol):
+    """One ordered duplex of bytes with one remote. One task reads it, one writes it."""
+
+    @property
+    def principal(self) -> Principal:
+        """Who is at the other end, as far as that is proven."""
+        ...
+
+    @property
+    def remote_address(self) -> Address:
+        """Where the remote sends from."""
+        ...
+
+    @property
+    def close_reason(self) -> CloseReason | None:
+        """How the channel ended; `None` while either direction lives."""
+        ...
+
+    def statistics(self) -> ChannelStatistics:
+        """Counters of this moment."""
+        ...
+
+    async def read(self, max_bytes: int = 65_536) -> bytes:
+        """Take 1 to `max_bytes` bytes; `b""` once the remote has finished and all was taken.
+
+        The remote may send on only as bytes are taken here. Error: `TransportError` where the end was not
+        orderly, after what came before it.
+        """
+        ...
+
+    async def write(self, data: Buffer) -> None:
+        """Queue all of `data`; waits while the send bound is reached. Error: `TransportError`."""
+        ...
+
+    def finish(self) -> None:
+        """Say that no more comes; what was written is still delivered, and reading goes on."""
+        ...
+
+    async def close(self) -> None:
+        """Finish, wait (bounded) until the remote has what was written, then let go. Harmless when ended."""
+        ...
+
+    def abort(self, reason: str = "") -> None:
+        """End both directions at once; what is on its way may be lost. The remote sees no orderly end."""
+        ...
+
+    async def wait_closed(self) -> CloseReason:
+        """Wait until both directions have ended, whoever ended them."""
+        ...
+
+
+ChannelHandler = Callable[[ByteChannel], Awaitable[None]]
+"""Serves one accepted channel; the channel is closed when it returns, and aborted when it raises."""
+
+AuthorisePrincipal = Callable[[Principal], Refusal | None]
+"""Judges who is behind a channel, once it is known. Be quick."""

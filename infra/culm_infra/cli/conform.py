@@ -27,20 +27,17 @@ def conform(
 
     Example: echo '{"id": 1, "do": "varu64.encode", "n": 300}' | culm conform
     """
-    from culm_models.conform import Conformance
-    from culm_models.conform.dispatch import LINE_BYTES_MAX
+    from culm_models.conform.dispatch import LINE_BYTES_MAX, OPERATIONS, Conformance
 
-    conformance = Conformance(big_integers_as_text=big_ints_as_text)
     if list_operations:
-        rows = [
-            (operation.name, operation.arguments, operation.answer) for operation in conformance.operations
-        ]
+        rows = [(operation.name, operation.arguments, operation.answer) for operation in OPERATIONS]
         if json:
             for name, arguments, answer in rows:
                 emit_json({"do": name, "arguments": arguments, "ok": answer})
         else:
             print_table(None, ("do", "arguments", "ok"), rows)
         return
+    conformance = Conformance(big_integers_as_text=big_ints_as_text)
     source, sink = sys.stdin.buffer, sys.stdout
     while line := source.readline(LINE_BYTES_MAX + 2):
         if len(line) > LINE_BYTES_MAX:

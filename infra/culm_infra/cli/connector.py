@@ -12,32 +12,22 @@ import typer
 from pydantic import ValidationError
 
 from culm_infra.cli import options
+from culm_infra.cli.options import KafkaFlags, spread
 from culm_infra.cli.output import emit_json, err, out, progress, safe, say
 
 if TYPE_CHECKING:
-    from culm_connectors.libp2p.multiaddr import Multiaddr
     from culm_connectors.settings import ConnectorSettings
     from culm_connectors.transport import Address
+    from culm_connectors.transport.libp2p.multiaddr import Multiaddr
     from culm_infra.settings import Settings
 
 app = typer.Typer(
     no_args_is_help=True, help="A connector at a network edge: peers on one side, Kafka on the other."
 )
 
-Directory = Annotated[
-    Path | None, typer.Option("--dir", help="Holds the key and the index; by default below the stack's data.")
-]
-
-SyncMode = Annotated[
-    str | None,
-    typer.Option("--mode", metavar="auto|ranges|heights", help="How sessions of ours find out what differs."),
-]
-Latency = Annotated[
-    bool, typer.Option("--latency", help="Set reconciliation in fewer rounds, for more bytes.")
-]
-
 
 @app.command()
+@spread
 def run(
     *,
     listen: Annotated[
@@ -49,23 +39,21 @@ def run(
         typer.Option(
             "--dial",
             metavar="HOST:PORT",
-            help="A peer to keep a connection to, or a p2panda node by its multiaddr; repeatable.",
+            help="A peer to keep a connection to, or a node by its multiaddr; repeatable.",
         ),
     ] = None,
     listen_libp2p: Annotated[
         str | None,
-        typer.Option("--listen-libp2p", metavar="HOST:PORT", help="Where p2panda nodes may dial, by libp2p."),
+        typer.Option("--listen-libp2p", metavar="HOST:PORT", help="Where nodes may dial, by libp2p."),
     ] = None,
-    directory: Directory = None,
+    directory: options.ConnectorDirectory = None,
     schema: Annotated[
         list[str] | None, typer.Option("--schema", help="A schema id to serve, `*` for all; repeatable.")
     ] = None,
     allow_list: Annotated[
         Path | None, typer.Option("--allow-list", help="TOML or JSON file of peers and their schemas.")
     ] = None,
-    datagram_size: Annotated[
-        str | None, typer.Option("--datagram-size", help="1200, 1452, 8900 bytes, or auto.")
-    ] = None,
+    datagram_size: options.DatagramSize = None,
     trust_connectors: Annotated[
         bool,
         typer.Option("--trust-connectors", help="Do not verify signatures that other connectors verified."),
@@ -73,15 +61,13 @@ def run(
     serve_at_once: Annotated[
         bool, typer.Option("--serve-at-once", help="Serve peers while `logs` is still being read.")
     ] = False,
-    mode: SyncMode = None,
-    latency: Latency = False,
+    mode: options.SyncMode = None,
+    latency: options.Latency = False,
     metrics_port: options.MetricsPort = None,
     metrics_host: Annotated[
         str | None, typer.Option("--metrics-host", help="Where to serve metrics and health.")
     ] = None,
-    bootstrap: options.Bootstrap = None,
-    prefix: options.Prefix = None,
-    kafka_option: options.KafkaOption = None,
+    kafka: KafkaFlags,
     log_format: options.LogFormat = None,
     json: options.Json = False,
 ) -> None:
@@ -90,12 +76,9 @@ def run(
     Example: `culm connector run --listen 0.0.0.0:4455 --metrics-port 9100`
     """
     from culm_infra.cli.log_lines import set_up
-    from culm_infra.settings import load, parse_kafka_options, resolve_kafka
+    from culm_infra.settings import resolve_kafka
 
-    settings = load(
-        bootstrap=bootstrap,
-        prefix=prefix,
-        kafka=parse_kafka_options(kafka_option or []),
+    settings = kafka.load(
         log_format=log_format,
         connector={
             "listen": listen,
@@ -113,18 +96,17 @@ def run(
         },
     )
     set_up(settings.log_format)
-    kafka = resolve_kafka(settings)
-    connector = _settings(settings)
-    asyncio.run(_run(connector, kafka, json=json))
+    reached = resolve_kafka(settings)
+    asyncio.run(_run(_settings(settings), reached, json=json))
 
 
 @app.command()
-def id(directory: Directory = None) -> None:
+def id(directory: options.ConnectorDirectory = None) -> None:
     """Print the connector's peer id (its key is made when there is none).
 
     Example: `culm connector id --dir ./edge-1`
     """
-    from culm_connectors.keyfile import load_or_make_key
+    from culm_connectors.edge.keyfile import load_or_make_key
     from culm_infra.settings import load
 
     settings = load(connector={"directory": directory})
@@ -139,8 +121,8 @@ def home(settings: Settings) -> Path:
 
 
 def _settings(settings: Settings) -> ConnectorSettings:
-    from culm_connectors.libp2p.multiaddr import is_multiaddr
     from culm_connectors.settings import ConnectorSettings
+    from culm_connectors.transport.libp2p.multiaddr import is_multiaddr
     from culm_infra.settings import wrong_values
 
     section = settings.connector
@@ -177,8 +159,8 @@ def address(text: str) -> Address:
 
 
 def _multiaddr(text: str) -> Multiaddr:
-    from culm_connectors.libp2p.errors import MultiaddrError
-    from culm_connectors.libp2p.multiaddr import parse_multiaddr
+    from culm_connectors.transport.libp2p.errors import MultiaddrError
+    from culm_connectors.transport.libp2p.multiaddr import parse_multiaddr
 
     try:
         return parse_multiaddr(text)
@@ -187,7 +169,8 @@ def _multiaddr(text: str) -> Multiaddr:
 
 
 async def _run(settings: ConnectorSettings, kafka: Any, *, json: bool) -> None:
-    from culm_connectors.connector import Connector, log_progress
+    from culm_connectors.connector import Connector
+    from culm_connectors.edge.protocol import log_progress
 
     with progress() as display:
         tasks: dict[str, Any] = {}
@@ -203,12 +186,12 @@ async def _run(settings: ConnectorSettings, kafka: Any, *, json: bool) -> None:
             gc.collect()
             gc.freeze()
             peer_id = connector.key_pair.public_key.hex()
-            nodes = connector.nodes.listening if connector.nodes is not None else None
+            nodes = connector.doors.where().get("libp2p") if connector.doors is not None else None
             if json:
                 emit_json(
                     {
                         "address": _text(where),
-                        "libp2p": None if nodes is None else str(nodes),
+                        "libp2p": nodes,
                         "peer_id": peer_id,
                         "metrics_port": connector.metrics_port,
                     }
@@ -217,7 +200,7 @@ async def _run(settings: ConnectorSettings, kafka: Any, *, json: bool) -> None:
                 at = f"serving peers on [bold]{safe(_text(where))}[/]" if where else "serving nobody"
                 say(f"{at} as {peer_id}")
                 if nodes is not None:
-                    say(f"serving p2panda nodes on [bold]{safe(str(nodes))}[/]")
+                    say(f"serving nodes by libp2p on [bold]{safe(nodes)}[/]")
 
         connector = Connector(
             settings, kafka, started=started, progress=show if err.is_terminal else log_progress

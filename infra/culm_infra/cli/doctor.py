@@ -8,6 +8,7 @@ import typer
 from rich.markup import escape
 
 from culm_infra.cli import options
+from culm_infra.cli.options import KafkaFlags, spread
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, err, out, safe
 
 _MARKS = {
@@ -18,9 +19,10 @@ _MARKS = {
 }
 
 
+@spread
 def doctor(
-    bootstrap: options.Bootstrap = None,
-    kafka_option: options.KafkaOption = None,
+    *,
+    kafka: KafkaFlags,
     directory: options.StackDirectory = None,
     name: options.StackName = None,
     json: options.Json = False,
@@ -30,13 +32,8 @@ def doctor(
     Example: `culm doctor --bootstrap kafka.example:9092`
     """
     from culm_infra.doctor import Finding, examine, is_healthy
-    from culm_infra.settings import load, parse_kafka_options
 
-    settings = load(
-        bootstrap=bootstrap,
-        kafka=parse_kafka_options(kafka_option or []),
-        stack={"directory": directory, "name": name},
-    )
+    settings = kafka.load(stack={"directory": directory, "name": name})
     findings: list[Finding] = []
     with err.status("looking"):
         for finding in examine(settings):

@@ -1,48 +1,79 @@
-"""``culm job``: run the streaming jobs."""
+"""``culm job``: list and run the streaming jobs."""
 
 from __future__ import annotations
 
 import signal
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from culm_infra.cli import log_lines, options
-from culm_infra.cli.output import EXIT_FAILED, print_error, say
+from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.output import EXIT_FAILED, emit_json, print_error, print_table, say
 from culm_infra.errors import InfraError
+from culm_topics.catalogue import jobs as job_table
+from culm_topics.catalogue.jobs import DEFAULT_GROUP, groups, jobs_of
 
 if TYPE_CHECKING:
     from culm_infra.settings import Settings
     from culm_models.errors import CulmError
-    from culm_streaming.jobs import Job
-    from culm_streaming.queries import RunSettings
-    from culm_topics.kafka import KafkaSettings
+    from culm_streaming.supervision.queries import RunSettings
+    from culm_topics.kafka.clients import KafkaSettings
 
-app = typer.Typer(no_args_is_help=True, help="Run the streaming jobs.")
+app = typer.Typer(no_args_is_help=True, help="List and run the streaming jobs.")
 
-Which = Literal["logs", "version-vectors", "blocks", "all", "sds"]
 _EXIT_INTERRUPTED = 130
 _EXIT_TRY_AGAIN = 75
 """What should have passed did not: EX_TEMPFAIL of sysexits.h."""
 
 
+def _complete_job(incomplete: str) -> list[str]:
+    names = dict.fromkeys((*groups(), *(one.name for one in job_table.JOBS)))
+    return [name for name in names if name.startswith(incomplete)]
+
+
 @app.callback()
 def job() -> None:
-    """Run the streaming jobs."""
+    """List and run the streaming jobs."""
+
+
+@app.command("list")
+def list_(*, json: options.Json = False) -> None:
+    """Every job: its group, the topics that it reads and writes, and what it is for.
+
+    Example: `culm job list`
+    """
+    if json:
+        for one in job_table.JOBS:
+            emit_json(asdict(one))
+        return
+    print_table(
+        None,
+        ("job", "group", "reads", "writes", "what it does"),
+        (
+            (one.name, one.group, ", ".join(one.reads), ", ".join(one.writes), one.doc)
+            for one in job_table.JOBS
+        ),
+    )
 
 
 @app.command()
+@spread
 def run(
     which: Annotated[
-        Which, typer.Argument(metavar="JOB", help="logs, version-vectors, blocks, all of these; or sds.")
-    ] = "all",
+        str,
+        typer.Argument(
+            metavar="JOB|GROUP",
+            help="A job, or all of a group; `culm job list` shows them.",
+            autocompletion=_complete_job,
+        ),
+    ] = DEFAULT_GROUP,
     *,
-    bootstrap: options.Bootstrap = None,
-    prefix: options.Prefix = None,
-    kafka_option: options.KafkaOption = None,
+    kafka: KafkaFlags,
     master: Annotated[str | None, typer.Option(help="The Spark master (local[*] by default).")] = None,
     checkpoints: Annotated[
         str | None,
@@ -101,20 +132,20 @@ def run(
 ) -> None:
     """Run one job or all of them, resuming from their checkpoints, until stopped or until one fails.
 
-    `sds` keeps SDS channels, and beside it the index of their messages; it is not among `all`. Exit status: 0
-    stopped, or done with --once; 1 failed, somebody must look; 75 what should pass did not, start it again.
+    The group `all` is what replicated logs need; other jobs run when they are named. Exit status: 0 stopped,
+    or done with --once; 1 failed, somebody must look; 75 what should pass did not, start it again.
 
     Example: `culm job run --once`
     """
-    from culm_infra.settings import load, parse_kafka_options, resolve_kafka, stack_directory
+    from culm_infra.settings import resolve_kafka, stack_directory
     from culm_streaming.errors import StreamingError
-    from culm_streaming.jobs import JOBS, SDS_JOBS
     from culm_topics.errors import KafkaFailure, TopicsError
 
+    try:
+        jobs = jobs_of(which)
+    except KeyError:
+        raise typer.BadParameter(f"no job or group is called {which!r}: see `culm job list`") from None
     flags: dict[str, Any] = {
-        "bootstrap": bootstrap,
-        "prefix": prefix,
-        "kafka": parse_kafka_options(kafka_option or []),
         "block_bits": block_bits,
         "log_format": log_format,
         "job": {
@@ -132,17 +163,16 @@ def run(
             "metrics_host": metrics_host,
         },
     }
-    settings = load(**flags)
+    settings = kafka.load(**flags)
     log_lines.set_up(settings.log_format)
-    kafka = resolve_kafka(settings)
-    jobs: tuple[Job, ...] = {"all": JOBS, "sds": SDS_JOBS}.get(which) or (cast("Job", which),)
+    reached = resolve_kafka(settings)
     try:
-        _check_topics(kafka, jobs)
+        _check_topics(reached, jobs)
     except KafkaFailure as error:
         print_error(error)
         raise typer.Exit(_exit_status(error)) from error
     log_file = stack_directory(settings) / "logs" / f"spark-{_deployment(settings)}-{which}.log"
-    run_settings = _run_settings(settings, kafka, jobs, once=once, interval_ms=interval_ms)
+    run_settings = _run_settings(settings, reached, jobs, once=once, interval_ms=interval_ms)
     try:
         _run(settings, run_settings, spark_option, log_file)
     except (StreamingError, TopicsError) as error:
@@ -161,46 +191,19 @@ def _exit_status(error: CulmError) -> int:
 
 
 def _run_settings(
-    settings: Settings, kafka: KafkaSettings, jobs: tuple[Job, ...], *, once: bool, interval_ms: int
+    settings: Settings, kafka: KafkaSettings, jobs: tuple[str, ...], *, once: bool, interval_ms: int
 ) -> RunSettings:
-    from culm_streaming.blocks import BlocksSettings
-    from culm_streaming.chain.settings import ChainSettings
-    from culm_streaming.heights.settings import HeightsSettings
-    from culm_streaming.logs import LogsSettings
-    from culm_streaming.queries import RunSettings
-    from culm_streaming.sds import SdsJobSettings
-    from culm_streaming.sds_channels.settings import ChannelsSettings
-    from culm_streaming.sds_index import SdsIndexSettings
-    from culm_streaming.version_vectors import VersionVectorsSettings
+    from culm_infra.cli.job_settings import job_settings
+    from culm_streaming.supervision.queries import RunSettings
 
-    given = settings.job
     return RunSettings(
         kafka=kafka,
-        checkpoints=given.checkpoints or str(_default_checkpoints(settings)),
+        checkpoints=settings.job.checkpoints or str(_default_checkpoints(settings)),
         jobs=jobs,
-        logs=LogsSettings(
-            verify=given.verify,
-            max_offsets_per_trigger=given.max_offsets_per_trigger,
-            chain=ChainSettings(shards=given.shards),
-        ),
-        version_vectors=VersionVectorsSettings(max_offsets_per_trigger=given.max_offsets_per_trigger),
-        blocks=BlocksSettings(
-            max_offsets_per_trigger=given.max_offsets_per_trigger,
-            heights=HeightsSettings(block_bits=settings.block_bits, lifts=given.lifts),
-        ),
-        sds=SdsJobSettings(
-            max_offsets_per_trigger=given.sds_max_offsets_per_trigger,
-            interval_ms=given.sds_interval_ms,
-            channels=ChannelsSettings(
-                cache_weight=given.sds_cache_entries,
-                filter_bytes=given.sds_filter_bytes,
-                shard_filter_bytes=given.sds_shard_filter_bytes,
-            ),
-        ),
-        sds_index=SdsIndexSettings(max_offsets_per_trigger=given.sds_max_offsets_per_trigger),
+        job_settings=job_settings(settings, jobs),
         once=once,
         interval_ms=interval_ms,
-        stall_seconds=given.stall_seconds,
+        stall_seconds=settings.job.stall_seconds,
     )
 
 
@@ -272,12 +275,13 @@ def _file_system_jars(checkpoints: str) -> list[Path]:
     return jars.ensure(name)
 
 
-def _check_topics(kafka: KafkaSettings, jobs: tuple[Job, ...]) -> None:
-    from culm_streaming.jobs import TOPICS
-    from culm_topics import admin
-    from culm_topics.catalogue import spec
+def _check_topics(kafka: KafkaSettings, jobs: tuple[str, ...]) -> None:
+    from culm_topics.catalogue.jobs import job_named
+    from culm_topics.catalogue.topics import spec
+    from culm_topics.kafka import admin
 
-    names = sorted({name for job in jobs for name in (*TOPICS[job].reads, *TOPICS[job].writes)})
+    found = [job_named(job) for job in jobs]
+    names = sorted({name for job in found for name in (*job.reads, *job.writes)})
     states = admin.list_topics(kafka, [spec(name) for name in names])
     missing = [state.full_name for state in states if not state.exists]
     if missing:

@@ -1,11 +1,22 @@
-"""Options that several commands share, spelled once."""
+"""Options that several commands share, each spelled once, and groups of them as one parameter of a command.
+
+A group is a dataclass whose fields are options; `spread` shows them to Typer.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+
+if TYPE_CHECKING:
+    from culm_infra.settings import Settings
+    from culm_topics.kafka.clients import KafkaSettings
 
 Bootstrap = Annotated[
     str | None,
@@ -40,3 +51,81 @@ QuickStart = Annotated[
     typer.Option("--quick-start/--long-run", help="Start Java sooner, slower once warm: for short runs."),
 ]
 LogFormat = Annotated[str | None, typer.Option("--log-format", help="Log lines as `text` or `json`.")]
+ConnectorDirectory = Annotated[
+    Path | None, typer.Option("--dir", help="Holds the key and the index; by default below the stack's data.")
+]
+DatagramSize = Annotated[str | None, typer.Option("--datagram-size", help="1200, 1452, 8900 bytes, or auto.")]
+SyncMode = Annotated[
+    str | None,
+    typer.Option("--mode", metavar="auto|ranges|heights", help="How sessions of ours find out what differs."),
+]
+Latency = Annotated[
+    bool, typer.Option("--latency", help="Set reconciliation in fewer rounds, for more bytes.")
+]
+OnlySchemas = Annotated[
+    list[str] | None, typer.Option("--schema", metavar="SCHEMA_ID", help="Only this schema; repeatable.")
+]
+ExpectedPeer = Annotated[
+    str | None, typer.Option("--expect", metavar="PEER_ID", help="Refuse any other peer at that address.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaFlags:
+    """Which Kafka a command talks to."""
+
+    bootstrap: Bootstrap = None
+    prefix: Prefix = None
+    kafka_option: KafkaOption = None
+
+    def load(self, **flags: Any) -> Settings:
+        """All settings: these flags, further ones, the environment, the file. Raises SettingsError."""
+        from culm_infra.settings import load, parse_kafka_options
+
+        options = parse_kafka_options(self.kafka_option or [])
+        return load(bootstrap=self.bootstrap, prefix=self.prefix, kafka=options, **flags)
+
+    def settings(self, **flags: Any) -> KafkaSettings:
+        """The Kafka that they name. Raises SettingsError."""
+        from culm_infra.settings import resolve_kafka
+
+        return resolve_kafka(self.load(**flags))
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take dataclasses of options: Typer sees their fields, the command gets the dataclass.
+
+    Goes below ``@app.command()``. Every field is an option, so it has a default.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    group_types: dict[str, type[Any]] = {}
+    for parameter in inspect.signature(command).parameters.values():
+        hint = hints[parameter.name]
+        if is_dataclass(hint) and isinstance(hint, type):
+            group_types[parameter.name] = hint
+            parameters += _options_of(hint)
+        else:
+            parameters.append(parameter.replace(annotation=hint))
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        for name, group_type in group_types.items():
+            given[name] = group_type(**{field.name: given.pop(field.name) for field in fields(group_type)})
+        command(**given)
+
+    positional = [each for each in parameters if each.kind is not inspect.Parameter.KEYWORD_ONLY]
+    named = [each for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY]
+    run.__signature__ = inspect.Signature([*positional, *named])  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
+def _options_of(group_type: type[Any]) -> list[inspect.Parameter]:
+    hints = get_type_hints(group_type, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+        )
+        for field in fields(group_type)
+    ]

@@ -23,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from culm_topics.reading import PassedOver
+    from culm_topics.readers.whole_topic import PassedOver
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2

@@ -14,20 +14,17 @@ from typer.main import get_command, get_group
 from culm_infra.cli.output import print_error
 from culm_models.errors import CulmError
 
-# Each noun is `module: attribute`, the attribute a Typer app or one command function.
+# Each noun is `module: attribute`, the attribute a Typer app or one command function. A protocol's own
+# commands are one noun, so it adds one line here.
 NOUNS: dict[str, str] = {
-    "demo": "demo:app",
+    "demo": "demo.group:app",
     "stack": "stack:app",
     "topics": "topics:app",
     "job": "job:app",
     "connector": "connector:app",
-    "index": "index:app",
-    "peer": "peer:app",
-    "logs": "logs:app",
-    "peers": "peers:peers",
-    "vv": "peers:vv",
-    "blocks": "blocks:blocks",
-    "sds": "sds:app",
+    "logs": "logs.group:app",
+    "p2panda": "p2panda.group:app",
+    "sds": "sds.group:app",
     "jars": "jars:app",
     "settings": "settings:app",
     "doctor": "doctor:doctor",

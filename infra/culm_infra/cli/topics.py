@@ -10,13 +10,13 @@ import typer
 from rich.markup import escape
 
 from culm_infra.cli import options
-from culm_infra.cli.option_groups import KafkaFlags, spread
+from culm_infra.cli.options import KafkaFlags, spread
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, say
 
 if TYPE_CHECKING:
-    from culm_topics.acls import Grantee
-    from culm_topics.admin import Durability
-    from culm_topics.kafka import KafkaSettings
+    from culm_topics.kafka.acls import Grantee
+    from culm_topics.kafka.admin import Durability
+    from culm_topics.kafka.clients import KafkaSettings
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and check the Kafka topics; print access rights.")
 
@@ -45,8 +45,8 @@ def list_(
 
     Example: `culm topics list`
     """
-    from culm_topics import admin
-    from culm_topics.catalogue import spec
+    from culm_topics.catalogue.topics import readers, spec, writers
+    from culm_topics.kafka import admin
 
     settings = kafka.settings()
     states = admin.list_topics(settings)
@@ -63,8 +63,8 @@ def list_(
                     "replicas": state.replicas,
                     "min_insync_replicas": in_sync.get(state.full_name),
                     "cleanup": topic.cleanup,
-                    "writers": topic.writers,
-                    "readers": topic.readers,
+                    "writers": writers(topic),
+                    "readers": readers(topic),
                     "doc": topic.doc,
                 }
             )
@@ -98,8 +98,8 @@ def create(
 
     Example: `culm topics create --partitions 16 --replication-factor 3`
     """
-    from culm_topics import admin
-    from culm_topics.catalogue import CATALOGUE
+    from culm_topics.catalogue.topics import CATALOGUE
+    from culm_topics.kafka import admin
 
     settings = kafka.settings(**asdict(layout))
     created = admin.create(settings)
@@ -127,7 +127,7 @@ def check(
 
     Example: `culm topics check --json`
     """
-    from culm_topics import admin
+    from culm_topics.kafka import admin
 
     settings = kafka.settings(**asdict(layout))
     differences = admin.check(settings)
@@ -152,8 +152,8 @@ def _warn(found: Iterable[Durability]) -> None:
 
 def _min_insync_replicas(settings: KafkaSettings) -> dict[str, int | None]:
     """By full name; empty where configurations may not be described."""
-    from culm_topics import admin
     from culm_topics.errors import KafkaFailure
+    from culm_topics.kafka import admin
 
     try:
         return {found.topic: found.min_insync_replicas for found in admin.durability(settings)}
@@ -191,10 +191,10 @@ def acls(
     Example: `culm topics acls --as script --principal connector=User:edge-7 > grant.sh`
     """
     from culm_infra.settings import load
-    from culm_topics.acl_formats import script, strimzi_users
-    from culm_topics.acls import GRANTEES
-    from culm_topics.acls import acls as every_right
-    from culm_topics.kafka import KafkaSettings
+    from culm_topics.kafka.acl_formats import script, strimzi_users
+    from culm_topics.kafka.acls import GRANTEES
+    from culm_topics.kafka.acls import acls as every_right
+    from culm_topics.kafka.clients import KafkaSettings
 
     # Rights follow from the names alone: no broker is asked, so none need be there.
     settings = load(prefix=prefix)
@@ -219,8 +219,8 @@ def acls(
 
 def _principals(given: list[str]) -> dict[Grantee, str]:
     """The principal of every program. Raises typer.BadParameter."""
-    from culm_topics.acl_formats import default_principal
-    from culm_topics.acls import GRANTEES
+    from culm_topics.kafka.acl_formats import default_principal
+    from culm_topics.kafka.acls import GRANTEES
 
     principals = {program: default_principal(program) for program in GRANTEES}
     for text in given:

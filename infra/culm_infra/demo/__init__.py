@@ -1,16 +1,6 @@
-"""The main job, shown: peers at two edges converge through QUIC, Kafka and Spark.
+"""The main jobs, shown on real components, a room for each protocol.
 
-- ``history``: the logs the peers start with, made from a seed, and the real history that comes with Culm.
-- ``plan``: who holds which part of them, who announces what, who forks.
-- ``processes``: the streaming jobs and the connectors as processes of their own.
-- ``stage``: Kafka, topics, jobs and connectors, started and stopped.
-- ``run``: the story, chapter by chapter, to the verdict.
-- ``audit``: what peers and topics hold in the end, compared byte for byte.
-- ``cast``: the peers on stage, and the clock of the live entries.
-- ``sessions``: what set reconciliation took, session by session.
-- ``waits``: how long the topics took to settle, and what they still lacked when they did not.
-- ``blocks``: the topic `blocks` compared with the logs.
-- ``judge``: the verdict.
-- ``report``: the figures and their table.
-- ``sds``: the demo of SDS channels, with the same rooms.
+- ``kit``: what every demo stands on: processes of their own, and figures of many measurements.
+- ``p2panda``: peers at two edges converge through QUIC, Kafka and Spark.
+- ``sds``: channels on a bad network, with the same rooms.
 """

@@ -29,7 +29,7 @@ from culm_infra.stack.log_file import last_lines
 from culm_infra.stack.ports import HOST
 from culm_infra.stack.process import ProcessIdentity
 from culm_infra.stack.record import StackRecord
-from culm_topics.local import ADDRESS_FILE, stack_directory
+from culm_topics.kafka.local import ADDRESS_FILE, stack_directory
 
 DEFAULT_HEAP_MB = 512
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 from culm_models import varu64
 from culm_models.bamboo import errors
+from culm_models.bamboo.hashes import HASH_SIZE, PREFIX
 from culm_models.bamboo.lipmaa import needs_skiplink
 from culm_models.frozen import unfrozen
 from culm_models.keys import PUBLIC_KEY_SIZE, SIGNATURE_SIZE
-from culm_models.yasmf import HASH_SIZE, PREFIX
 
 MIN_ENTRY_SIZE = 1 + PUBLIC_KEY_SIZE + 3 + HASH_SIZE + SIGNATURE_SIZE
 MAX_ENTRY_SIZE = 1 + PUBLIC_KEY_SIZE + 3 * varu64.MAX_SIZE + 3 * HASH_SIZE + SIGNATURE_SIZE
@@ -101,6 +101,19 @@ def decode_entry(data: bytes) -> Entry:
     )
     entry.__class__ = Entry
     return entry
+
+
+def read_place(data: bytes) -> tuple[bytes, int, int] | None:
+    """Public key, log id and sequence number that an entry names, unchecked; None where it has none.
+
+    For whoever only asks whether an entry is held; `decode_entry` judges what is not.
+    """
+    try:
+        log_id, size = varu64.decode(data, _LOG_ID_OFFSET)
+        seq_num, _ = varu64.decode(data, _LOG_ID_OFFSET + size)
+    except varu64.VarU64Error:
+        return None
+    return data[1:_LOG_ID_OFFSET], log_id, seq_num
 
 
 def _fault(data: bytes) -> errors.BambooError:

@@ -1,7 +1,8 @@
 """Making an entry, and the checks that need no other entry (Bamboo, "entry verification", first part)."""
 
-from culm_models import keys, varu64, yasmf
+from culm_models import keys, varu64
 from culm_models.bamboo import errors
+from culm_models.bamboo import hashes as yasmf
 from culm_models.bamboo.entry import Entry, decode_entry
 
 

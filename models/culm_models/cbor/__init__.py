@@ -1,11 +1,13 @@
 """The one strict door through which CBOR comes in.
 
+`strict` has the decoder's options, for messages, records and operations, and says what differs among them;
 `values` decodes and encodes whole items, `scanner` finds where items end in a byte stream, `errors` names
 what is refused.
 """
 
 from culm_models.cbor.errors import CborError
-from culm_models.cbor.scanner import DEFAULT_MAX_DEPTH, ItemScanner
+from culm_models.cbor.scanner import ItemScanner
+from culm_models.cbor.strict import DEFAULT_MAX_DEPTH
 from culm_models.cbor.values import dumps, loads
 
 __all__ = ["DEFAULT_MAX_DEPTH", "CborError", "ItemScanner", "dumps", "loads"]

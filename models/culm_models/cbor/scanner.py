@@ -17,8 +17,7 @@ from culm_models.cbor.errors import (
     TooLargeError,
     TooManyItemsError,
 )
-
-DEFAULT_MAX_DEPTH = 8
+from culm_models.cbor.strict import DEFAULT_MAX_DEPTH
 
 _MAJOR_BYTES = 2
 _MAJOR_ARRAY = 4

@@ -7,7 +7,7 @@ indefinite lengths, deep nesting, and bytes after the item.
 
 import io
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import cbor2
 
@@ -20,7 +20,8 @@ from culm_models.cbor.errors import (
     TruncatedError,
     ValueKindError,
 )
-from culm_models.cbor.scanner import DEFAULT_MAX_DEPTH, ItemScanner
+from culm_models.cbor.scanner import ItemScanner
+from culm_models.cbor.strict import DEFAULT_MAX_DEPTH, item_decoder
 
 MIN_INTEGER: Final = -(2**63)
 MAX_INTEGER: Final = 2**64 - 1
@@ -28,23 +29,6 @@ MAX_INTEGER: Final = 2**64 - 1
 # Kinds that hold nothing else; every other kind is looked into or refused.
 _PLAIN_KINDS = frozenset((bytes, str, bool, type(None), float))
 _KEY_KINDS = frozenset((bytes, str, int))
-
-
-class _TagSeen(Exception):
-    """Leaves the decoder as soon as it meets a tag."""
-
-
-def _refuse_tag(*_: object) -> NoReturn:
-    raise _TagSeen
-
-
-# The tags that cbor2 would act on by itself; every other one goes to the tag hook.
-_KNOWN_TAGS = (
-    *(0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 52, 54, 100),
-    *(256, 258, 260, 261, 1004, 43000, 55799),
-)
-REFUSED_TAGS: Final[Mapping[int, Callable[..., NoReturn]]] = dict.fromkeys(_KNOWN_TAGS, _refuse_tag)
-refuse_tag: Final = _refuse_tag
 
 
 def loads(data: bytes, *, max_depth: int = DEFAULT_MAX_DEPTH, max_items: int | None = None) -> Any:
@@ -58,14 +42,7 @@ def loads(data: bytes, *, max_depth: int = DEFAULT_MAX_DEPTH, max_items: int | N
         _count_items(data, max_depth, max_items)
     stream = io.BytesIO(data)
     try:
-        value = cbor2.CBORDecoder(
-            stream,
-            max_depth=max_depth,
-            allow_indefinite=False,
-            allow_duplicate_keys=False,
-            tag_hook=_refuse_tag,
-            semantic_decoders=REFUSED_TAGS,
-        ).decode()
+        value = item_decoder(stream, max_depth=max_depth).decode()
     except Exception as error:
         # The decoder lets several kinds of exception out; whichever it was, these bytes are not let in.
         raise _fault(data, max_depth, error) from error

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from culm_models import bamboo, varu64, yasmf
+from culm_models import bamboo, varu64
+from culm_models.bamboo import hashes as yasmf
 from culm_models.conform.arguments import Arguments
-from culm_models.conform.dispatch import Machines, Operation
+from culm_models.conform.operation import Machines, Operation
 from culm_models.keys import KeyPair
 
 

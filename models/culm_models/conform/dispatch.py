@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
+from culm_models.conform import bamboo, p2panda, rbsr, sds
 from culm_models.conform.arguments import ArgumentError, Arguments
+from culm_models.conform.operation import Machines, Operation
 from culm_models.errors import CulmError, ModelError
 
 # One line may hold a whole peer's entries in hex; beyond this it is refused unread.
 LINE_BYTES_MAX = 64 * 1024 * 1024
-_MACHINES_MAX = 100_000
 # Up to here every integer is itself as an IEEE 754 double, which is all that many JSON readers have.
 EXACT_INTEGER_MAX = (1 << 53) - 1
 
@@ -29,60 +28,19 @@ class UnknownOperationError(ModelError):
     code: ClassVar[str] = "conform.unknown_operation"
 
 
-class MachineError(ModelError):
-    """A machine's name is unknown, taken, or one too many are open."""
-
-    code: ClassVar[str] = "conform.machine"
-
-
-@dataclass(slots=True)
-class Machines:
-    """The state machines that are open, by kind and name."""
-
-    _open: dict[tuple[str, str], Any] = field(default_factory=dict)
-
-    def put(self, kind: str, name: str, machine: Any) -> None:
-        """Keep a machine under a name that is free."""
-        if (kind, name) in self._open:
-            raise MachineError(f"{kind} {name!r} is open already")
-        if len(self._open) >= _MACHINES_MAX:
-            raise MachineError(f"{_MACHINES_MAX} machines are open already")
-        self._open[kind, name] = machine
-
-    def get(self, kind: str, name: str) -> Any:
-        """The machine of a name."""
-        try:
-            return self._open[kind, name]
-        except KeyError:
-            raise MachineError(f"no {kind} is open under the name {name!r}") from None
-
-    def close(self, kind: str, name: str) -> None:
-        """Forget a machine."""
-        self.get(kind, name)
-        del self._open[kind, name]
-
-    def close_all(self, name: str) -> None:
-        """Forget the machines of a name, of whatever kind; at least one."""
-        kinds = [kind for kind, taken in self._open if taken == name]
-        if not kinds:
-            raise MachineError(f"nothing is open under the name {name!r}")
-        for kind in kinds:
-            self.close(kind, name)
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One operation: what it is called, its arguments and answer in words, and what runs it."""
-
-    name: str
-    arguments: str
-    answer: str
-    run: Callable[[Machines, Arguments], dict[str, Any]]
-
-
 def _close(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     machines.close_all(arguments.text("name"))
     return {}
+
+
+OPERATIONS: Final = (
+    *bamboo.OPERATIONS,
+    *p2panda.OPERATIONS,
+    *rbsr.OPERATIONS,
+    *sds.OPERATIONS,
+    Operation("close", "name (of machines of any kind)", "", _close),
+)
+"""Every operation, in the order of the documentation: a line a protocol."""
 
 
 class Conformance:
@@ -95,12 +53,7 @@ class Conformance:
     def __init__(self, *, big_integers_as_text: bool = False) -> None:
         self._big_integers_as_text = big_integers_as_text
         self._machines = Machines()
-        self._operations = {operation.name: operation for operation in all_operations()}
-
-    @property
-    def operations(self) -> list[Operation]:
-        """Every operation, in the order of the documentation."""
-        return list(self._operations.values())
+        self._operations = {operation.name: operation for operation in OPERATIONS}
 
     def answer_line(self, line: str | bytes) -> str:
         """The answer to one line; whatever the line holds, this returns one JSON object without a newline."""
@@ -159,27 +112,3 @@ def _repeatable(identifier: Any) -> Any:
     except (ValueError, RecursionError):
         return None
     return identifier
-
-
-def all_operations() -> list[Operation]:
-    """The operations of every protocol, each protocol in a module of its own."""
-    from culm_models.conform import (
-        bamboo,
-        p2panda_data,
-        p2panda_messages,
-        p2panda_peer,
-        rbsr,
-        sds_channel,
-        sds_messages,
-    )
-
-    return [
-        *bamboo.OPERATIONS,
-        *p2panda_data.OPERATIONS,
-        *p2panda_messages.OPERATIONS,
-        *p2panda_peer.OPERATIONS,
-        *rbsr.OPERATIONS,
-        *sds_messages.OPERATIONS,
-        *sds_channel.OPERATIONS,
-        Operation("close", "name (of machines of any kind)", "", _close),
-    ]

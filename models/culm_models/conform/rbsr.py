@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from culm_models import lifts
 from culm_models.conform.arguments import ArgumentError, Arguments, as_integer, as_mapping, as_octets
-from culm_models.conform.dispatch import Machines, Operation
+from culm_models.conform.operation import Machines, Operation
 from culm_models.keys import PUBLIC_KEY_SIZE
 from culm_models.reconciliation import RULES, Reconciler, ReconciliationError, Rule
 from culm_models.reconciliation.messages import (

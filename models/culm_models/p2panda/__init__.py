@@ -1,8 +1,7 @@
 """p2panda replication, free of I/O: its data, its messages and its session rules.
 
-Data: `schema_id` (names of schemas and their order), `document` (document and view ids), `operation` (what
-a payload says; `operation_reader` takes its unusual spellings), `checks` (an entry with its operation,
-checked together). Messages: `messages`, `codec`, `stream`; those of set reconciliation in
-`reconciliation_messages` and `reconciliation_codec`. Sessions: `peer` over a `store`. Errors share the base
-in `errors`.
+`peer` is the door, over a `store` (`settings` and `events` are what passes it; `peer_state` is what its links
+share, `ingest` whether an entry may join the logs). `operations/`: what an entry's payload says. `wire/`:
+messages and bytes. `sessions/`: the rules of a link. `reconciliation/`: sets of log heights. Errors share the
+base in `errors`.
 """

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from culm_models.p2panda.checks import CheckedEntry
-from culm_models.p2panda.messages import LogHeight
-from culm_models.p2panda.offers import Offer
+from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.wire.messages import LogHeight
+from culm_models.p2panda.wire.offers import Offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class EntryAccepted(Event):
 
     kind: ClassVar[str] = "entry_accepted"
     session_id: int
-    checked: CheckedEntry
+    checked: CheckedOperation
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Duplicate(Event):
 
     kind: ClassVar[str] = "duplicate"
     session_id: int
-    checked: CheckedEntry
+    checked: CheckedOperation
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
+from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.errors import (
     AfterEndOfLogError,
     BacklinkMismatchError,
@@ -19,9 +20,10 @@ from culm_models.bamboo.errors import (
     SkiplinkUnknownError,
 )
 from culm_models.bamboo.lipmaa import lipmaa
-from culm_models.p2panda.checks import CheckedEntry
+from culm_models.bamboo.log_store import LogKey
 from culm_models.p2panda.errors import P2pandaError
-from culm_models.p2panda.store import LogKey, LogStore
+from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.store import LogStore
 
 
 class ForeignSchemaError(P2pandaError):
@@ -48,11 +50,11 @@ class NotAdmittedError(P2pandaError):
     code: ClassVar[str] = "p2panda.entry.not_admitted"
 
 
-Admit = Callable[[CheckedEntry, bytes], None]
+Admit = Callable[[CheckedOperation, bytes], None]
 """Asked before an entry that a remote brings is staged; raises `NotAdmittedError` to refuse it."""
 
 
-def admit_everything(checked: CheckedEntry, remote: bytes) -> None:
+def admit_everything(checked: CheckedOperation, remote: bytes) -> None:
     """There is room for whatever is sound."""
 
 
@@ -117,7 +119,7 @@ class Ingest:
         return self._store.entry_hash(public_key, log_id, seq_num)
 
     def stage(
-        self, checked: CheckedEntry, schema_ids: Set[str] | None = None, remote: bytes | None = None
+        self, checked: CheckedOperation, schema_ids: Set[str] | None = None, remote: bytes | None = None
     ) -> bool:
         """Take an entry; False if it is held or staged already. Raises what forbids to take it.
 
@@ -166,7 +168,7 @@ class Ingest:
             tail.end_of_log = seq_num
         return True
 
-    def settle(self, entries: Sequence[CheckedEntry]) -> None:
+    def settle(self, entries: Sequence[SoundEntry]) -> None:
         """These are stored now; what was staged of them is in the store."""
         for checked in entries:
             key = checked.log
@@ -183,7 +185,7 @@ class Ingest:
                 self._tails[key] = fresh = self._tail(key)
                 fresh.staged = tail.staged
 
-    def discard(self, entries: Sequence[CheckedEntry]) -> None:
+    def discard(self, entries: Sequence[SoundEntry]) -> None:
         """These will not be stored, and neither will what was staged on top of them."""
         for checked in entries:
             tail = self._tails.pop(checked.log, None)
@@ -205,7 +207,7 @@ class Ingest:
                     fresh.schema_id, fresh.document_id = tail.schema_id, tail.document_id
                 self._tails[checked.log] = fresh
 
-    def _forget(self, checked: CheckedEntry) -> None:
+    def _forget(self, checked: SoundEntry) -> None:
         document_id = self._documents.pop(checked.hash, None)
         if document_id is not None and checked.entry.seq_num == 1:
             self._log_ids.pop((checked.entry.public_key, document_id), None)
@@ -227,19 +229,21 @@ class Ingest:
         if held != skiplink:
             raise SkiplinkMismatchError(f"the skiplink of entry {seq_num} does not name the entry {target}")
 
-    def _document(self, checked: CheckedEntry, tail: _Tail) -> bytes | None:
+    def _document(self, checked: CheckedOperation, tail: _Tail) -> bytes | None:
         """The document of the entry as far as it is known; raises where entry and log do not fit."""
-        entry = checked.entry
+        entry, previous = checked.entry, checked.facts.previous
         if entry.seq_num > 1:
             if checked.schema_id != tail.schema_id:
                 raise LogSchemaError(
                     f"the log is about {tail.schema_id}, not about {checked.schema_id[:200]}"
                 )
-            if checked.previous is None:
+            if previous is None:
                 raise LogIdError(f"entry {entry.seq_num} of log {entry.log_id} creates a second document")
             if tail.document_id is None:
                 return None
-        document_id = checked.hash if checked.previous is None else self._document_of_previous(checked, tail)
+        document_id = (
+            checked.hash if previous is None else self._document_of_previous(checked, previous, tail)
+        )
         if entry.seq_num > 1:
             if document_id is not None and document_id != tail.document_id:
                 raise LogIdError(f"entry {entry.seq_num} writes to another document than its log")
@@ -252,10 +256,11 @@ class Ingest:
                 raise LogIdError(f"the author writes to this document in log {log_id}, not in {entry.log_id}")
         return document_id
 
-    def _document_of_previous(self, checked: CheckedEntry, tail: _Tail) -> bytes | None:
-        assert checked.previous is not None
+    def _document_of_previous(
+        self, checked: CheckedOperation, previous: tuple[bytes, ...], tail: _Tail
+    ) -> bytes | None:
         found: bytes | None = None
-        for operation_id in checked.previous:
+        for operation_id in previous:
             if operation_id == tail.last_hash:
                 document_id = tail.document_id
             else:

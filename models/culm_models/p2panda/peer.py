@@ -18,16 +18,26 @@ from collections.abc import Collection, Sequence, Set
 from functools import partial
 from typing import Final
 
+from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.errors import BacklinkUnknownError, ForkError, SkiplinkUnknownError
 from culm_models.errors import CulmError
-from culm_models.p2panda import announcement, codec, events, session_errors
-from culm_models.p2panda.checks import CheckedEntry, check_entry
-from culm_models.p2panda.event_queue import EventQueue
+from culm_models.p2panda import events
 from culm_models.p2panda.events import Event
 from culm_models.p2panda.ingest import BLAMELESS, Admit, Ingest, admit_everything
-from culm_models.p2panda.link import Link
-from culm_models.p2panda.messages import (
+from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
+from culm_models.p2panda.peer_state import PeerState
+from culm_models.p2panda.reconciliation.ranges import EntryRange
+from culm_models.p2panda.sessions import announcement
+from culm_models.p2panda.sessions import errors as session_errors
+from culm_models.p2panda.sessions.event_queue import EventQueue
+from culm_models.p2panda.sessions.link import Link
+from culm_models.p2panda.sessions.outbox import Outbox
+from culm_models.p2panda.sessions.session import Session
+from culm_models.p2panda.settings import PeerSettings
+from culm_models.p2panda.store import LogStore
+from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.messages import (
     Announce,
     EntryMessage,
     Have,
@@ -35,14 +45,8 @@ from culm_models.p2panda.messages import (
     SyncDone,
     SyncRequest,
 )
-from culm_models.p2panda.offers import Offer
-from culm_models.p2panda.outbox import Outbox
-from culm_models.p2panda.peer_state import PeerState
-from culm_models.p2panda.ranges import EntryRange
-from culm_models.p2panda.session import Session, SessionState
-from culm_models.p2panda.settings import PeerSettings
-from culm_models.p2panda.store import LogStore
-from culm_models.p2panda.stream import MessageStream
+from culm_models.p2panda.wire.offers import Offer
+from culm_models.p2panda.wire.stream import MessageStream
 from culm_models.reconciliation.messages import ReconciliationMessage
 
 _SHOWN_LENGTH: Final = 300
@@ -93,12 +97,12 @@ class Peer:
     def remote_announcement(self, remote: bytes) -> Announce | None:
         """The latest announcement of a connected remote."""
         link = self._links.get(remote)
-        return link.announcement if link is not None else None
+        return link.announcements.theirs if link is not None else None
 
     def remote_offer(self, remote: bytes) -> Offer | None:
         """What a connected remote offers beyond log height mode."""
         link = self._links.get(remote)
-        return link.offer if link is not None else None
+        return link.announcements.offer if link is not None else None
 
     def sessions(self, remote: bytes) -> tuple[Session, ...]:
         """The sessions with a remote, oldest first."""
@@ -146,11 +150,10 @@ class Peer:
     def stop_live(self, remote: bytes, session_id: int, now: int) -> None:
         """Leave a session's live mode; without effect where it is not live."""
         link = self._links.get(remote)
-        session = link.sessions.get(session_id) if link is not None else None
-        if link is not None and session is not None and session.state is SessionState.LIVE:
-            link.stop_live(session, now)
+        if link is not None:
+            link.stop_live(session_id, now)
 
-    def publish(self, entry_bytes: bytes, operation_bytes: bytes, now: int) -> CheckedEntry:
+    def publish(self, entry_bytes: bytes, operation_bytes: bytes, now: int) -> CheckedOperation:
         """Take an entry of our own into the store and send it on.
 
         Raises what forbids that; `LogBusyError` where the log came from a remote and is being stored.
@@ -186,7 +189,7 @@ class Peer:
             messages = self.decode(remote, data)
         except CulmError:
             return
-        accepted: list[CheckedEntry] = []
+        accepted: list[CheckedOperation] = []
         for message in messages:
             if type(message) is EntryMessage:
                 self._receive_entry(link, message, accepted, now)
@@ -198,9 +201,9 @@ class Peer:
             self._fail_link(link, link.stream.error)
 
     def _receive_entry(
-        self, link: Link, message: EntryMessage, accepted: list[CheckedEntry], now: int
+        self, link: Link, message: EntryMessage, accepted: list[CheckedOperation], now: int
     ) -> None:
-        checked: CheckedEntry | CulmError
+        checked: CheckedOperation | CulmError
         try:
             checked = check_entry(message.entry, message.operation)
         except CulmError as error:
@@ -210,7 +213,7 @@ class Peer:
             assert not isinstance(checked, CulmError), "a refused entry is never staged"
             accepted.append(checked)
 
-    def _keep(self, accepted: list[CheckedEntry], remote: bytes, now: int) -> None:
+    def _keep(self, accepted: list[CheckedOperation], remote: bytes, now: int) -> None:
         if accepted:
             self.store.append(accepted)
             self.stored(accepted, remote, now)
@@ -268,7 +271,7 @@ class Peer:
         self,
         remote: bytes,
         session_id: int,
-        checked: CheckedEntry | CulmError,
+        checked: CheckedOperation | CulmError,
         raw: tuple[bytes, bytes],
         now: int,
     ) -> bool:
@@ -324,7 +327,7 @@ class Peer:
         session_id: int,
         error: CulmError,
         raw: tuple[bytes, bytes],
-        checked: CheckedEntry | None,
+        checked: CheckedOperation | None,
         *,
         blameless: bool = False,
     ) -> None:
@@ -338,7 +341,7 @@ class Peer:
             )
         )
 
-    def stored(self, entries: Sequence[CheckedEntry], source: bytes | None, now: int) -> None:
+    def stored(self, entries: Sequence[SoundEntry], source: bytes | None, now: int) -> None:
         """These are in the store now: send them on to all remotes concerned but `source`."""
         self._ingest.settle(entries)
         by_schema = self._state.sessions_by_schema
@@ -347,11 +350,11 @@ class Peer:
                 if session.remote != source:
                     self._links[session.remote].deliver(session, checked)
 
-    def settled(self, entries: Sequence[CheckedEntry]) -> None:
+    def settled(self, entries: Sequence[SoundEntry]) -> None:
         """These are in the store now, and counted as held before: every plan has them, nothing is sent."""
         self._ingest.settle(entries)
 
-    def discard(self, entries: Sequence[CheckedEntry], now: int) -> None:
+    def discard(self, entries: Sequence[SoundEntry], now: int) -> None:
         """These will not be stored; what was staged on top of them is discarded with them."""
         self._ingest.discard(entries)
         for checked in entries:
@@ -375,7 +378,7 @@ class Peer:
         """
         link = self._links.get(remote)
         if link is None:
-            return Outbox()
+            return Outbox(self.settings.max_outgoing, self.settings.max_outgoing_bytes)
         link.refill()
         return link.outbox
 

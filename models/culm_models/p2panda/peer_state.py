@@ -4,13 +4,13 @@ import random
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from culm_models.p2panda.event_queue import EventQueue
-from culm_models.p2panda.messages import Announce
-from culm_models.p2panda.session import Session, SessionState
-from culm_models.p2panda.session_errors import TooManySessionsError
-from culm_models.p2panda.session_table import SessionTable
+from culm_models.p2panda.sessions.errors import TooManySessionsError
+from culm_models.p2panda.sessions.event_queue import EventQueue
+from culm_models.p2panda.sessions.session import Session, SessionState
+from culm_models.p2panda.sessions.table import SessionTable
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogStore
+from culm_models.p2panda.wire.messages import Announce
 
 
 @dataclass(slots=True)

@@ -4,10 +4,12 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, Self
 
 from culm_models import lifts
-from culm_models.p2panda.codec import Compat
-from culm_models.p2panda.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION
-from culm_models.p2panda.offers import Offer
-from culm_models.p2panda.stream import BYTES_AN_ITEM, DEFAULT_MAX_MESSAGE_BYTES, FEWEST_ITEMS
+from culm_models.errors import require
+from culm_models.p2panda.errors import PeerSettingsError
+from culm_models.p2panda.wire.codec import Compat
+from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION
+from culm_models.p2panda.wire.offers import Offer
+from culm_models.p2panda.wire.stream import BYTES_AN_ITEM, DEFAULT_MAX_MESSAGE_BYTES, FEWEST_ITEMS
 
 MS_PER_S: Final = 1000
 IMPLEMENTED_MODES: Final = frozenset((MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION))
@@ -16,11 +18,20 @@ Rule = Literal["even", "upstream"]
 # A node names each log in 7 bytes and 3 items of CBOR.
 _BYTES_AN_ITEM_OF_NODES: Final = 6
 RULES: Final[tuple[Rule, ...]] = ("even", "upstream")
+_AT_LEAST_ONE: Final = (
+    "max_message_bytes",
+    "max_events",
+    "max_outgoing",
+    "max_outgoing_bytes",
+    "max_sessions_per_peer",
+    "max_sessions",
+    "max_schema_ids",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class PeerSettings:
-    """Settings of a `Peer`. Times are in milliseconds.
+    """Settings of a `Peer`. Times are in milliseconds. Raises `PeerSettingsError` for unfit ones.
 
     `compat="aquadoggo"` speaks as the p2panda node does: its form of `Have`, announcement timestamps in
     seconds, no live mode, session ids reused from 0 as soon as no session is left.
@@ -59,7 +70,7 @@ class PeerSettings:
     session_timeout_ms: int = 60_000
     """A session that is not live and in which nothing happens for this long has failed."""
     stall_timeout_ms: int = 600_000
-    """The same where the remote takes nothing of what waits for it."""
+    """As `session_timeout_ms`, where the remote takes nothing of what waits for it."""
     request_wait_ms: int = 0
     """How long a request for what we do not announce yet waits for our announcement, before it is refused.
 
@@ -78,7 +89,7 @@ class PeerSettings:
     max_outgoing: int = 4_096
     """Messages that wait for a remote; live entries beyond them are merged into ranges of their log."""
     max_outgoing_bytes: int = 4 * 1024 * 1024
-    """The same bound in bytes: entries may be large."""
+    """That bound in bytes: entries may be large."""
     max_run_items: int = 1 << 18
     """Logs that a remote may name one by one in one range of set reconciliation."""
     max_equal_heights: int = 10_000
@@ -89,18 +100,21 @@ class PeerSettings:
     """Events that wait to be taken; the oldest are dropped, and counted, beyond it."""
 
     def __post_init__(self) -> None:
-        assert self.modes, "a peer speaks at least one mode"
-        assert self.max_message_bytes > 0 and self.max_events > 0
-        assert self.max_outgoing > 0 and self.max_outgoing_bytes > 0
-        assert self.max_sessions_per_peer > 0 and self.max_sessions > 0 and self.max_schema_ids > 0
-        assert self.rule in RULES, f"there is no rule {self.rule!r}"
-        assert self.payload_threshold > 0, "a range of one log cannot be split"
-        assert self.range_division > 1, "a range is split into two at least"
-        assert self.lift in self.lifts, "a lift that is not accepted cannot be asked for"
-        assert {lift.name for lift in lifts.LIFTS}.issuperset(self.lifts), "an unknown lift"
+        names = {lift.name for lift in lifts.LIFTS}
+        for holds, message in (
+            (bool(self.modes), "a peer speaks at least one mode"),
+            (self.rule in RULES, f"there is no rule {self.rule!r}"),
+            (self.payload_threshold > 0, "a range of one log cannot be split"),
+            (self.range_division > 1, "a range is split into two at least"),
+            (self.lift in self.lifts, "a lift that is not accepted cannot be asked for"),
+            (names.issuperset(self.lifts), "an unknown lift"),
+        ):
+            require(holds, PeerSettingsError, message)
+        for name in _AT_LEAST_ONE:
+            require(getattr(self, name) > 0, PeerSettingsError, f"{name} is below 1")
 
     def for_latency(self) -> Self:
-        """The same with ranges cut finer: fewer rounds of set reconciliation for more bytes."""
+        """These settings with ranges cut finer: fewer rounds of set reconciliation for more bytes."""
         # Above the division: a part of 15 logs that is 17 at the remote is not worth another round.
         return replace(self, payload_threshold=24, range_division=16)
 

@@ -7,24 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from culm_models.bamboo.log_store import LogInfo, LogKey, LogKind
 from culm_models.lifts import Lift
-from culm_models.p2panda.checks import CheckedEntry
-from culm_models.p2panda.messages import LogHeight
-from culm_models.p2panda.sync_range import SyncRange
+from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.reconciliation.sync_range import SyncRange
+from culm_models.p2panda.wire.messages import LogHeight
 from culm_models.reconciliation import OrderedSet
-
-LogKey = tuple[bytes, int]
-LogKind = tuple[str, bool]
-"""The schema id of a log, and whether its first entry creates its document."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogInfo:
-    """The schema and document (34 bytes, None if not known) of a log, and where its author ended it."""
-
-    schema_id: str
-    document_id: bytes | None
-    end_of_log: int | None
 
 
 class LogStore(Protocol):
@@ -45,7 +33,7 @@ class LogStore(Protocol):
     def sync_range(
         self, schema_ids: Iterable[str], lift: Lift, salt: bytes = b""
     ) -> OrderedSet[LogHeight, bytes]:
-        """The same heights as they are now, with the fingerprints of their ranges by this lift.
+        """The heights as they are now, with the fingerprints of their ranges by this lift.
 
         It does not change when the logs do. What it holds on to is let go of with it.
         """
@@ -80,7 +68,7 @@ class LogStore(Protocol):
         """The log id under which an author writes to a document, None if none is known."""
         ...
 
-    def append(self, checked: Sequence[CheckedEntry]) -> None:
+    def append(self, checked: Sequence[CheckedOperation]) -> None:
         """Keep entries, each log's in sequence; those that are held already are passed over."""
         ...
 
@@ -88,7 +76,7 @@ class LogStore(Protocol):
 @dataclass(slots=True)
 class _Log:
     info: LogInfo
-    entries: list[CheckedEntry] = field(default_factory=list)
+    entries: list[CheckedOperation] = field(default_factory=list)
 
 
 class MemoryLogStore:
@@ -123,7 +111,7 @@ class MemoryLogStore:
         return [(*key, len(self._logs[key].entries)) for key in keys]
 
     def sync_range(self, schema_ids: Iterable[str], lift: Lift, salt: bytes = b"") -> SyncRange:
-        """The same heights as they are now, with the fingerprints of their ranges by this lift."""
+        """The heights as they are now, with the fingerprints of their ranges by this lift."""
         asked = (self._revision, frozenset(schema_ids), lift.name, salt)
         if self._range is None or self._range[0] != asked:
             self._range = (asked, SyncRange(self.log_heights(asked[1]), lift, salt))
@@ -140,7 +128,7 @@ class MemoryLogStore:
         log = self._logs.get((public_key, log_id))
         if log is not None:
             for checked in log.entries[max(first_seq_num, 1) - 1 : last_seq_num]:
-                yield checked.entry_bytes, checked.operation_bytes
+                yield checked.entry_bytes, checked.payload_bytes
 
     def log_info(self, public_key: bytes, log_id: int) -> LogInfo | None:
         """What is known of a log, None if nothing of it is held."""
@@ -163,12 +151,12 @@ class MemoryLogStore:
         """The log id under which an author writes to a document, None if none is known."""
         return self._log_ids.get((public_key, document_id))
 
-    def append(self, checked: Sequence[CheckedEntry]) -> None:
+    def append(self, checked: Sequence[CheckedOperation]) -> None:
         """Keep entries, each log's in sequence; those that are held already are passed over."""
         for one in checked:
             self._append_one(one)
 
-    def _append_one(self, checked: CheckedEntry) -> None:
+    def _append_one(self, checked: CheckedOperation) -> None:
         entry = checked.entry
         key = checked.log
         log = self._logs.get(key)
@@ -190,8 +178,8 @@ class MemoryLogStore:
         elif entry.seq_num == 1:
             self._look_for_document(key, checked)
 
-    def _look_for_document(self, key: LogKey, first: CheckedEntry) -> None:
-        previous = first.previous
+    def _look_for_document(self, key: LogKey, first: CheckedOperation) -> None:
+        previous = first.facts.previous
         known = (first.hash,) if previous is None else map(self._documents.get, previous)
         document_id = next(filter(None, known), None)
         if document_id is not None:
@@ -211,7 +199,7 @@ class MemoryLogStore:
                 self._log_ids.setdefault((key[0], document_id), key[1])
                 settled += self._assign(log.entries, document_id)
 
-    def _assign(self, entries: Iterable[CheckedEntry], document_id: bytes) -> list[LogKey]:
+    def _assign(self, entries: Iterable[CheckedOperation], document_id: bytes) -> list[LogKey]:
         """Operations of a document; returns the logs that waited for one of them."""
         waited: list[LogKey] = []
         for checked in entries:

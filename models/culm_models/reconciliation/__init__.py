@@ -8,6 +8,8 @@
 | rules | how a range is split: `upstream` and `even` |
 | ring | the order of bounds from where a batch begins |
 | reconciler | the machine of one side |
+| incoming, outgoing | the batch that the remote, or this side, is saying |
+| questions, answers | what our last batch left open; what is said about what the other closed |
 | facts | what it learns about the other side |
 | limits, errors | what a remote can make it do, and what is said beyond that |
 """

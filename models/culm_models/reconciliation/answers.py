@@ -114,7 +114,7 @@ class Answers(Generic[Item, Fp]):
             self._take_in(closed)
         spans = self._spans(closed)
         differing = self._compare(closed, spans)
-        parts = self._parts([spans[index] for index in differing if not self._is_leaf(spans[index])])
+        parts = self._split([spans[index] for index in differing if not self._is_leaf(spans[index])])
         outgoing, told, brief = self._outgoing, not self._settings.absorb, self._settings.brief
         for index, (said, _, upper, low, high, data) in enumerate(closed):
             span = spans[index]
@@ -188,7 +188,7 @@ class Answers(Generic[Item, Fp]):
         settings = self._settings
         return is_leaf(settings.rule, span[1], settings.threshold, settings.division)
 
-    def _parts(self, spans: Sequence[Span]) -> Iterator[tuple[list[Span], Sequence[Fp], list[Any]]]:
+    def _split(self, spans: Sequence[Span]) -> Iterator[tuple[list[Span], Sequence[Fp], list[Any]]]:
         """The parts of each range: spans, fingerprints, and the bounds between them."""
         if not spans:
             return

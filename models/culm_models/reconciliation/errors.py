@@ -66,6 +66,6 @@ class RunSizeError(ReconciliationError):
 
 
 class ItemCountError(ReconciliationError):
-    """The same items are asked for again and again."""
+    """Items are asked for again and again."""
 
     code: ClassVar[str] = "reconciliation.item_count"

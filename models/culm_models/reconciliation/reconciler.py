@@ -179,7 +179,7 @@ class Reconciler(Generic[Item, Fp]):
 
     def _receive_empty_set(self, message: EmptySet) -> None:
         if message.can_respond:
-            self._receive_asking_empty_set()
+            self._answer_empty_set()
         elif not self._said_empty:
             raise UnexpectedEmptySetError("an empty set in answer to a set that is not empty")
         else:
@@ -189,7 +189,7 @@ class Reconciler(Generic[Item, Fp]):
             self._done = True
         self._batches += 2
 
-    def _receive_asking_empty_set(self) -> None:
+    def _answer_empty_set(self) -> None:
         """The remote begins, with nothing."""
         if self._batches or self._incoming.origin is not None:
             raise UnexpectedEmptySetError("an empty set in the middle of a session")

@@ -1,11 +1,9 @@
 """SDS (Scalable Data Sync), free of I/O: reliable broadcast in channels, in three wire profiles.
 
-On the wire: `messages`, `profiles` (what differs between the deployed dialects), `codec` (bytes and
-messages, over `decoder`, `entry_reader`, `entry_codec`, `field_tags` and `protobuf`), `bloom` (the filters,
-byte for byte, and the map of their modules).
-The machine: `channel` is the door (`settings`, `events`, `output`, `status` are what passes it); inside, over
-the record of its `parts`, `hearing` and `speaking` take and make messages and `review` their
-acknowledgements. What it holds: `delivery` over `log`, `known`, `waiting`, `missing` and `quarantine`;
-`outgoing` over `acknowledgement`; `sync_schedule`; `repair`; `wires`. Every draw is in `draws`. Kept over a
-restart by `journal` and `snapshot`. Errors: `errors` of bytes, `channel_errors` of a channel.
+`channel` is the door (`settings`, `events`, `output`, `status` are what passes it); inside, over the record
+of its `channel_state`, `receive` and `send` take and make messages. `wire/`: messages and bytes. `frames/`:
+what an edge and a client say to each other. `bloom/`: the filters, byte for byte. `delivery/`: received
+messages until the application has them. `acks/`: whether others have ours. `sync/` and `repair/`: catching
+up. `state/`: restarts. `timer_queue` knows what is due, every draw is in `draws`, and
+`wires` keeps recent messages as they were. Errors in `errors`, those of bytes in `wire.errors`.
 """

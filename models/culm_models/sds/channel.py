@@ -12,15 +12,17 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final, Literal, TypeAlias
 
-from culm_models.sds import hearing, snapshot, speaking
-from culm_models.sds.channel_errors import ParticipantError
-from culm_models.sds.entry_codec import id_bytes
-from culm_models.sds.messages import HistoryEntry, Profile
-from culm_models.sds.output import Collected, Output
-from culm_models.sds.parts import Parts
+from culm_models.sds import receive as receiving
+from culm_models.sds import send as sending
+from culm_models.sds.channel_state import ChannelState
+from culm_models.sds.errors import ParticipantError
+from culm_models.sds.output import ChannelOutput, Collected
 from culm_models.sds.settings import SdsSettings
+from culm_models.sds.state import snapshot
 from culm_models.sds.status import OutgoingStatus, Status, status_of
-from culm_models.sds.summary import Summary, outgoing_message, summary_of, weight_of
+from culm_models.sds.sync.summary import Summary, outgoing_message, summary_of, weight_of
+from culm_models.sds.wire.entry_codec import id_bytes
+from culm_models.sds.wire.messages import HistoryEntry, Profile
 
 Part: TypeAlias = Literal["incoming", "outgoing", "sync", "repair"]
 """A part of the periodic work: fetches and losses, re-sends, syncs, repair requests and answers."""
@@ -37,7 +39,7 @@ class Channel:
         self, channel_id: str, profile: Profile, settings: SdsSettings, *, now_ms: int, seed: bytes
     ) -> None:
         id_bytes(channel_id)
-        self._parts = Parts.made(channel_id, profile, settings, now_ms, seed)
+        self._parts = ChannelState.made(channel_id, profile, settings, now_ms, seed)
 
     @property
     def channel_id(self) -> str:
@@ -54,7 +56,7 @@ class Channel:
         """The hosted participants, in the order in which they joined."""
         return tuple(self._parts.participants)
 
-    def join(self, participant_id: str, now_ms: int) -> Output:
+    def join(self, participant_id: str, now_ms: int) -> ChannelOutput:
         """Host a participant from now on; `ParticipantError` when it is hosted already."""
         parts = self._parts
         if not id_bytes(participant_id) or participant_id in parts.participants:
@@ -63,9 +65,9 @@ class Channel:
             raise ParticipantError(f"{len(parts.participants)} participants are hosted already")
         parts.participants[participant_id] = None
         parts.delivery.repair.host(self.participants)
-        return Output()
+        return ChannelOutput()
 
-    def leave(self, participant_id: str, now_ms: int) -> Output:
+    def leave(self, participant_id: str, now_ms: int) -> ChannelOutput:
         """Host it no longer: its unacknowledged messages are given up (`gave_up`)."""
         parts = self._parts
         if participant_id not in parts.participants:
@@ -73,7 +75,7 @@ class Channel:
         del parts.participants[participant_id]
         parts.delivery.repair.host(self.participants)
         collected = Collected()
-        speaking.give_up(parts.outgoing.leave(participant_id), collected)
+        sending.give_up(parts.outgoing.leave(participant_id), collected)
         return collected.output()
 
     def send(
@@ -86,7 +88,7 @@ class Channel:
         message_id: str | None = None,
         retrieval_hint: bytes | None = None,
         nonce: bytes | None = None,
-    ) -> Output:
+    ) -> ChannelOutput:
         """Send a message of a hosted participant; `SdsError` where that is refused, and nothing changed then.
 
         `message_id`: chosen by the caller, else a hash over channel, participant, `nonce` and content;
@@ -95,11 +97,11 @@ class Channel:
         """
         collected = Collected()
         if ephemeral:
-            speaking.send_ephemeral(
+            sending.send_ephemeral(
                 self._parts, participant_id, content, collected, message_id=message_id, nonce=nonce
             )
         else:
-            speaking.send_content(
+            sending.send_content(
                 self._parts,
                 participant_id,
                 content,
@@ -118,8 +120,8 @@ class Channel:
         *,
         retrieval_hint: bytes | None = None,
         source: str | None = None,
-        admit: hearing.Admit | None = None,
-    ) -> Output:
+        admit: receiving.Admit | None = None,
+    ) -> ChannelOutput:
         """Take a message as it came; never an error, whatever the bytes are.
 
         `source="store"`: it was retrieved; then a message of a hosted participant that is not known, as
@@ -129,24 +131,24 @@ class Channel:
         error that it gives refuses what is new, and a repeat changes nothing then.
         """
         collected = Collected()
-        hearing.hear(self._parts, wire, now_ms, retrieval_hint, source, collected, admit)
+        receiving.receive(self._parts, wire, now_ms, retrieval_hint, source, collected, admit)
         return collected.output()
 
-    def tick(self, now_ms: int, only: Part | None = None) -> Output:
+    def tick(self, now_ms: int, only: Part | None = None) -> ChannelOutput:
         """Do what is due at this time; with `only`, what is due of one part."""
         parts, collected = self._parts, Collected()
         if only in (None, "incoming"):
-            hearing.release(parts, now_ms, collected)
+            receiving.release(parts, now_ms, collected)
             parts.delivery.sweep(now_ms, collected)
         if only in (None, "repair"):
             asking_ms = parts.delivery.repair.requests_due_ms()
             if parts.speaks and asking_ms is not None and asking_ms <= now_ms:
-                speaking.send_sync(parts, now_ms, collected)
-            speaking.answer(parts, now_ms, collected)
+                sending.send_sync(parts, now_ms, collected)
+            sending.answer(parts, now_ms, collected)
         if only in (None, "outgoing"):
-            speaking.resend(parts, now_ms, collected)
+            sending.resend(parts, now_ms, collected)
         if only in (None, "sync") and parts.speaks and parts.schedule.due(now_ms):
-            speaking.send_sync(parts, now_ms, collected)
+            sending.send_sync(parts, now_ms, collected)
         return collected.output()
 
     def next_due_ms(self) -> int | None:
@@ -167,7 +169,7 @@ class Channel:
         """Make an unacknowledged message due now, as a person asks; whether it is one."""
         return self._parts.outgoing.hasten(message_id, now_ms)
 
-    def compare_head(self, head: Iterable[tuple[int, str]], now_ms: int) -> Output:
+    def compare_head(self, head: Iterable[tuple[int, str]], now_ms: int) -> ChannelOutput:
         """Compare with a store's newest messages, as (Lamport, id): unknown ones are missing from now on."""
         collected, delivery = Collected(), self._parts.delivery
         most = self._parts.settings.max_history_entries

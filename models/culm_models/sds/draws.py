@@ -1,24 +1,48 @@
 """Everything that looks random in a channel: draws that follow from a seed and from what they are for.
 
 The same channel, replayed from the same inputs, draws the same numbers, so it sends the same bytes at the
-same times. Nothing of a draw can be told from outside without the seed.
+same times. Nothing of a draw can be recognised from outside without the seed.
+
+Before trying again one waits ever longer: doubled from try to try, bounded, spread by a draw. The first wait
+is exactly the stated period. Of later ones up to a quarter is taken off by the draw, so that those who lost
+the same message at the same time do not repeat themselves together; none is ever longer than its nominal
+length, so whoever acts at nominal times finds everything due.
 """
 
+from collections.abc import Callable
 from hashlib import blake2b
-from typing import Final
+from typing import Final, TypeAlias
 
 _DRAW_BYTES: Final = 8
-_RANGE: Final = 1 << (8 * _DRAW_BYTES)
+_DRAW_BITS: Final = 8 * _DRAW_BYTES
+
+Draw: TypeAlias = Callable[[str, str, int], int]
+"""An even number below 2**64 for (what it decides, message id, count): always one for the same arguments."""
 
 
 def draw(seed: bytes, what: str, *parts: str | int) -> int:
     """A number from 0 to 2**64 - 1 for one purpose (`what`) and one occasion (`parts`: ids, counts)."""
     given = [seed, what.encode()]
     given += [str(part).encode() for part in parts]
-    told = b"".join([len(part).to_bytes(8, "big") + part for part in given])
-    return int.from_bytes(blake2b(told, digest_size=_DRAW_BYTES).digest(), "big")
+    named = b"".join([len(part).to_bytes(8, "big") + part for part in given])
+    return int.from_bytes(blake2b(named, digest_size=_DRAW_BYTES).digest(), "big")
 
 
 def draw_below(bound: int, seed: bytes, what: str, *parts: str | int) -> int:
     """A draw from 0 to `bound` - 1; 0 where the bound is 1 or less."""
-    return draw(seed, what, *parts) * bound // _RANGE if bound > 1 else 0
+    return share(bound, draw(seed, what, *parts)) if bound > 1 else 0
+
+
+def wait_ms(period_ms: int, tries: int, most_ms: int, drawn: int) -> int:
+    """The wait after `tries` tries that brought nothing: `period_ms`, doubled each time, up to `most_ms`.
+
+    `drawn` is an even number below 2**64; it counts for nothing when `tries` is 0.
+    """
+    # Shifting by more would only make a number that the bound cuts off.
+    nominal = min(period_ms << min(tries, 40), most_ms)
+    return nominal if tries == 0 else nominal - share(nominal // 4 + 1, drawn)
+
+
+def share(limit: int, drawn: int) -> int:
+    """An even number from 0 to `limit` - 1, made of one below 2**64 (0 when `limit` is 0)."""
+    return limit * drawn >> _DRAW_BITS

@@ -1,95 +1,77 @@
-"""What can be wrong with an SDS message: one class a rule, each with its stable code."""
+"""What a channel refuses of its own side, and why it refuses what others send."""
 
 from typing import ClassVar
 
-from culm_models.errors import ModelError
+from culm_models.sds.wire.errors import SdsError
 
 
-class SdsError(ModelError):
-    """Bytes or events that break a rule of SDS."""
+class ParticipantError(SdsError):
+    """The participant is not hosted in this channel, is hosted already, or is one too many."""
 
-    code: ClassVar[str] = "sds"
-
-
-class MessageError(SdsError):
-    """Bytes that are no SDS message, or a message that cannot be written."""
-
-    code: ClassVar[str] = "sds.message"
+    code: ClassVar[str] = "sds.participant"
 
 
-class MessageTooLargeError(MessageError):
-    """More bytes than this side takes."""
+class KnownMessageError(SdsError):
+    """A message with this id is known already: each id is used once."""
 
-    code: ClassVar[str] = "sds.message.too_large"
-
-
-class TruncatedMessageError(MessageError):
-    """The bytes end inside a field."""
-
-    code: ClassVar[str] = "sds.message.truncated"
+    code: ClassVar[str] = "sds.message_id.known"
 
 
-class MalformedMessageError(MessageError):
-    """Not protobuf: a number longer than 64 bits, field number 0, or a wire type that does not exist."""
+class EmptyContentError(SdsError):
+    """A message to send has no content: such a message would be a sync."""
 
-    code: ClassVar[str] = "sds.message.malformed"
-
-
-class WireTypeError(MessageError):
-    """A field of the message with another wire type than its own."""
-
-    code: ClassVar[str] = "sds.message.wire_type"
+    code: ClassVar[str] = "sds.content.empty"
 
 
-class TextError(MessageError):
-    """An id that is not UTF-8."""
+class OversizeError(SdsError):
+    """An id, a hint or a content is larger than this channel takes."""
 
-    code: ClassVar[str] = "sds.message.text"
-
-
-class EntryCountError(MessageError):
-    """More history entries or repair requests than any message needs."""
-
-    code: ClassVar[str] = "sds.message.entry_count"
+    code: ClassVar[str] = "sds.size"
 
 
-class FieldMissingError(MessageError):
-    """A field that messages of this profile must have is absent or empty."""
+class KindError(SdsError):
+    """The profile has no messages of this kind."""
 
-    code: ClassVar[str] = "sds.message.field_missing"
-
-
-class MessageKindError(MessageError):
-    """Neither a Lamport timestamp nor content: no kind of message is like that."""
-
-    code: ClassVar[str] = "sds.message.kind"
+    code: ClassVar[str] = "sds.kind"
 
 
-class LamportRangeError(MessageError):
-    """A Lamport timestamp that the profile cannot write."""
+class OtherChannelError(SdsError):
+    """A message of another channel."""
 
-    code: ClassVar[str] = "sds.message.lamport_range"
-
-
-class IdSizeError(MessageError):
-    """An id or a retrieval hint of more bytes than any need."""
-
-    code: ClassVar[str] = "sds.message.id_size"
+    code: ClassVar[str] = "sds.channel"
 
 
-class BloomShapeError(SdsError):
-    """Measures that give no bloom filter, or an unreasonable one."""
+class OwnMessageError(SdsError):
+    """A message under the name of a hosted participant that it did not send, and that nobody asked for."""
 
-    code: ClassVar[str] = "sds.bloom.shape"
-
-
-class BloomForgottenError(SdsError):
-    """A former value of a filter whose ids have been let go, or that never was."""
-
-    code: ClassVar[str] = "sds.bloom.forgotten"
+    code: ClassVar[str] = "sds.sender.own"
 
 
-class BloomSnapshotError(SdsError):
-    """Packed ids of a filter that are cut off or do not follow what is there."""
+class DisputedIdError(SdsError):
+    """Another message with the id of one that is known: of another sender or content. The first counts."""
 
-    code: ClassVar[str] = "sds.bloom.snapshot"
+    code: ClassVar[str] = "sds.message_id.disputed"
+
+
+class LamportAheadError(SdsError):
+    """The Lamport timestamp is further ahead of the time than allowed."""
+
+    code: ClassVar[str] = "sds.lamport.ahead"
+
+
+class WaitingFullError(SdsError):
+    """Too many messages wait for others; this one is dropped and fetched again when its turn has come."""
+
+    code: ClassVar[str] = "sds.waiting.full"
+
+
+class SnapshotError(SdsError):
+    """Bytes that are no journal or head of a channel, or of another one."""
+
+    code: ClassVar[str] = "sds.snapshot"
+
+
+class JournalForgottenError(SdsError):
+    """The journal since this mark is not kept any more: the whole journal must be written anew."""
+
+    code: ClassVar[str] = "sds.journal.forgotten"

@@ -1,10 +1,10 @@
-"""What a channel tells its driver. Each event has a stable `kind` and names the message that it is about."""
+"""What a channel reports to its driver: each event has a stable `kind` and names its message."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, TypeAlias
 
 from culm_models.frozen import unfrozen
-from culm_models.sds.messages import HistoryEntry, MessageKind
+from culm_models.sds.wire.messages import HistoryEntry, MessageKind
 
 OutgoingState: TypeAlias = Literal["unacknowledged", "possibly_acknowledged"]
 """What is known of a message that waits to be acknowledged."""
@@ -98,7 +98,7 @@ class PossiblyAcknowledged(Event):
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged(Event):
-    """A message of the participant was heard: it is not re-sent any more. `evidence`: by whom.
+    """A message of the participant reached others: it is not re-sent any more. `evidence`: by whom.
 
     `attempts`: how often it was sent again before.
     """

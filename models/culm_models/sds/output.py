@@ -1,11 +1,11 @@
-"""What a step of a channel gives its driver: messages to broadcast, events to tell, messages to fetch."""
+"""What a step of a channel gives its driver: messages to broadcast, events to report, messages to fetch."""
 
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from culm_models.frozen import unfrozen
 from culm_models.sds.events import Event
-from culm_models.sds.messages import HistoryEntry
+from culm_models.sds.wire.messages import HistoryEntry
 
 OutboundKind: TypeAlias = Literal["new", "retry", "sync", "repair", "ephemeral"]
 """Why it is broadcast: first time, re-sent, a sync, the answer to a repair request, or an ephemeral one."""
@@ -37,7 +37,7 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class ChannelOutput:
     """Everything that one step caused, each list in its order."""
 
     send: tuple[Outbound, ...] = ()
@@ -45,19 +45,19 @@ class Output:
     fetch: tuple[Fetch, ...] = ()
 
 
-_OUTPUT: Final = unfrozen(Output)
+_OUTPUT: Final = unfrozen(ChannelOutput)
 
 
 @dataclass(slots=True)
 class Collected:
-    """An `Output` while it comes about."""
+    """An `ChannelOutput` while it comes about."""
 
     send: list[Outbound] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     fetch: list[Fetch] = field(default_factory=list)
 
-    def output(self) -> Output:
+    def output(self) -> ChannelOutput:
         """All of it, as it is now."""
-        output: Output = _OUTPUT(tuple(self.send), tuple(self.events), tuple(self.fetch))
-        output.__class__ = Output
+        output: ChannelOutput = _OUTPUT(tuple(self.send), tuple(self.events), tuple(self.fetch))
+        output.__class__ = ChannelOutput
         return output

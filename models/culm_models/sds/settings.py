@@ -3,9 +3,11 @@
 from dataclasses import dataclass, fields
 from typing import Final, Self
 
-from culm_models.sds.messages import Profile
-from culm_models.sds.profiles import PROFILES
-from culm_models.sds.rolling_filter import Rollover
+from culm_models.errors import require
+from culm_models.sds.bloom.rolling_filter import Rollover
+from culm_models.sds.wire.errors import ChannelSettingsError
+from culm_models.sds.wire.messages import Profile
+from culm_models.sds.wire.profiles import PROFILES
 
 _MS_PER_H: Final = 3_600_000
 # Counts, bytes and milliseconds alike: far above what any of them can usefully be.
@@ -25,7 +27,10 @@ _MAY_BE_ZERO: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SdsSettings:
-    """Settings of a `Channel`. Times are in milliseconds, also where the profile counts in seconds."""
+    """Settings of a `Channel`. Times are in milliseconds, also where the profile counts in seconds.
+
+    Raises `ChannelSettingsError` for unfit ones.
+    """
 
     causal_history_size: int = 10
     """Messages named by each message; js names 200 by default, at about 100 bytes for each."""
@@ -99,13 +104,18 @@ class SdsSettings:
             if isinstance(value, bool) or value is None:
                 continue
             if isinstance(value, float):
-                assert _RATE_LEAST <= value < 1, f"{field.name} is not between {_RATE_LEAST} and 1"
+                if not _RATE_LEAST <= value < 1:
+                    raise ChannelSettingsError(f"{field.name} is not between {_RATE_LEAST} and 1")
                 continue
             least = 0 if field.name in _MAY_BE_ZERO else 1
-            assert least <= value <= LARGEST_SETTING, f"{field.name} is below {least} or too large"
-        assert self.repair_t_min_ms <= self.repair_t_max_ms, "repair_t_min_ms is above repair_t_max_ms"
-        assert self.resend_unacknowledged_ms <= self.resend_max_ms, "the first wait is above resend_max_ms"
-        assert self.causal_history_size <= self.max_history_entries, "the own causal history is too long"
+            if not least <= value <= LARGEST_SETTING:
+                raise ChannelSettingsError(f"{field.name} is below {least} or too large")
+        for holds, message in (
+            (self.repair_t_min_ms <= self.repair_t_max_ms, "repair_t_min_ms is above repair_t_max_ms"),
+            (self.resend_unacknowledged_ms <= self.resend_max_ms, "the first wait is above resend_max_ms"),
+            (self.causal_history_size <= self.max_history_entries, "the own causal history is too long"),
+        ):
+            require(holds, ChannelSettingsError, message)
 
     @classmethod
     def for_profile(cls, profile: Profile) -> Self:

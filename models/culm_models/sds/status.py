@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from culm_models.sds.channel_state import ChannelState
 from culm_models.sds.events import OutgoingState
-from culm_models.sds.messages import HistoryEntry
-from culm_models.sds.parts import Parts
+from culm_models.sds.wire.messages import HistoryEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Status:
     next_due_ms: int | None
 
 
-def status_of(parts: Parts, next_due_ms: int | None) -> Status:
+def status_of(parts: ChannelState, next_due_ms: int | None) -> Status:
     """The record of a channel as it is now."""
     delivery = parts.delivery
     return Status(

@@ -15,13 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culm_connectors.aquadoggo import operation_order, refusals
-from culm_connectors.aquadoggo.document_order import DocumentOrder
-from culm_connectors.index import LmdbLogStore
-from culm_connectors.index.chunks import Pair, Range
-from culm_connectors.p2panda.sessions import Link
-from culm_models.p2panda.checks import CheckedEntry, check_entry
-from culm_models.p2panda.ranges import EntryRange, in_order, missing
+from culm_connectors.logs.index import LmdbLogStore
+from culm_connectors.logs.index.chunks import Pair, Range
+from culm_connectors.p2panda.aquadoggo import operation_order, refusals
+from culm_connectors.p2panda.aquadoggo.document_order import DocumentOrder
+from culm_connectors.p2panda.connections.link import PeerLink
+from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
+from culm_models.p2panda.operations.operation import peek
+from culm_models.p2panda.reconciliation.ranges import EntryRange, in_order, missing
 from tests.support.histories import History, NodeModel, random_history
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author
 
@@ -62,7 +63,7 @@ class Edge:
     """An index, and the connection of a node to it."""
 
     def __init__(self, folder: Path, node: NodeModel, entries_at_once: int = 3) -> None:
-        self.store = LmdbLogStore(folder / "index")
+        self.store = LmdbLogStore(peek, folder / "index")
         self.node = node
         self.reader = Reader(self.store, entries_at_once)
         self.order = DocumentOrder(self.store, self.reader)
@@ -77,10 +78,10 @@ class Edge:
     async def arranged(self, ranges: Sequence[EntryRange] | None = None) -> list[EntryRange]:
         """The order of one session."""
         lacking = self.lacking() if ranges is None else ranges
-        parts = self.order.arrange(cast(Link, self.link), lacking)
+        parts = self.order.arrange(cast(PeerLink, self.link), lacking)
         return [part async for arranged in parts for part in arranged]
 
-    def entries(self, ranges: Sequence[EntryRange]) -> Iterator[CheckedEntry]:
+    def entries(self, ranges: Sequence[EntryRange]) -> Iterator[CheckedOperation]:
         for part in ranges:
             held = self.store.entries(part.public_key, part.log_id, part.first_seq_num, part.last_seq_num)
             yield from (check_entry(*pair, verify_signature=False) for pair in held)
@@ -188,7 +189,7 @@ async def test_what_comes_while_a_session_is_arranged_is_not_taken_for_what_the_
     edge.store.append([history.written[0], history.written[2], history.written[3]])
     edge.node.take(history.written[:1])
     ranges, parts = edge.lacking(), []
-    async for arranged in edge.order.arrange(cast(Link, edge.link), ranges):
+    async for arranged in edge.order.arrange(cast(PeerLink, edge.link), ranges):
         edge.store.append([history.written[1]])
         parts += arranged
     assert edge.node.take(edge.entries(parts))
@@ -241,7 +242,7 @@ async def test_a_node_holds_nothing_of_a_deleted_document_but_what_is_before_the
         edge.store.append(list(history.arrivals(rng)))
         assert await edge.session(), node.refusals
         edge.store.close()
-    deletes = [one for one in history.written if one.action == "delete" and one.hash in node.operations]
+    deletes = [one for one in history.written if one.facts.action == "delete" and one.hash in node.operations]
     assert {history.document[one.hash] for one in deletes} == history.deleted()
     for one in deletes:
         document = history.document[one.hash]

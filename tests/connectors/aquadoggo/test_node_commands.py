@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.libp2p.multiaddr import parse_multiaddr
+from culm_connectors.transport.libp2p.multiaddr import parse_multiaddr
 from tests.connectors.test_edge_commands import culm, serving
 from tests.support.edge import topics
 

@@ -12,20 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.connector import Connector
-from culm_connectors.libp2p.certificate import Libp2pIdentity
-from culm_connectors.libp2p.endpoints import dial_libp2p, serve_libp2p
-from culm_connectors.libp2p.multiaddr import Multiaddr
-from culm_connectors.metrics import ConnectorCollector
-from culm_connectors.p2panda.dialling import keep_calling
+from culm_connectors.edge.reconnect import keep_calling
 from culm_connectors.p2panda.driver import clock_ms
-from culm_connectors.peer import ReferencePeer
+from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.transport import ConnectError
-from culm_models.p2panda.messages import MODE_LOG_HEIGHT
-from culm_topics.kafka import KafkaSettings
-from culm_topics.reading import read_to_end
-from culm_topics.records import ReceiptRecord
-from tests.support.edge import connector, reference_peer, running, topics, until, write_document
+from culm_connectors.transport.libp2p.certificate import Libp2pIdentity
+from culm_connectors.transport.libp2p.endpoints import dial_libp2p, serve_libp2p
+from culm_connectors.transport.libp2p.multiaddr import Multiaddr
+from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records import ReceiptRecord
+from culm_topics.readers.whole_topic import read_to_end
+from tests.support.edge import Edge, connector, reference_peer, running, topics, until, write_document
 from tests.support.logs import SCHEMA, author, pairs
 from tests.support.quic import LOOPBACK, quick_settings
 
@@ -46,10 +44,9 @@ async def a_node(folder: Path, name: str = "node") -> AsyncIterator[ReferencePee
 
 
 @contextlib.asynccontextmanager
-async def dialling(node: ReferencePeer, edge: Connector) -> AsyncIterator[None]:
+async def dialling(node: ReferencePeer, edge: Edge) -> AsyncIterator[None]:
     """The node calls the connector for as long as the context lasts."""
-    assert edge.nodes is not None and edge.nodes.listening is not None
-    to, identity = edge.nodes.listening, Libp2pIdentity.from_private_key(node.key_pair.private_key)
+    to, identity = edge.listening_libp2p, Libp2pIdentity.from_private_key(node.key_pair.private_key)
     calling = asyncio.create_task(
         keep_calling(node.driver, lambda: dial_libp2p(to, identity, TRANSPORT), name="the connector")
     )
@@ -80,7 +77,7 @@ async def test_a_node_and_a_live_peer_have_what_either_writes(tmp_path: Path, ka
         assert list(peer.store.entries(*theirs[0].log, 1, 9)) == pairs(theirs)
         assert list(node.store.entries(*ours[0].log, 1, 9)) == pairs(ours)
         assert edge.nodes.driver.metrics.sessions_live == 0
-        told = {one.name: one.samples[0].value for one in ConnectorCollector(edge).collect() if one.samples}
+        told = {one.name: one.samples[0].value for one in edge.collector.collect() if one.samples}
         assert told["culm_node_entries_accepted"] == 10
         assert told["culm_node_entries_sent"] >= 9
         assert not edge.nodes.driver.metrics.rejects
@@ -146,10 +143,10 @@ async def test_the_allow_list_is_for_nodes_too(tmp_path: Path, kafka: KafkaSetti
         a_node(tmp_path) as node,
         a_node(tmp_path, "stranger") as stranger,
     ):
-        assert edge.nodes is not None and edge.nodes.listening is not None
+        assert edge.nodes is not None
         identity = Libp2pIdentity.from_private_key(stranger.key_pair.private_key)
         with pytest.raises(ConnectError, match="allow-list"):
-            await dial_libp2p(edge.nodes.listening, identity, TRANSPORT)
+            await dial_libp2p(edge.listening_libp2p, identity, TRANSPORT)
         links = edge.nodes.driver.links
         async with dialling(node, edge):
             await until(lambda: node.peer_id in links)

@@ -11,10 +11,10 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from culm_connectors.libp2p import wire
-from culm_connectors.libp2p.certificate import EXTENSION, Libp2pIdentity, host_key_of
-from culm_connectors.libp2p.errors import CertificateError
-from culm_connectors.libp2p.host_key import HostKey, KeyKind
+from culm_connectors.transport.libp2p import wire
+from culm_connectors.transport.libp2p.certificate import EXTENSION, Libp2pIdentity, host_key_of
+from culm_connectors.transport.libp2p.errors import CertificateError
+from culm_connectors.transport.libp2p.host_key import HostKey, KeyKind
 from tests.connectors.libp2p.vectors import CERTIFICATES, FALSE_CERTIFICATE
 
 NOW = datetime.datetime(2026, 6, 1, tzinfo=datetime.UTC)

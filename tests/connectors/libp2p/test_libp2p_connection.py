@@ -8,13 +8,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from culm_connectors.libp2p import wire
-from culm_connectors.libp2p.certificate import Libp2pIdentity
-from culm_connectors.libp2p.connection import IDENTIFY, P2PANDA, PING
-from culm_connectors.libp2p.endpoints import ALPN, dial_libp2p, serve_libp2p
-from culm_connectors.libp2p.host_key import HostKey
-from culm_connectors.libp2p.multiaddr import Multiaddr
-from culm_connectors.libp2p.multistream import HEADER, encode_line
 from culm_connectors.transport import (
     CloseCode,
     CloseReason,
@@ -27,6 +20,13 @@ from culm_connectors.transport import (
     StreamStoppedError,
     connect,
 )
+from culm_connectors.transport.libp2p import wire
+from culm_connectors.transport.libp2p.certificate import Libp2pIdentity
+from culm_connectors.transport.libp2p.connection import IDENTIFY, P2PANDA, PING
+from culm_connectors.transport.libp2p.endpoints import ALPN, dial_libp2p, serve_libp2p
+from culm_connectors.transport.libp2p.host_key import HostKey
+from culm_connectors.transport.libp2p.multiaddr import Multiaddr
+from culm_connectors.transport.libp2p.multistream import HEADER, encode_line
 from tests.support.quic import LOOPBACK, eventually, quick_settings
 
 SERVER, CLIENT = (Libp2pIdentity.from_private_key(bytes([number]) * 32) for number in (1, 2))
@@ -226,7 +226,7 @@ async def test_a_stopped_stream_ends_the_connection_for_a_new_start() -> None:
 
 async def test_a_defect_of_ours_costs_its_connection_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     async with stranger(stay) as connection:
-        monkeypatch.setattr("culm_connectors.libp2p.connection.encode_identify", lambda *_: 1 // 0)
+        monkeypatch.setattr("culm_connectors.transport.libp2p.connection.encode_identify", lambda *_: 1 // 0)
         stream = await connection.open_stream(bidirectional=True)
         await stream.write(encode_line(HEADER) + encode_line(IDENTIFY))
         assert (await connection.wait_closed()).code == CloseCode.INTERNAL

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_connectors.libp2p import wire
-from culm_connectors.libp2p.errors import NegotiationError
-from culm_connectors.libp2p.multistream import (
+from culm_connectors.transport.libp2p import wire
+from culm_connectors.transport.libp2p.errors import NegotiationError
+from culm_connectors.transport.libp2p.multistream import (
     HEADER,
     MAX_LINE_BYTES,
     MAX_PROPOSALS,

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_connectors.libp2p import wire
-from culm_connectors.libp2p.errors import MultiaddrError, WireError
-from culm_connectors.libp2p.host_key import HostKey, KeyKind, format_peer_id, parse_peer_id
-from culm_connectors.libp2p.identify import encode_identify
-from culm_connectors.libp2p.multiaddr import Multiaddr, parse_multiaddr
+from culm_connectors.transport.libp2p import wire
+from culm_connectors.transport.libp2p.errors import MultiaddrError, WireError
+from culm_connectors.transport.libp2p.host_key import HostKey, KeyKind, format_peer_id, parse_peer_id
+from culm_connectors.transport.libp2p.identify import encode_identify
+from culm_connectors.transport.libp2p.multiaddr import Multiaddr, parse_multiaddr
 from culm_models.keys import KeyPair
 
 # The node's own vector: this private key has this peer id.

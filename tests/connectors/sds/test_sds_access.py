@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.access import ALLOW_EVERYBODY, AccessError, AccessList, load_access_list
-from culm_connectors.sds.frames import AskHead, Head, Join, Refused
+from culm_connectors.edge.access import ALLOW_EVERYBODY, AccessError, Rules, load_access_list
+from culm_connectors.edge.principal import Principal
 from culm_connectors.transport import CloseCode, ConnectError
+from culm_models.sds.frames.messages import AskHead, Head, Join, Refused
 from tests.support.edge import connector, running, topics
 from tests.support.quic import identity
 from tests.support.sds_edge import remote
@@ -17,40 +18,42 @@ ANN, BEN, STRANGER = (identity(number).peer_id for number in (1, 2, 3))
 WHERE = ("127.0.0.1", 1)
 
 
-def rules(folder: Path, text: str) -> AccessList:
+def rules(folder: Path, text: str, table: str = "channels") -> Rules:
     path = folder / "peers.toml"
     path.write_text(text)
-    return load_access_list(path)
+    return load_access_list(path, ["peers", "channels"]).rules(table)
+
+
+def lets_in(access: Rules, peer_id: bytes) -> bool:
+    return access.judge(Principal.of_key(peer_id, WHERE)) is None
 
 
 def test_without_a_table_of_channels_whoever_is_let_in_may_join_all(tmp_path: Path) -> None:
     access = rules(tmp_path, f'[peers]\n{ANN.hex()} = ["*"]\n')
-    assert access.allows_channel(ANN, "room") and not access.allows_channel(BEN, "room")
-    assert access.authorise_for_channels(ANN, WHERE) is None
-    assert access.authorise_for_channels(BEN, WHERE) is not None
-    assert ALLOW_EVERYBODY.allows_channel(STRANGER, "room")
+    assert access.allows(ANN.hex(), "room") and not access.allows(BEN.hex(), "room")
+    assert lets_in(access, ANN)
+    assert not lets_in(access, BEN)
+    assert ALLOW_EVERYBODY.rules("channels").allows(STRANGER.hex(), "room")
 
 
 def test_the_table_of_channels_decides_about_channels_alone(tmp_path: Path) -> None:
-    access = rules(
-        tmp_path,
-        f'[peers]\n{BEN.hex()} = ["*"]\n[channels]\n{ANN.hex()} = ["room", "hall"]\n"*" = ["hall"]\n',
-    )
+    text = f'[peers]\n{BEN.hex()} = ["*"]\n[channels]\n{ANN.hex()} = ["room", "hall"]\n"*" = ["hall"]\n'
+    access, of_peers = rules(tmp_path, text), rules(tmp_path, text, "peers")
     allowed = {
         (name, channel)
         for name, peer_id in (("ann", ANN), ("ben", BEN), ("stranger", STRANGER))
         for channel in ("room", "hall", "cellar")
-        if access.allows_channel(peer_id, channel)
+        if access.allows(peer_id.hex(), channel)
     }
     assert allowed == {("ann", "room"), ("ann", "hall"), ("ben", "hall"), ("stranger", "hall")}
-    assert access.authorise(ANN, WHERE) is not None and access.authorise(BEN, WHERE) is None
-    assert access.authorise_for_channels(STRANGER, WHERE) is None
+    assert not lets_in(of_peers, ANN) and lets_in(of_peers, BEN)
+    assert lets_in(access, STRANGER)
 
 
 def test_a_key_without_channels_is_not_let_in(tmp_path: Path) -> None:
     access = rules(tmp_path, f'[peers]\n"*" = ["*"]\n[channels]\n{ANN.hex()} = ["*"]\n')
-    assert access.authorise_for_channels(ANN, WHERE) is None
-    assert access.authorise_for_channels(BEN, WHERE) is not None
+    assert lets_in(access, ANN)
+    assert not lets_in(access, BEN)
 
 
 @pytest.mark.parametrize(

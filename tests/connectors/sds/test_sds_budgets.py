@@ -7,9 +7,12 @@ import asyncio
 import pytest
 
 from culm_connectors.sds.budgets import Budgets
-from culm_connectors.sds.frames import (
+from culm_connectors.sds.history.replay_limiter import ReplayLimiter
+from culm_connectors.sds.settings import SdsEdgeSettings
+from culm_connectors.transport import CloseCode, ConnectError
+from culm_models.sds.frames.messages import (
     AskHead,
-    Event,
+    EventFrame,
     Fetch,
     Fetched,
     Head,
@@ -19,10 +22,7 @@ from culm_connectors.sds.frames import (
     Refused,
     SdsMessage,
 )
-from culm_connectors.sds.settings import SdsEdgeSettings
-from culm_connectors.sds.turns import Turns
-from culm_connectors.transport import CloseCode, ConnectError
-from culm_models.sds.messages import HistoryEntry
+from culm_models.sds.wire.messages import HistoryEntry
 from tests.support.hostile_sds import deaf_readers, join_and_leave
 from tests.support.quic import eventually
 from tests.support.sds_edge import MemoryBackbone, event, message, remote, serving
@@ -99,8 +99,8 @@ async def test_a_past_that_is_read_in_turns_comes_whole_and_once() -> None:
         assert [found.wire for found in full.all(SdsMessage)] == wires
         assert [found.wire for found in other.all(SdsMessage)] == wires
         backbone.tell("room", event(61))
-        await thin.hears(Event, 61)
-        assert [found.number for found in thin.all(Event)] == list(range(1, 62))
+        await thin.hears(EventFrame, 61)
+        assert [found.number for found in thin.all(EventFrame)] == list(range(1, 62))
 
 
 async def test_who_reads_nothing_of_what_is_said_is_dropped_in_time() -> None:
@@ -215,7 +215,7 @@ def test_a_key_that_left_is_remembered_and_a_bounded_number_of_them() -> None:
 
 async def test_turns_are_bounded_and_one_a_key() -> None:
     settings = SdsEdgeSettings()
-    turns, budgets = Turns(2, 10.0), Budgets(settings)
+    turns, budgets = ReplayLimiter(2, 10.0), Budgets(settings)
     keys = [budgets.connect(bytes([number]), 0.0) for number in range(3)]
     held: list[int] = []
 

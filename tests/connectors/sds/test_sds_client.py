@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from culm_connectors.sds.client import FROM_THE_BEGINNING, Place, SdsClient
 from culm_connectors.sds.errors import CommandRefusedError, JoinRefusedError, SdsEdgeError
-from culm_connectors.sds.frames import Event
+from culm_connectors.sds.participants.client import FROM_THE_BEGINNING, Place, SdsClient
 from culm_connectors.transport import Address
 from culm_models.keys import KeyPair
-from culm_models.sds.message_ids import content_message_id
+from culm_models.sds.frames.messages import EventFrame
+from culm_models.sds.wire.message_ids import content_message_id
 from tests.support.quic import eventually, lossy_proxy, quick_settings
 from tests.support.sds_edge import MemoryBackbone, event, serving
 
@@ -30,8 +30,10 @@ def client(name: str, **options: Any) -> SdsClient:
 
 
 @contextlib.asynccontextmanager
-async def online(address: Address, name: str, **options: Any) -> AsyncIterator[tuple[SdsClient, list[Event]]]:
-    heard: list[Event] = []
+async def online(
+    address: Address, name: str, **options: Any
+) -> AsyncIterator[tuple[SdsClient, list[EventFrame]]]:
+    heard: list[EventFrame] = []
     async with client(name, **options) as made:
         made.listeners.append(heard.append)
         made.dial(address)
@@ -82,7 +84,7 @@ async def test_a_message_of_its_own_is_acknowledged_or_given_up() -> None:
             ],
             1,
         ):
-            from culm_topics.records import SdsEventRecord
+            from culm_topics.sds.records import SdsEventRecord
 
             backbone.tell("room", SdsEventRecord(number, kind, "alice", message_id, 1, details))  # type: ignore[arg-type]
         async with asyncio.timeout(20):

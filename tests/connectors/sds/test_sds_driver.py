@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from culm_connectors.sds.frames import (
+from culm_connectors.transport import CloseCode
+from culm_models.sds.frames.messages import (
     Accepted,
     AskHead,
-    Event,
+    EventFrame,
     Fetch,
     Fetched,
     Head,
@@ -18,10 +19,9 @@ from culm_connectors.sds.frames import (
     SdsMessage,
     Send,
 )
-from culm_connectors.transport import CloseCode
-from culm_models.sds.codec import decode
-from culm_models.sds.messages import HistoryEntry
-from culm_topics.records import SdsFetchRecord
+from culm_models.sds.wire.codec import decode
+from culm_models.sds.wire.messages import HistoryEntry
+from culm_topics.sds.records import SdsFetchRecord
 from tests.support.quic import eventually, identity
 from tests.support.sds_edge import MemoryBackbone, event, message, remote, serving
 
@@ -69,7 +69,7 @@ async def test_profiles_under_the_same_channel_id_do_not_mix_before_the_job_has_
         await b.joins("room", "b", profile="js")
         await a.say(SdsMessage("room", message("a", "m1")))
         await eventually(lambda: backbone.said)
-        driver.heard("room", "js", message("x", "m2"))
+        driver.channels.received("room", "js", message("x", "m2"))
         await b.hears(SdsMessage)
         assert [decode(one.wire, "js").message_id for one in b.all(SdsMessage)] == ["m2"]
         assert not a.all(SdsMessage)
@@ -79,9 +79,9 @@ async def test_what_the_backbone_hears_reaches_the_members_with_its_hint() -> No
     backbone = MemoryBackbone()
     async with serving(backbone) as (driver, address), remote(address, 1) as a:
         await a.joins("room", "a")
-        driver.heard("room", "spec", message("b", "m1"), b"hint")
-        driver.heard("other", "spec", message("b", "m2", channel_id="other"))
-        driver.heard("room", "spec", b"\xff noise")
+        driver.channels.received("room", "spec", message("b", "m1"), b"hint")
+        driver.channels.received("other", "spec", message("b", "m2", channel_id="other"))
+        driver.channels.received("room", "spec", b"\xff noise")
         assert await a.hears(SdsMessage) == [SdsMessage("room", message("b", "m1"), b"hint")]
         assert sum(driver.metrics.rejects.values()) == 1
         assert not backbone.said
@@ -132,8 +132,8 @@ async def test_a_hosted_participant_hears_its_events_and_those_of_the_channel_on
         ):
             backbone.tell("room", one)
         backbone.tell("other", event(6))
-        await a.hears(Event, 3)
-        assert [(one.number, one.kind) for one in a.all(Event)] == [
+        await a.hears(EventFrame, 3)
+        assert [(one.number, one.kind) for one in a.all(EventFrame)] == [
             (1, "delivered"),
             (2, "acknowledged"),
             (5, "delivered"),
@@ -151,8 +151,8 @@ async def test_events_are_resumed_from_the_number_that_the_client_names(with_cur
         await a.joins("room", "alice", hosted=True, after=4, cursor=cursor)
         await a.hears(Mark)
         backbone.tell("room", event(11))
-        await a.hears(Event, 7)
-        assert [one.number for one in a.all(Event)] == list(range(5, 12))
+        await a.hears(EventFrame, 7)
+        assert [one.number for one in a.all(EventFrame)] == list(range(5, 12))
 
 
 async def test_an_event_that_was_not_heard_is_read() -> None:
@@ -162,10 +162,10 @@ async def test_an_event_that_was_not_heard_is_read() -> None:
         backbone.tell("room", event(1))
         backbone.told.append(("room", event(2)))
         backbone.tell("room", event(3))
-        await a.hears(Event, 3)
+        await a.hears(EventFrame, 3)
         backbone.tell("room", event(4))
-        await a.hears(Event, 4)
-        assert [one.number for one in a.all(Event)] == [1, 2, 3, 4]
+        await a.hears(EventFrame, 4)
+        assert [one.number for one in a.all(EventFrame)] == [1, 2, 3, 4]
         assert driver.metrics.events_out == 4
 
 
@@ -177,9 +177,9 @@ async def test_events_that_come_while_the_past_is_read_are_neither_lost_nor_repe
         await a.joins("room", "alice", hosted=True, cursor=b"")
         for number in range(31, 61):
             backbone.tell("room", event(number))
-            await a.hears(Event, max(0, number - 31))
-        await a.hears(Event, 60)
-        assert [one.number for one in a.all(Event)] == list(range(1, 61))
+            await a.hears(EventFrame, max(0, number - 31))
+        await a.hears(EventFrame, 60)
+        assert [one.number for one in a.all(EventFrame)] == list(range(1, 61))
 
 
 async def test_ephemeral_messages_take_the_live_path_to_everybody() -> None:
@@ -196,13 +196,13 @@ async def test_ephemeral_messages_take_the_live_path_to_everybody() -> None:
         await thin.say(Send("room", TOKEN, b"typing", ephemeral=True))
         (said,) = await full.hears(SdsMessage)
         assert decode(said.wire, "spec").kind == "ephemeral"
-        (heard,) = await other.hears(Event)
+        (heard,) = await other.hears(EventFrame)
         assert (heard.number, heard.kind, heard.content) == (None, "delivered", b"typing")
         assert heard.details == {"sender_id": "alice", "ephemeral": True}
         await thin.hears(Accepted)
         assert [record.wire for _, record in backbone.said] == [said.wire]
         assert [record.kind for _, record in backbone.commands] == ["join", "join"]
-        assert not thin.all(Event)
+        assert not thin.all(EventFrame)
 
 
 async def test_a_full_participant_is_brought_the_past_from_its_cursor() -> None:
@@ -240,7 +240,7 @@ async def test_a_silent_channel_tells_its_head_once() -> None:
         backbone.keep("room", message("x", "trailing", 7))
         assert (await a.hears(Head, 2))[1].newest == ((7, "trailing"),)
         assert (await a.hears(Mark))[0].present
-        room = driver.rooms["room", "spec"]
+        room = driver.channels.rooms["room", "spec"]
         checked_s = room.checked_s
         await eventually(lambda: room.checked_s > checked_s)
         assert driver.metrics.heads_out == 2
@@ -294,12 +294,12 @@ async def test_the_job_is_answered_from_the_store_and_later_from_peers() -> None
     async with serving(backbone) as (driver, address), remote(address, 1) as a:
         await a.joins("room", "a")
         entries = (HistoryEntry("stored"), HistoryEntry("held"))
-        driver.wanted("room", SdsFetchRecord("spec", entries, 1))
+        driver.channels.wanted("room", SdsFetchRecord("spec", entries, 1))
         await eventually(lambda: len(backbone.said) == 1)
         assert (backbone.said[0][1].wire, backbone.said[0][1].peer_id) == (stored, None)
         assert backbone.said[0][1].retrieval_hint is not None
         assert not a.all(Fetch)
-        driver.wanted("room", SdsFetchRecord("spec", entries, 2))
+        driver.channels.wanted("room", SdsFetchRecord("spec", entries, 2))
         (question,) = await a.hears(Fetch)
         await a.say(Fetched("room", question.request, ((held, None),)))
         await eventually(lambda: len(backbone.said) == 3)
@@ -310,10 +310,10 @@ async def test_what_has_just_passed_is_not_looked_for() -> None:
     backbone = MemoryBackbone()
     async with serving(backbone) as (driver, address), remote(address, 1) as a:
         await a.joins("room", "a")
-        driver.heard("room", "spec", message("x", "m1"))
+        driver.channels.received("room", "spec", message("x", "m1"))
         backbone.keep("room", message("x", "m1"))
-        driver.wanted("room", SdsFetchRecord("spec", (HistoryEntry("m1"),), 1))
-        await eventually(lambda: not driver._fetches)
+        driver.channels.wanted("room", SdsFetchRecord("spec", (HistoryEntry("m1"),), 1))
+        await eventually(lambda: not driver.channels.is_fetching)
         assert not backbone.said
 
 
@@ -327,7 +327,7 @@ async def test_the_channel_is_followed_as_long_as_somebody_is_in() -> None:
             await a.say(Leave("room"))
             await eventually(lambda: backbone.followed["room"] == 1)
         await eventually(lambda: backbone.followed["room"] == 0)
-        assert not driver.rooms and driver.metrics.memberships == 0
+        assert not driver.channels.rooms and driver.metrics.memberships == 0
 
 
 async def test_a_channel_that_was_left_may_be_joined_again() -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 
-from culm_connectors.sds.following import Following, Record
-from culm_topics import kafka as kafka_clients
-from culm_topics.kafka import KafkaSettings
+from culm_connectors.kafka.partition_follower import FollowedRecord, Following
+from culm_topics.kafka import clients as kafka_clients
+from culm_topics.kafka.clients import KafkaSettings
 from tests.support.edge import topics
 from tests.support.quic import eventually
 
@@ -58,10 +58,10 @@ class _Counted:
 @contextlib.asynccontextmanager
 async def following(
     settings: KafkaSettings, **how: Any
-) -> AsyncIterator[tuple[Following, list[Record], Counter[str]]]:
-    heard: list[Record] = []
+) -> AsyncIterator[tuple[Following, list[FollowedRecord], Counter[str]]]:
+    heard: list[FollowedRecord] = []
 
-    def deliver(records: Sequence[Record]) -> None:
+    def deliver(records: Sequence[FollowedRecord]) -> None:
         heard.extend(records)
 
     consumers = Counting(settings)

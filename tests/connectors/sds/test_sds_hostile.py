@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from culm_connectors.sds import wire
-from culm_connectors.sds.frames import (
+from culm_connectors.transport import CloseCode
+from culm_models.sds.frames import codec as wire
+from culm_models.sds.frames.messages import (
     Accepted,
     AskHead,
     Fetch,
@@ -19,8 +20,7 @@ from culm_connectors.sds.frames import (
     SdsMessage,
     Send,
 )
-from culm_connectors.transport import CloseCode
-from culm_models.sds.messages import HistoryEntry
+from culm_models.sds.wire.messages import HistoryEntry
 from tests.support.quic import eventually, identity
 from tests.support.sds_edge import MemoryBackbone, message, remote, serving
 

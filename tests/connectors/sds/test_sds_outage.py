@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.sds.client import SdsClient
-from culm_connectors.sds.peer import SdsPeer
+from culm_connectors.sds.participants.client import SdsClient
+from culm_connectors.sds.participants.peer import SdsPeer
 from culm_connectors.transport import TransportSettings
 from culm_infra.stack import Stack
 from culm_models.keys import KeyPair
 from culm_models.sds.settings import SdsSettings
-from culm_topics.records import SdsCommandRecord
+from culm_topics.sds.records import SdsCommandRecord
 from tests.support.edge import connector, running, topics, until
 from tests.support.topic_io import read_all
 

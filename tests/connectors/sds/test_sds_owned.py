@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from culm_connectors.sds.frames import Event, Fetch, Fetched, Join, Refused, SdsMessage, Send
-from culm_models.sds.messages import HistoryEntry
+from culm_models.sds.frames.messages import EventFrame, Fetch, Fetched, Join, Refused, SdsMessage, Send
+from culm_models.sds.wire.messages import HistoryEntry
 from tests.support.quic import eventually, identity
 from tests.support.sds_attacks import another_profile_first, forged_messages, take_over
 from tests.support.sds_edge import MemoryBackbone, event, message, remote, serving
@@ -23,7 +23,7 @@ async def test_a_hosted_participant_cannot_be_taken_over_by_another_key() -> Non
         await stranger.say(*take_over("room", "ben"))
         refused = await stranger.hears(Refused)
         assert refused[0].code == "sds.join.owned"
-        assert not stranger.all(Event)
+        assert not stranger.all(EventFrame)
         assert not backbone.commands
 
 
@@ -42,9 +42,9 @@ async def test_nothing_private_is_passed_on_before_it_is_known_whose_an_id_is() 
         await eventually(lambda: len(backbone.commands) == 2)
         assert [command.peer_id for _, command in backbone.commands] == [key_of(BEN), key_of(STRANGER)]
         backbone.own("room", "ben", key_of(BEN))
-        await ben.hears(Event)
+        await ben.hears(EventFrame)
         assert (await stranger.hears(Refused))[0].code == "sds.join.owned"
-        assert not stranger.all(Event)
+        assert not stranger.all(EventFrame)
 
 
 async def test_a_hosted_id_that_an_operator_gives_away_is_its_former_keys_no_more() -> None:
@@ -56,7 +56,7 @@ async def test_a_hosted_id_that_an_operator_gives_away_is_its_former_keys_no_mor
         backbone.tell("room", event(1, "sent", "ben"))
         await ben.say(Send("room", bytes(16), b"still me?"))
         assert (await ben.hears(Refused, 2))[1].code == "sds.join.missing"
-        assert not ben.all(Event)
+        assert not ben.all(EventFrame)
 
 
 async def test_a_join_that_the_job_refuses_is_told_to_who_asked_alone() -> None:
@@ -79,7 +79,7 @@ async def test_a_join_that_the_job_refuses_is_told_to_who_asked_alone() -> None:
         backbone.tell("room", event(1, "rejected", "guest", details=details))
         assert (await stranger.hears(Refused))[0].code == "sds.bloom.size"
         backbone.tell("room", event(2))
-        assert [one.number for one in await ben.hears(Event)] == [2]
+        assert [one.number for one in await ben.hears(EventFrame)] == [2]
 
 
 async def test_messages_under_a_hosted_id_are_relayed_only_as_repeats() -> None:

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from culm_connectors.sds.errors import StateError
-from culm_connectors.sds.participant import Participant, Step
-from culm_connectors.sds.participant_state import StateFolder
-from culm_models.sds.channel_errors import EmptyContentError
+from culm_connectors.sds.participants.participant import Participant, Step
+from culm_connectors.sds.participants.state import StateFolder
+from culm_models.sds.errors import EmptyContentError
 from culm_models.sds.settings import SdsSettings
 from tests.support.sds_edge import message
 
@@ -65,7 +65,7 @@ def test_a_restart_stands_where_the_process_stood_and_says_the_same_bytes(tmp_pa
         if number % 7 == 0:
             killed.close()
             killed, twin = opened(tmp_path / "killed", now_ms=now_ms)
-            assert twin.told_before == number + 1
+            assert twin.logged_before == number + 1
         assert state(twin) == state(alice)
     for folder in (kept, killed):
         folder.close()
@@ -97,7 +97,7 @@ def test_kills_between_any_steps_change_nothing(tmp_path: Path, steps: list[str]
                 case "say":
                     caused.append(participant.say(b"hello", now_ms, nonce(count)))
                 case "hear":
-                    caused.append(participant.hear(wire, now_ms))
+                    caused.append(participant.receive(wire, now_ms))
                 case "tick":
                     caused.append(participant.tick(now_ms))
                 case "head":
@@ -110,7 +110,7 @@ def test_kills_between_any_steps_change_nothing(tmp_path: Path, steps: list[str]
                     participant.snapshot()
             participant.commit()
         assert len(caused) < 2 or caused[0] == caused[1]
-        numbers += [told.number for told in caused[0].told] if caused else []
+        numbers += [told.number for told in caused[0].logged] if caused else []
         assert state(twin) == state(alice)
     assert numbers == list(range(1, len(numbers) + 1))
     assert [told.number for told in twin.history()] == numbers
@@ -170,11 +170,11 @@ def test_what_was_about_to_be_told_is_told_once(tmp_path: Path) -> None:
     told = tmp_path / "told"
     told.write_bytes(told.read_bytes()[:-5])
     folder, alice = opened(tmp_path)
-    assert (alice.told_before, [one.content for one in alice.history()]) == (1, [b"one", b"two"])
+    assert (alice.logged_before, [one.content for one in alice.history()]) == (1, [b"one", b"two"])
     folder.close()
     folder, alice = opened(tmp_path)
     with folder:
-        assert alice.told_before == 2
+        assert alice.logged_before == 2
         assert [one.content for one in alice.history(1)] == [b"two"]
 
 
@@ -211,10 +211,10 @@ def test_ephemeral_messages_are_stored_nowhere(tmp_path: Path) -> None:
         sizes = sum(file.stat().st_size for file in tmp_path.iterdir())
         step = alice.say(b"secret word", START_MS, nonce(1), ephemeral=True)
         alice.commit()
-        assert (step.output.send[0].kind, step.told) == ("ephemeral", ())
-        heard = alice.hear(message("bob", "m1", None, content=b"another"), START_MS)
+        assert (step.output.send[0].kind, step.logged) == ("ephemeral", ())
+        heard = alice.receive(message("bob", "m1", None, content=b"another"), START_MS)
         assert [event.kind for event in heard.output.events] == ["received", "delivered"]
-        assert heard.told == ()
+        assert heard.logged == ()
         alice.commit()
         assert sum(file.stat().st_size for file in tmp_path.iterdir()) == sizes
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from culm_connectors.sds.errors import JoinRefusedError, SdsEdgeError
-from culm_connectors.sds.participant import Told
-from culm_connectors.sds.peer import SdsPeer
+from culm_connectors.sds.participants.participant import LoggedMessage
+from culm_connectors.sds.participants.peer import SdsPeer
 from culm_connectors.transport import Address
 from culm_models.keys import KeyPair
-from culm_models.sds.channel_errors import EmptyContentError
-from culm_models.sds.codec import decode
+from culm_models.sds.errors import EmptyContentError
 from culm_models.sds.events import Delivered, Event
 from culm_models.sds.settings import SdsSettings
+from culm_models.sds.wire.codec import decode
 from tests.support.quic import eventually, lossy_proxy, quick_settings
 from tests.support.sds_edge import MemoryBackbone, message, serving
 
@@ -78,8 +78,8 @@ async def test_two_participants_hear_each_other_and_know_it(tmp_path: Path) -> N
         online(tmp_path, address, "alice") as alice,
         online(tmp_path, address, "bob") as bob,
     ):
-        told: list[Told] = []
-        bob.told_listeners.append(told.append)
+        told: list[LoggedMessage] = []
+        bob.log_listeners.append(told.append)
         first = await alice.send(b"hello")
         await bob.wait_for(lambda: bool(told))
         assert (told[0].content, told[0].sender_id, told[0].own) == (b"hello", "alice", False)
@@ -220,7 +220,7 @@ async def test_a_killed_participant_says_no_id_with_other_bytes_and_is_told_noth
     async with serving(backbone) as (_, address), online(tmp_path, address, "bob") as bob:
         for life in range(6):
             async with peer(tmp_path, "alice") as alice:
-                alice.told_listeners.append(lambda one: told.append((one.number, one.message_id)))
+                alice.log_listeners.append(lambda one: told.append((one.number, one.message_id)))
                 alice.dial(address)
                 for number in range(4):
                     await bob.send(b"b%d.%d" % (life, number))

@@ -8,15 +8,15 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_connectors.sds import wire
-from culm_connectors.sds.asking import cut
-from culm_connectors.sds.backbone import Outgoing
+from culm_connectors.sds.backbone import OutgoingRecord
 from culm_connectors.sds.budgets import PeerBudget
+from culm_connectors.sds.channels.members import ChannelMembers, Newest, Passed
+from culm_connectors.sds.history.retrieval import cut
 from culm_connectors.sds.metrics import SdsMetrics
-from culm_connectors.sds.rooms import Newest, Passed, Room
 from culm_connectors.sds.settings import SdsEdgeSettings
 from culm_connectors.sds.staging import Staging
-from culm_topics.records import SdsInRecord
+from culm_models.sds.frames import codec as wire
+from culm_topics.sds.records import SdsInRecord
 from tests.support.sds_edge import MemoryBackbone, message
 
 HEADS = st.lists(st.tuples(st.integers(0, 20), st.sampled_from("abcd")), max_size=40)
@@ -40,12 +40,12 @@ def test_it_is_said_whether_a_message_is_new_among_them(heads: list[tuple[int, s
 
 def test_only_so_many_messages_count_as_having_passed_lately() -> None:
     passed = Passed(1_000)
-    rooms = [Room(name, "spec", Newest(4), passed) for name in ("one", "other")]
+    rooms = [ChannelMembers(name, "spec", Newest(4), passed) for name in ("one", "other")]
     for number in range(1_500):
         for room in rooms:
             room.note(f"m{number}", number)
     assert all(room.has_passed("m1499") and not room.has_passed("m0") for room in rooms)
-    assert not Room("third", "spec", Newest(4), passed).has_passed("m1499")
+    assert not ChannelMembers("third", "spec", Newest(4), passed).has_passed("m1499")
 
 
 @given(st.lists(st.integers(0, 3_000), max_size=30), st.integers(600, 5_000))
@@ -67,7 +67,7 @@ async def test_records_are_kept_in_order_and_their_share_is_given_back() -> None
     done: list[int] = []
     for number in range(10):
         record = SdsInRecord("spec", message("a", f"m{number}", number))
-        staging.add(Outgoing("room", record), link, lambda number=number: done.append(number))  # type: ignore[misc]
+        staging.add(OutgoingRecord("room", record), link, lambda number=number: done.append(number))  # type: ignore[misc]
     assert budget.staged == 10 and budget.staged_bytes > 10
     running = asyncio.create_task(staging.run())
     async with asyncio.timeout(10):

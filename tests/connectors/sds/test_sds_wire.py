@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_connectors.sds import frames, wire
-from culm_connectors.sds.errors import FrameError
-from culm_connectors.sds.frames import Frame
 from culm_models import cbor
-from culm_models.sds.messages import HistoryEntry
+from culm_models.sds.frames import codec as wire
+from culm_models.sds.frames import messages as frames
+from culm_models.sds.frames.errors import FrameError
+from culm_models.sds.frames.messages import Frame
+from culm_models.sds.wire.messages import HistoryEntry
 
 FRAMES: list[Frame] = [
     frames.Hello(1, 65_536, 16),
@@ -25,8 +26,8 @@ FRAMES: list[Frame] = [
     frames.SdsMessage("Raum é", b""),
     frames.Send("room", bytes(16), b"hello", False),
     frames.Accepted("room", bytes(range(16))),
-    frames.Event("room", 3, "delivered", None, "ab", 17, {"position": 2, "gap": ["x"]}, b"hello", b"c"),
-    frames.Event("room", None, "delivered", "alice", "ab", 17, {"ephemeral": True}),
+    frames.EventFrame("room", 3, "delivered", None, "ab", 17, {"position": 2, "gap": ["x"]}, b"hello", b"c"),
+    frames.EventFrame("room", None, "delivered", "alice", "ab", 17, {"ephemeral": True}),
     frames.Fetch("room", 2**64 - 1, (HistoryEntry("a", b"hint", "bob"), HistoryEntry("b"))),
     frames.Fetched("room", 0, ((b"one", None), (b"two", b"hint")), True),
     frames.AskHead("room"),

@@ -13,9 +13,9 @@ from aioquic.quic.packet_builder import QuicSentPacket
 from aioquic.tls import Epoch
 
 from culm_connectors.transport import Connection, connect, serve
-from culm_connectors.transport.connection import QuicTransportConnection
-from culm_connectors.transport.path_mtu import PathMtu, ProbingReno
-from culm_connectors.transport.quic import CreditedQuicConnection
+from culm_connectors.transport.quic.connection import QuicTransportConnection
+from culm_connectors.transport.quic.library import CreditedQuicConnection
+from culm_connectors.transport.quic.path_mtu import PathMtu, ProbingReno
 from tests.support.quic import (
     ALPN,
     LOOPBACK,
@@ -191,7 +191,7 @@ async def test_a_remote_that_takes_1452_bytes_gets_no_more(
             value = encode_uint_var(1_452)
             return super()._serialize_transport_parameters() + bytes([0x03, len(value)]) + value
 
-    monkeypatch.setattr("culm_connectors.transport.dial.CreditedQuicConnection", Announcing)
+    monkeypatch.setattr("culm_connectors.transport.quic.dial.CreditedQuicConnection", Announcing)
     async with downloads(Faults(max_bytes=1_452)) as offered:
         assert await offered.take() == PAYLOAD
         assert offered.size == max(sizes) == 1_452

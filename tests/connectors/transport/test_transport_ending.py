@@ -20,7 +20,7 @@ from culm_connectors.transport import (
     connect,
     serve,
 )
-from culm_connectors.transport.connection import QuicTransportConnection
+from culm_connectors.transport.quic.connection import QuicTransportConnection
 from tests.support.quic import (
     ALPN,
     LOOPBACK,

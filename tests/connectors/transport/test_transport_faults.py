@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from culm_connectors.transport import Address, CloseCode, Connection, connect, serve
-from culm_connectors.transport.connection import QuicTransportConnection
+from culm_connectors.transport.quic.connection import QuicTransportConnection
 from tests.support.quic import (
     ALPN,
     LOOPBACK,

@@ -20,8 +20,8 @@ from culm_connectors.transport import (
     StreamResetError,
     StreamStoppedError,
 )
-from culm_connectors.transport.connection import QuicTransportConnection
-from culm_connectors.transport.probe import measure_stream
+from culm_connectors.transport.quic.connection import QuicTransportConnection
+from culm_connectors.transport.quic.probe import measure_stream
 from tests.support.quic import eventually, linked, one_way, quick_settings
 
 MIB = 1_024 * 1_024

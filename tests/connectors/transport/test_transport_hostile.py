@@ -9,7 +9,7 @@ from aioquic import tls
 from aioquic.quic.packet import QuicErrorCode
 
 from culm_connectors.transport import CloseCode, CloseReason, Listener, connect, serve
-from culm_connectors.transport.connection import QuicTransportConnection
+from culm_connectors.transport.quic.connection import QuicTransportConnection
 from tests.support.hostile_quic import (
     HostileClient,
     crypto_frame,

@@ -21,13 +21,14 @@ from culm_connectors.transport import (
     IdentityError,
     Listener,
     Refusal,
+    allow_everybody,
     connect,
-    dial,
     serve,
 )
-from culm_connectors.transport.configuration import configuration
 from culm_connectors.transport.identity import certify, peer_id_of
-from culm_connectors.transport.quic import CreditedQuicConnection
+from culm_connectors.transport.quic import dial
+from culm_connectors.transport.quic.configuration import configuration
+from culm_connectors.transport.quic.library import CreditedQuicConnection
 from tests.support.quic import ALPN, LOOPBACK, eventually, greet_and_echo, identity, quick_settings
 
 SERVER, ALLOWED, STRANGER = identity(1), identity(2), identity(3)
@@ -216,10 +217,14 @@ async def test_a_failing_authorisation_refuses() -> None:
 
 
 async def test_a_revoked_key_loses_its_living_connections() -> None:
-    async with serve(LOOPBACK, SERVER, SETTINGS, greet_and_echo, alpn=ALPN) as listener:
+    rules = [allow_everybody]
+    async with serve(
+        LOOPBACK, SERVER, SETTINGS, greet_and_echo, alpn=ALPN, authorise=lambda *who: rules[-1](*who)
+    ) as listener:
         kept = await connect(listener.address, ALLOWED, SERVER.peer_id, SETTINGS, alpn=ALPN)
         revoked = await connect(listener.address, STRANGER, SERVER.peer_id, SETTINGS, alpn=ALPN)
-        assert listener.set_authorise(only_allowed) == 1
+        rules.append(only_allowed)
+        assert listener.judge_again() == 1
         async with asyncio.timeout(10):
             reason = await revoked.wait_closed()
         assert (reason.code, reason.origin) == (CloseCode.REVOKED, CloseOrigin.REMOTE)

@@ -16,8 +16,8 @@ from culm_connectors.transport import (
     connect,
     serve,
 )
-from culm_connectors.transport.configuration import configuration
-from culm_connectors.transport.quic import CreditedQuicConnection
+from culm_connectors.transport.quic.configuration import configuration
+from culm_connectors.transport.quic.library import CreditedQuicConnection
 from tests.support.quic import (
     ALPN,
     LOOPBACK,

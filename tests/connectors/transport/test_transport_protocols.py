@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from culm_connectors.transport import (
-    Address,
+    Authorise,
     CloseCode,
     ConnectError,
     Connection,
@@ -16,9 +16,9 @@ from culm_connectors.transport import (
     Refusal,
     Service,
     connect,
-    serve,
+    serve_all,
 )
-from culm_connectors.transport.listener import allow_everybody
+from culm_connectors.transport.quic.listener import allow_everybody
 from tests.support.quic import ALPN, LOOPBACK, eventually, identity, quick_settings
 
 OTHER = "culm/other/1"
@@ -33,10 +33,6 @@ def saying(word: bytes) -> Service:
     return Service(handler, allow_everybody)
 
 
-def nobody(peer_id: bytes, address: Address) -> Refusal | None:
-    return Refusal("not here")
-
-
 async def heard(listener: Listener, client: Identity, alpn: str) -> tuple[Connection, bytes]:
     connection = await connect(listener.address, client, None, SETTINGS, alpn=alpn)
     stream = await connection.accept_stream()
@@ -44,10 +40,8 @@ async def heard(listener: Listener, client: Identity, alpn: str) -> tuple[Connec
 
 
 async def test_each_protocol_reaches_its_own_handler() -> None:
-    first = saying(b"first").on_connection
-    async with serve(
-        LOOPBACK, identity(1), SETTINGS, first, alpn=ALPN, beside={OTHER: saying(b"other")}
-    ) as at:
+    services = {ALPN: saying(b"first"), OTHER: saying(b"other")}
+    async with serve_all(LOOPBACK, identity(1), SETTINGS, services) as at:
         heard_words = {}
         for alpn in (ALPN, OTHER):
             connection, heard_words[alpn] = await heard(at, identity(2), alpn)
@@ -58,23 +52,23 @@ async def test_each_protocol_reaches_its_own_handler() -> None:
 
 
 async def test_who_may_come_in_is_judged_by_protocol() -> None:
-    first, other = saying(b"first"), saying(b"other")
-    async with serve(
-        LOOPBACK,
-        identity(1),
-        SETTINGS,
-        first.on_connection,
-        alpn=ALPN,
-        beside={OTHER: Service(other.on_connection, nobody)},
-    ) as at:
+    shut = {OTHER}
+
+    def judge(alpn: str) -> Authorise:
+        return lambda peer_id, address: Refusal("not here") if alpn in shut else None
+
+    services = {alpn: Service(saying(alpn.encode()).on_connection, judge(alpn)) for alpn in (ALPN, OTHER)}
+    async with serve_all(LOOPBACK, identity(1), SETTINGS, services) as at:
         one, _ = await heard(at, identity(2), ALPN)
         with pytest.raises(ConnectError):
             await connect(at.address, identity(2), None, SETTINGS, alpn=OTHER)
-        at.set_authorise(allow_everybody, OTHER)
+        shut.clear()
         two, _ = await heard(at, identity(2), OTHER)
-        assert at.set_authorise(nobody, OTHER) == 1
+        shut.add(OTHER)
+        assert at.judge_again() == 1
         async with asyncio.timeout(10):
             assert (await two.wait_closed()).code == CloseCode.REVOKED
         assert one.close_reason is None
-        assert at.set_authorise(nobody) == 1
+        shut.add(ALPN)
+        assert at.judge_again() == 1
         await eventually(lambda: not at.connections)

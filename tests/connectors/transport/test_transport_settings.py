@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from culm_connectors.transport import CloseCode, TransportSettings, connect, serve
 from culm_connectors.transport.codes import describe
-from culm_connectors.transport.endpoint import UdpEndpoint
+from culm_connectors.transport.quic.endpoint import UdpEndpoint
 from tests.support.quic import ALPN, LOOPBACK, eventually, greet_and_echo, identity, quick_settings
 
 

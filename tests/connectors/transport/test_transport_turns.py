@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 
 from culm_connectors.transport import Address
-from culm_connectors.transport.turns import Turns
+from culm_connectors.transport.quic.turns import Turns
 from tests.support.quic import eventually
 
 HERE: Address = ("127.0.0.1", 1)

@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from culm_connectors.transport import Address, CloseOrigin, CloseReason, Connection, connect, serve
-from culm_connectors.transport.connection import QuicTransportConnection
+from culm_connectors.transport.quic.connection import QuicTransportConnection
 from tests.support.quic import (
     ALPN,
     LOOPBACK,

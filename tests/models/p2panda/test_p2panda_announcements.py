@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from culm_models.p2panda import codec
 from culm_models.p2panda.events import Announced
-from culm_models.p2panda.messages import Announce
-from culm_models.p2panda.schema_id import SchemaIdError
+from culm_models.p2panda.operations.schema_id import SchemaIdError
+from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.messages import Announce
 from tests.support.logs import OTHER_SCHEMA, SCHEMA
 from tests.support.p2panda_peers import BOTH, HIGH, LOW, NOW, codes, connect_to, kinds, make_peer, said
 

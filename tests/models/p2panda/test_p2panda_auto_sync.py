@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from culm_models.p2panda import codec
-from culm_models.p2panda.messages import Announce, SyncRequest
+from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.messages import Announce, SyncRequest
 from tests.support.logs import OTHER_SCHEMA, SCHEMA
 from tests.support.p2panda_peers import BOTH, HIGH, LOW, NOW, connect, make_peer, said, settle
 

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from culm_models.p2panda.session import SessionState
+from culm_models.p2panda.sessions.session import SessionState
 from culm_models.p2panda.settings import PeerSettings
-from culm_models.testing.node import Node
+from culm_models.testing.p2panda.node import Node
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 from tests.support.p2panda_peers import BOTH, HIGH, LOW, NOW
 
@@ -71,7 +71,10 @@ def heights(node: Node) -> list[tuple[bytes, int, int]]:
     return node.store.all_log_heights()
 
 
-@pytest.mark.parametrize(("seed", "step"), [(0, 1), (1, 17), (2, 17), (3, 17)])
+@pytest.mark.parametrize(
+    ("seed", "step"),
+    [pytest.param(0, 1, marks=pytest.mark.soak), (0, 11), (1, 17), (2, 17), (3, 17)],
+)
 def test_the_next_session_repairs_all_wherever_the_bytes_stop(seed: int, step: int) -> None:
     pair = make_pair(seed)
     begin(pair, 0, NOW)

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from culm_models.lifts import LIFTS, SIPHASH128
-from culm_models.p2panda import codec
-from culm_models.p2panda.messages import Message, SyncDone, SyncRequest
 from culm_models.p2panda.peer import Peer
-from culm_models.p2panda.reconciliation_messages import (
+from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.messages import Message, SyncDone, SyncRequest
+from culm_models.p2panda.wire.reconciliation_messages import (
     Done,
     EmptyPayload,
     EmptySet,
@@ -20,9 +20,9 @@ from culm_models.p2panda.reconciliation_messages import (
     Payload,
     Terminal,
 )
-from culm_models.p2panda.stream import MessageStream
-from culm_models.testing.checker import check_contiguous
-from culm_models.testing.scenario import SCHEMAS, written
+from culm_models.p2panda.wire.stream import MessageStream
+from culm_models.testing.p2panda.checker import check_contiguous
+from culm_models.testing.p2panda.scenario import SCHEMAS, written
 from tests.support.p2panda_peers import (
     HIGH,
     LOW,
@@ -82,7 +82,7 @@ def victim() -> tuple[Peer, Peer]:
 def check_unharmed(peer: Peer, friend: Peer) -> None:
     """The friend's session is live as before, and every session of the other remote comes to an end."""
     log = LOGS[0]
-    peer.publish(log[4].entry_bytes, log[4].operation_bytes, NOW)
+    peer.publish(log[4].entry_bytes, log[4].payload_bytes, NOW)
     settle(peer, friend)
     assert heights(peer) == heights(friend)
     check_contiguous(peer.store, SCHEMAS)

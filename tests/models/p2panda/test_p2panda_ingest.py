@@ -8,11 +8,11 @@ import pytest
 
 from culm_models.bamboo import sign_entry
 from culm_models.errors import CulmError
-from culm_models.p2panda.checks import CheckedEntry, check_entry
 from culm_models.p2panda.ingest import Ingest
-from culm_models.p2panda.operation import encode_operation
+from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
+from culm_models.p2panda.operations.operation import encode_operation
 from culm_models.p2panda.store import MemoryLogStore
-from culm_models.testing.logs import LogWriter
+from culm_models.testing.p2panda.logs import LogWriter
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 
 ANNA = author("anna")
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.parametrize("staged", [False, True], ids=["stored", "st
 class Gate:
     """An `Ingest` that holds logs either in its store or staged."""
 
-    def __init__(self, staged: bool, *logs: Sequence[CheckedEntry]) -> None:
+    def __init__(self, staged: bool, *logs: Sequence[CheckedOperation]) -> None:
         self.store = MemoryLogStore()
         self.ingest = Ingest(self.store)
         for log in logs:
@@ -34,7 +34,7 @@ class Gate:
             for checked in log:
                 assert self.ingest.stage(checked)
 
-    def refusal(self, checked: CheckedEntry) -> str:
+    def refusal(self, checked: CheckedOperation) -> str:
         before = self.ingest.staged_count
         with pytest.raises(CulmError) as caught:
             self.ingest.stage(checked)

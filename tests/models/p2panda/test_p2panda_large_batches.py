@@ -6,16 +6,17 @@ from functools import cache
 
 import pytest
 
-from culm_models.p2panda import codec, reconciling
-from culm_models.p2panda.checks import CheckedEntry
+from culm_models.p2panda.operations.checks import CheckedOperation
 from culm_models.p2panda.peer import Peer
-from culm_models.p2panda.ranges import EntryRange
+from culm_models.p2panda.reconciliation import reconciling
+from culm_models.p2panda.reconciliation.ranges import EntryRange
+from culm_models.p2panda.wire import codec
 from tests.support.logs import SCHEMA, author, make_log
 from tests.support.p2panda_peers import HIGH, LOW, NOW, connect, heights, kinds, make_peer
 
 
 @cache
-def log(number: int) -> list[CheckedEntry]:
+def log(number: int) -> list[CheckedOperation]:
     return make_log(author(f"large batches {number}"), 0, 1)
 
 

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from culm_models.p2panda import codec, schema_parts
-from culm_models.p2panda.messages import Announce, Have, SyncDone, SyncRequest
-from culm_models.p2panda.offers import Offer, marker
+from culm_models.p2panda.operations.schema_id import normalise
 from culm_models.p2panda.peer import Peer
-from culm_models.p2panda.schema_id import normalise
+from culm_models.p2panda.sessions import requests
 from culm_models.p2panda.store import MemoryLogStore
+from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.messages import Announce, Have, SyncDone, SyncRequest
+from culm_models.p2panda.wire.offers import Offer, marker
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 from tests.support.p2panda_peers import (
     BOTH,
@@ -52,10 +53,10 @@ def make(peer_id: bytes, logs: Any, **settings: Any) -> Peer:
 
 def test_schemas_are_put_together_as_far_as_they_fit() -> None:
     store = store_of(*EVERYTHING)
-    assert schema_parts.split(store, ALL, 10_000).parts == (ALL,)
-    assert schema_parts.split(store, ALL, 1_000).parts == (ALL[:2], ALL[2:])
-    assert schema_parts.split(store, ALL, MOST).parts == tuple((schema,) for schema in ALL)
-    found = schema_parts.split(store_of(*CROWDED, *LOGS[THIRD]), ALL, MOST)
+    assert requests.split(store, ALL, 10_000).parts == (ALL,)
+    assert requests.split(store, ALL, 1_000).parts == (ALL[:2], ALL[2:])
+    assert requests.split(store, ALL, MOST).parts == tuple((schema,) for schema in ALL)
+    found = requests.split(store_of(*CROWDED, *LOGS[THIRD]), ALL, MOST)
     assert found.parts == ((THIRD, OTHER_SCHEMA) if OTHER_SCHEMA < SCHEMA else (THIRD,), *found.parts[1:])
     assert found.too_large == (SCHEMA,)
     assert SCHEMA not in [schema for part in found.parts for schema in part]
@@ -135,7 +136,7 @@ def test_a_have_that_has_grown_too_large_since_ends_the_session() -> None:
     connect_to(peer, HIGH)
     assert peer.sync(HIGH, 0, [SCHEMA], NOW) == 0
     said(peer, HIGH)
-    peer.publish(CROWDED[8][0].entry_bytes, CROWDED[8][0].operation_bytes, NOW)
+    peer.publish(CROWDED[8][0].entry_bytes, CROWDED[8][0].payload_bytes, NOW)
     peer.receive(HIGH, codec.encode(Have(0, ())), NOW)
     assert said(peer, HIGH) == [SyncDone(0, False)]
     assert codes(peer.take_events()) == ["p2panda.session.have_too_large"]

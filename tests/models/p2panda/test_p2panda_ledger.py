@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from culm_models.lifts import ADD128, Item
-from culm_models.p2panda.ledger import Ledger
-from culm_models.p2panda.ranges import EntryRange
-from culm_models.p2panda.sync_range import SyncRange
+from culm_models.p2panda.reconciliation.ranges import EntryRange
+from culm_models.p2panda.reconciliation.sync_range import SyncRange
+from culm_models.p2panda.sessions.remote_heights import Ledger
 
 KEY = b"\x05" * 32
 ITEMS: list[Item] = [(KEY, log_id, 4) for log_id in range(10)]

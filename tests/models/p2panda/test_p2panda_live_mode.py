@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from culm_models.p2panda import codec
-from culm_models.p2panda.messages import EntryMessage, Have, Message, SyncDone, SyncRequest
 from culm_models.p2panda.peer import Peer
-from culm_models.p2panda.ranges import EntryRange
-from culm_models.p2panda.session import SessionState
-from culm_models.testing.logs import LogWriter
+from culm_models.p2panda.reconciliation.ranges import EntryRange
+from culm_models.p2panda.sessions.session import SessionState
+from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.messages import EntryMessage, Have, Message, SyncDone, SyncRequest
+from culm_models.testing.p2panda.logs import LogWriter
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
 from tests.support.p2panda_peers import (
     BOTH,
@@ -101,7 +101,7 @@ def test_leaving_says_false_once_and_drops_what_still_comes() -> None:
         peer.stop_live(HIGH, 0, NOW)
     assert said(peer, HIGH) == [SyncDone(0, False)]
     entry = make_log(ANNA, 0, 1)[0]
-    hear(peer, EntryMessage(0, entry.entry_bytes, entry.operation_bytes))
+    hear(peer, EntryMessage(0, entry.entry_bytes, entry.payload_bytes))
     assert heights(peer) == []
     assert peer.counts["p2panda.session.unknown"] == 1
 
@@ -168,6 +168,18 @@ def test_what_is_stored_between_the_plan_and_live_mode_is_sent_when_it_begins() 
         peer.publish(*raw, NOW)
     assert said(peer, HIGH) == []
     assert hear(peer, SyncDone(0, True)) == [EntryMessage(0, *raw) for raw in pairs(log[2:])]
+
+
+def test_what_another_brought_too_is_told_of_again_and_takes_nothing_away() -> None:
+    log = make_log(ANNA, 0, 4)
+    peer = make_peer(LOW, [log[:1]])
+    connect_to(peer, HIGH)
+    hear(peer, SyncRequest(0, 0, (SCHEMA,)), Have(0, ((ANNA.public_key, 0, 1),)))
+    for raw in pairs(log[1:]):
+        peer.publish(*raw, NOW)
+    # They came by another way first, and further; now what a remote brought of them is stored as well.
+    peer.stored(log[1:3], None, NOW)
+    assert hear(peer, SyncDone(0, True)) == [EntryMessage(0, *raw) for raw in pairs(log[1:])]
 
 
 def test_what_is_stored_before_the_plan_is_part_of_it() -> None:

@@ -7,13 +7,13 @@ import random
 import pytest
 
 from culm_models.cbor import ItemScanner
-from culm_models.p2panda import codec
-from culm_models.p2panda.checks import check_entry
 from culm_models.p2panda.events import Heights
-from culm_models.p2panda.messages import EntryMessage, Have, SyncDone, SyncRequest
+from culm_models.p2panda.operations.checks import check_entry
 from culm_models.p2panda.peer import Peer
-from culm_models.p2panda.ranges import EntryRange
-from culm_models.p2panda.reconciliation_messages import (
+from culm_models.p2panda.reconciliation.ranges import EntryRange
+from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.messages import EntryMessage, Have, SyncDone, SyncRequest
+from culm_models.p2panda.wire.reconciliation_messages import (
     Done,
     EmptyPayload,
     EmptySet,
@@ -23,7 +23,7 @@ from culm_models.p2panda.reconciliation_messages import (
     Terminal,
 )
 from culm_models.reconciliation.messages import ReconciliationMessage
-from culm_models.testing.logs import LogWriter
+from culm_models.testing.p2panda.logs import LogWriter
 from tests.support import p2panda_vectors
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 from tests.support.p2panda_peers import (
@@ -146,7 +146,7 @@ def bring(peer: Peer, *messages: EntryMessage | Have | SyncDone) -> None:
 
 def test_entries_are_taken_in_any_state_of_the_session() -> None:
     log = make_log(ANNA, 0, 3)
-    one, two, three = (EntryMessage(0, e.entry_bytes, e.operation_bytes) for e in log)
+    one, two, three = (EntryMessage(0, e.entry_bytes, e.payload_bytes) for e in log)
     peer = responding()
     bring(peer, one)
     bring(peer, SyncDone(0, False), two)
@@ -163,7 +163,7 @@ def test_a_pending_initiator_takes_entries_before_the_have() -> None:
     peer = make_peer(LOW)
     connect_to(peer, HIGH)
     peer.sync(HIGH, 0, [SCHEMA], NOW)
-    bring(peer, EntryMessage(0, log[0].entry_bytes, log[0].operation_bytes))
+    bring(peer, EntryMessage(0, log[0].entry_bytes, log[0].payload_bytes))
     assert heights(peer) == [(ANNA.public_key, 0, 1)]
 
 
@@ -222,7 +222,7 @@ def test_what_the_remote_shows_to_hold_is_told() -> None:
     peer = responding(logs=[log[:2]])
     bring(peer, Have(0, ((ANNA.public_key, 0, 9), (BEN.public_key, 7, 1))))
     assert Heights(HIGH, ((ANNA.public_key, 0, 9),)) in peer.take_events()
-    bring(peer, EntryMessage(0, log[2].entry_bytes, log[2].operation_bytes))
+    bring(peer, EntryMessage(0, log[2].entry_bytes, log[2].payload_bytes))
     assert peer.take_events()[-1] == Heights(HIGH, ((ANNA.public_key, 0, 3),))
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from culm_models import cbor
 from culm_models.errors import CulmError
-from culm_models.p2panda import codec, have_codec, schema_id
-from culm_models.p2panda.messages import (
+from culm_models.p2panda.operations import schema_id
+from culm_models.p2panda.wire import codec, have_codec
+from culm_models.p2panda.wire.messages import (
     Announce,
     EntryMessage,
     Have,

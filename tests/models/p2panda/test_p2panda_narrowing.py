@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from culm_models.p2panda.codec import encode
-from culm_models.p2panda.messages import EntryMessage
 from culm_models.p2panda.peer import Peer
-from culm_models.p2panda.session import SessionState
+from culm_models.p2panda.sessions.session import SessionState
+from culm_models.p2panda.wire.codec import encode
+from culm_models.p2panda.wire.messages import EntryMessage
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 from tests.support.p2panda_peers import (
     BOTH,
@@ -50,7 +50,7 @@ def test_an_unannounced_schema_is_no_longer_delivered() -> None:
         settle(reader, writer)
         assert live_schemas(dialler, HIGH) == live_schemas(listener, LOW) == {SCHEMA}
         for one in (*log, *other):
-            writer.publish(one.entry_bytes, one.operation_bytes, NOW + 2)
+            writer.publish(one.entry_bytes, one.payload_bytes, NOW + 2)
         settle(reader, writer)
         assert heights(reader) == [(*log[0].log, 4)]
         reader.announce(BOTH, NOW + 3)
@@ -85,7 +85,7 @@ def test_entries_that_are_missing_in_live_mode_come_with_a_new_session() -> None
     dialler, listener = make_peer(LOW, [log[:2]], auto_sync=True), make_peer(HIGH, auto_sync=True)
     connect(dialler, listener)
     for one in log[2:]:
-        dialler.publish(one.entry_bytes, one.operation_bytes, NOW)
+        dialler.publish(one.entry_bytes, one.payload_bytes, NOW)
     first, *others = list(dialler.outgoing(HIGH))
     assert isinstance(first, bytes)
     dialler.outgoing(HIGH).popleft()
@@ -118,7 +118,7 @@ def test_a_remote_that_always_skips_entries_is_asked_ever_more_rarely() -> None:
     for _ in range(600):
         now += _STEP_MS
         for session in listener.sessions(LOW):
-            skipping = EntryMessage(session.session_id, log[5].entry_bytes, log[5].operation_bytes)
+            skipping = EntryMessage(session.session_id, log[5].entry_bytes, log[5].payload_bytes)
             listener.receive(LOW, encode(skipping), now)
         pass_time(remote, listener, now=now, until=now + _STEP_MS)
     assert 3 <= kinds(listener.take_events()).count("session_done") <= 9

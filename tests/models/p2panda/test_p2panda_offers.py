@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.p2panda import codec, offers
 from culm_models.p2panda.events import Announced
-from culm_models.p2panda.messages import Announce, SyncRequest
-from culm_models.p2panda.offers import Offer
-from culm_models.p2panda.schema_id import SchemaId, is_normal, normalise
+from culm_models.p2panda.operations.schema_id import SchemaId, is_normal, normalise
+from culm_models.p2panda.wire import codec, offers
+from culm_models.p2panda.wire.messages import Announce, SyncRequest
+from culm_models.p2panda.wire.offers import Offer
 from tests.support.logs import OTHER_SCHEMA, SCHEMA
 from tests.support.p2panda_peers import BOTH, HIGH, LOW, NOW, connect, connect_to, make_peer, said
 

@@ -7,14 +7,14 @@ import random
 import pytest
 
 from culm_models.errors import CulmError
-from culm_models.p2panda import codec
-from culm_models.p2panda.checks import CheckedEntry, check_entry
 from culm_models.p2panda.events import Rejected
 from culm_models.p2panda.ingest import LogBusyError
-from culm_models.p2panda.messages import EntryMessage, Have, Message, SyncDone, SyncRequest
+from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
 from culm_models.p2panda.peer import Peer
-from culm_models.testing.liar import Liar
-from culm_models.testing.scenario import SCHEMAS, forked, written
+from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.messages import EntryMessage, Have, Message, SyncDone, SyncRequest
+from culm_models.testing.p2panda.liar import Liar
+from culm_models.testing.p2panda.scenario import SCHEMAS, forked, written
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
 from tests.support.p2panda_peers import (
     BOTH,
@@ -44,11 +44,11 @@ def session_with(peer: Peer, remote: bytes, *, live: bool = True) -> None:
     peer.take_events()
 
 
-def offer(peer: Peer, checked: CheckedEntry, remote: bytes = HIGH) -> bool:
-    return peer.apply_entry(remote, 0, checked, (checked.entry_bytes, checked.operation_bytes), NOW)
+def offer(peer: Peer, checked: CheckedOperation, remote: bytes = HIGH) -> bool:
+    return peer.apply_entry(remote, 0, checked, (checked.entry_bytes, checked.payload_bytes), NOW)
 
 
-def check(message: EntryMessage) -> CheckedEntry | CulmError:
+def check(message: EntryMessage) -> CheckedOperation | CulmError:
     try:
         return check_entry(message.entry, message.operation)
     except CulmError as error:

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from culm_models import cbor
 from culm_models.errors import CulmError
-from culm_models.p2panda import codec
-from culm_models.p2panda.message_errors import FingerprintSizeError
-from culm_models.p2panda.messages import Message
-from culm_models.p2panda.reconciliation_messages import (
+from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.errors import FingerprintSizeError
+from culm_models.p2panda.wire.messages import Message
+from culm_models.p2panda.wire.reconciliation_messages import (
     Done,
     EmptyPayload,
     EmptySet,
@@ -22,7 +22,7 @@ from culm_models.p2panda.reconciliation_messages import (
     Payload,
     Terminal,
 )
-from culm_models.p2panda.stream import MessageStream
+from culm_models.p2panda.wire.stream import MessageStream
 from tests.support.reconciliation_messages import reconciliation_messages
 
 PK = bytes.fromhex("2f8e50c2ede6d936ecc3144187ff1c273808185cfbc5ff3d3748d1ff7353fc96")
@@ -259,6 +259,7 @@ def test_a_fingerprint_too_long_to_be_read_is_not_written() -> None:
         codec.encode(Fingerprint(0, bytes(65), (PK, 0, 0)))
 
 
+@pytest.mark.assertions
 def test_an_upper_bound_without_can_respond_cannot_be_made() -> None:
     with pytest.raises(AssertionError):
         Payload(0, (PK, 0, 1), None, (PK, 0, 0))

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from culm_models.lifts import ADD128, SIPHASH128, XOR64, Lift
-from culm_models.p2panda import codec
-from culm_models.p2panda.messages import Announce, EntryMessage, Have, Message, SyncDone, SyncRequest
-from culm_models.p2panda.offers import Offer, marker
 from culm_models.p2panda.peer import Peer
-from culm_models.p2panda.reconciliation_messages import (
+from culm_models.p2panda.sessions.session import SessionState
+from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.messages import Announce, EntryMessage, Have, Message, SyncDone, SyncRequest
+from culm_models.p2panda.wire.offers import Offer, marker
+from culm_models.p2panda.wire.reconciliation_messages import (
     Done,
     EmptyPayload,
     EmptySet,
@@ -22,7 +23,6 @@ from culm_models.p2panda.reconciliation_messages import (
     Payload,
     Terminal,
 )
-from culm_models.p2panda.session import SessionState
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 from tests.support.p2panda_peers import (
     BOTH,
@@ -103,7 +103,7 @@ def test_who_asks_with_an_empty_set_waits_for_the_end(last: tuple[Message, ...])
     peer = played(())
     peer.sync(HIGH, 1, [SCHEMA], NOW)
     assert said(peer, HIGH) == [REQUEST, EmptySet(0, True)]
-    log = [EntryMessage(0, one.entry_bytes, one.operation_bytes) for one in LOGS[0]]
+    log = [EntryMessage(0, one.entry_bytes, one.payload_bytes) for one in LOGS[0]]
     assert hear(peer, *log, *last) == [SyncDone(0, True)]
     assert peer.store.height(*LOGS[0][0].log) == 3
     assert state_of(peer, HIGH) is SessionState.LIVE

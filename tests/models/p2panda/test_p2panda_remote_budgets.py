@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
-from culm_models.p2panda import codec, ranges
-from culm_models.p2panda.announcement import AnnouncementSizeError
-from culm_models.p2panda.checks import CheckedEntry
+from culm_models.bamboo.log_store import LogKey, LogKind
 from culm_models.p2panda.events import Heights, Rejected
-from culm_models.p2panda.message_errors import MessageTooLargeError
-from culm_models.p2panda.messages import (
+from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.peer import Peer
+from culm_models.p2panda.reconciliation import ranges
+from culm_models.p2panda.sessions.announcement import AnnouncementSizeError
+from culm_models.p2panda.store import MemoryLogStore
+from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.errors import MessageTooLargeError
+from culm_models.p2panda.wire.messages import (
     Announce,
     EntryMessage,
     Have,
@@ -22,10 +26,8 @@ from culm_models.p2panda.messages import (
     SyncDone,
     SyncRequest,
 )
-from culm_models.p2panda.peer import Peer
-from culm_models.p2panda.store import LogKey, LogKind, MemoryLogStore
-from culm_models.p2panda.stream import DEFAULT_MAX_MESSAGE_BYTES, MessageStream
-from culm_models.testing.logs import LogWriter
+from culm_models.p2panda.wire.stream import DEFAULT_MAX_MESSAGE_BYTES, MessageStream
+from culm_models.testing.p2panda.logs import LogWriter
 from tests.support.attacks import empty_containers, forked_logs, unknown_heights
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 from tests.support.p2panda_peers import BOTH, HIGH, LOW, NOW, connect_to, make_peer, said
@@ -37,7 +39,7 @@ def bring(peer: Peer, *messages: Message) -> None:
     peer.receive(HIGH, b"".join(map(codec.encode, messages)), NOW)
 
 
-def in_session(*logs: list[CheckedEntry], **settings: Any) -> Peer:
+def in_session(*logs: list[CheckedOperation], **settings: Any) -> Peer:
     """A peer that holds these logs, and has a session that the remote asked for."""
     peer = make_peer(LOW, logs, **settings)
     connect_to(peer, HIGH)
@@ -47,8 +49,8 @@ def in_session(*logs: list[CheckedEntry], **settings: Any) -> Peer:
     return peer
 
 
-def entries(log: list[CheckedEntry], session_id: int = 0) -> list[Message]:
-    return [EntryMessage(session_id, one.entry_bytes, one.operation_bytes) for one in log]
+def entries(log: list[CheckedOperation], session_id: int = 0) -> list[Message]:
+    return [EntryMessage(session_id, one.entry_bytes, one.payload_bytes) for one in log]
 
 
 @pytest.mark.parametrize("piece", [1 << 10, 1 << 16, 1 << 22])
@@ -182,7 +184,7 @@ def test_a_gap_and_a_wrong_signature_are_the_remotes_fault() -> None:
     log = make_log(ANNA, 0, 5)
     peer = in_session()
     forged = log[0].entry_bytes[:-1] + bytes((log[0].entry_bytes[-1] ^ 1,))
-    bring(peer, *entries(log[3:]), EntryMessage(0, forged, log[0].operation_bytes))
+    bring(peer, *entries(log[3:]), EntryMessage(0, forged, log[0].payload_bytes))
     refused = [event for event in peer.take_events() if isinstance(event, Rejected)]
     assert [(event.code, event.blameless) for event in refused] == [
         ("bamboo.backlink_unknown", False),
@@ -194,7 +196,7 @@ def test_a_gap_and_a_wrong_signature_are_the_remotes_fault() -> None:
 def test_what_follows_on_a_discarded_branch_is_not_the_remotes_fault() -> None:
     log = make_log(ANNA, 0, 5)
     peer = in_session()
-    raw = [(one.entry_bytes, one.operation_bytes) for one in log]
+    raw = [(one.entry_bytes, one.payload_bytes) for one in log]
     assert peer.apply_entry(HIGH, 0, log[0], raw[0], NOW)
     peer.discard(log[:1], NOW)
     assert not peer.apply_entry(HIGH, 0, log[1], raw[1], NOW)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from culm_models.p2panda import codec
-from culm_models.p2panda.messages import Announce, Have, Message, SyncDone, SyncRequest
 from culm_models.p2panda.peer import Peer
-from culm_models.p2panda.session import SessionState
+from culm_models.p2panda.sessions.session import SessionState
+from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.messages import Announce, Have, Message, SyncDone, SyncRequest
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 from tests.support.p2panda_peers import (
     BOTH,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from culm_models.p2panda import codec
-from culm_models.p2panda.messages import Announce, SyncDone, SyncRequest
 from culm_models.p2panda.peer import Peer
-from culm_models.p2panda.session import SessionState
-from culm_models.testing.logs import LogWriter
+from culm_models.p2panda.sessions.session import SessionState
+from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.messages import Announce, SyncDone, SyncRequest
+from culm_models.testing.p2panda.logs import LogWriter
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 from tests.support.p2panda_peers import (
     BOTH,
@@ -127,7 +127,7 @@ def test_what_is_stored_while_a_session_catches_up_is_sent_when_it_goes_live(mod
         receiver.receive(sender.peer_id, sender.take_outgoing(receiver.peer_id), NOW)
     for number, peer in enumerate((first, second)):
         new = LogWriter(author(f"late {number}"), 7, SCHEMA).append()
-        peer.publish(new.entry_bytes, new.operation_bytes, NOW)
+        peer.publish(new.entry_bytes, new.payload_bytes, NOW)
     settle(first, second)
     assert heights(first) == heights(second)
     assert first.counts["duplicate"] == second.counts["duplicate"] == 0
@@ -141,12 +141,12 @@ def test_live_mode_is_left_and_begun_again(mode: int) -> None:
         now = NOW + 10_000 * round_
         assert states(first, HIGH) == [(round_, mode, SessionState.LIVE)]
         new = writer.append()
-        second.publish(new.entry_bytes, new.operation_bytes, now)
+        second.publish(new.entry_bytes, new.payload_bytes, now)
         settle(first, second, now=now)
         assert first.store.height(ANNA.public_key, 7) == writer.entries[-1].entry.seq_num
         (second if round_ % 2 else first).stop_live(LOW if round_ % 2 else HIGH, round_, now)
         missed = writer.append()
-        second.publish(missed.entry_bytes, missed.operation_bytes, now)
+        second.publish(missed.entry_bytes, missed.payload_bytes, now)
         settle(first, second, now=now)
         assert states(first, HIGH) == states(second, LOW) == []
         first.tick(now + 1_000)

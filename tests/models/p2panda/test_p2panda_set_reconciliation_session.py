@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from culm_models.lifts import LIFTS
-from culm_models.p2panda import ledger, ranges
-from culm_models.p2panda.checks import CheckedEntry
 from culm_models.p2panda.events import EntryAccepted, Event, Heights, Reconciled
+from culm_models.p2panda.operations.checks import CheckedOperation
 from culm_models.p2panda.peer import Peer
-from culm_models.p2panda.session import SessionState
-from culm_models.testing.logs import LogWriter
+from culm_models.p2panda.reconciliation import ranges
+from culm_models.p2panda.sessions import remote_heights as ledger
+from culm_models.p2panda.sessions.session import SessionState
+from culm_models.testing.p2panda.logs import LogWriter
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 from tests.support.p2panda_peers import (
     BOTH,
@@ -29,7 +30,7 @@ from tests.support.p2panda_peers import (
     state_of,
 )
 
-Log = list[CheckedEntry]
+Log = list[CheckedOperation]
 
 LOGS: list[Log] = [
     make_log(author(f"author {number}"), number % 3, 4, schema_id=(SCHEMA, OTHER_SCHEMA)[number % 2])
@@ -177,12 +178,15 @@ def test_very_many_logs_are_queued_a_few_at_a_time_in_the_same_order(first: bool
     assert longest <= 9
     assert state_of(full, HIGH) is SessionState.ESTABLISHED
     late = make_log(author("late"), 3, 1)[0]
-    full.publish(late.entry_bytes, late.operation_bytes, NOW)
+    full.publish(late.entry_bytes, late.payload_bytes, NOW)
     settle(full, empty)
     assert heights(full) == heights(empty)
     assert state_of(full, HIGH) is state_of(empty, LOW) is SessionState.LIVE
     firsts = [
-        (not event.checked.schema_id.startswith("schema_definition"), event.checked.previous is not None)
+        (
+            not event.checked.schema_id.startswith("schema_definition"),
+            event.checked.facts.previous is not None,
+        )
         for event in empty.take_events()
         if isinstance(event, EntryAccepted) and event.checked.entry.seq_num == 1
     ]

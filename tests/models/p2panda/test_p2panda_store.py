@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from culm_models.p2panda.store import LogInfo, LogStore, MemoryLogStore
-from culm_models.testing.logs import LogWriter
+from culm_models.bamboo.log_store import LogInfo
+from culm_models.p2panda.store import LogStore, MemoryLogStore
+from culm_models.testing.p2panda.logs import LogWriter
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
 
 ANNA = author("anna")
@@ -81,6 +82,7 @@ def test_the_end_of_a_log_is_known() -> None:
     assert info is not None and info.end_of_log == 2
 
 
+@pytest.mark.assertions
 def test_what_is_held_is_passed_over_and_nothing_else_is() -> None:
     store = MemoryLogStore()
     log = make_log(ANNA, 0, 4)

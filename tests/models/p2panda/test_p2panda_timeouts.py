@@ -9,9 +9,9 @@ from __future__ import annotations
 import pytest
 
 from culm_models.p2panda.peer import Peer
-from culm_models.p2panda.session import SessionState
+from culm_models.p2panda.sessions.session import SessionState
 from culm_models.p2panda.settings import PeerSettings
-from culm_models.testing.node import Node
+from culm_models.testing.p2panda.node import Node
 from tests.support.logs import author, make_log
 from tests.support.p2panda_peers import BOTH, HIGH, LOW, NOW
 

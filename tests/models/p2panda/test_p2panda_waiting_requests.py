@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from culm_models.p2panda import codec
-from culm_models.p2panda.messages import Have, Message, SyncDone, SyncRequest
 from culm_models.p2panda.peer import Peer
-from culm_models.p2panda.waiting_requests import MAX_WAITING
+from culm_models.p2panda.sessions.requests import MAX_WAITING
+from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.messages import Have, Message, SyncDone, SyncRequest
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 from tests.support.p2panda_peers import HIGH, LOW, NOW, codes, connect_to, kinds, make_peer, said
 

@@ -9,8 +9,8 @@ import os
 
 import pytest
 
-from culm_models.testing import SimulationError, simulate
-from culm_models.testing import simulator as simulator_module
+from culm_models.testing.errors import SimulationError
+from culm_models.testing.p2panda import Simulation, simulate
 
 _RUNS = int(os.environ.get("CULM_SIM_RUNS", "400"))
 _SEED = os.environ.get("CULM_SIM_SEED")
@@ -34,6 +34,6 @@ def test_a_seed_gives_the_same_run_again() -> None:
 
 
 def test_a_failure_names_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulator_module.Simulation, "_lacking", lambda self: [(b"", 0, 0)])
+    monkeypatch.setattr(Simulation, "_lacking", lambda self: [(b"", 0, 0)])
     with pytest.raises(SimulationError, match="CULM_SIM_SEED=3"):
         simulate(3)

@@ -13,10 +13,10 @@ import sys
 from typing import Any, Final
 
 from culm_models.lifts import DEFAULT
-from culm_models.p2panda.codec import encode
 from culm_models.p2panda.events import Event
-from culm_models.p2panda.messages import MODE_SET_RECONCILIATION, SyncRequest
-from culm_models.p2panda.reconciliation_writer import encode_many
+from culm_models.p2panda.wire.codec import encode
+from culm_models.p2panda.wire.messages import MODE_SET_RECONCILIATION, SyncRequest
+from culm_models.p2panda.wire.reconciliation_writer import encode_many
 from culm_models.reconciliation import Limits, Reconciler, ReconciliationError, Rule
 from culm_models.reconciliation.messages import (
     Done,

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from culm_models.sds.channel import Channel
-from culm_models.sds.codec import decode, encode
 from culm_models.sds.events import Delivered, Event
-from culm_models.sds.messages import HistoryEntry, Message, Profile
-from culm_models.sds.output import Output
+from culm_models.sds.output import ChannelOutput
 from culm_models.sds.settings import SdsSettings
+from culm_models.sds.wire.codec import decode, encode
+from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
 
 NOW = 1_763_760_000_000
 CHANNEL = "channel"
@@ -31,7 +31,7 @@ class Peer:
         self.channel.join(name, now_ms)
         self.events: list[Event] = []
 
-    def did(self, output: Output) -> Output:
+    def did(self, output: ChannelOutput) -> ChannelOutput:
         self.events += output.events
         return output
 
@@ -39,10 +39,10 @@ class Peer:
         """The wire of a new message."""
         return self.did(self.channel.send(self.name, content, now_ms, **options)).send[0].wire
 
-    def receive(self, wire: bytes, now_ms: int = NOW, **options: Any) -> Output:
+    def receive(self, wire: bytes, now_ms: int = NOW, **options: Any) -> ChannelOutput:
         return self.did(self.channel.receive(wire, now_ms, **options))
 
-    def tick(self, now_ms: int, only: Any = None) -> Output:
+    def tick(self, now_ms: int, only: Any = None) -> ChannelOutput:
         return self.did(self.channel.tick(now_ms, only))
 
     @property
@@ -88,7 +88,7 @@ def made(
     return encode(Message(sender, message_id, channel, lamport, entries, bloom, content, wanted), profile)
 
 
-def kinds(output: Output) -> list[str]:
+def kinds(output: ChannelOutput) -> list[str]:
     return [event.kind for event in output.events]
 
 

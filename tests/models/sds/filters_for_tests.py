@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from culm_models.sds.acknowledgement import HashPair
+from culm_models.sds.acks.acknowledgement import HashPair
 
 
 class ExactFilter:

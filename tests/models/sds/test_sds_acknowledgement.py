@@ -4,13 +4,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from culm_models.sds.acknowledgement import (
-    Acknowledged,
+from culm_models.sds.acks.acknowledgement import (
+    AckEvent,
     Acknowledgements,
-    Fact,
     HashPair,
-    PossiblyAcknowledged,
 )
+from culm_models.sds.events import Acknowledged, PossiblyAcknowledged
 from tests.models.sds.filters_for_tests import ExactFilter
 
 
@@ -30,18 +29,18 @@ def showing(numbers: Iterable[int]) -> ExactFilter:
     return ExactFilter(map(pair, numbers))
 
 
-def ids(facts: list[Fact]) -> list[str]:
+def ids(facts: list[AckEvent]) -> list[str]:
     return [fact.message_id for fact in facts]
 
 
 def test_a_message_in_a_causal_history_is_acknowledged() -> None:
     facts = waiting(2).review("bob", ["m1", "other"], None)
-    assert facts == [Acknowledged("alice", "m1", "bob", "history", ())]
+    assert facts == [Acknowledged("m1", "alice", "causal_history", ("bob",))]
 
 
 def test_a_message_in_a_filter_is_possibly_acknowledged() -> None:
     facts = waiting(2).review("bob", [], showing([0]))
-    assert facts == [PossiblyAcknowledged("alice", "m0", "bob", ("bob",))]
+    assert facts == [PossiblyAcknowledged("m0", "alice", ("bob",))]
 
 
 def test_filters_of_enough_distinct_senders_acknowledge() -> None:
@@ -49,7 +48,7 @@ def test_filters_of_enough_distinct_senders_acknowledge() -> None:
     for sender_id in ("bob", "carol"):
         acknowledgements.review(sender_id, [], showing([0]))
     facts = acknowledgements.review("dave", [], showing([0]))
-    assert facts == [Acknowledged("alice", "m0", "dave", "filters", ("bob", "carol", "dave"))]
+    assert facts == [Acknowledged("m0", "alice", "bloom_filter", ("bob", "carol", "dave"))]
 
 
 def test_the_same_sender_counts_once() -> None:
@@ -61,7 +60,7 @@ def test_the_same_sender_counts_once() -> None:
 
 def test_a_threshold_of_one_takes_a_filter_for_certain() -> None:
     facts = waiting(1, threshold=1).review("bob", [], showing([0]))
-    assert facts == [Acknowledged("alice", "m0", "bob", "filters", ("bob",))]
+    assert facts == [Acknowledged("m0", "alice", "bloom_filter", ("bob",))]
 
 
 def test_what_a_participant_says_of_its_own_messages_is_no_evidence() -> None:

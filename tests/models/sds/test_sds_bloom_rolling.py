@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.sds import bloom_build
 from culm_models.sds.bloom import BloomShape, LayoutName, ReceivedFilter, RollingFilter, filter_of, hash_pair
-from culm_models.sds.errors import BloomForgottenError, BloomShapeError, BloomSnapshotError
+from culm_models.sds.bloom import build as bloom_build
+from culm_models.sds.wire.errors import BloomForgottenError, BloomShapeError, BloomSnapshotError
 
 LAYOUTS: tuple[LayoutName, ...] = ("spec", "js", "nim")
 layouts = st.sampled_from(LAYOUTS)

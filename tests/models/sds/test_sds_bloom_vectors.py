@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.sds import bloom_vectors
 from culm_models.sds.bloom import BloomShape, LayoutName, ReceivedFilter, filter_of, hash_pair
-from culm_models.sds.bloom_container import unwrapped
-from culm_models.sds.farmhash import fingerprint64
-from culm_models.sds.murmur import hash_units
+from culm_models.sds.bloom import vectors as bloom_vectors
+from culm_models.sds.bloom.container import unwrapped
+from culm_models.sds.bloom.farmhash import fingerprint64
+from culm_models.sds.bloom.murmur import hash_units
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "sds"
 JS_FILTERS = [json.loads(line) for line in (VECTORS / "bloom-js.jsonl").read_text().splitlines()]

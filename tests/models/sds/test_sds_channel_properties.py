@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culm_models.sds.events import Delivered, Lost, Rejected, Sent
-from culm_models.sds.output import Output
+from culm_models.sds.output import ChannelOutput
 from tests.models.sds.channels_for_tests import NOW, Peer, made
 
 IDS = [f"m{number}" for number in range(10)]
@@ -64,7 +64,7 @@ class Witness:
     lost: set[str] = field(default_factory=set)
     now_ms: int = NOW
 
-    def see(self, output: Output) -> None:
+    def see(self, output: ChannelOutput) -> None:
         for event in output.events:
             if isinstance(event, Lost):
                 self.lost.add(event.message_id)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.sds.codec import encode
 from culm_models.sds.events import Rejected
-from culm_models.sds.messages import Message, Profile
+from culm_models.sds.wire.codec import encode
+from culm_models.sds.wire.messages import Message, Profile
 from tests.models.sds.channels_for_tests import CHANNEL, NOW, Peer, kinds, made, read
 
 HOUR_MS = 3_600_000

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from culm_models.sds.codec import decode
 from culm_models.sds.output import Outbound
+from culm_models.sds.wire.codec import decode
 from tests.models.sds.channels_for_tests import NOW, Peer
 
 MINUTE_MS = 60_000

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from culm_models.sds.acks.outgoing import OutgoingFullError
 from culm_models.sds.bloom import ReceivedFilter, hash_pair
-from culm_models.sds.channel_errors import (
+from culm_models.sds.errors import (
     EmptyContentError,
     KindError,
     KnownMessageError,
     OversizeError,
     ParticipantError,
 )
-from culm_models.sds.errors import IdSizeError, SdsError, TextError
 from culm_models.sds.events import Sent
-from culm_models.sds.messages import Profile
-from culm_models.sds.outgoing_messages import OutgoingFullError
+from culm_models.sds.wire.errors import IdSizeError, SdsError, TextError
+from culm_models.sds.wire.messages import Profile
 from tests.models.sds.channels_for_tests import NOW, Peer, kinds, made, read
 
 PROFILES: list[Profile] = ["spec", "js", "nim"]

@@ -12,8 +12,8 @@ from culm_models.sds.events import (
     RepairRequested,
     SyncSent,
 )
-from culm_models.sds.messages import Profile
 from culm_models.sds.output import Outbound
+from culm_models.sds.wire.messages import Profile
 from tests.models.sds.channels_for_tests import NOW, Peer, kinds, made, read
 
 PROFILES: list[Profile] = ["spec", "js", "nim"]

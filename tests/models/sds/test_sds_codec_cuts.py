@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from culm_models.sds.codec import Decoder, decode, encode
-from culm_models.sds.errors import MessageError
-from culm_models.sds.messages import HistoryEntry, Message, Profile
+from culm_models.sds.wire.codec import Decoder, decode, encode
+from culm_models.sds.wire.errors import MessageError
+from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
 
 ENTRIES = (HistoryEntry("e1", b"hint", "bob"), HistoryEntry("e2" * 70), HistoryEntry("e3", b"\x00"))
 WHOLE = Message("alice", "m1", "канал", 1_763_760_000_000, ENTRIES, b"\xff" * 130, b"ok", ENTRIES[:2])

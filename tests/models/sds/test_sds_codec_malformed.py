@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from culm_models.sds.codec import MAX_ENTRIES, Decoder, decode, encode
-from culm_models.sds.entry_codec import MAX_ID_BYTES
-from culm_models.sds.errors import MessageError
-from culm_models.sds.messages import HistoryEntry, Message, Profile
+from culm_models.sds.wire.codec import MAX_ENTRIES, Decoder, decode, encode
+from culm_models.sds.wire.entry_codec import MAX_ID_BYTES
+from culm_models.sds.wire.errors import MessageError
+from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
 
 SPEC_IDS = "0a0173" + "120169" + "1a0163"
 NIM_START = "0a0169" + "1005" + "220163" + "2a0178"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from culm_models.conform.sds_messages import message_from_json
-from culm_models.sds.codec import Decoder, assemble, bloom_field, decode, encode, encode_entry
-from culm_models.sds.errors import MessageError
-from culm_models.sds.messages import HistoryEntry, Message, Profile
+from culm_models.conform.sds.messages import message_from_json
+from culm_models.sds.wire.codec import Decoder, assemble, bloom_field, decode, encode, encode_entry
+from culm_models.sds.wire.errors import MessageError
+from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "sds"
 JS: dict[str, Any] = json.loads((VECTORS / "js-messages.json").read_text())

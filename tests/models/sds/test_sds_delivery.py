@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from culm_models.sds.events import Delivered, Lost, Missing, Rejected
-from culm_models.sds.messages import HistoryEntry
+from culm_models.sds.wire.messages import HistoryEntry
 from tests.models.sds.channels_for_tests import NOW, Peer, kinds, made
 
 HOUR_MS = 3_600_000

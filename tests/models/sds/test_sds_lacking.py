@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from culm_models.sds.bloom import filter_of
-from culm_models.sds.messages import Profile
+from culm_models.sds.wire.messages import Profile
 from tests.models.sds.channels_for_tests import NOW, Peer, made, read
 
 IDS = [f"m{number}" for number in range(6)]

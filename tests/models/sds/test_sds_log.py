@@ -8,9 +8,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.sds.codec import encode_entry
-from culm_models.sds.known import OldIds
-from culm_models.sds.log import Log, LogEntry
+from culm_models.sds.delivery.evicted_ids import OldIds
+from culm_models.sds.delivery.log import LogEntry, MessageLog
+from culm_models.sds.wire.codec import encode_entry
 
 KEYS = st.lists(
     st.tuples(st.integers(0, 5), st.text("abé\U0001f600", min_size=1, max_size=2)), unique_by=lambda k: k[1]
@@ -19,7 +19,7 @@ KEYS = st.lists(
 
 @given(keys=KEYS, window=st.integers(0, 4), most=st.integers(1, 8))
 def test_the_log_does_as_a_sorted_list(keys: list[tuple[int, str]], window: int, most: int) -> None:
-    log, model, left = Log("spec", window=window, most=most), list[tuple[int, bytes]](), 0
+    log, model, left = MessageLog("spec", window=window, most=most), list[tuple[int, bytes]](), 0
     for lamport, message_id in keys:
         key = (lamport, message_id.encode())
         position = log.insert(LogEntry(message_id, lamport, "s", None))
@@ -39,7 +39,7 @@ def test_the_log_does_as_a_sorted_list(keys: list[tuple[int, str]], window: int,
 
 def test_a_long_log_keeps_its_order_and_positions() -> None:
     random = Random(3)
-    log = Log("js", window=3, most=2_000)
+    log = MessageLog("js", window=3, most=2_000)
     numbers = list(range(10_000))
     for start in range(0, 10_000, 20):
         part = numbers[start : start + 20]
@@ -53,7 +53,7 @@ def test_a_long_log_keeps_its_order_and_positions() -> None:
 
 
 def test_a_filled_log_is_one_that_grew() -> None:
-    grown, filled = Log("spec", window=2, most=10), Log("spec", window=2, most=10)
+    grown, filled = MessageLog("spec", window=2, most=10), MessageLog("spec", window=2, most=10)
     entries = [LogEntry(f"m{number}", number, "s", b"h") for number in range(5)]
     for entry in entries:
         grown.insert(entry)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from culm_models.sds.messages import Message, MessageKind
-from culm_models.sds.profiles import PROFILES
+from culm_models.sds.wire.messages import Message, MessageKind
+from culm_models.sds.wire.profiles import PROFILES
 
 
 @pytest.mark.parametrize(

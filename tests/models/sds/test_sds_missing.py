@@ -7,10 +7,10 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from culm_models.sds.channel_errors import SnapshotError
+from culm_models.sds.delivery.missing import FetchRule, Missing, MissingDue
 from culm_models.sds.draws import draw
-from culm_models.sds.messages import HistoryEntry
-from culm_models.sds.missing import FetchRule, Missing, MissingDue
+from culm_models.sds.errors import SnapshotError
+from culm_models.sds.wire.messages import HistoryEntry
 
 DRAW = partial(draw, b"seed")
 RULE = FetchRule(first_ms=100, retry_ms=1_000, most_ms=8_000, lost_ms=30_000, most_waiting=6)

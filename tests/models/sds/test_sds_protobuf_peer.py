@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.sds.codec import decode, encode
-from culm_models.sds.errors import MessageError
-from culm_models.sds.messages import HistoryEntry, Message, Profile
+from culm_models.sds.wire.codec import decode, encode
+from culm_models.sds.wire.errors import MessageError
+from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
 from tests.models.sds.drawn_messages import messages
 
 REASON = "the protobuf library comes with the extra `streaming`"

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from culm_models.sds.channel_errors import SnapshotError
-from culm_models.sds.messages import HistoryEntry
-from culm_models.sds.repair import Answer, RepairBook, RepairRule
-from culm_models.sds.repair_hashes import in_response_group, request_offset_ms, response_offset_ms
+from culm_models.sds.errors import SnapshotError
+from culm_models.sds.repair.hashes import in_response_group, request_offset_ms, response_offset_ms
+from culm_models.sds.repair.repair import Answer, RepairBook, RepairRule
+from culm_models.sds.wire.messages import HistoryEntry
 
 RULE = RepairRule(t_min_ms=1_000, t_max_ms=5_000, most_waiting=4, gap_ms=500)
 

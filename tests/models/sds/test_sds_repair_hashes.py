@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from culm_models.sds.profiles import RepairHash
-from culm_models.sds.repair_hashes import (
+from culm_models.sds.repair.hashes import (
     groups_by_js,
     groups_by_specification,
     in_response_group,
     request_offset_ms,
     response_offset_ms,
 )
+from culm_models.sds.wire.profiles import RepairHash
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "sds"
 RULES: dict[RepairHash, dict[str, Any]] = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from culm_models.sds.messages import Profile
+from culm_models.sds.wire.messages import Profile
 from tests.models.sds.conversations.player import Player, conversations
 from tests.models.sds.conversations.script import Json
 from tests.models.sds.conversations.wires import wire_of

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 import pytest
 
 from culm_models.sds.settings import LARGEST_SETTING, SdsSettings
+from culm_models.sds.wire.errors import ChannelSettingsError
 
 
 def test_profiles_differ_in_what_their_peers_do() -> None:
@@ -21,7 +22,7 @@ def test_profiles_differ_in_what_their_peers_do() -> None:
 @pytest.mark.parametrize("name", [field.name for field in fields(SdsSettings) if field.type in (int, "int")])
 def test_every_number_is_bounded(name: str) -> None:
     for value in (-1, LARGEST_SETTING + 1):
-        with pytest.raises(AssertionError, match=r"below|above|long"):
+        with pytest.raises(ChannelSettingsError, match=r"below|above|long"):
             replace(SdsSettings(), **{name: value})  # type: ignore[arg-type]  # the field's name is drawn
 
 
@@ -37,5 +38,5 @@ def test_every_number_is_bounded(name: str) -> None:
     ],
 )
 def test_what_does_not_fit_is_refused(changed: dict[str, int]) -> None:
-    with pytest.raises(AssertionError):
+    with pytest.raises(ChannelSettingsError):
         replace(SdsSettings(), **changed)  # type: ignore[arg-type]  # drawn from a table

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import pytest
 
-from culm_models.sds.messages import Profile
 from culm_models.sds.settings import SdsSettings
-from culm_models.testing import SimulationError
-from culm_models.testing.sds_scenario import Scenario, draw_scenario
-from culm_models.testing.sds_simulator import SdsSimulation, simulate_sds
+from culm_models.sds.wire.messages import Profile
+from culm_models.testing.errors import SimulationError
+from culm_models.testing.sds.scenario import Scenario, draw_scenario
+from culm_models.testing.sds.simulator import SdsSimulation, simulate_sds
 
 _RUNS = int(os.environ.get("CULM_SIM_RUNS", "400"))
 _SEED = os.environ.get("CULM_SIM_SEED")
@@ -52,7 +52,7 @@ def plain(hosted: tuple[int, ...], profile: Profile = "spec", **changed: object)
         duplication=0.0,
         echo=0.0,
         delay_ms=200,
-        turmoil_ms=120_000,
+        faults_ms=120_000,
         pause_ms=4_000,
         partitions=0,
         restarts=0,
@@ -80,7 +80,7 @@ def test_two_hundred_participants_each_on_a_node_of_its_own(seed: int) -> None:
 @pytest.mark.parametrize("profile", ["spec", "js", "nim"])
 def test_half_of_everything_lost_between_two_participants(profile: Profile) -> None:
     for seed in range(5):
-        simulate_sds(seed, plain((1, 1), profile, loss=0.5, turmoil_ms=600_000, pause_ms=20_000))
+        simulate_sds(seed, plain((1, 1), profile, loss=0.5, faults_ms=600_000, pause_ms=20_000))
 
 
 def test_clocks_two_hours_apart_meet_when_the_time_of_the_fast_one_has_come() -> None:

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culm_models.sds.channel import Channel
-from culm_models.sds.channel_errors import JournalForgottenError, SnapshotError
-from culm_models.sds.messages import Profile
-from culm_models.sds.output import Output
+from culm_models.sds.errors import JournalForgottenError, SnapshotError
+from culm_models.sds.output import ChannelOutput
+from culm_models.sds.wire.messages import Profile
 from tests.models.sds.channels_for_tests import CHANNEL, NOW, Peer, made, settings_of
 
 PROFILES: list[Profile] = ["spec", "js", "nim"]
@@ -42,7 +42,7 @@ def lived(profile: Profile, seed: int, steps: int) -> list[tuple[Call, object]]:
     def do(call: Call) -> None:
         output = call(channel)
         calls.append((call, output))
-        if isinstance(output, Output):
+        if isinstance(output, ChannelOutput):
             air.extend(one.wire for one in output.send)
 
     for number in range(steps):
@@ -106,7 +106,7 @@ def test_a_channel_that_restarts_again_and_again_does_what_one_that_does_not_doe
     chunks, mark = [channel.journal_whole()], channel.journal_mark
     for number, (call, output) in enumerate(lived(profile, seed, 400)):
         assert call(channel) == output
-        if isinstance(output, Output):
+        if isinstance(output, ChannelOutput):
             kinds_seen |= {event.kind for event in output.events}
         if number % 7 == 0:
             chunks.append(channel.journal_since(mark))

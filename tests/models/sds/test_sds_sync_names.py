@@ -1,6 +1,6 @@
 """What messages name before their regular causal history."""
 
-from culm_models.sds.sync_names import MOST_REPEATED, SyncNames
+from culm_models.sds.sync.names import MOST_REPEATED, SyncNames
 
 
 def listening(count: int) -> SyncNames:

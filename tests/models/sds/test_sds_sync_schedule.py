@@ -8,11 +8,11 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from culm_models.sds.channel_errors import SnapshotError
 from culm_models.sds.draws import draw
-from culm_models.sds.group_size import GroupSize
-from culm_models.sds.sync_names import MOST_NAMED, MOST_REPEATED
-from culm_models.sds.sync_schedule import SyncRule, SyncSchedule
+from culm_models.sds.errors import SnapshotError
+from culm_models.sds.sync.group_size import GroupSize
+from culm_models.sds.sync.names import MOST_NAMED, MOST_REPEATED
+from culm_models.sds.sync.schedule import SyncRule, SyncSchedule
 from tests.models.sds.filters_for_tests import ExactFilter
 
 DRAW = partial(draw, b"seed")
@@ -38,9 +38,9 @@ def test_a_channel_without_news_is_never_synced() -> None:
 def test_a_sync_waits_for_the_floor_and_at_most_the_spread() -> None:
     dues = []
     for seed in range(200):
-        after_news = schedule(seed=bytes([seed]))
-        after_news.seen("bob", 5_000, news=True)
-        dues.append(due_of(after_news))
+        after_learning = schedule(seed=bytes([seed]))
+        after_learning.seen("bob", 5_000, learned=True)
+        dues.append(due_of(after_learning))
     assert 6_000 <= min(dues) < 6_100
     assert 6_900 < max(dues) <= 7_000
 
@@ -48,7 +48,7 @@ def test_a_sync_waits_for_the_floor_and_at_most_the_spread() -> None:
 def test_each_message_of_the_channel_begins_the_wait_anew() -> None:
     busy = schedule()
     for now_ms in range(0, 10_000, 500):
-        busy.seen("bob", now_ms, news=True)
+        busy.seen("bob", now_ms, learned=True)
         assert due_of(busy) >= now_ms + 1_000
     busy.sent(10_000, sync=False)
     assert due_of(busy) >= 11_000
@@ -61,7 +61,7 @@ def test_the_spread_grows_with_the_number_of_senders() -> None:
         for seed in range(100):
             grown = schedule(seed=bytes([seed]))
             for number in range(senders):
-                grown.seen(f"sender-{number}", 0, news=True)
+                grown.seen(f"sender-{number}", 0, learned=True)
             dues.append(due_of(grown))
         latest.append(max(dues))
     assert latest[0] <= 2_000
@@ -76,22 +76,22 @@ def test_it_is_silent_after_three_own_syncs_without_news() -> None:
         times.append(due_ms)
         lonely.sent(due_ms, sync=True)
     assert len(times) == RULE.fruitless
-    lonely.seen("bob", times[-1] + 1, news=True)
+    lonely.seen("bob", times[-1] + 1, learned=True)
     assert lonely.next_due_ms() is not None
 
 
 def test_it_is_silent_after_hearing_many_syncs_that_taught_nothing() -> None:
     listener = schedule()
-    listener.seen("bob", 0, news=True)
-    for number in range(RULE.fruitless_heard):
+    listener.seen("bob", 0, learned=True)
+    for number in range(RULE.fruitless_received):
         assert listener.next_due_ms() is not None
-        listener.seen("bob", number, news=False)
+        listener.seen("bob", number, learned=False)
     assert listener.next_due_ms() is None
 
 
 def test_content_that_nobody_has_acknowledged_halves_the_wait() -> None:
     owing = schedule()
-    owing.seen("bob", 0, news=True)
+    owing.seen("bob", 0, learned=True)
     whole = due_of(owing)
     owing.owe("m1", "bob", (1, 2), 0)
     assert due_of(owing) == whole // 2
@@ -103,7 +103,7 @@ def test_further_content_does_not_put_off_the_half_wait() -> None:
         now_ms = number * 100
         if listener.due(now_ms):
             break
-        listener.seen("bob", now_ms, news=True)
+        listener.seen("bob", now_ms, learned=True)
         listener.owe(f"m{number}", "bob", (number, number), now_ms)
     assert listener.due(now_ms), "a sender that never pauses is heard nevertheless"
     assert now_ms <= 1_100
@@ -116,24 +116,24 @@ def test_what_another_acknowledges_is_owed_no_longer(
     history: list[str], shown: list[tuple[int, int]]
 ) -> None:
     listener = schedule()
-    listener.seen("bob", 0, news=True)
+    listener.seen("bob", 0, learned=True)
     listener.owe("m1", "bob", (1, 1), 0)
     listener.owe("m2", "bob", (2, 2), 0)
-    listener.seen("carol", 100, news=True, history_ids=history, filter=ExactFilter(shown))
+    listener.seen("carol", 100, learned=True, history_ids=history, filter=ExactFilter(shown))
     assert due_of(listener) >= 1_100
 
 
 def test_a_filter_that_is_no_evidence_settles_nothing() -> None:
     listener = schedule()
-    listener.seen("bob", 0, news=True)
+    listener.seen("bob", 0, learned=True)
     listener.owe("m1", "bob", (1, 1), 0)
-    listener.seen("carol", 100, news=True, filter=ExactFilter([(1, 1)], is_evidence=False))
+    listener.seen("carol", 100, learned=True, filter=ExactFilter([(1, 1)], is_evidence=False))
     assert due_of(listener) < 1_100
 
 
 def test_what_this_side_sends_acknowledges_all_it_has() -> None:
     listener = schedule()
-    listener.seen("bob", 0, news=True)
+    listener.seen("bob", 0, learned=True)
     listener.owe("m1", "bob", (1, 1), 0)
     listener.sent(100, sync=False)
     assert due_of(listener) >= 1_100
@@ -141,7 +141,7 @@ def test_what_this_side_sends_acknowledges_all_it_has() -> None:
 
 def test_repeated_content_is_answered_early_even_out_of_silence() -> None:
     silent = schedule()
-    silent.seen("bob", 0, news=True)
+    silent.seen("bob", 0, learned=True)
     silent.rest()
     silent.repeated("m1", "bob", 50_000)
     assert 50_000 <= due_of(silent) < 50_250
@@ -159,7 +159,7 @@ def test_a_sync_that_names_what_was_repeated_is_the_answer() -> None:
 def test_another_participant_may_give_the_answer() -> None:
     answering = schedule()
     answering.repeated("m1", "bob", 0)
-    answering.seen("carol", 100, news=False, history_ids=["m1"])
+    answering.seen("carol", 100, learned=False, history_ids=["m1"])
     assert answering.names() == ()
     assert answering.next_due_ms() is None
 
@@ -173,12 +173,12 @@ def test_a_bounded_number_of_repeated_messages_is_named() -> None:
 
 def test_what_its_writer_names_is_not_acknowledged() -> None:
     listener = schedule()
-    listener.seen("bob", 0, news=True)
+    listener.seen("bob", 0, learned=True)
     listener.owe("m1", "bob", (1, 1), 0)
     owed_ms = due_of(listener)
     listener.repeated("m1", "bob", 0)
     early_ms = due_of(listener)
-    listener.seen("bob", 10, news=True, history_ids=["m1"], filter=ExactFilter([(1, 1)]))
+    listener.seen("bob", 10, learned=True, history_ids=["m1"], filter=ExactFilter([(1, 1)]))
     assert due_of(listener) == min(owed_ms, early_ms)
     assert listener.names() == ("m1",)
 
@@ -187,7 +187,7 @@ def test_no_two_own_syncs_come_within_the_floor() -> None:
     pressed = schedule()
     pressed.repeated("m1", "bob", 0)
     pressed.sent(100, sync=True, named=["m1"])
-    pressed.seen("bob", 110, news=True)
+    pressed.seen("bob", 110, learned=True)
     pressed.owe("m2", "bob", (2, 2), 110)
     pressed.repeated("m1", "bob", 120)
     assert due_of(pressed) == 1_100
@@ -215,13 +215,13 @@ def test_senders_are_counted_exactly_and_then_within_some_percent() -> None:
 
 def syncs_of_a_group(size: int, *, hours: int) -> int:
     """Syncs in a quiet group of participants that all hear each other at once, and never fall silent."""
-    rule = SyncRule(fruitless=10**6, fruitless_heard=10**9)
+    rule = SyncRule(fruitless=10**6, fruitless_received=10**9)
     names = [f"participant-{number}" for number in range(size)]
     # All hear the same, so that one schedule a draw of their own is enough: the same group, another seed.
     shared = [SyncSchedule(rule, partial(draw, name.encode())) for name in names]
     for one in shared:
         for name in names:
-            one.seen(name, 0, news=True)
+            one.seen(name, 0, learned=True)
     syncs = now_ms = 0
     while now_ms < hours * 3_600_000:
         agenda: list[tuple[int, int]] = []
@@ -235,7 +235,7 @@ def syncs_of_a_group(size: int, *, hours: int) -> int:
             if number in speakers:
                 one.sent(now_ms, sync=True)
             else:
-                one.seen(names[speaker], now_ms + 50, news=False)
+                one.seen(names[speaker], now_ms + 50, learned=False)
     return syncs
 
 
@@ -262,13 +262,13 @@ class ASyncSchedule(RuleBasedStateMachine):
     def time_passes(self, wait_ms: int) -> None:
         self.now_ms += wait_ms
 
-    @rule(sender_id=senders, news=st.booleans(), history=st.lists(ids, max_size=5))
-    def seen(self, sender_id: str, news: bool, history: Iterable[str]) -> None:
-        self.schedule.seen(sender_id, self.now_ms, news=news, history_ids=history)
+    @rule(sender_id=senders, learned=st.booleans(), history=st.lists(ids, max_size=5))
+    def seen(self, sender_id: str, learned: bool, history: Iterable[str]) -> None:
+        self.schedule.seen(sender_id, self.now_ms, learned=learned, history_ids=history)
 
     @rule(message_id=ids)
     def owe(self, message_id: str) -> None:
-        self.schedule.seen("bob", self.now_ms, news=True)
+        self.schedule.seen("bob", self.now_ms, learned=True)
         self.schedule.owe(message_id, "bob", (1, 2), self.now_ms)
 
     @rule(message_id=ids)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from culm_models.sds.codec import decode
+from culm_models.sds.wire.codec import decode
 from tests.models.sds.waku_for_tests import NOW, Culm, Waku, waku_id
 from tests.support import waku_sds
 from tests.support.waku_sds import WakuSds

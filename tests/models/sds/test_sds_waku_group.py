@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 
 import pytest
 
-from culm_models.sds.codec import decode
+from culm_models.sds.wire.codec import decode
 from tests.models.sds.waku_for_tests import NOW, Culm, Waku
 from tests.support import waku_sds
 from tests.support.waku_sds import WakuSds

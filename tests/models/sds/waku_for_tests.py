@@ -8,7 +8,7 @@ from typing import Any
 
 from culm_models.sds.channel import Channel
 from culm_models.sds.events import Delivered, Event
-from culm_models.sds.output import OutboundKind, Output
+from culm_models.sds.output import ChannelOutput, OutboundKind
 from culm_models.sds.settings import SdsSettings
 from tests.support.waku_sds import WakuSds
 
@@ -27,7 +27,7 @@ class Culm:
         self.events: list[Event] = []
         self.wanted: list[str] = []
 
-    def did(self, output: Output) -> list[bytes]:
+    def did(self, output: ChannelOutput) -> list[bytes]:
         """What a step broadcasts; what it asks a store for goes to `wanted`."""
         self.events += output.events
         self.wanted += [entry.message_id for fetch in output.fetch for entry in fetch.entries]

@@ -30,7 +30,8 @@ class TopicSpec:
 
     `partitioned` topics spread over as many partitions as the deployment chooses (`partitions` by default);
     the others are small and always have `partitions`. The number is fixed for the life of a topic that is
-    keyed by log: Kafka keeps the order of a log only within a partition.
+    keyed by log: Kafka keeps the order of a log only within a partition. `writers` and `readers` are programs
+    beside the jobs, whose topics stand in the table of jobs.
     """
 
     name: str
@@ -41,9 +42,9 @@ class TopicSpec:
     partitioned: bool
     cleanup: Cleanup
     config: Mapping[str, str]
-    writers: tuple[Program, ...]
     readers: tuple[Program, ...]
     doc: str
+    writers: tuple[Program, ...] = ()
 
 
 def kept_for(days: int) -> dict[str, str]:

@@ -16,8 +16,9 @@ HEIGHTS_PEER_ID = bytes(PEER_ID_SIZE)
 
 
 def log_key(public_key: bytes, log_id: int) -> bytes:
-    """The 40-byte key of one log."""
-    assert len(public_key) == PUBLIC_KEY_SIZE
+    """The 40-byte key of one log; `RecordError` for a public key that is not 32 bytes."""
+    if len(public_key) != PUBLIC_KEY_SIZE:
+        raise RecordError(f"log key: a public key of {len(public_key)} bytes, not {PUBLIC_KEY_SIZE}")
     return public_key + log_id.to_bytes(8, "big")
 
 
@@ -36,9 +37,8 @@ def check_peer_key(key: bytes | None) -> bytes:
 
 
 def version_vector_key(peer_id: bytes, public_key: bytes, log_id: int) -> bytes:
-    """The 72-byte key of one peer's row for one log."""
-    assert len(peer_id) == PEER_ID_SIZE
-    return peer_id + log_key(public_key, log_id)
+    """The 72-byte key of one peer's row for one log; `RecordError` for what is not 32 bytes."""
+    return check_peer_key(peer_id) + log_key(public_key, log_id)
 
 
 def split_version_vector_key(key: bytes | None) -> tuple[bytes, bytes, int]:

@@ -1,7 +1,9 @@
-"""`rejected`: bytes that were refused, why, and who brought them."""
+"""`rejected`: bytes that were refused, why, and who brought them. `rejection` makes the record."""
 
 from dataclasses import dataclass
+from typing import Final
 
+from culm_topics.catalogue.spec import MAX_MESSAGE_BYTES
 from culm_topics.records.keys import PEER_ID_SIZE
 from culm_topics.records.shape import (
     FORMAT,
@@ -11,12 +13,18 @@ from culm_topics.records.shape import (
     is_uint,
     load_array,
     refuse_item,
+    require,
     string_size,
     text_size,
 )
 
 Source = tuple[str, int, int]
 """(topic, partition, offset) of the record that was refused."""
+
+MAX_REJECTED_DETAIL: Final = 1_000
+"""Characters of the detail; a longer one is cut."""
+MAX_REJECTED_BYTES: Final = MAX_MESSAGE_BYTES - 8 * 1024
+"""Entry and operation together; larger ones are left out. What else the record says has room beside them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +46,8 @@ class RejectedRecord:
 
     def encode(self) -> bytes:
         """`[1, code, detail, entry, operation, brought_by, [topic, partition, offset], seq_num, first]`."""
-        assert self.brought_by is None or len(self.brought_by) == PEER_ID_SIZE
+        sound = self.brought_by is None or len(self.brought_by) == PEER_ID_SIZE
+        require(sound, "rejected", "brought_by is no peer id")
         return dump(
             FORMAT,
             self.code,
@@ -79,6 +88,32 @@ class RejectedRecord:
         check_size(value, size, "rejected")
         place = None if source is None else (source[0], source[1], source[2])
         return RejectedRecord(code, detail, entry, operation, brought_by, place, seq_num, first)
+
+
+def rejection(
+    code: str,
+    detail: str,
+    *,
+    entry: bytes | None = None,
+    operation: bytes | None = None,
+    brought_by: bytes | None = None,
+    source: Source | None = None,
+    seq_num: int | None = None,
+    first: bytes | None = None,
+) -> RejectedRecord:
+    """The record of what was refused, within the limits of the topic: everybody who refuses makes it here.
+
+    A detail of more than `MAX_REJECTED_DETAIL` characters is cut. Entry and operation of more than
+    `MAX_REJECTED_BYTES` are left out, and the detail ends in their size: `source` says where they stand.
+    """
+    # What a stranger wrote and an error repeats may hold half of a surrogate pair, which no record can.
+    detail = detail.encode("utf-8", "backslashreplace").decode()[:MAX_REJECTED_DETAIL]
+    size = len(entry or b"") + len(operation or b"")
+    if size > MAX_REJECTED_BYTES:
+        entry = operation = None
+        note = f" ({size} bytes, too many to be repeated here)"
+        detail = detail[: MAX_REJECTED_DETAIL - len(note)] + note
+    return RejectedRecord(code, detail, entry, operation, brought_by, source, seq_num, first)
 
 
 def _optional_size(name: str, item: object) -> int:

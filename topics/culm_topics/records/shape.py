@@ -6,28 +6,17 @@ than the shortest form, except references (tags 25, 28, 29, 256) and big numbers
 so a value of exactly the shortest form's length is in that form.
 """
 
-from collections.abc import Callable
 from typing import Any, NoReturn, TypeGuard
 
 import cbor2
 
+from culm_models.cbor.strict import FLAT_MAX_DEPTH, decode_item
 from culm_topics.errors import RecordError
 
 FORMAT = 1
 """The only format number so far of every record whose value is an array."""
 
 MAX_UINT = 2**64 - 1
-_MAX_DEPTH = 4
-
-
-def _refuse(*_arguments: object) -> NoReturn:
-    raise ValueError("tags are not allowed")
-
-
-# Every tag that cbor2 would otherwise interpret by itself; the hook refuses the others.
-_NO_TAGS: dict[int, Callable[..., Any]] = dict.fromkeys(
-    (0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 100, 256, 258, 260, 261, 1004, 43000, 55799), _refuse
-)
 
 
 def head_size(argument: int) -> int:
@@ -63,9 +52,7 @@ def load_array(value: bytes | None, record: str, length: int) -> list[Any]:
     if value is None:
         raise RecordError(f"{record}: the record has no value")
     try:
-        items = cbor2.loads(
-            value, max_depth=_MAX_DEPTH, allow_indefinite=False, semantic_decoders=_NO_TAGS, tag_hook=_refuse
-        )
+        items = decode_item(value, max_depth=FLAT_MAX_DEPTH)
     except (cbor2.CBORDecodeError, ValueError, TypeError, RecursionError, OverflowError) as error:
         raise RecordError(f"{record}: the value is not the CBOR that was promised: {error}") from error
     if type(items) is not list:
@@ -80,9 +67,15 @@ def load_array(value: bytes | None, record: str, length: int) -> list[Any]:
 
 def check_size(value: bytes | None, size: int, record: str) -> None:
     """Refuse a value longer (or shorter) than the shortest form of what was decoded from it."""
-    assert value is not None
-    if len(value) != size:
-        raise RecordError(f"{record}: {len(value)} bytes where the shortest encoding has {size}")
+    found = len(value or b"")
+    if found != size:
+        raise RecordError(f"{record}: {found} bytes where the shortest encoding has {size}")
+
+
+def require(holds: bool, record: str, what: str) -> None:
+    """Refuse what a record would be made of unless `holds`: `decode` would refuse the record, too late."""
+    if not holds:
+        raise RecordError(f"{record}: {what}")
 
 
 def refuse_item(record: str, name: str, item: object, wanted: str) -> NoReturn:

@@ -1,9 +1,9 @@
 """The demo of SDS: one channel for each wire profile, hosted and full participants, on a bad network.
 
 - ``plan``: the channels, who takes part in them and how, and what they say.
-- ``weather``: the bad network between a full participant and its edge.
+- ``bad_network``: the bad network between a full participant and its edge.
 - ``stage``: Kafka, the topics, the job `sds` and two connectors, started and stopped.
-- ``book``: what one participant was told, message by message.
+- ``book``: what one participant received, message by message.
 - ``cast``: the participants on stage.
 - ``run``: the story, chapter by chapter, to the verdict.
 - ``verdict``: everybody's log, the pipeline's and the store compared.

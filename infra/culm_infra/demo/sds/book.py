@@ -1,4 +1,4 @@
-"""What one participant was told: the messages it holds, how often each came, when its own were heard."""
+"""What one participant received: the messages it holds, how often each came, when its own were heard."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Book:
     resent: int = 0
     """How often messages that are heard now were sent again."""
 
-    def hear(
+    def record(
         self,
         kind: str,
         participant_id: str | None,

@@ -10,15 +10,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from culm_connectors.sds.client import FROM_THE_BEGINNING, SdsClient
-from culm_connectors.sds.frames import Event as Frame
-from culm_connectors.sds.peer import SdsPeer
+from culm_connectors.sds.participants.client import FROM_THE_BEGINNING, SdsClient
+from culm_connectors.sds.participants.peer import SdsPeer
 from culm_connectors.transport import Address
+from culm_infra.demo.sds.bad_network import BadLink, NetworkFaults, bad_link
 from culm_infra.demo.sds.book import Book
-from culm_infra.demo.sds.plan import SETTINGS, Part, settings_of
-from culm_infra.demo.sds.weather import BadLink, Weather, bad_link
+from culm_infra.demo.sds.plan import SETTINGS, Role, settings_of
 from culm_models.keys import KeyPair
 from culm_models.sds.events import Event
+from culm_models.sds.frames.messages import EventFrame as Frame
 
 _KEY_BYTES = 32
 
@@ -27,7 +27,7 @@ _KEY_BYTES = 32
 class Actor:
     """One participant, its book, and of a full one the link that it has."""
 
-    part: Part
+    role: Role
     book: Book
     voice: SdsPeer | SdsClient
     link: BadLink | None = None
@@ -39,20 +39,20 @@ class Actor:
 
 async def enter(
     stack: AsyncExitStack,
-    parts: Sequence[Part],
+    roles: Sequence[Role],
     folder: Path,
     edges: Sequence[Address],
-    weather: Weather,
+    faults: NetworkFaults,
     seed: int,
 ) -> list[Actor]:
     """Bring everybody on; each dials its edge."""
     chance = random.Random(seed)
     actors = []
-    for part in parts:
+    for role in roles:
         key_pair = KeyPair.from_private_key(chance.randbytes(_KEY_BYTES))
-        enter_one = _hosted if part.hosted else _full
+        enter_one = _hosted if role.hosted else _full
         actor = await enter_one(
-            stack, part, folder, key_pair, edges[part.edge], weather, chance.getrandbits(32)
+            stack, role, folder, key_pair, edges[role.edge], faults, chance.getrandbits(32)
         )
         actors.append(actor)
     return actors
@@ -60,25 +60,25 @@ async def enter(
 
 async def _full(
     stack: AsyncExitStack,
-    part: Part,
+    role: Role,
     folder: Path,
     key_pair: KeyPair,
     edge: Address,
-    weather: Weather,
+    faults: NetworkFaults,
     seed: int,
 ) -> Actor:
-    link = await stack.enter_async_context(bad_link(edge, weather, seed))
+    link = await stack.enter_async_context(bad_link(edge, faults, seed))
     peer = SdsPeer(
-        folder / part.channel_id / part.participant_id,
-        part.channel_id,
+        folder / role.channel_id / role.participant_id,
+        role.channel_id,
         key_pair=key_pair,
-        participant_id=part.participant_id,
-        profile=part.profile,
-        settings=settings_of(part.profile),
+        participant_id=role.participant_id,
+        profile=role.profile,
+        settings=settings_of(role.profile),
         durable=False,
     )
-    actor = Actor(part, Book(part.participant_id), peer, link)
-    peer.listeners.append(lambda event: _heard(actor, event))
+    actor = Actor(role, Book(role.participant_id), peer, link)
+    peer.listeners.append(lambda event: _record_event(actor, event))
     await stack.enter_async_context(peer)
     peer.dial(link.address)
     return actor
@@ -86,38 +86,38 @@ async def _full(
 
 async def _hosted(
     stack: AsyncExitStack,
-    part: Part,
+    role: Role,
     folder: Path,
     key_pair: KeyPair,
     edge: Address,
-    weather: Weather,
+    faults: NetworkFaults,
     seed: int,
 ) -> Actor:
     client = SdsClient(
-        part.channel_id,
+        role.channel_id,
         key_pair=key_pair,
-        participant_id=part.participant_id,
-        profile=part.profile,
+        participant_id=role.participant_id,
+        profile=role.profile,
         settings=SETTINGS,
         place=FROM_THE_BEGINNING,
     )
-    actor = Actor(part, Book(part.participant_id), client)
-    client.listeners.append(lambda frame: _told(actor, frame))
+    actor = Actor(role, Book(role.participant_id), client)
+    client.listeners.append(lambda frame: _record_frame(actor, frame))
     await stack.enter_async_context(client)
     client.dial(edge)
     return actor
 
 
-def _heard(actor: Actor, event: Event) -> None:
-    """A full participant's machine says something."""
+def _record_event(actor: Actor, event: Event) -> None:
+    """An event of a full participant."""
     details: dict[str, Any] = {one.name: getattr(event, one.name) for one in fields(event)}
     now_ms = time.time_ns() // 1_000_000
     content = details.pop("content", None)
-    actor.book.hear(event.kind, event.participant_id, event.message_id, now_ms, details, content)
+    actor.book.record(event.kind, event.participant_id, event.message_id, now_ms, details, content)
 
 
-def _told(actor: Actor, frame: Frame) -> None:
-    """The pipeline tells the client of a hosted participant something."""
-    actor.book.hear(
+def _record_frame(actor: Actor, frame: Frame) -> None:
+    """An event that the client of a hosted participant received."""
+    actor.book.record(
         frame.kind, frame.participant_id, frame.message_id, frame.time_ms, frame.details, frame.content
     )

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from culm_models.sds.messages import Profile
 from culm_models.sds.settings import SdsSettings
+from culm_models.sds.wire.messages import Profile
 
 PROFILES: tuple[Profile, ...] = ("spec", "js", "nim")
 EDGES = ("west", "east")
@@ -36,7 +36,7 @@ SETTINGS: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Role:
     """One participant in one channel: a full one with its own state, or one that the pipeline hosts."""
 
     channel_id: str
@@ -51,10 +51,10 @@ class Part:
         return f"{self.channel_id}/{self.participant_id}"
 
 
-def make_parts(participants: int) -> list[Part]:
+def make_roles(participants: int) -> list[Role]:
     """A channel for each profile with so many participants, every second one hosted, at both edges."""
     return [
-        Part(
+        Role(
             channel_id=f"demo-{profile}",
             profile=profile,
             participant_id=name,

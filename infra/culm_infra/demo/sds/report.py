@@ -9,7 +9,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from culm_infra.demo.report import percentile
+from culm_infra.demo.kit.percentile import percentile
 
 _SHOWN_LINES = 8
 
@@ -90,7 +90,7 @@ class SdsReport:
         """Write down everything that is not as it should be."""
         for one in self.participants:
             self._note(one.lost, f"{one.name} lost {one.lost} messages")
-            self._note(one.twice, f"{one.name} was told {one.twice} messages twice")
+            self._note(one.twice, f"{one.name} received {one.twice} messages twice")
             self._note(
                 one.differing, f"{one.name} holds {one.differing} messages otherwise than their senders"
             )

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
-from culm_infra.demo.processes import DemoError
+from culm_infra.demo.kit.processes import DemoError, Show
 from culm_infra.demo.sds.book import Book
 from culm_infra.demo.sds.cast import Actor, enter
-from culm_infra.demo.sds.plan import lines, make_parts, settings_of
+from culm_infra.demo.sds.plan import lines, make_roles, settings_of
 from culm_infra.demo.sds.report import NetworkFigures, SdsReport
 from culm_infra.demo.sds.stage import Scene, SdsDemoSettings, staged
 from culm_infra.demo.sds.verdict import (
@@ -26,7 +26,6 @@ from culm_infra.demo.sds.verdict import (
     unmet,
     wanted_log,
 )
-from culm_infra.demo.stage import Tell
 
 _POLL_S = 0.5
 _STEP_S = 0.05
@@ -47,11 +46,11 @@ class Play:
     @property
     def channels(self) -> list[str]:
         """The channels, once each."""
-        return list(dict.fromkeys(actor.part.channel_id for actor in self.actors))
+        return list(dict.fromkeys(actor.role.channel_id for actor in self.actors))
 
     def members(self, channel: str) -> list[Actor]:
         """Who takes part in a channel."""
-        return [actor for actor in self.actors if actor.part.channel_id == channel]
+        return [actor for actor in self.actors if actor.role.channel_id == channel]
 
     async def until(self, condition: Callable[[], bool], what: str) -> None:
         """Wait for ``what``. Raises DemoError when it takes too long."""
@@ -70,7 +69,7 @@ class Play:
                 members = self.members(channel)
                 actor = members[number % len(members)]
                 await self._say(actor, next(self.words), ephemeral=False)
-                if not number % _EPHEMERAL_EVERY and actor.part.profile != "nim":
+                if not number % _EPHEMERAL_EVERY and actor.role.profile != "nim":
                     await self._say(actor, "is typing", ephemeral=True)
             await asyncio.sleep(_PAUSE_S)
 
@@ -81,11 +80,11 @@ class Play:
             async with asyncio.timeout(self.scene.settings.timeout_s):
                 await actor.say(line.encode(), ephemeral=ephemeral)
         except TimeoutError:
-            raise DemoError(f"{actor.part.name} could not say anything") from None
+            raise DemoError(f"{actor.role.name} could not say anything") from None
 
     async def chat_while_cut(self, count: int) -> None:
         """The full participants of one edge are cut off while everybody goes on talking."""
-        links = [actor.link for actor in self.actors if actor.link and actor.part.edge == _CUT_EDGE]
+        links = [actor.link for actor in self.actors if actor.link and actor.role.edge == _CUT_EDGE]
         for link in links:
             link.cut()
         cut_s = self.scene.settings.cut_s
@@ -102,7 +101,7 @@ class Play:
             job.kill()
             started_s = time.monotonic()
             job.start()
-            hosted = [actor for actor in self.actors if actor.part.hosted]
+            hosted = [actor for actor in self.actors if actor.role.hosted]
             before = [len(actor.book.held) for actor in hosted]
             await talking
             await self.until(
@@ -120,25 +119,25 @@ class Play:
         """
         for channel in self.channels:
             members = self.members(channel)
-            if settings_of(members[0].part.profile).sync_messages:
+            if settings_of(members[0].role.profile).sync_messages:
                 continue
             for actor in members:
                 said = {one for other in members for one in other.book.sent_ms}
                 await self.until(
                     lambda actor=actor, said=said: said <= actor.book.held.keys(),  # type: ignore[misc]
-                    f"{actor.part.name} to have all that was said",
+                    f"{actor.role.name} to have all that was said",
                 )
                 before = len(actor.book.sent_ms)
                 await self._say(actor, "good night", ephemeral=False)
                 await self.until(
                     lambda actor=actor, before=before: len(actor.book.sent_ms) > before,  # type: ignore[misc]
-                    f"{actor.part.name} to be told what it said",
+                    f"{actor.role.name} to be told what it said",
                 )
 
     def books(self) -> dict[str, dict[str, Book]]:
         """Everybody's book, by channel and participant."""
         return {
-            channel: {actor.part.participant_id: actor.book for actor in self.members(channel)}
+            channel: {actor.role.participant_id: actor.book for actor in self.members(channel)}
             for channel in self.channels
         }
 
@@ -148,39 +147,39 @@ class Play:
         while True:
             self.scene.check()
             pipeline = await asyncio.to_thread(gather, self.scene.kafka, self.channels)
-            open_ends = unmet([actor.part for actor in self.actors], self.books(), pipeline)
+            open_ends = unmet([actor.role for actor in self.actors], self.books(), pipeline)
             if not open_ends or time.monotonic() > deadline_s:
                 return pipeline, open_ends
             await asyncio.sleep(_POLL_S)
 
 
-async def play(settings: SdsDemoSettings, tell: Tell) -> SdsReport:
+async def play(settings: SdsDemoSettings, show: Show) -> SdsReport:
     """Run the whole story and judge it. Raises DemoError when it cannot go on."""
     started_s = time.monotonic()
-    async with staged(settings, tell) as scene, AsyncExitStack() as stack:
-        parts = make_parts(settings.participants)
-        tell(f"{len(parts)} participants join {len(parts) // settings.participants} channels")
+    async with staged(settings, show) as scene, AsyncExitStack() as stack:
+        roles = make_roles(settings.participants)
+        show(f"{len(roles)} participants join {len(roles) // settings.participants} channels")
         edges = [("127.0.0.1", port) for port in scene.ports]
         folder = settings.directory / "participants"
-        actors = await enter(stack, parts, folder, edges, settings.weather, settings.seed)
+        actors = await enter(stack, roles, folder, edges, settings.faults, settings.seed)
         story = Play(scene, actors, lines(settings.seed))
         await story.until(lambda: all(actor.voice.joined.is_set() for actor in actors), "everybody to join")
 
         third = settings.messages // 3
-        weather = settings.weather
-        tell(f"they talk; {weather.loss:.0%} of the messages are lost, {weather.duplication:.0%} doubled")
+        faults = settings.faults
+        show(f"they talk; {faults.loss:.0%} of the messages are lost, {faults.duplication:.0%} doubled")
         await story.chat(settings.messages - 2 * third)
-        tell(f"one edge's full participants are cut off for {settings.cut_s:.0f} s; all go on talking")
+        show(f"one edge's full participants are cut off for {settings.cut_s:.0f} s; all go on talking")
         await story.chat_while_cut(third)
-        tell("kill -9 of the job sds while they talk")
+        show("kill -9 of the job sds while they talk")
         recovery_s = await story.chat_while_killed(third)
 
-        tell("waiting until everybody has everything and knows that it was heard")
+        show("waiting until everybody has everything and knows that it was heard")
         silent_s = time.monotonic()
         await story.good_night()
         pipeline, open_ends = await story.settled()
         settled_s = time.monotonic() - silent_s
-        tell("comparing the logs message by message")
+        show("comparing the logs message by message")
         return _judged(story, pipeline, open_ends, recovery_s, settled_s, time.monotonic() - started_s)
 
 
@@ -192,12 +191,12 @@ def _judged(
     for channel, books in story.books().items():
         members = story.members(channel)
         wanted = wanted_log(books)
-        people += [figures(actor.part, actor.book, wanted) for actor in members]
-        missing_acks += sum(len(unheard(actor.book, last_word(actor.part, wanted))) for actor in members)
+        people += [figures(actor.role, actor.book, wanted) for actor in members]
+        missing_acks += sum(len(unheard(actor.book, last_word(actor.role, wanted))) for actor in members)
         full = [actor for actor in members if actor.link is not None]
         channels.append(
             channel_figures(
-                members[0].part,
+                members[0].role,
                 wanted,
                 [actor.book for actor in full],
                 [log_hash(book.log()) for book in books.values()],

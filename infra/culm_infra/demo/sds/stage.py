@@ -9,13 +9,12 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from culm_infra.demo.processes import CulmProcess, environment, free_udp_ports, running
+from culm_infra.demo.kit.processes import SERVING, CulmProcess, Show, environment, free_udp_ports, running
+from culm_infra.demo.sds.bad_network import NetworkFaults
 from culm_infra.demo.sds.plan import EDGES
-from culm_infra.demo.sds.weather import Weather
-from culm_infra.demo.stage import SERVING, Tell
 from culm_infra.stack import Stack
-from culm_topics import admin
-from culm_topics.kafka import KafkaSettings
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +24,7 @@ class SdsDemoSettings:
     directory: Path
     participants: int = 5
     messages: int = 60
-    weather: Weather = field(default_factory=Weather)
+    faults: NetworkFaults = field(default_factory=NetworkFaults)
     cut_s: float = 10.0
     seed: int = 7
     timeout_s: float = 180.0
@@ -51,7 +50,7 @@ class Scene:
 
 
 @contextlib.asynccontextmanager
-async def staged(settings: SdsDemoSettings, tell: Tell) -> AsyncIterator[Scene]:
+async def staged(settings: SdsDemoSettings, show: Show) -> AsyncIterator[Scene]:
     """Kafka, topics, job and connectors, started; everything but a Kafka to keep is stopped at the end.
 
     A local stack is brought up in the demo's directory unless ``settings.kafka`` names a cluster.
@@ -60,12 +59,12 @@ async def staged(settings: SdsDemoSettings, tell: Tell) -> AsyncIterator[Scene]:
         kafka = settings.kafka
         if kafka is None:
             local = Stack(settings.directory)
-            tell("starting Kafka")
+            show("starting Kafka")
             if not settings.keep:
                 stack.callback(local.down)
             bootstrap = await asyncio.to_thread(local.up, heap_mb=settings.heap_mb, quick_start=True)
             kafka = KafkaSettings(bootstrap=bootstrap)
-        tell("creating the topics")
+        show("creating the topics")
         await asyncio.to_thread(admin.create, kafka)
         ports = free_udp_ports(len(EDGES))
         variables = environment(kafka)
@@ -90,7 +89,7 @@ async def staged(settings: SdsDemoSettings, tell: Tell) -> AsyncIterator[Scene]:
             for edge, port in zip(EDGES, ports, strict=True)
         ]
         stack.enter_context(running([job, *connectors]))
-        tell("starting the Spark job sds and two connectors")
+        show("starting the Spark job sds and two connectors")
         for process in (job, *connectors):
             process.start()
         for connector in connectors:

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from culm_infra.demo.sds.book import Book
-from culm_infra.demo.sds.plan import EDGES, Part, settings_of
+from culm_infra.demo.sds.plan import EDGES, Role, settings_of
 from culm_infra.demo.sds.report import ChannelFigures, ParticipantFigures
-from culm_topics.kafka import KafkaSettings
-from culm_topics.reading import read_to_end
-from culm_topics.records import SdsMessageRecord, SdsOutRecord, split_channel_key
-from culm_topics.sds_events import SdsEventReader
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.sds.events import SdsEventReader
+from culm_topics.sds.records import SdsMessageRecord, SdsOutRecord, split_channel_key
 
 Log = list[tuple[int, str, str, bytes]]
 """(Lamport timestamp, message id, sender id, content), in order."""
@@ -34,7 +34,7 @@ def gather(kafka: KafkaSettings, channels: Sequence[str]) -> Pipeline:
     with SdsEventReader(kafka, channels, follow=False, strict=True) as events:
         for found in events:
             event = found.event
-            books[found.channel_id].hear(
+            books[found.channel_id].record(
                 event.kind,
                 event.participant_id,
                 event.message_id,
@@ -54,11 +54,11 @@ def gather(kafka: KafkaSettings, channels: Sequence[str]) -> Pipeline:
 
 
 def log_hash(log: Log) -> str:
-    """The same for the same log: SHA-256 over ids, senders and contents in their order."""
+    """Tells logs apart: SHA-256 over ids, senders and contents in their order."""
     digest = hashlib.sha256()
     for lamport, message_id, sender, content in log:
-        for part in (str(lamport).encode(), message_id.encode(), sender.encode(), content):
-            digest.update(len(part).to_bytes(4, "big") + part)
+        for field in (str(lamport).encode(), message_id.encode(), sender.encode(), content):
+            digest.update(len(field).to_bytes(4, "big") + field)
     return digest.hexdigest()
 
 
@@ -68,9 +68,9 @@ def wanted_log(books: Mapping[str, Book]) -> Log:
     return sorted(rows, key=lambda row: (row[0], row[1].encode()))
 
 
-def last_word(part: Part, wanted: Log) -> frozenset[str]:
+def last_word(role: Role, wanted: Log) -> frozenset[str]:
     """The message of a channel that nobody can acknowledge: the last one, where there are no syncs."""
-    has_syncs = settings_of(part.profile).sync_messages
+    has_syncs = settings_of(role.profile).sync_messages
     return frozenset() if has_syncs or not wanted else frozenset((wanted[-1][1],))
 
 
@@ -79,13 +79,13 @@ def unheard(book: Book, last: frozenset[str]) -> set[str]:
     return book.sent_ms.keys() - book.heard_ms.keys() - book.gave_up - last
 
 
-def figures(part: Part, book: Book, wanted: Log) -> ParticipantFigures:
+def figures(role: Role, book: Book, wanted: Log) -> ParticipantFigures:
     """One participant against what it must have."""
     held = {row[1]: row for row in book.log()}
     return ParticipantFigures(
-        name=part.name,
-        kind="hosted" if part.hosted else "full",
-        edge=EDGES[part.edge],
+        name=role.name,
+        kind="hosted" if role.hosted else "full",
+        edge=EDGES[role.edge],
         wanted=len(wanted),
         held=len(held),
         lost=sum(row[1] not in held for row in wanted),
@@ -101,19 +101,19 @@ def figures(part: Part, book: Book, wanted: Log) -> ParticipantFigures:
 
 
 def channel_figures(
-    part: Part, wanted: Log, full: Sequence[Book], hashes: Sequence[str], pipeline: Pipeline, said_bytes: int
+    role: Role, wanted: Log, full: Sequence[Book], hashes: Sequence[str], pipeline: Pipeline, said_bytes: int
 ) -> ChannelFigures:
     """One channel: the books of its ``full`` participants, ``hashes`` of all participants' logs.
 
     ``said_bytes``: what its full participants broadcast.
     """
-    channel = part.channel_id
+    channel = role.channel_id
     stored = pipeline.stored[channel]
     of_pipeline = log_hash(pipeline.books[channel].log())
     books = [pipeline.books[channel], *full]
     return ChannelFigures(
         channel_id=channel,
-        profile=part.profile,
+        profile=role.profile,
         messages=len(wanted),
         log_hash=of_pipeline,
         logs_alike={of_pipeline, *hashes} == {log_hash(wanted)},
@@ -127,13 +127,13 @@ def channel_figures(
     )
 
 
-def unmet(parts: Sequence[Part], books: Mapping[str, Mapping[str, Book]], pipeline: Pipeline) -> list[str]:
+def unmet(roles: Sequence[Role], books: Mapping[str, Mapping[str, Book]], pipeline: Pipeline) -> list[str]:
     """What is still on its way, by name and number; empty when all is at rest."""
     found: list[str] = []
-    for channel in dict.fromkeys(part.channel_id for part in parts):
+    for channel in dict.fromkeys(role.channel_id for role in roles):
         wanted = wanted_log(books[channel])
         ids = {row[1] for row in wanted}
-        last = next(last_word(part, wanted) for part in parts if part.channel_id == channel)
+        last = next(last_word(role, wanted) for role in roles if role.channel_id == channel)
         for name, book in (*books[channel].items(), ("the pipeline", pipeline.books[channel])):
             if lacking := len(ids - book.held.keys()):
                 found.append(f"{channel}/{name} lacks {lacking} messages")

@@ -9,11 +9,11 @@ from typing import Any, Final
 import pytest
 
 from culm_models.sds.channel import Channel
-from culm_models.sds.errors import SdsError
 from culm_models.sds.events import Event
-from culm_models.sds.messages import HistoryEntry, Profile
-from culm_models.sds.output import Output
+from culm_models.sds.output import ChannelOutput
 from culm_models.sds.settings import SdsSettings
+from culm_models.sds.wire.errors import SdsError
+from culm_models.sds.wire.messages import HistoryEntry, Profile
 from tests.models.sds.conversations.script import OPENED_MS, Json
 from tests.models.sds.conversations.wires import CHANNEL
 
@@ -59,7 +59,7 @@ class Player:
         for who, expected in self._conversation["end"].items():
             assert self._standing(who) == expected, f"{self._conversation['name']}: {who} at the end"
 
-    def _do(self, step: Json) -> Output:
+    def _do(self, step: Json) -> ChannelOutput:
         channel, at_ms = self._channels[step["who"]], step["at"]
         hint = bytes.fromhex(step["hint"]) if "hint" in step else None
         if step["do"] == "receive":
@@ -80,7 +80,7 @@ class Player:
         with pytest.raises(SdsError) as refused:
             send()
         assert refused.value.code == step["error"]
-        return Output()
+        return ChannelOutput()
 
     def _standing(self, who: str) -> Json:
         status = self._channels[who].status()

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import mmh3
 
-from culm_models.sds.farmhash import fingerprint64
+from culm_models.sds.bloom.farmhash import fingerprint64
 
 # Filters of 32 bytes, small enough to be read: 20 ids at an error rate of 0.01 make ceil(9.59) = 10 bits an
 # id, 200 bits, round(ln 2 * 10) = 7 hashes and 1 + 200 // 64 = 4 words.

@@ -1,0 +1,186 @@
+"""Doors: where protocols are spoken, and who may come in.
+
+A door is an address, a transport, an ALPN where the transport has one, who serves whoever comes, and who may
+come. QUIC doors at one address share a socket, which opens with the first of them that is ready; who asks for
+one that is not is closed with `not_ready` (0x103), and comes again by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from types import TracebackType
+from typing import Protocol, Self
+
+from culm_connectors.edge.principal import Principal
+from culm_connectors.transport import (
+    Address,
+    CloseCode,
+    ConnectionHandler,
+    Identity,
+    Refusal,
+    Service,
+    TransportSettings,
+)
+from culm_connectors.transport.interface import ChannelHandler
+from culm_connectors.transport.libp2p.certificate import Libp2pIdentity
+from culm_connectors.transport.libp2p.endpoints import serve_libp2p
+from culm_connectors.transport.libp2p.multiaddr import Multiaddr
+from culm_connectors.transport.quic.listener import serve_all
+from culm_connectors.transport.tcp.listener import serve_tcp
+from culm_connectors.transport.tcp.settings import TcpSettings, TlsServerSettings
+
+logger = logging.getLogger(__name__)
+
+Judge = Callable[[Principal], Refusal | None]
+"""Whether somebody may come in. Called on every handshake: be quick."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuicDoor:
+    """An application protocol over QUIC. `name` is its ALPN."""
+
+    name: str
+    address: Address
+    serve: ConnectionHandler
+    judge: Judge
+
+
+@dataclass(frozen=True, slots=True)
+class Libp2pDoor:
+    """libp2p's QUIC, under an identity of its own."""
+
+    name: str
+    address: Address
+    serve: ConnectionHandler
+    judge: Judge
+    identity: Libp2pIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class TcpDoor:
+    """Channels over TCP, or over TLS where there is `tls`: identity by a client certificate, or none."""
+
+    name: str
+    address: Address
+    serve: ChannelHandler
+    judge: Judge
+    tls: TlsServerSettings | None = None
+    settings: TcpSettings = field(default_factory=TcpSettings)
+
+
+Door = QuicDoor | Libp2pDoor | TcpDoor
+
+
+class _Listening(Protocol):
+    """What is asked of a listener."""
+
+    @property
+    def address(self) -> Address: ...
+
+    def judge_again(self) -> int: ...
+
+
+class Doors:
+    """The doors of a process. An asynchronous context manager; leaving it closes them, and who came in."""
+
+    def __init__(self, doors: Sequence[Door], identity: Identity, settings: TransportSettings) -> None:
+        self._doors = doors
+        self._identity = identity
+        self._settings = settings
+        self._stack = contextlib.AsyncExitStack()
+        self._opening = asyncio.Lock()
+        self._listeners: dict[tuple[str, Address], _Listening] = {}
+        self._ready: set[str] = set()
+        self._refusal: Refusal | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    def address(self, name: str) -> Address | None:
+        """Where a door is, by its name; None while it is shut."""
+        for door in self._doors:
+            if door.name == name and name in self._ready:
+                return self._listeners[_place(door)].address
+        return None
+
+    @property
+    def quic_address(self) -> Address | None:
+        """Where QUIC is served; None where it is not."""
+        found = (self.address(door.name) for door in self._doors if isinstance(door, QuicDoor))
+        return next((one for one in found if one is not None), None)
+
+    def where(self) -> dict[str, str]:
+        """The address of every open door in the words of its transport, by name."""
+        return {door.name: self._text(door) for door in self._doors if door.name in self._ready}
+
+    def _text(self, door: Door) -> str:
+        address = self._listeners[_place(door)].address
+        match door:
+            case Libp2pDoor(identity=identity):
+                return str(Multiaddr(address, identity.peer_id))
+            case _:
+                host, port = address
+                return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    async def open(self, doors: Sequence[Door]) -> None:
+        """Let people in at these doors from now on. Error: `AddressError`."""
+        async with self._opening:
+            for door in doors:
+                if _place(door) not in self._listeners:
+                    self._listeners[_place(door)] = await self._stack.enter_async_context(
+                        self._listener(door)
+                    )
+                self._ready.add(door.name)
+                logger.info("%s is served at %s", door.name, self._text(door))
+
+    def _listener(self, door: Door) -> AbstractAsyncContextManager[_Listening]:
+        match door:
+            case QuicDoor():
+                services = {
+                    one.name: Service(one.serve, partial(self._judge_key, one))
+                    for one in self._doors
+                    if isinstance(one, QuicDoor) and one.address == door.address
+                }
+                return serve_all(door.address, self._identity, self._settings, services)
+            case Libp2pDoor():
+                judge = partial(self._judge_key, door)
+                return serve_libp2p(door.address, door.identity, self._settings, door.serve, authorise=judge)
+            case TcpDoor():
+                authorise = partial(self._judge, door)
+                return serve_tcp(door.address, door.serve, door.settings, tls=door.tls, authorise=authorise)
+
+    def _judge_key(self, door: Door, key: bytes, address: Address) -> Refusal | None:
+        return self._judge(door, Principal.of_key(key, address))
+
+    def _judge(self, door: Door, principal: Principal) -> Refusal | None:
+        if self._refusal is not None:
+            return self._refusal
+        if door.name not in self._ready:
+            return Refusal("this protocol is not served yet: come again", CloseCode.NOT_READY)
+        return door.judge(principal)
+
+    def judge_again(self) -> None:
+        """Other rules are in force: who would not be let in any more is closed."""
+        for listener in self._listeners.values():
+            listener.judge_again()
+
+    def shut(self, reason: str) -> None:
+        """Let nobody in any more, and close who has come in."""
+        self._refusal = Refusal(reason, CloseCode.SHUTTING_DOWN)
+        self.judge_again()
+
+
+def _place(door: Door) -> tuple[str, Address]:
+    """Doors at one place share a listener: those of QUIC, which are told apart by ALPN."""
+    return ("quic" if isinstance(door, QuicDoor) else door.name), door.address

@@ -1,0 +1,86 @@
+"""Whether a connector lives and is ready: the reasons why not, in words, for probes and for people."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from culm_connectors.edge.protocol import EdgeProtocol
+from culm_connectors.kafka import BatchProducer, KafkaHealth, TopicReader
+
+_BEAT_S = 1.0
+# The loop waits for nothing; what takes long happens in threads.
+_DEAD_S = 60.0
+# Kafka acknowledges within milliseconds, within seconds while it moves leaders.
+_STALLED_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A connector whose protocols are open: Kafka has answered, and what they keep has been read."""
+
+    kafka: KafkaHealth
+    producer: BatchProducer
+    protocols: Sequence[EdgeProtocol]
+
+    @property
+    def readers(self) -> tuple[TopicReader, ...]:
+        """Whatever reads a topic now."""
+        return tuple(reader for protocol in self.protocols for reader in protocol.readers)
+
+
+class Health:
+    """Reasons that hold now, read from any thread. `beat` must be running on the connector's loop.
+
+    `state` says what the process as a whole is about; `running` is None before it has opened its protocols.
+    """
+
+    def __init__(self, state: Callable[[], str | None], running: Callable[[], Running | None]) -> None:
+        self._state = state
+        self._running = running
+        self._beat_s = time.monotonic()
+
+    async def beat(self) -> None:
+        """Note that the event loop runs, for ever."""
+        while True:
+            self._beat_s = time.monotonic()
+            await asyncio.sleep(_BEAT_S)
+
+    def why_not_alive(self) -> tuple[str, ...]:
+        """Why the process should be started anew; empty while it lives."""
+        silent_s = time.monotonic() - self._beat_s
+        return (f"the event loop has not run for {silent_s:.0f} s",) if silent_s > _DEAD_S else ()
+
+    def why_not_ready(self) -> tuple[str, ...]:
+        """Why no new peers should come here; empty while they are served and Kafka takes what they bring."""
+        reasons = [*self.why_not_alive()]
+        if (state := self._state()) is not None:
+            reasons.append(state)
+        if (running := self._running()) is not None:
+            for protocol in running.protocols:
+                reasons.extend(protocol.why_not_ready())
+            if (away := running.kafka.away) is not None:
+                reasons.append(away)
+            records, _ = running.producer.in_flight
+            waited_s = running.producer.stalled_s
+            if records and waited_s > _STALLED_S:
+                reasons.append(f"Kafka has acknowledged none of {records} records for {waited_s:.0f} s")
+        return tuple(reasons)
+
+    def last_progress_s(self) -> float | None:
+        """Wall-clock time of the latest progress; None before the first.
+
+        That is when records were read from Kafka or acknowledged by it, or when it answered that there is
+        nothing to read, while nothing waits to be written.
+        """
+        running = self._running()
+        if running is None:
+            return None
+        ends, readers = running.kafka.ends, running.readers
+        found = [running.producer.acknowledged_at_s, *(reader.taken_at_s for reader in readers)]
+        is_idle = bool(readers) and not running.producer.in_flight[0]
+        if ends is not None and is_idle and sum(one.lag(ends.offsets) for one in readers) == 0:
+            found.append(ends.answered_at_s)
+        return max((one for one in found if one), default=None)

@@ -1,0 +1,100 @@
+"""What a protocol gives to a connector, and what it gets.
+
+`protocols` names for each protocol a function that opens it: it gets an `EdgeContext` and returns a context
+manager of an `EdgeProtocol`, or None where the settings want none of it. What is opened is what holds files,
+threads and clients; what waits for the network is in `run`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from confluent_kafka.admin import AdminClient
+from prometheus_client.core import Metric
+
+from culm_connectors.edge.access import AccessList
+from culm_connectors.edge.allow_list_watch import AccessWatch
+from culm_connectors.edge.doors import Door
+from culm_connectors.kafka import BatchProducer, TopicReader
+from culm_connectors.settings import ConnectorSettings
+from culm_models.keys import KeyPair
+from culm_topics.kafka.clients import KafkaSettings
+
+logger = logging.getLogger(__name__)
+
+Progress = Callable[[str, int, int], None]
+"""What is done, how much of it, of how much."""
+
+
+def log_progress(what: str, done: int, total: int) -> None:
+    """Progress as log lines."""
+    logger.info("%s: %d of %d records", what, done, total)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeContext:
+    """What every protocol of a connector works with."""
+
+    settings: ConnectorSettings
+    kafka: KafkaSettings
+    key_pair: KeyPair
+    connector_id: bytes
+    """Of this run alone: what an earlier one produced before it was killed is not known to be indexed."""
+    administration: AdminClient
+    producer: BatchProducer
+    access: AccessWatch
+    progress: Progress
+    starting: Callable[[str], None]
+    """Says what an opening waits for."""
+
+
+class EdgeProtocol(Protocol):
+    """One protocol at the edge of one connector."""
+
+    @property
+    def doors(self) -> Sequence[Door]:
+        """Where it is spoken; opened when it says that it is ready."""
+        ...
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """Topics, by their names in the catalogue, whose ends are asked for, to measure `readers`."""
+        ...
+
+    @property
+    def readers(self) -> Sequence[TopicReader]:
+        """Those that read these topics now."""
+        ...
+
+    async def run(self, ready: Callable[[], Awaitable[None]]) -> None:
+        """Do all that it does, until cancelled; `ready` opens its doors. An error ends the connector."""
+        ...
+
+    def why_not_ready(self) -> Sequence[str]:
+        """Why no new peers should come, in words; from any thread."""
+        ...
+
+    def metrics(self) -> Iterator[Metric]:
+        """What it measures, at the time of a scrape and in the scrape's thread."""
+        ...
+
+    def judge_again(self, former: AccessList) -> None:
+        """Other rules are in force: connections that are no longer allowed what they do are closed."""
+        ...
+
+    async def finish(self, reason: str) -> None:
+        """Close every connection, and wait until what was taken from them is kept."""
+        ...
+
+
+Opening = Callable[[EdgeContext], AbstractAsyncContextManager[EdgeProtocol] | None]
+
+
+async def until_cancelled() -> None:
+    """Wait for ever."""
+    await asyncio.Event().wait()

@@ -1,0 +1,329 @@
+"""Following partitions of several topics from the present on, as channels are joined and left.
+
+One thread, one Kafka client, made when the first channel is joined: a connector without SDS peers reads
+nothing of it. Of each topic only the partitions are read whose channels somebody here has joined. Records go
+to the event loop batch by batch, and the next batch is taken when it has dealt with the last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from culm_connectors.edge.limited_log import LimitedLog
+from culm_connectors.kafka.errors import ConsumeFailed
+from culm_topics.readers.offsets import refresh_leaders
+
+logger = logging.getLogger(__name__)
+limited = LimitedLog(logger)
+
+_POLL_S = 0.05
+_REQUEST_TIMEOUT_S = 10.0
+_ENDS_TIMEOUT_S = 2.0
+_BATCH_RECORDS = 1_000
+_STOP_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedRecord:
+    """One record of a followed topic, by the topic's name in the catalogue."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes
+    value: bytes
+
+
+Deliver = Callable[[Sequence[FollowedRecord]], None]
+"""Deals with records, on the event loop."""
+
+
+@dataclass(slots=True)
+class _Request:
+    """That a partition is followed; of each partition there is at most one request."""
+
+    done: concurrent.futures.Future[None]
+    deadline_s: float
+    """When the broker must have told where the partition ends."""
+    left_s: float | None = None
+    """Since when nobody has wanted it any more; None while somebody does."""
+
+
+class Following:
+    """Follows partition n of every topic for whoever asks for n. `topics`: names by the topics' full names.
+
+    What is wanted is a state, not a queue: a request that is taken back before it was granted costs
+    nothing, and a partition that nobody wants any more is followed for `linger_s` longer, so that joining
+    and leaving in a loop asks the broker no more than joining once. `consumer` makes a client that begins
+    at the end where an offset is out of range, with `enable.partition.eof`. Of topics in `whole`
+    everything is read: a partition is followed when what was in them has been dealt with. `failure` is
+    done when the thread has ended in an error.
+    """
+
+    def __init__(
+        self,
+        consumer: Callable[[], Consumer],
+        topics: Mapping[str, str],
+        deliver: Deliver,
+        *,
+        linger_s: float = 30.0,
+        whole: Collection[str] = (),
+    ) -> None:
+        self._make = consumer
+        self._topics = dict(topics)
+        self._deliver = deliver
+        self._linger_s = linger_s
+        self._whole = frozenset(whole)
+        self._reading: list[tuple[concurrent.futures.Future[None], dict[tuple[str, int], int]]] = []
+        """Requests that wait for what was there before: on the event loop, with the offsets behind it."""
+        self._wanted: Counter[int] = Counter()
+        self._changed = threading.Condition()
+        """Guards the requests; notified when one is new or taken back."""
+        self._requests: dict[int, _Request] = {}
+        self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+        self._loop = asyncio.get_running_loop()
+        self.failure: asyncio.Future[None] = self._loop.create_future()
+        self.positions: dict[tuple[str, int], int] = {}
+        """The next offset of each followed partition by its topic's name: what is before was dealt with."""
+
+    async def follow(self, partition: int) -> None:
+        """When this returns, what is written into the partition comes to `deliver`. Raises ConsumeFailed."""
+        self._wanted[partition] += 1
+        try:
+            # Others may wait for the same.
+            await asyncio.shield(asyncio.wrap_future(self._requested(partition), loop=self._loop))
+        except BaseException:
+            self.unfollow(partition)
+            raise
+
+    def unfollow(self, partition: int) -> None:
+        """One less wants the partition."""
+        self._wanted[partition] -= 1
+        if self._wanted[partition] > 0:
+            return
+        del self._wanted[partition]
+        with self._changed:
+            if (request := self._requests.get(partition)) is not None:
+                request.left_s = time.monotonic()
+                self._changed.notify()
+
+    async def close(self) -> None:
+        """Stop following."""
+        self._stopping.set()
+        with self._changed:
+            self._changed.notify()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join, _STOP_TIMEOUT_S)
+        self.failure.cancel()
+
+    def _requested(self, partition: int) -> concurrent.futures.Future[None]:
+        with self._changed:
+            request = self._requests.get(partition)
+            if request is None:
+                deadline_s = time.monotonic() + _REQUEST_TIMEOUT_S
+                request = self._requests[partition] = _Request(concurrent.futures.Future(), deadline_s)
+                self._changed.notify()
+            request.left_s = None
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="sds-follow", daemon=True)
+            self._thread.start()
+        return request.done
+
+    # In the thread.
+
+    def _run(self) -> None:
+        error: Exception | None = None
+        try:
+            consumer = self._make()
+            try:
+                self._consume(consumer)
+            finally:
+                consumer.close()
+        except KafkaException as kafka_error:
+            error = ConsumeFailed(f"following channels: {kafka_error.args[0]}")
+        except Exception as other:
+            error = other
+        if error is not None:
+            with self._changed:
+                requests = tuple(self._requests.values())
+            for request in requests:
+                # Who waits for one of them must not wait for ever.
+                if not request.done.done():
+                    request.done.set_exception(error)
+            self._on_loop(lambda: self._fail(error))
+
+    def _fail(self, error: Exception) -> None:
+        if not self.failure.done():
+            self.failure.set_exception(error)
+
+    def _on_loop(self, what: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(what)
+
+    def _consume(self, consumer: Consumer) -> None:
+        assigned: set[int] = set()
+        while not self._stopping.is_set():
+            with self._changed:
+                # Without anything to follow there is nothing to do but to wait for a request.
+                while not assigned and not self._requests and not self._stopping.is_set():
+                    self._changed.wait()
+            self._unassign(consumer, assigned)
+            self._assign(consumer, assigned)
+            if not assigned:
+                continue
+            # `consume` waits for all that it was asked for; one record must not wait for others.
+            taken = consumer.consume(1, timeout=_POLL_S)
+            if taken:
+                taken += consumer.consume(_BATCH_RECORDS - 1, timeout=0)
+                self._hand_over(taken)
+
+    def _unassign(self, consumer: Consumer, assigned: set[int]) -> None:
+        """Forget requests that were taken back: at once where they were not granted, else after a while."""
+        before_s = time.monotonic() - self._linger_s
+        with self._changed:
+            over = [
+                partition
+                for partition, request in self._requests.items()
+                if request.left_s is not None and (partition not in assigned or request.left_s <= before_s)
+            ]
+            for partition in over:
+                del self._requests[partition]
+        unwanted = assigned.intersection(over)
+        if unwanted:
+            consumer.incremental_unassign(
+                [TopicPartition(topic, partition) for topic in self._topics for partition in unwanted]
+            )
+            assigned -= unwanted
+
+    def _assign(self, consumer: Consumer, assigned: set[int]) -> None:
+        """Follow what is newly wanted, all of it at once, from where it ends now."""
+        with self._changed:
+            new = {
+                partition: request
+                for partition, request in self._requests.items()
+                if partition not in assigned
+            }
+        if not new:
+            return
+        ends = self._ends(consumer, new)
+        known = [one for one in new if all((topic, one) in ends for topic in self._topics)]
+        places = [
+            TopicPartition(topic, one, OFFSET_BEGINNING if name in self._whole else ends[topic, one])
+            for one in known
+            for topic, name in self._topics.items()
+        ]
+        if places:
+            consumer.incremental_assign(places)
+            assigned.update(known)
+        for one in known:
+            found = {(name, one): ends[topic, one] for topic, name in self._topics.items()}
+            first = {place: end for place, end in found.items() if place[0] in self._whole and end}
+            self.positions.update(found | dict.fromkeys(first, 0))
+            self._on_loop(partial(self._reading.append, (new.pop(one).done, first)))
+        self._on_loop(self._settle)
+        late = [one for one, request in new.items() if request.deadline_s <= time.monotonic()]
+        with self._changed:
+            for one in late:
+                self._requests.pop(one, None)
+        for one in late:
+            new[one].done.set_exception(
+                ConsumeFailed("following channels: the broker does not tell where they end")
+            )
+        if new:
+            # A broker that has just started, or a topic just made, needs a moment.
+            self._stopping.wait(_POLL_S)
+
+    def _settle(self) -> None:
+        """Grant the requests for which everything has been read."""
+        waiting = []
+        for done, ends in self._reading:
+            if any(self.positions[place] < end for place, end in ends.items()):
+                waiting.append((done, ends))
+            elif not done.done():
+                done.set_result(None)
+        self._reading = waiting
+
+    def _ends(self, consumer: Consumer, partitions: Collection[int]) -> dict[tuple[str, int], int]:
+        """Where the partitions end, by the topics' full names, as far as the broker tells."""
+        asked = [
+            # The offset stands for a time here; this one means: behind the last record.
+            TopicPartition(topic, one, OFFSET_END)
+            for topic in self._topics
+            for one in partitions
+        ]
+        try:
+            found = consumer.offsets_for_times(asked, timeout=_ENDS_TIMEOUT_S)
+        except KafkaException as error:
+            logger.debug("following channels: %s", error)
+            for topic in self._topics:
+                refresh_leaders(consumer, topic)
+            return {}
+        return {
+            (one.topic, one.partition): one.offset for one in found if one.error is None and one.offset >= 0
+        }
+
+    def _hand_over(self, taken: Sequence[Message]) -> None:
+        records: list[FollowedRecord] = []
+        ends: dict[tuple[str, int], int] = {}
+        for message in taken:
+            topic, partition, offset = message.topic(), message.partition(), message.offset()
+            error = message.error()
+            if topic is None or partition is None or offset is None:
+                if error is not None and error.fatal():
+                    raise ConsumeFailed(f"following channels: {error.str()}")
+                continue
+            name = self._topics[topic]
+            if error is None:
+                key, value = message.key(), message.value()
+                if isinstance(key, bytes) and isinstance(value, bytes):
+                    records.append(FollowedRecord(name, partition, offset, key, value))
+                ends[name, partition] = offset + 1
+            elif error.code() == KafkaError._PARTITION_EOF:
+                # The end may lie behind records that a reader never sees.
+                ends[name, partition] = offset
+            elif error.fatal() or not error.retriable():
+                raise ConsumeFailed(f"following {topic}/{partition}: {error.str()}")
+            else:
+                limited.warning("following %s: %s", topic, error.str())
+        done = concurrent.futures.Future[None]()
+        self._on_loop(lambda: self._deal_with(records, ends, done))
+        while not self._stopping.is_set():
+            with contextlib.suppress(TimeoutError):
+                done.result(_POLL_S)
+                return
+
+    def _deal_with(
+        self,
+        records: Sequence[FollowedRecord],
+        ends: Mapping[tuple[str, int], int],
+        done: concurrent.futures.Future[None],
+    ) -> None:
+        try:
+            # One record of another kind than expected is the receiver's business; a defect of ours is not.
+            self._deliver(records)
+            self.positions.update(ends)
+            self._settle()
+        except Exception as error:
+            done.set_exception(error)
+        else:
+            done.set_result(None)

@@ -1,0 +1,235 @@
+"""`logs`, the truth: it fills what is missing here, and cuts back a log that took another branch.
+
+A schema that becomes interesting is first read back from the start of `logs`, up to where this reader stands;
+the reader goes on from there. Which schemas belong in the index is for others to say (`KeptSchemas`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from confluent_kafka import Message
+
+from culm_connectors.kafka import Batch, TopicReader
+from culm_connectors.kafka.consumer import Partition, source_of
+from culm_connectors.logs.index.chunks import Pair
+from culm_connectors.logs.replicated_logs import ReplicatedLogs
+from culm_connectors.logs.warm_start.repair import Progress
+from culm_models.bamboo.log_store import LogKey
+from culm_models.errors import CulmError
+from culm_topics.logs.records import LogRecord
+from culm_topics.records import split_log_key
+
+logger = logging.getLogger(__name__)
+
+# How much longer the pause after reading back is than that took, up to a bound.
+_PAUSE_RATIO = 4.0
+_MAX_PAUSE_S = 120.0
+_FORGETTING_INTERVAL_S = 30.0
+
+
+class KeptSchemas(Protocol):
+    """Which logs belong in the index, by the schemas of their entries."""
+
+    changed: asyncio.Event
+    """Set when another set of schemas is wanted."""
+
+    @property
+    def missing(self) -> frozenset[str]:
+        """Wanted, but not read back from `logs` yet."""
+        ...
+
+    def keeps(self, schema_id: str) -> bool:
+        """Whether new entries of a schema belong in the index: it is wanted and complete so far."""
+        ...
+
+    def promise(self, schema_ids: Collection[str]) -> None:
+        """It is known what `logs` holds of these: they are served while they are being read back."""
+        ...
+
+    def cover(self, schema_ids: Collection[str]) -> None:
+        """The index is complete for these from now on, up to the offsets that it holds."""
+        ...
+
+    def pass_time(self, now_s: float) -> object:
+        """Forget what nobody has announced for long; `changed` is set where that was something."""
+        ...
+
+
+class LogsFollower:
+    """Reads `logs`, from where the index stands and where needed from its start.
+
+    `announce_served` is awaited whenever other schemas may be served than before.
+    """
+
+    def __init__(
+        self,
+        logs: ReplicatedLogs,
+        schemas: KeptSchemas,
+        announce_served: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.gaps = logs.gaps
+        self.taken = 0
+        """Entries that were new here."""
+        self.corrected = 0
+        """Logs that were cut back."""
+        self._hub = logs.hub
+        self._held = logs.index.store
+        self._schemas = schemas
+        self._publisher = logs.publisher
+        self._pool = logs.pool
+        self._warm_start = logs.warm_start
+        self._from_start = logs.topics.whole_logs
+        self._announce_served = announce_served
+        self._is_whole = False
+
+    # Up to the ends of now.
+
+    async def catch_up(self, reader: TopicReader, what: str, progress: Progress, *, fresh: bool) -> None:
+        """Take all that `logs` held when the reader started, and what is missing from before.
+
+        `fresh`: the index is empty, and this reads `logs` from its very start.
+        """
+        if fresh:
+            self._schemas.cover(self._schemas.missing)
+            self._is_whole = True
+        await self._read_to_end(reader, what, progress=progress)
+        await self._read_back(reader, progress)
+        await self._warm_start.settle(reader.positions)
+
+    async def _read_back(self, reader: TopicReader, progress: Progress | None = None) -> None:
+        """Read the missing schemas from the start of `logs` up to where `reader` stands."""
+        missing = self._schemas.missing
+        if not missing:
+            return
+        logger.info("reading back %d schemas from the logs topic", len(missing))
+        async with self._from_start() as source:
+            await self._warm_start.check(source.ends)
+            source.ends = {
+                partition: min(end, reader.positions.get(partition, 0))
+                for partition, end in source.ends.items()
+            }
+            await self._read_to_end(source, "reading back", missing, progress, keep_offsets=False)
+        self._schemas.cover(missing)
+        logger.info("read back %d schemas", len(missing))
+
+    async def _read_to_end(
+        self,
+        reader: TopicReader,
+        what: str,
+        schema_ids: frozenset[str] | None = None,
+        progress: Progress | None = None,
+        *,
+        keep_offsets: bool = True,
+    ) -> None:
+        total = reader.remaining()
+        async for batch in reader.read_to_end():
+            offsets = batch.offsets if keep_offsets else {}
+            within = _within(batch.messages, reader.ends) if not keep_offsets else batch.messages
+            await self._take(Batch(tuple(within), offsets), schema_ids)
+            if progress is not None:
+                progress(what, total - reader.remaining(), total)
+
+    # From then on.
+
+    async def follow(self, reader: TopicReader) -> None:
+        """Follow `logs` until cancelled, stopping to read back schemas that become interesting.
+
+        Raises OffsetLost, ConsumeFailed, IndexDamaged.
+        """
+        batch = asyncio.ensure_future(reader.get())
+        pause = asyncio.ensure_future(asyncio.sleep(0))
+        try:
+            while True:
+                changed = asyncio.ensure_future(self._schemas_changed())
+                awaited: set[asyncio.Future[Any]] = {changed, batch}
+                if self._schemas.missing:
+                    awaited.add(pause)
+                try:
+                    await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    changed.cancel()
+                if self._schemas.changed.is_set():
+                    self._schemas.changed.clear()
+                    # What is known of them by `blocks` is served before it is read back.
+                    self._schemas.promise(await self._warm_start.promise(self._schemas.missing))
+                    await self._announce_served()
+                if self._schemas.missing and pause.done():
+                    began_s = time.monotonic()
+                    await self._read_back(reader)
+                    await self._warm_start.settle(reader.positions)
+                    await self._announce_served()
+                    # Any peer can make it necessary, and meanwhile nothing else is read.
+                    took_s = time.monotonic() - began_s
+                    pause = asyncio.ensure_future(asyncio.sleep(min(_PAUSE_RATIO * took_s, _MAX_PAUSE_S)))
+                # A further interest must not have to wait for the next record of `logs`.
+                if batch.done():
+                    await self._take(batch.result())
+                    await self._warm_start.settle(reader.positions)
+                    batch = asyncio.ensure_future(reader.get())
+        finally:
+            batch.cancel()
+            pause.cancel()
+
+    async def _schemas_changed(self) -> None:
+        """Wait until another set of schemas is to be served; what nobody announces is forgotten in time."""
+        while not self._schemas.changed.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._schemas.changed.wait(), _FORGETTING_INTERVAL_S)
+            self._schemas.pass_time(time.monotonic())
+
+    # Records.
+
+    async def _take(self, batch: Batch, schema_ids: frozenset[str] | None = None) -> None:
+        """Index records of `logs` and the offsets that cover them; live peers get what was new."""
+        if not batch.messages:
+            return  # an end was reached again: nothing new to keep
+        keeps = self._schemas.keeps if schema_ids is None else schema_ids.__contains__
+        pairs = list(self._wanted_pairs(batch.messages, keeps))
+        checked = await self._pool.submit(pairs, verify_signature=False) if pairs else []
+        entries = [entry for entry in checked if not isinstance(entry, CulmError)]
+        if len(entries) < len(checked):
+            logger.error("%d records of the logs topic hold no entries", len(checked) - len(entries))
+        commit = await self._hub.take(entries, batch.offsets, truth=True)
+        for key, first in commit.truncated:
+            public_key, log_id = split_log_key(key)
+            logger.warning("log %s/%d: cut back to %d by the truth", public_key.hex(), log_id, first - 1)
+        # A log that should hold more by now is read again when the index is compared with `blocks`.
+        claims = self._warm_start.claims
+        gaps = [one for one in commit.gaps if not claims.awaits_before(one.log, one.entry.seq_num)]
+        self.gaps.found(gaps, whole=self._is_whole)
+        self.taken += len(commit.stored)
+        self.corrected += len(commit.truncated)
+
+    def _wanted_pairs(self, messages: Sequence[Message], keeps: Callable[[str], bool]) -> Iterator[Pair]:
+        """Entries of logs that belong in the index; a log belongs where its first entry does."""
+        begun: dict[LogKey, bool] = {}
+        for message in messages:
+            try:
+                log = split_log_key(message.key())
+                record = LogRecord.decode(message.value())
+            except CulmError as error:
+                self._publisher.refused_record(error, source_of(message), message.value(), None)
+                continue
+            if record.seq_num == 1:
+                begun[log] = keeps(record.schema_id)
+            elif log not in begun:
+                info = self._held.log_info(*log)
+                begun[log] = info is not None and keeps(info.schema_id)
+            # Most of what comes is held already: it went live before the truth knew of it.
+            if begun[log] and self._held.entry_hash(*log, record.seq_num) != record.entry_hash:
+                yield record.entry, record.operation
+
+
+def _within(messages: Sequence[Message], ends: Mapping[Partition, int]) -> list[Message]:
+    kept = []
+    for message in messages:
+        topic, partition, offset = source_of(message)
+        if offset < ends.get((topic, partition), 0):
+            kept.append(message)
+    return kept

@@ -1,0 +1,182 @@
+"""Which document each log belongs to, kept up while entries are written.
+
+A log belongs to the document of the operations that its first entry follows. Across logs Kafka gives no
+order, so these may come later than the log, or be held in logs whose own document is not known yet. A log
+then waits for the first of them (`waiting`), and is settled as soon as that one is held and the document of
+its log known, at whatever distance from the create. What stands in `waiting` is a hint, judged by the entries
+when its turn comes: a stale one is harmless.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from culm_connectors.logs.index import layout
+from culm_connectors.logs.index.layout import LogRow
+from culm_models.bamboo.checks import PayloadFacts
+
+ReadFacts = Callable[[bytes], PayloadFacts]
+"""What the owner of payloads reads in one; raises CulmError."""
+
+MAX_SETTLED = 4_096
+"""How many logs that waited one transaction settles; the others are due in the next one."""
+_DUE = b"due:"
+
+
+@dataclass(slots=True)
+class DocumentWriter:
+    """The documents of logs in one open write transaction.
+
+    `rows` are the rows that the transaction changes, shared with whoever writes entries.
+    """
+
+    transaction: Any
+    databases: Mapping[bytes, Any]
+    rows: dict[bytes, LogRow | None]
+    read_facts: ReadFacts
+    _due: list[bytes] = field(init=False)
+    """Operations that came, and logs whose document became known: what waits for them is to be settled."""
+    _anyone_waits: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        with self.transaction.cursor(db=self.databases[b"meta"]) as cursor:
+            found = itertools.takewhile(
+                lambda key: key.startswith(_DUE),
+                cursor.iternext(values=False) if cursor.set_range(_DUE) else (),
+            )
+            self._due = [bytes(key[len(_DUE) :]) for key in found]
+        for awaited in self._due:
+            self.transaction.delete(_DUE + awaited, db=self.databases[b"meta"])
+        self._anyone_waits = self.transaction.stat(self.databases[b"waiting"])["entries"] > 0
+
+    def row(self, key: bytes) -> LogRow | None:
+        """The row of a log (40-byte key) as it is in this transaction."""
+        if key in self.rows:
+            return self.rows[key]
+        value = self._get(b"logs", key)
+        return layout.unpack_row(value) if value is not None else None
+
+    def append(
+        self,
+        key: bytes,
+        row: LogRow,
+        facts: PayloadFacts,
+    ) -> None:
+        """Take over the newest entry of a log; of its document, `row` says what was known before."""
+        operation = layout.short_hash(row.head_hash)
+        self._put(b"operations", operation, layout.pack_place(key, row.height, self.transaction.id()))
+        if facts.deletes and not row.first_delete:
+            row = row._replace(first_delete=row.height)
+            if row.document_id is not None:
+                self._put_delete(key, row.document_id, row.first_delete)
+        self.rows[key] = row
+        if row.height == 1:
+            document_id = row.head_hash if facts.previous is None else self._document_of(facts.previous)
+            if document_id is not None:
+                self._settle(key, row, document_id)
+            else:
+                self._wait(key, facts.previous or ())
+        if self._anyone_waits:
+            self._due.append(operation)
+
+    def remove(self, operation_id: bytes) -> None:
+        """An entry is taken out of its log."""
+        self.transaction.delete(layout.short_hash(operation_id), db=self.databases[b"operations"])
+
+    def cut(self, key: bytes, row: LogRow, height: int) -> LogRow:
+        """A log is cut back to a height: what its row is to say of its document."""
+        if row.first_delete > height:
+            if row.document_id is not None:
+                place = layout.short_hash(row.document_id) + key
+                self.transaction.delete(place, db=self.databases[b"deletes"])
+            row = row._replace(first_delete=0)
+        if height == 0 and row.document_id is not None:
+            self.transaction.delete(
+                key[:32] + layout.short_hash(row.document_id), db=self.databases[b"documents"]
+            )
+        return row
+
+    def settle_what_is_due(self) -> bool:
+        """Settle the logs that waited for what came; True where some are left for the next transaction."""
+        room = MAX_SETTLED
+        while self._due and room:
+            awaited = self._due.pop()
+            for key in self._waiting_for(awaited, room):
+                room -= 1
+                self.transaction.delete(awaited + key, db=self.databases[b"waiting"])
+                self._look_again(key)
+            if not room:
+                self._due.append(awaited)
+        for awaited in self._due:
+            self._put(b"meta", _DUE + awaited, b"")
+        return bool(self._due)
+
+    def _waiting_for(self, awaited: bytes, limit: int) -> list[bytes]:
+        size = len(awaited)
+        found: list[bytes] = []
+        with self.transaction.cursor(db=self.databases[b"waiting"]) as cursor:
+            if cursor.set_range(awaited):
+                for place in cursor.iternext(values=False):
+                    if len(found) == limit or place[:size] != awaited:
+                        break
+                    if len(place) == size + layout.LOG_KEY_SIZE:
+                        found.append(place[size:])
+        return found
+
+    def _look_again(self, key: bytes) -> None:
+        row = self.row(key)
+        first = self._get(b"entries", key + layout.U64.pack(1))
+        if row is None or row.document_id is not None or first is None:
+            return
+        previous = self.read_facts(layout.unpack_entry(first)[1]).previous or ()
+        document_id = self._document_of(previous)
+        if document_id is not None:
+            self._settle(key, row, document_id)
+        else:
+            self._wait(key, previous)
+
+    def _document_of(self, previous: Iterable[bytes]) -> bytes | None:
+        for operation_id in previous:
+            held_in = self._log_of(operation_id)
+            row = self.row(held_in) if held_in is not None else None
+            if row is not None and row.document_id is not None:
+                return row.document_id
+        return None
+
+    def _settle(self, key: bytes, row: LogRow, document_id: bytes) -> None:
+        self.rows[key] = row._replace(document_id=document_id)
+        # The first log an author opened for a document stays the one that answers for it.
+        place = key[:32] + layout.short_hash(document_id)
+        self.transaction.put(place, key[32:], overwrite=False, db=self.databases[b"documents"])
+        if row.first_delete:
+            self._put_delete(key, document_id, row.first_delete)
+        if self._anyone_waits:
+            self._due.append(key)
+
+    def _wait(self, key: bytes, previous: Iterable[bytes]) -> None:
+        """One of them is enough: without it the log's first entry is of no use to whoever wants them all."""
+        for operation_id in previous:
+            held_in = self._log_of(operation_id)
+            awaited = held_in if held_in is not None else layout.operation_key(operation_id)
+            if awaited is not None:
+                self._put(b"waiting", awaited + key, b"")
+                self._anyone_waits = True
+                return
+
+    def _log_of(self, operation_id: bytes) -> bytes | None:
+        key = layout.operation_key(operation_id)
+        place = None if key is None else self._get(b"operations", key)
+        return None if place is None else place[: layout.LOG_KEY_SIZE]
+
+    def _put_delete(self, key: bytes, document_id: bytes, seq_num: int) -> None:
+        self._put(b"deletes", layout.short_hash(document_id) + key, layout.U64.pack(seq_num))
+
+    def _get(self, database: bytes, key: bytes) -> bytes | None:
+        value: bytes | None = self.transaction.get(key, db=self.databases[database])
+        return value
+
+    def _put(self, database: bytes, key: bytes, value: bytes) -> None:
+        self.transaction.put(key, value, db=self.databases[database])

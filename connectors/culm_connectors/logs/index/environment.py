@@ -1,0 +1,282 @@
+"""One lmdb environment: opened with doubt, grown when full, its errors translated.
+
+Writes are not flushed one by one (`sync=False`), but their order is kept (no write map): a killed process
+loses nothing, and after a power failure the file is either an older state of itself or is refused here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import lmdb
+from lmdb.verify import VerifyError
+from lmdb.verify import verify as verify_file
+
+from culm_connectors.logs.index.errors import (
+    IndexBusy,
+    IndexDamaged,
+    IndexFull,
+    IndexStoreError,
+    IndexUnusable,
+)
+from culm_connectors.logs.index.layout import DATABASES
+
+DATA_FILE = "data.mdb"
+_LOCK_FILE = "owner.lock"
+_MAX_READERS = 64
+_GROWTH = 2
+MAX_SIZE_BYTES = 1 << 46
+_FULL = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+# What lmdb says when only a part of what it wrote had room.
+_CUT_SHORT = (os.strerror(errno.EIO),)
+_NO_DAMAGE = (
+    lmdb.PanicError,  # writing the head of the file failed: it must be opened anew
+    lmdb.MemoryError,
+    lmdb.ReadersFullError,
+    lmdb.TlsFullError,
+    lmdb.LockError,
+    lmdb.ReadonlyError,
+)
+
+Result = TypeVar("Result")
+
+
+class _Gate:
+    """Lets readers through until the map must be resized, when no transaction may be open."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._readers = 0
+        self._closed = False
+
+    @contextlib.contextmanager
+    def reader(self) -> Iterator[None]:
+        with self._condition:
+            while self._closed:
+                self._condition.wait()
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._readers -= 1
+                if self._readers == 0:
+                    self._condition.notify_all()
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        with self._condition:
+            self._closed = True
+            while self._readers:
+                self._condition.wait()
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._closed = False
+                self._condition.notify_all()
+
+
+class Environment:
+    """The lmdb environment of one index folder, owned by this process until `close`.
+
+    The map grows as it must, up to `max_size_bytes`. Raises IndexBusy when another process owns the folder,
+    IndexDamaged when its file is not sound, IndexFull when the disk is full, IndexUnusable.
+    """
+
+    def __init__(
+        self, folder: Path, *, map_size_bytes: int, max_size_bytes: int, durable: bool, check: bool
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self._max_size_bytes = max_size_bytes
+        self.damage: IndexDamaged | None = None
+        """The latest damage that a transaction met."""
+        self._is_flushed = True
+        self._gate = _Gate()
+        self._lock = (folder / _LOCK_FILE).open("a")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            raise IndexBusy(
+                f"{folder} is in use by another process", hint="stop it or give another --dir"
+            ) from error
+        try:
+            self._open(min(map_size_bytes, max_size_bytes), durable=durable, check=check)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def _open(self, map_size_bytes: int, *, durable: bool, check: bool) -> None:
+        data = self.folder / DATA_FILE
+        if check and data.exists():
+            check_structure(data)
+        # The lock file of lmdb holds nothing but reader slots; one of a crashed process is of no use.
+        (self.folder / "lock.mdb").unlink(missing_ok=True)
+        with translated(self.folder):
+            self._env = lmdb.open(
+                str(self.folder),
+                map_size=max(map_size_bytes, data.stat().st_size if data.exists() else 0),
+                max_dbs=len(DATABASES),
+                max_readers=_MAX_READERS,
+                max_spare_txns=8,
+                sync=durable,
+                metasync=durable,
+                writemap=False,
+            )
+        try:
+            self._check_length(data)
+            with translated(self.folder):
+                self.databases = {name: self._env.open_db(name) for name in DATABASES}
+        except BaseException:
+            self._env.close()
+            raise
+
+    def _check_length(self, data: Path) -> None:
+        # Touching a mapped page behind the end of the file would kill the process, not raise.
+        needed = (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
+        if data.stat().st_size < needed:
+            raise IndexDamaged(f"{data} ends after {data.stat().st_size} of {needed} bytes")
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[Any]:
+        """A short read transaction (an lmdb `Transaction`); usable from any thread."""
+        with self._gate.reader(), self._noting(), translated(self.folder), self._env.begin() as transaction:
+            yield transaction
+
+    @contextlib.contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except IndexDamaged as error:
+            self.damage = error
+            raise
+
+    def scan(self, database: bytes, prefix: bytes, chunk: int) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values whose key has a prefix, in order; usable from any thread.
+
+        Read transactions stay short, however slowly the caller takes what it asked for: one a chunk.
+        """
+        position = prefix
+        while True:
+            with self.read() as transaction, transaction.cursor(db=self.databases[database]) as cursor:
+                if not cursor.set_range(position):
+                    return
+                found = list(itertools.islice(cursor.iternext(), chunk))
+            for key, value in found:
+                if not key.startswith(prefix):
+                    return
+                yield key, value
+            if len(found) < chunk:
+                return
+            position = found[-1][0] + b"\x00"
+
+    def write(self, work: Callable[[Any], Result]) -> Result:
+        """Run `work` in one write transaction, again in a larger map when it did not fit.
+
+        `work` must have no effect outside of the transaction. Raises IndexFull, IndexDamaged,
+        IndexUnusable.
+        """
+        while True:
+            try:
+                with (
+                    self._noting(),
+                    translated(self.folder, (*_FULL, *_CUT_SHORT)),
+                    self._env.begin(write=True) as transaction,
+                ):
+                    return work(transaction)
+            except lmdb.MapFullError:
+                self._grow()
+            except IndexUnusable:
+                self._is_flushed = False
+                raise
+
+    def _grow(self) -> None:
+        now = self._env.info()["map_size"]
+        size = min(now * _GROWTH, self._max_size_bytes)
+        if size <= now:
+            raise IndexFull(
+                f"{self.folder} has the {self._max_size_bytes} bytes that it may have",
+                hint="allow more (index_max_bytes), or serve fewer schemas",
+            )
+        with self._gate.alone(), translated(self.folder):
+            self._env.set_mapsize(size)
+
+    def count(self, database: bytes) -> int:
+        """How many records a database holds."""
+        with self.read() as transaction:
+            return int(transaction.stat(self.databases[database])["entries"])
+
+    @property
+    def revision(self) -> int:
+        """The number of the newest transaction that was committed."""
+        return int(self._env.info()["last_txnid"])
+
+    def size_bytes(self) -> int:
+        """The size of the file."""
+        return (self.folder / DATA_FILE).stat().st_size
+
+    def sync(self) -> None:
+        """Flush to the disk; blocks while the disk works. Raises IndexFull, IndexDamaged."""
+        try:
+            with self._noting(), translated(self.folder):
+                self._env.sync(True)
+        except IndexStoreError:
+            # The system forgets what it could not flush: a later flush proves nothing of it.
+            self._is_flushed = False
+            raise
+
+    def close(self, then: Callable[[], None] = lambda: None) -> None:
+        """Flush, close the file, call `then` if every flush succeeded, and give the folder free."""
+        try:
+            with self._gate.alone():
+                try:
+                    self.sync()
+                finally:
+                    self._env.close()
+            if self._is_flushed:
+                then()
+        finally:
+            self._lock.close()
+
+
+@contextlib.contextmanager
+def translated(folder: Path, full: tuple[str, ...] = _FULL) -> Iterator[None]:
+    """Turn lmdb's errors into ours, except the one that growing the map answers.
+
+    `full` are the system's messages that mean a full disk.
+    """
+    try:
+        yield
+    except lmdb.MapFullError:
+        raise
+    except lmdb.Error as error:
+        if isinstance(error, lmdb.DiskError) or str(error).endswith(full):
+            raise IndexFull(
+                f"{folder}: {error}", hint="make room on this disk, or replace it where it has room"
+            ) from error
+        if isinstance(error, _NO_DAMAGE):
+            raise IndexUnusable(f"{folder}: {error}", hint="start again when the cause is gone") from error
+        raise IndexDamaged(f"{folder}: {error}") from error
+
+
+def check_structure(data: Path) -> None:
+    """Walk every page without handing the file to lmdb, which a crafted page could crash.
+
+    Raises IndexDamaged with what was found.
+    """
+    try:
+        problems: list[str] = verify_file(str(data), subdir=False)  # type: ignore[no-untyped-call]
+    except (OSError, VerifyError) as error:
+        raise IndexDamaged(f"{data}: {error}") from error
+    if problems:
+        raise IndexDamaged(f"{data}: {problems[0]}")

@@ -1,0 +1,174 @@
+"""How the index lays its records out in lmdb: big-endian keys sort as the sync range does.
+
+| database | key | value |
+|---|---|---|
+| entries | public key (32) ‖ log id (8) ‖ sequence number (8) | entry length (2) ‖ entry ‖ operation |
+| logs | public key ‖ log id | one packed `LogRow` |
+| sync_range | schema number (4) ‖ public key ‖ log id | height (8): the sorted sync range of a schema |
+| operations | operation id (32, without its prefix) | log (40) ‖ sequence number (8) ‖ revision (8) |
+| documents | public key ‖ document id (32) | log id (8): the one log an author keeps of a document |
+| deletes | document id (32) ‖ log (40) | sequence number (8) of the log's first delete |
+| waiting | operation id (32) or log (40) ‖ log (40) | empty: the second's document waits for the first |
+| schemas | schema number (4) | schema id, UTF-8 |
+| usage | 0 (1) ‖ public key, or 1 (1) ‖ peer id | bytes (8) that the author, or the peer, takes |
+| brought | log (40) ‖ sequence number (8) | last sequence number (8) ‖ peer id: who brought this run |
+| meta | a name | format number, identity, Kafka offsets |
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from culm_models.bamboo.hashes import PREFIX
+
+FORMAT = 3
+DATABASES = (
+    b"entries",
+    b"logs",
+    b"sync_range",
+    b"operations",
+    b"documents",
+    b"deletes",
+    b"waiting",
+    b"schemas",
+    b"usage",
+    b"brought",
+    b"meta",
+)
+
+LOG_KEY_SIZE = 40
+MAX_SEQ_NUM = 2**64 - 1
+U64 = struct.Struct(">Q")
+U32 = struct.Struct(">I")
+U16 = struct.Struct(">H")
+_LOG_KEY = struct.Struct(">32sQ")
+_ENTRY_KEY = struct.Struct(">32sQQ")
+_PLACE = struct.Struct(">32sQQQ")
+_ROW = struct.Struct(">QIB32s32sQ")
+END_OF_LOG = 1
+_HAS_DOCUMENT = 2
+_HASH_PREFIX: bytes = PREFIX
+_PREFIX_SIZE = len(PREFIX)
+_NO_HASH = bytes(32)
+
+
+class LogRow(NamedTuple):
+    """What the index knows of one log without touching its entries."""
+
+    height: int
+    schema_number: int
+    end_of_log: bool
+    head_hash: bytes
+    document_id: bytes | None
+    first_delete: int
+    """The sequence number of the first operation that deletes, 0 for none."""
+
+
+class Place(NamedTuple):
+    """Where an operation is held: its log, its number there, the revision of the index that brought it."""
+
+    log: tuple[bytes, int]
+    seq_num: int
+    revision: int
+
+
+def log_key(public_key: bytes, log_id: int) -> bytes:
+    """The 40-byte key of a log."""
+    return _LOG_KEY.pack(public_key, log_id)
+
+
+def split_log_key(key: bytes) -> tuple[bytes, int]:
+    """The public key and log id of a 40-byte key."""
+    public_key, log_id = _LOG_KEY.unpack(key)
+    return public_key, log_id
+
+
+def entry_key(public_key: bytes, log_id: int, seq_num: int) -> bytes:
+    """The 48-byte key of an entry."""
+    return _ENTRY_KEY.pack(public_key, log_id, seq_num)
+
+
+def pack_place(key: bytes, seq_num: int, revision: int) -> bytes:
+    """A `Place`: the 40-byte key of the log, the number there, the revision."""
+    return key + U64.pack(seq_num) + U64.pack(revision)
+
+
+def unpack_place(value: bytes) -> Place:
+    """A `Place` from its bytes.
+
+    Raises ValueError when the value is none of ours.
+    """
+    if len(value) != _PLACE.size:
+        raise ValueError(f"place of {len(value)} bytes")
+    public_key, log_id, seq_num, revision = _PLACE.unpack(value)
+    return Place((public_key, log_id), seq_num, revision)
+
+
+def operation_key(operation_id: bytes) -> bytes | None:
+    """The 32-byte key of an operation; None for an id that operations may mention and none can have."""
+    return short_hash(operation_id) if operation_id.startswith(_HASH_PREFIX) else None
+
+
+def pack_entry(entry: bytes, operation: bytes) -> bytes:
+    """One value that holds both byte strings."""
+    return U16.pack(len(entry)) + entry + operation
+
+
+def unpack_entry(value: bytes) -> tuple[bytes, bytes]:
+    """The entry and operation of a value.
+
+    Raises ValueError when the value is none of ours.
+    """
+    if len(value) < U16.size:
+        raise ValueError("entry value is shorter than its length field")
+    end = U16.size + U16.unpack_from(value)[0]
+    if end > len(value):
+        raise ValueError("entry value is shorter than the entry it announces")
+    return value[U16.size : end], value[end:]
+
+
+def stored_size(value: bytes) -> int:
+    """The bytes of the entry and operation in a value."""
+    return len(value) - U16.size
+
+
+def pack_row(row: LogRow) -> bytes:
+    """A `LogRow` as a fixed 85 bytes."""
+    flags = (END_OF_LOG if row.end_of_log else 0) | (_HAS_DOCUMENT if row.document_id else 0)
+    document = short_hash(row.document_id) if row.document_id else _NO_HASH
+    head = short_hash(row.head_hash)
+    return _ROW.pack(row.height, row.schema_number, flags, head, document, row.first_delete)
+
+
+def unpack_row(value: bytes) -> LogRow:
+    """A `LogRow` from its bytes.
+
+    Raises ValueError when the value is none of ours.
+    """
+    if len(value) != _ROW.size:
+        raise ValueError(f"log row of {len(value)} bytes")
+    height, schema_number, flags, head, document, first_delete = _ROW.unpack(value)
+    document_id = long_hash(document) if flags & _HAS_DOCUMENT else None
+    ended = bool(flags & END_OF_LOG)
+    return LogRow(height, schema_number, ended, long_hash(head), document_id, first_delete)
+
+
+def short_hash(full: bytes) -> bytes:
+    """A 34-byte identifier without the two bytes that never differ."""
+    return full[_PREFIX_SIZE:]
+
+
+def long_hash(short: bytes) -> bytes:
+    """The 34-byte identifier again."""
+    return _HASH_PREFIX + short
+
+
+def offset_key(topic: str, partition: int) -> bytes:
+    """Where the next offset of a partition is kept in `meta`."""
+    return b"offset:" + topic.encode() + b":" + U32.pack(partition)
+
+
+def split_offset_key(key: bytes) -> tuple[str, int]:
+    """The topic and partition of an offset's key."""
+    return key[len(b"offset:") : -U32.size - 1].decode(), U32.unpack(key[-U32.size :])[0]

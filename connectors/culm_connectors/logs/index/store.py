@@ -1,0 +1,392 @@
+"""The local index of replicated logs, kept in lmdb; it says what a protocol's log store has to say.
+
+Reading one log's row, hash or document is a look into mapped memory and is done where it is asked for;
+ranges of entries are read in chunks (`read_chunk`), which a driver does in a thread. Writing happens in
+one thread at a time: `commit` there, then `adopt` where the index is read. `append` does both at once.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from culm_connectors.logs.index import layout
+from culm_connectors.logs.index.audit import checked_entry, contradictory_logs
+from culm_connectors.logs.index.chunks import Pair, Range, read_chunk, read_ranges
+from culm_connectors.logs.index.commit import Commit, Offsets, write_commit
+from culm_connectors.logs.index.documents import ReadFacts
+from culm_connectors.logs.index.environment import MAX_SIZE_BYTES, Environment
+from culm_connectors.logs.index.errors import IndexConflict, IndexDamaged, IndexGap
+from culm_connectors.logs.index.forgetting import forget_logs
+from culm_connectors.logs.index.layout import Place
+from culm_connectors.logs.index.rows import RowCache
+from culm_connectors.logs.index.sync_ranges import SyncRanges, read_heights
+from culm_connectors.logs.index.upgrade import EARLIER_FORMATS, upgrade
+from culm_connectors.logs.index.usage import author_name, peer_name, read_usage
+from culm_connectors.logs.ranges import RangeSnapshot
+from culm_connectors.logs.ranges.columns import Rows, U64s, no_keys, numbers
+from culm_models.bamboo.checks import SoundEntry
+from culm_models.bamboo.log_store import LogInfo, LogKey, LogKind
+from culm_models.errors import CulmError
+from culm_models.lifts import Lift
+
+DEFAULT_MAP_SIZE_BYTES = 64 * 1024**3
+DEFAULT_CHUNK_BYTES = 64 * 1024
+_CHUNK_LOGS = 4_096
+_CHUNK_DELETES = 16
+_MAX_LOG_ID = 2**64 - 1
+
+
+class LmdbLogStore:
+    """Entries, heights and Kafka offsets of one folder. `read_facts` reads payloads for their owner.
+
+    `durable` flushes every commit (a peer's own writing, which nobody can give back); an index that can be
+    rebuilt leaves it off and calls `sync` now and then. `check` walks the file before lmdb opens it.
+    Raises IndexDamaged, IndexBusy, IndexFull, IndexUnusable.
+    """
+
+    def __init__(
+        self,
+        read_facts: ReadFacts,
+        folder: Path,
+        *,
+        map_size_bytes: int = DEFAULT_MAP_SIZE_BYTES,
+        max_size_bytes: int = MAX_SIZE_BYTES,
+        durable: bool = False,
+        check: bool = False,
+    ) -> None:
+        self._environment = Environment(
+            folder, map_size_bytes=map_size_bytes, max_size_bytes=max_size_bytes, durable=durable, check=check
+        )
+        self._read_facts = read_facts
+        self._databases: Mapping[bytes, object] = self._environment.databases
+        self._rows = RowCache(self._environment)
+        self._schema_numbers: dict[str, int] = {}
+        self._written_schemas: dict[str, int] = {}  # of the thread that writes
+        self._schema_ids: dict[int, str] = {}
+        self.ranges = SyncRanges(self.read_heights)
+        """The sync ranges in memory."""
+        try:
+            self._load()
+        except BaseException:
+            self._environment.close()
+            raise
+
+    @property
+    def folder(self) -> Path:
+        """Where the index lives."""
+        return self._environment.folder
+
+    @property
+    def damage(self) -> IndexDamaged | None:
+        """The latest damage that somebody met, reading or writing."""
+        return self._environment.damage
+
+    def _load(self) -> None:
+        written = layout.U32.pack(layout.FORMAT)
+        meta = self._databases[b"meta"]
+        with self._environment.read() as transaction:
+            found = transaction.get(b"format", db=meta)
+            fresh = found is None and transaction.stat(self._databases[b"entries"])["entries"] == 0
+            with transaction.cursor(db=self._databases[b"schemas"]) as cursor:
+                schemas = dict(cursor)
+        if fresh:
+            self._environment.write(lambda writing: writing.put(b"format", written, db=meta))
+        elif found is not None and (number := EARLIER_FORMATS.get(bytes(found))):
+            try:
+                upgrade(self._environment, number, self._read_facts)
+            except (ValueError, struct.error, CulmError) as error:
+                raise IndexDamaged(f"{self.folder}: a record is none of ours: {error}") from error
+        elif found != written:
+            raise IndexDamaged(f"{self.folder} has format {found!r}, this version reads {written!r}")
+        try:
+            self._know_schemas({value.decode(): layout.U32.unpack(key)[0] for key, value in schemas.items()})
+        except (ValueError, struct.error) as error:
+            raise IndexDamaged(f"{self.folder}: a schema's record is none of ours: {error}") from error
+        self._written_schemas = dict(self._schema_numbers)
+
+    def _know_schemas(self, numbers: Mapping[str, int]) -> None:
+        self._schema_numbers.update(numbers)
+        self._schema_ids.update({number: schema_id for schema_id, number in numbers.items()})
+
+    # What the protocol asks of a store.
+
+    def height(self, public_key: bytes, log_id: int) -> int:
+        """The highest sequence number held of a log, 0 for none; there are no gaps below it."""
+        row = self._rows.get(layout.log_key(public_key, log_id))
+        return row.height if row else 0
+
+    def entry_hash(self, public_key: bytes, log_id: int, seq_num: int) -> bytes | None:
+        """The 34-byte hash of a held entry."""
+        row = self._rows.get(layout.log_key(public_key, log_id))
+        if row is None or not 0 < seq_num <= row.height:
+            return None
+        if seq_num == row.height:
+            return row.head_hash
+        key = layout.entry_key(public_key, log_id, seq_num)
+        with self._environment.read() as transaction:
+            value = transaction.get(key, db=self._databases[b"entries"])
+            return None if value is None else checked_entry(transaction, self._databases, key, value)[0]
+
+    def log_heights(self, schema_ids: Iterable[str]) -> Iterator[tuple[bytes, int, int]]:
+        """(public key, log id, height) of every log of the schemas, in the order of the sync range."""
+        numbers = {self._schema_numbers[name] for name in schema_ids if name in self._schema_numbers}
+        for key, height in heapq.merge(*(self._sync_range(number) for number in sorted(numbers))):
+            public_key, log_id = layout.split_log_key(key)
+            yield public_key, log_id, height
+
+    def _sync_range(self, number: int) -> Iterator[tuple[bytes, int]]:
+        prefix = layout.U32.pack(number)
+        for key, value in self._environment.scan(b"sync_range", prefix, _CHUNK_LOGS):
+            yield key[len(prefix) :], layout.U64.unpack(value)[0]
+
+    def sync_range(self, schema_ids: Iterable[str], lift: Lift, salt: bytes = b"") -> RangeSnapshot:
+        """What `log_heights` says now, with the fingerprints of its ranges by this lift.
+
+        The first call for a schema reads all of its logs from the file; see `ranges`. Raises IndexDamaged.
+        """
+        return self.ranges.snapshot(schema_ids, lift, salt)
+
+    def entries(
+        self, public_key: bytes, log_id: int, first_seq_num: int, last_seq_num: int
+    ) -> Iterator[Pair]:
+        """(entry bytes, operation bytes) of a part of a log, as far as it is held."""
+        position = first_seq_num
+        while position <= last_seq_num:
+            chunk = self.read_chunk(public_key, log_id, position, last_seq_num)
+            if not chunk:
+                return
+            yield from chunk
+            position += len(chunk)
+
+    def log_info(self, public_key: bytes, log_id: int) -> LogInfo | None:
+        """The schema and document of a log and where it was ended, None for an unknown log."""
+        row = self._rows.get(layout.log_key(public_key, log_id))
+        if row is None:
+            return None
+        return LogInfo(
+            schema_id=self._schema_id(row.schema_number),
+            document_id=row.document_id,
+            end_of_log=row.height if row.end_of_log else None,
+        )
+
+    def log_kinds(self, logs: Sequence[LogKey]) -> list[LogKind | None]:
+        """Of each log its schema and whether its first entry creates its document; None if unknown."""
+        kinds = self._rows.kinds([layout.log_key(*log) for log in logs])
+        return [kind and (self._schema_id(kind[0]), kind[1]) for kind in kinds]
+
+    def document_of(self, operation_id: bytes) -> bytes | None:
+        """The document that an operation belongs to, None if it is not held, or is in a log without one."""
+        place = self.place_of(operation_id)
+        row = self._rows.get(layout.log_key(*place.log)) if place else None
+        return row.document_id if row else None
+
+    def place_of(self, operation_id: bytes) -> Place | None:
+        """Where an operation is, None if it is not held."""
+        key = layout.operation_key(operation_id)
+        if key is None:
+            return None
+        with self._environment.read() as transaction:
+            value = transaction.get(key, db=self._databases[b"operations"])
+        return None if value is None else layout.unpack_place(value)
+
+    @property
+    def revision(self) -> int:
+        """The number of the newest commit: what comes from now on has a higher one."""
+        return self._environment.revision
+
+    def deletes_of(self, document_id: bytes) -> Iterator[tuple[LogKey, int]]:
+        """The logs that delete a document, each with the sequence number where it does so first."""
+        prefix = layout.short_hash(document_id)
+        for key, value in self._environment.scan(b"deletes", prefix, _CHUNK_DELETES):
+            yield layout.split_log_key(key[len(prefix) :]), layout.U64.unpack(value)[0]
+
+    def log_of(self, public_key: bytes, document_id: bytes) -> int | None:
+        """The one log that an author keeps of a document."""
+        with self._environment.read() as transaction:
+            place = public_key + layout.short_hash(document_id)
+            value = transaction.get(place, db=self._databases[b"documents"])
+        return None if value is None else int(layout.U64.unpack(value)[0])
+
+    def next_log_id(self, public_key: bytes) -> int:
+        """The number above the highest log that is held of an author."""
+        with (
+            self._environment.read() as transaction,
+            transaction.cursor(db=self._databases[b"logs"]) as cursor,
+        ):
+            beyond = cursor.set_range(layout.log_key(public_key, _MAX_LOG_ID))
+            if beyond and cursor.key() == layout.log_key(public_key, _MAX_LOG_ID):
+                raise IndexConflict(f"author {public_key.hex()} has used up every log id")
+            found = cursor.prev() if beyond else cursor.last()
+            if not found or not cursor.key().startswith(public_key):
+                return 0
+            return layout.split_log_key(cursor.key())[1] + 1
+
+    def append(self, checked: Sequence[SoundEntry]) -> None:
+        """Extend logs; what is held already is skipped.
+
+        Raises IndexConflict or IndexGap after storing what could be stored.
+        """
+        done = self.commit(checked, {})
+        self.adopt(done)
+        unsettled = done.unsettled
+        while unsettled:
+            further = self.commit((), {})
+            self.adopt(further)
+            unsettled = further.unsettled
+        for refused, error in ((done.conflicts, IndexConflict), (done.gaps, IndexGap)):
+            if refused:
+                entry = refused[0].entry
+                raise error(f"log {entry.public_key.hex()}/{entry.log_id} cannot take number {entry.seq_num}")
+
+    # What a process asks of its index.
+
+    def commit(
+        self,
+        checked: Iterable[SoundEntry],
+        offsets: Offsets,
+        *,
+        truth: bool = False,
+        brought_by: Sequence[bytes] = (),
+    ) -> Commit:
+        """Store entries and offsets in one transaction, in the one thread that writes.
+
+        `brought_by`: the peer that brought each of the entries; none where they come from Kafka.
+        """
+        entries = tuple(checked)
+        done = self._environment.write(
+            lambda transaction: write_commit(
+                transaction,
+                self._databases,
+                self._written_schemas,
+                entries,
+                offsets,
+                self._read_facts,
+                truth=truth,
+                brought_by=brought_by,
+            )
+        )
+        self._written_schemas.update(done.schema_numbers)
+        return done
+
+    def forget(self, keys: Iterable[bytes]) -> Commit:
+        """Take logs (40-byte keys) out of the index, to be read anew; in the one thread that writes."""
+        taken = tuple(keys)
+        return self._environment.write(lambda transaction: forget_logs(transaction, self._databases, taken))
+
+    def contradictions(self) -> dict[bytes, str | None]:
+        """40-byte keys, and the schema ids if they are told, of logs whose records contradict each other.
+
+        Reads the whole index.
+        """
+        with self._environment.read() as transaction:
+            found = list(contradictory_logs(transaction, self._databases))
+        named = {key: self._schema_ids.get(number) for key, number in found if number is not None}
+        return {key: named.get(key) for key, _ in found}
+
+    def adopt(self, commit: Commit) -> None:
+        """Make a commit visible to this object's readers, in the thread that reads."""
+        self._know_schemas(commit.schema_numbers)
+        self._rows.adopt(commit.rows)
+        self.ranges.adopt(commit, self._schema_id)
+
+    def read_heights(self, schema_id: str) -> tuple[Rows, U64s]:
+        """Keys (n, 40) and heights of a schema's logs as the file has them, sorted; any thread.
+
+        Raises IndexDamaged.
+        """
+        number = self._schema_numbers.get(schema_id)
+        if number is None:
+            return no_keys(), numbers([])
+        return read_heights(self._environment, self._databases[b"sync_range"], number)
+
+    def read_chunk(
+        self,
+        public_key: bytes,
+        log_id: int,
+        first_seq_num: int,
+        last_seq_num: int,
+        max_bytes: int = DEFAULT_CHUNK_BYTES,
+    ) -> list[Pair]:
+        """At least one entry (if held) and at most about `max_bytes` of a part of a log; any thread.
+
+        Raises IndexDamaged where an entry is not what was stored.
+        """
+        part = (public_key, log_id, first_seq_num, last_seq_num)
+        return read_chunk(self._environment, part, max_bytes)
+
+    def read_ranges(self, ranges: Sequence[Range], max_bytes: int = DEFAULT_CHUNK_BYTES) -> list[list[Pair]]:
+        """Several parts of logs in one go, until about `max_bytes` are read; any thread.
+
+        One list a range that was read, empty where nothing of it is held; the last may be a beginning.
+        """
+        return read_ranges(self._environment, ranges, max_bytes)
+
+    def offsets(self) -> dict[tuple[str, int], int]:
+        """The next offset to read of every Kafka partition that this index covers."""
+        with (
+            self._environment.read() as transaction,
+            transaction.cursor(db=self._databases[b"meta"]) as cursor,
+        ):
+            if not cursor.set_range(b"offset:"):
+                return {}
+            return {
+                layout.split_offset_key(key): layout.U64.unpack(value)[0]
+                for key, value in itertools.takewhile(
+                    lambda item: item[0].startswith(b"offset:"), cursor.iternext()
+                )
+            }
+
+    def meta(self, name: str) -> bytes | None:
+        """A value that was kept with `set_meta`."""
+        with self._environment.read() as transaction:
+            value: bytes | None = transaction.get(b"name:" + name.encode(), db=self._databases[b"meta"])
+        return value
+
+    def set_meta(self, name: str, value: bytes) -> None:
+        """Keep a small value beside the entries."""
+        key, meta = b"name:" + name.encode(), self._databases[b"meta"]
+        self._environment.write(lambda transaction: transaction.put(key, value, db=meta))
+
+    def schema_ids(self) -> tuple[str, ...]:
+        """Every schema that an entry was stored of."""
+        return tuple(self._schema_numbers)
+
+    def usage(self, author: bytes, peer_id: bytes) -> tuple[int, int]:
+        """Bytes of entries and operations: of an author's logs, and of what a peer has brought."""
+        with self._environment.read() as transaction:
+            of_author, of_peer = (
+                read_usage(transaction, self._databases, name)
+                for name in (author_name(author), peer_name(peer_id))
+            )
+        return of_author, of_peer
+
+    def counts(self) -> tuple[int, int]:
+        """How many logs and how many entries are held."""
+        return self._environment.count(b"logs"), self._environment.count(b"entries")
+
+    def size_bytes(self) -> int:
+        """The size of the file."""
+        return self._environment.size_bytes()
+
+    def sync(self) -> None:
+        """Flush to the disk; blocks while the disk works."""
+        self._environment.sync()
+
+    def close(self, then: Callable[[], None] = lambda: None) -> None:
+        """Flush and close; `then` is called before others may open the folder, unless a flush has failed."""
+        self._environment.close(then)
+
+    def _schema_id(self, number: int) -> str:
+        known = self._schema_ids.get(number)
+        if known is None:
+            # A row is visible as soon as it is committed, which is before `adopt` tells of a new schema.
+            with self._environment.read() as transaction:
+                value = transaction.get(layout.U32.pack(number), db=self._databases[b"schemas"])
+            if value is None:
+                raise IndexDamaged(f"schema {number} is named by a log's row and missing")
+            known = self._schema_ids[number] = value.decode()
+        return known

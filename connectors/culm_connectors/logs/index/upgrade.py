@@ -1,0 +1,122 @@
+"""Bringing an index of an earlier format up to date, in place.
+
+Format 1 knew the document of a log only where the operation that its first entry follows was held before it,
+and did not keep where operations are. Formats 1 and 2 did not count bytes, and nobody knows who brought what
+they hold. Whatever follows from the entries is derived anew, log by log. The format's number changes last, so
+an upgrade that was interrupted begins again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import struct
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from culm_connectors.logs.index import layout
+from culm_connectors.logs.index.documents import DocumentWriter, ReadFacts
+from culm_connectors.logs.index.environment import Environment
+from culm_connectors.logs.index.layout import LogRow
+from culm_connectors.logs.index.usage import UsageWriter
+from culm_models.bamboo import entry_hash
+
+logger = logging.getLogger(__name__)
+
+EARLIER_FORMATS = {layout.U32.pack(number): number for number in (1, 2)}
+_EARLIER_ROW = struct.Struct(">QIB32s32s")
+_AT_ONCE = 20_000
+_BEHIND_ALL = b"\xff" * 49
+
+
+def upgrade(environment: Environment, found: int, read_facts: ReadFacts) -> None:
+    """Make an index of an earlier format one of this format.
+
+    Raises IndexDamaged, and ValueError or CulmError where a record is none of ours.
+    """
+    logger.info("%s: brought up to date, some ten seconds a million entries", environment.folder)
+    databases = environment.databases
+
+    derived = [b"usage", b"brought"]
+    steps: list[Callable[[Environment, bytes, Any], bytes | None]] = [_usage_from]
+    if found == 1:
+        derived += (b"operations", b"documents", b"deletes", b"waiting")
+        steps += (_rows_from, partial(_documents_from, read_facts))
+
+    def derived_anew(transaction: Any) -> None:
+        for name in derived:
+            transaction.drop(databases[name], delete=False)
+
+    def finished(transaction: Any) -> None:
+        transaction.put(b"format", layout.U32.pack(layout.FORMAT), db=databases[b"meta"])
+
+    environment.write(derived_anew)
+    for step in steps:
+        position: bytes | None = b""
+        while position is not None:
+            position = environment.write(partial(step, environment, position))
+    environment.write(finished)
+
+
+def _rows_from(environment: Environment, position: bytes, transaction: Any) -> bytes | None:
+    """Rows without their documents, in the new layout; returns where to go on."""
+    logs = environment.databases[b"logs"]
+    found = _from(transaction, logs, position)
+    for key, value in found:
+        if len(value) == _EARLIER_ROW.size:
+            height, schema_number, flags, head, _ = _EARLIER_ROW.unpack(value)
+            ended = bool(flags & layout.END_OF_LOG)
+            row = LogRow(height, schema_number, ended, layout.long_hash(head), None, 0)
+        else:
+            row = layout.unpack_row(value)._replace(document_id=None, first_delete=0)
+        transaction.put(key, layout.pack_row(row), db=logs)
+    return found[-1][0] + b"\x00" if len(found) == _AT_ONCE else None
+
+
+def _documents_from(
+    read_facts: ReadFacts, environment: Environment, position: bytes, transaction: Any
+) -> bytes | None:
+    """Operations, deletes and documents of the logs, as if their entries were written now."""
+    databases = environment.databases
+    whole: dict[bytes, LogRow] = {}
+    rows: dict[bytes, LogRow | None] = {}
+    documents = DocumentWriter(transaction, databases, rows, read_facts)
+    count, last = 0, position
+    with transaction.cursor(db=databases[b"entries"]) as cursor:
+        entries = cursor.iternext() if cursor.set_range(position) else ()
+        for last, value in itertools.islice(entries, _AT_ONCE):
+            count += 1
+            key, seq_num = last[: layout.LOG_KEY_SIZE], layout.U64.unpack(last[layout.LOG_KEY_SIZE :])[0]
+            row = documents.row(key)
+            if row is None:
+                raise ValueError(f"entries of log {key.hex()} have no row")
+            entry, operation = layout.unpack_entry(value)
+            whole.setdefault(key, row)
+            grown = row._replace(height=seq_num, head_hash=entry_hash(entry))
+            documents.append(key, grown, read_facts(operation))
+    unsettled = documents.settle_what_is_due()
+    for key, changed in rows.items():
+        assert changed is not None, "no log is removed here"
+        end = whole.get(key, changed)
+        row = changed._replace(height=end.height, head_hash=end.head_hash)
+        transaction.put(key, layout.pack_row(row), db=databases[b"logs"])
+    if count == _AT_ONCE:
+        return last + b"\x00"
+    return _BEHIND_ALL if unsettled else None
+
+
+def _usage_from(environment: Environment, position: bytes, transaction: Any) -> bytes | None:
+    """The bytes of every author."""
+    usage = UsageWriter(transaction, environment.databases)
+    found = _from(transaction, environment.databases[b"entries"], position)
+    for key, value in found:
+        seq_num = layout.U64.unpack(key[layout.LOG_KEY_SIZE :])[0]
+        usage.added(key[: layout.LOG_KEY_SIZE], seq_num, layout.stored_size(value), None)
+    usage.finish()
+    return found[-1][0] + b"\x00" if len(found) == _AT_ONCE else None
+
+
+def _from(transaction: Any, database: object, position: bytes) -> list[tuple[bytes, bytes]]:
+    with transaction.cursor(db=database) as cursor:
+        return list(itertools.islice(cursor.iternext(), _AT_ONCE)) if cursor.set_range(position) else []

@@ -1,0 +1,135 @@
+"""The one thread that writes an index, seen from the event loop.
+
+`write` waits for the transaction and makes it visible to readers on the loop; small writes that queue up
+behind a running one are their callers' business to batch. A flush to the disk follows every few seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from culm_connectors.logs.index.chunks import Pair, Range
+from culm_connectors.logs.index.commit import Commit, Offsets
+from culm_connectors.logs.index.errors import IndexDamaged, IndexFull
+from culm_connectors.logs.index.store import LmdbLogStore
+from culm_models.bamboo.checks import SoundEntry
+
+logger = logging.getLogger(__name__)
+
+_READ_THREADS = 2
+
+Result = TypeVar("Result")
+
+
+class IndexWriter:
+    """Serialises an index's writes into one thread; its range reads and merges have a few others."""
+
+    def __init__(
+        self, store: LmdbLogStore, *, flush_interval_s: float = 5.0, retry_interval_s: float = 5.0
+    ) -> None:
+        self.store = store
+        self.full: str | None = None
+        """Why nothing can be written now, None where it can."""
+        self._flush_interval_s = flush_interval_s
+        self._retry_interval_s = retry_interval_s
+        self._writing = ThreadPoolExecutor(1, thread_name_prefix="index-write")
+        self._reading = ThreadPoolExecutor(_READ_THREADS, thread_name_prefix="index-read")
+        self._dirty = False
+        self._closing = threading.Event()
+
+    async def write(
+        self,
+        entries: Iterable[SoundEntry],
+        offsets: Offsets | None = None,
+        *,
+        truth: bool = False,
+        brought_by: Sequence[bytes] = (),
+    ) -> Commit:
+        """Store entries and the offsets that cover them; visible to readers when this returns.
+
+        `brought_by`: the peer that brought each of the entries; none where they come from Kafka.
+
+        Waits for room where the disk is full; all that is to be written later waits behind it. Raises
+        IndexDamaged, IndexUnusable.
+        """
+        taken = tuple(entries)
+        writing = self._submit(
+            lambda: self.store.commit(taken, offsets or {}, truth=truth, brought_by=brought_by)
+        )
+        # Whoever waits may be cancelled; what was written is adopted all the same.
+        writing.add_done_callback(self._adopt)
+        return await asyncio.shield(writing)
+
+    def _submit(self, work: Callable[[], Result]) -> asyncio.Future[Result]:
+        return asyncio.get_running_loop().run_in_executor(self._writing, self._when_there_is_room, work)
+
+    def _when_there_is_room(self, work: Callable[[], Result]) -> Result:
+        # Waits in the thread that writes: entries must not overtake those that they follow.
+        while True:
+            try:
+                done = work()
+            except IndexFull as error:
+                if self.full is None:
+                    logger.error(
+                        "%s (%s); nothing is taken until there is room: %s", error, error.code, error.hint
+                    )
+                self.full = str(error)
+                if self._closing.wait(self._retry_interval_s):
+                    raise
+            else:
+                if self.full is not None:
+                    logger.info("%s: there is room again", self.store.folder)
+                self.full = None
+                return done
+
+    async def forget(self, keys: Iterable[bytes], then: Callable[[], None] = lambda: None) -> None:
+        """Take logs (40-byte keys) out of the index, to be read anew; `then` is called before anyone sees it.
+
+        Raises IndexDamaged.
+        """
+        taken = tuple(keys)
+        writing = self._submit(lambda: self.store.forget(taken))
+        writing.add_done_callback(self._adopt)
+        writing.add_done_callback(lambda _: then())
+        await asyncio.shield(writing)
+
+    def _adopt(self, writing: asyncio.Future[Commit]) -> None:
+        if not writing.cancelled() and writing.exception() is None:
+            commit = writing.result()
+            self.store.adopt(commit)
+            self._dirty = True
+            if commit.unsettled and not self._closing.is_set():
+                self._submit(lambda: self.store.commit((), {})).add_done_callback(self._adopt)
+            # What was written last is adopted after the end of the threads: nothing is merged then.
+            for work in () if self._closing.is_set() else self.store.ranges.merge_work():
+                writing.get_loop().run_in_executor(self._reading, work)
+
+    async def read_ranges(self, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
+        """Parts of logs, read in a thread; see `LmdbLogStore.read_ranges`."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._reading, self.store.read_ranges, ranges, max_bytes
+        )
+
+    async def flush_now_and_then(self) -> None:
+        """Flush what was written, for ever; run it as a task.
+
+        Raises IndexDamaged, also where somebody who reads has met damage and only failed itself.
+        """
+        while True:
+            await asyncio.sleep(self._flush_interval_s)
+            if self.store.damage is not None:
+                raise IndexDamaged(str(self.store.damage))
+            if self._dirty:
+                self._dirty = False
+                await self._submit(self.store.sync)
+
+    def close(self) -> None:
+        """Finish what is being written, if there is room, and stop the threads; the store stays open."""
+        self._closing.set()
+        self._writing.shutdown(wait=True)
+        self._reading.shutdown(wait=True)

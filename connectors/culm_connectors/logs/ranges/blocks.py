@@ -1,0 +1,45 @@
+"""What a range index holds by block: a block is the first bits of the public key within one schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from culm_connectors.logs.ranges.columns import LOG_KEY_SIZE, Ranks, U64s
+from culm_connectors.logs.ranges.snapshot import RangeSnapshot
+
+_MAX_BITS = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockSums:
+    """One row a block, in their order: how many logs, how many entries, and the combined lanes."""
+
+    block_bits: int
+    log_counts: NDArray[np.int64]
+    entry_counts: U64s
+    lanes: U64s
+
+    def __len__(self) -> int:
+        return len(self.log_counts)
+
+
+def block_starts(snapshot: RangeSnapshot, block_bits: int) -> Ranks:
+    """The rank at which each block begins, and the number of items behind the last."""
+    assert 0 <= block_bits <= _MAX_BITS, "a block is named by at most two bytes of the key"
+    count = 1 << block_bits
+    keys = np.zeros((count, LOG_KEY_SIZE), np.uint8)
+    firsts = np.arange(count, dtype=np.uint32) << (_MAX_BITS - block_bits)
+    keys[:, :2] = firsts.astype(">u2").view(np.uint8).reshape(-1, 2)
+    ranks = snapshot.ranks_of(keys, np.zeros(count, np.uint64))
+    return np.append(ranks, len(snapshot))
+
+
+def block_sums(snapshot: RangeSnapshot, block_bits: int) -> BlockSums:
+    """All blocks of a snapshot: some milliseconds at a million logs."""
+    starts = block_starts(snapshot, block_bits)
+    sizes = np.diff(starts)
+    entries = snapshot.entries_before(starts)
+    return BlockSums(block_bits, sizes, np.diff(entries), snapshot.lanes(starts[:-1], sizes))

@@ -1,0 +1,83 @@
+"""Makes the snapshots of sessions out of one index or several, and keeps what the next session can use.
+
+Kept are the merged orders of the latest sets of indexes, and bases under lifts that are not the index's
+own. A salted lift is new in every session and costs a quarter of a second at a million logs, `xor64` and
+`add64` about one and a half; both may be asked for in a thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from typing import Generic, TypeVar
+
+from culm_connectors.logs.ranges.columns import Columns
+from culm_connectors.logs.ranges.index import Layers, RangeIndex
+from culm_connectors.logs.ranges.overlay import Overlay
+from culm_connectors.logs.ranges.snapshot import RangeSnapshot
+from culm_connectors.logs.ranges.union import Union
+from culm_models.lifts import DEFAULT, Lift
+
+_KEPT = 4
+
+Made = TypeVar("Made")
+
+
+class Snapshots:
+    """Snapshots over indexes that all have the lift `own`; usable from any thread."""
+
+    def __init__(self, own: Lift = DEFAULT) -> None:
+        self._own = own
+        self._unions = _Latest[Union]()
+        self._layers = _Latest[Layers]()
+        self._lifted = _Latest[Columns]()
+
+    def of(self, indexes: Sequence[RangeIndex], lift: Lift, salt: bytes = b"") -> RangeSnapshot:
+        """What these indexes hold now, as one set with fingerprints under this lift and salt."""
+        base, overlay = self._joined(indexes)
+        if lift == self._own:
+            return RangeSnapshot(base, overlay, lift, salt)
+        overlay = overlay.relifted(base, lift, salt)
+        if salt:
+            return RangeSnapshot(base.relifted(lift, salt), overlay, lift, salt)
+        key = (lift.name, *map(id, indexes))
+        return RangeSnapshot(
+            self._lifted.get(key, (base,), lambda: base.relifted(lift, salt)), overlay, lift, salt
+        )
+
+    def _joined(self, indexes: Sequence[RangeIndex]) -> Layers:
+        # What is laid over nothing belongs into the base: an index without a base has nothing at all.
+        found = [(id(index), *index.layers()) for index in indexes]
+        found = [one for one in found if len(one[1])]
+        if not found:
+            return Columns.empty(self._own), Overlay.empty(self._own)
+        if len(found) == 1:
+            return found[0][1:]
+        key, bases, overlays = zip(*found, strict=True)
+        union = self._unions.get(key, bases, lambda: Union.of(self._own, bases))
+        return self._layers.get(key, (union, *overlays), lambda: (union.base, union.overlay(overlays)))
+
+
+class _Latest(Generic[Made]):
+    """What was made last under each of a few keys, as long as what it was made from is the same."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Hashable, tuple[tuple[object, ...], Made]] = OrderedDict()
+
+    def get(self, key: Hashable, sources: tuple[object, ...], make: Callable[[], Made]) -> Made:
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is not None and all(a is b for a, b in zip(kept[0], sources, strict=True)):
+                self._kept.move_to_end(key)
+                return kept[1]
+            # The old one goes before the new one is made: at a million logs they are large.
+            self._kept.pop(key, None)
+        del kept
+        made = make()
+        with self._lock:
+            self._kept[key] = (sources, made)
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return made

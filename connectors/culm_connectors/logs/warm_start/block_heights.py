@@ -1,0 +1,123 @@
+"""What the topic `blocks` has for a connector: per schema the heights of all logs, and the input behind them.
+
+Read once, in a thread, before `logs` is looked at, so that catching up with `logs` reaches all of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from culm_connectors.logs.warm_start.heights import EMPTY, HeightTable
+from culm_topics.errors import TopicMissing
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.blocks import Block, Blocks, read_blocks
+
+logger = logging.getLogger(__name__)
+
+Positions = Mapping[int, int]
+"""The next offset of partitions of `logs`."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSpan:
+    """One block of a schema, without its heights; `first` and `count` say which rows of the table are its."""
+
+    block: int
+    first: int
+    count: int
+    version: Positions
+    fingerprints: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaHeights:
+    """The logs of one schema; `version` is the highest of its blocks'."""
+
+    schema_id: str
+    block_bits: int
+    table: HeightTable
+    blocks: tuple[BlockSpan, ...]
+    version: Positions
+    torn: frozenset[int]
+    """Blocks of which nothing is known."""
+
+    @staticmethod
+    def nothing(schema_id: str) -> SchemaHeights:
+        """A schema that is not there; all of it is one block."""
+        return SchemaHeights(schema_id, 0, EMPTY, (), {}, frozenset())
+
+    def is_covered_by(self, positions: Positions) -> bool:
+        """Whether who has read `logs` up to these positions has read all that this was made of."""
+        return covers(positions, self.version)
+
+
+def covers(positions: Positions, version: Positions) -> bool:
+    """Whether every offset of `version` has been reached."""
+    return all(positions.get(partition, 0) >= offset for partition, offset in version.items())
+
+
+def read_block_heights(kafka: KafkaSettings, schema_ids: Collection[str]) -> dict[str, SchemaHeights]:
+    """What `blocks` has of these schemas; nothing where the topic is missing, empty or not readable.
+
+    Without it a connector works all the same, only its start takes longer. Blocks while Kafka is read.
+    Raises KafkaFailure.
+    """
+    if not schema_ids:
+        return {}
+    try:
+        found = read_blocks(kafka, schema_ids)
+    except TopicMissing:
+        logger.info("there is no topic `blocks`: all is read from `logs`")
+        return {}
+    if found.passed_over.records:
+        logger.error(
+            "%d records of `blocks` are none, and their blocks are read from `logs`: %s",
+            found.passed_over.records,
+            "; ".join(found.passed_over.first),
+        )
+    heights = by_schema(found)
+    if heights:
+        logger.info(
+            "`blocks` has %d logs of %d schemas in %d blocks (%d records read)",
+            sum(len(schema.table) for schema in heights.values()),
+            len(heights),
+            len(found),
+            found.records,
+        )
+    else:
+        logger.info("`blocks` has nothing of what is served: all is read from `logs` (is its job running?)")
+    return heights
+
+
+def by_schema(found: Blocks) -> dict[str, SchemaHeights]:
+    """Blocks by schema, the heights of each schema in one table."""
+    by_schema: dict[str, list[Block]] = {}
+    for block in found:
+        by_schema.setdefault(block.schema_id, []).append(block)
+    torn: dict[str, set[int]] = {}
+    for name, number in found.torn:
+        torn.setdefault(name.decode(errors="replace"), set()).add(number)
+    return {
+        schema_id: _schema(schema_id, blocks, frozenset(torn.get(schema_id, ())))
+        for schema_id, blocks in by_schema.items()
+    }
+
+
+def _schema(schema_id: str, blocks: list[Block], torn: frozenset[int]) -> SchemaHeights:
+    blocks.sort(key=lambda block: block.block)
+    table = HeightTable.from_rows(b"".join(block.heights for block in blocks))
+    numbers = table.blocks(blocks[0].block_bits)
+    version: dict[int, int] = {}
+    parts = []
+    for block in blocks:
+        first, end = np.searchsorted(numbers, [block.block, block.block + 1]).tolist()
+        parts.append(
+            BlockSpan(block.block, first, end - first, dict(block.version), dict(block.fingerprints))
+        )
+        for partition, offset in block.version:
+            version[partition] = max(offset, version.get(partition, 0))
+    return SchemaHeights(schema_id, blocks[0].block_bits, table, tuple(parts), version, torn)

@@ -1,0 +1,144 @@
+"""Logs that `logs` goes on with behind an entry that the index lacks: read once more, else set aside.
+
+Either the index has lost the entry or `logs` has a gap; only reading `logs` again tells. That is done for the
+logs concerned alone, behind everything else, and at most once a minute. A log that still lacks its entry is
+set aside: it is reported, ends before the gap, and is read again when it has grown. No other log is touched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from culm_connectors.kafka import ConsumeFailed, TopicReader
+from culm_connectors.logs.check_pool import EntryChecker
+from culm_connectors.logs.hub import LogHub, Stored
+from culm_connectors.logs.index import LmdbLogStore
+from culm_connectors.logs.index.chunks import Pair
+from culm_models.bamboo.checks import SoundEntry
+from culm_models.errors import CulmError
+from culm_topics.errors import RecordError
+from culm_topics.logs.records import LogRecord
+from culm_topics.records import log_key
+
+logger = logging.getLogger(__name__)
+
+_INTERVAL_S = 60.0
+_MAX_LOGS = 100_000
+_NEVER = float("-inf")
+
+
+class LogGaps:
+    """The logs of one index that have gaps, a subscriber of its hub; of one event loop.
+
+    `from_start` opens `logs` at its start, `report` is given entries that stand behind a gap.
+    """
+
+    def __init__(
+        self,
+        hub: LogHub,
+        held: LmdbLogStore,
+        pool: EntryChecker,
+        from_start: Callable[[], TopicReader],
+        report: Callable[[SoundEntry, str], None],
+        *,
+        interval_s: float | None = None,
+    ) -> None:
+        self.read_again = 0
+        """How often a log was read again."""
+        self._hub = hub
+        self._held = held
+        self._pool = pool
+        self._from_start = from_start
+        self._report = report
+        self._interval_s = _INTERVAL_S if interval_s is None else interval_s
+        self._wanted: dict[bytes, SoundEntry] = {}
+        self._set_aside: dict[bytes, tuple[int, SoundEntry]] = {}
+        self._work = asyncio.Event()
+
+    @property
+    def logs_set_aside(self) -> int:
+        """How many logs wait for an entry that `logs` does not hold."""
+        return len(self._set_aside)
+
+    def found(self, gaps: Sequence[SoundEntry], *, whole: bool) -> None:
+        """These entries do not follow on what is held; `whole`: all of `logs` before them was just read."""
+        for checked in gaps:
+            key = log_key(*checked.log)
+            known = self._set_aside.get(key)
+            if key in self._wanted or (known is not None and known[0] == self._height(checked)):
+                continue
+            if whole:
+                self._put_aside(checked)
+            elif len(self._wanted) < _MAX_LOGS:
+                self._wanted[key] = checked
+                self._work.set()
+
+    def on_stored(self, stored: Stored) -> None:
+        """A log that was set aside and has grown may go on in what was passed over."""
+        if not self._set_aside:
+            return
+        for checked in stored.entries:
+            known = self._set_aside.pop(log_key(*checked.log), None)
+            if known is not None:
+                self._wanted[log_key(*checked.log)] = known[1]
+                self._work.set()
+
+    async def mend(self) -> None:
+        """Read again what is wanted, until cancelled. Raises OffsetLost, IndexDamaged."""
+        last_s = _NEVER
+        while True:
+            await self._work.wait()
+            await asyncio.sleep(max(0.0, last_s + self._interval_s - time.monotonic()))
+            self._work.clear()
+            wanted, self._wanted = self._wanted, {}
+            last_s = time.monotonic()
+            try:
+                await self._read_again(frozenset(wanted))
+            except ConsumeFailed as error:
+                logger.warning("logs with gaps are read again later: %s", error)
+                self._wanted = wanted | self._wanted
+                self._work.set()
+                continue
+            for checked in wanted.values():
+                if checked.entry.seq_num > self._height(checked):
+                    self._put_aside(checked)
+
+    async def _read_again(self, keys: frozenset[bytes]) -> None:
+        self.read_again += len(keys)
+        entries = 0
+        async with self._from_start() as reader:
+            async for batch in reader.read_to_end():
+                pairs: list[Pair] = []
+                for message in batch.messages:
+                    if message.key() not in keys:
+                        continue
+                    try:
+                        record = LogRecord.decode(message.value())
+                    except RecordError:
+                        continue  # reported when it was followed
+                    pairs.append((record.entry, record.operation))
+                if pairs:
+                    checked = await self._pool.submit(pairs, verify_signature=False)
+                    whole = [one for one in checked if not isinstance(one, CulmError)]
+                    commit = await self._hub.take(whole, {}, truth=True)
+                    entries += len(commit.stored)
+        logger.info("%d logs with gaps were read again: %d entries came", len(keys), entries)
+
+    def _put_aside(self, checked: SoundEntry) -> None:
+        public_key, log_id = checked.log
+        height = self._height(checked)
+        text = (
+            f"logs goes on with number {checked.entry.seq_num} of {public_key.hex()}/{log_id}, behind a gap: "
+            f"number {height + 1} is missing"
+        )
+        logger.error("%s; this log is set aside until it is whole", text)
+        self._report(checked, text)
+        if len(self._set_aside) >= _MAX_LOGS:
+            del self._set_aside[next(iter(self._set_aside))]
+        self._set_aside[log_key(*checked.log)] = (height, checked)
+
+    def _height(self, checked: SoundEntry) -> int:
+        return self._held.height(*checked.log)

@@ -1,0 +1,122 @@
+"""An index that no connector uses now: verified by `blocks` and by itself, and mended if asked to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from culm_connectors.kafka import TopicReader, ask_origin
+from culm_connectors.logs.check_pool import CheckPool
+from culm_connectors.logs.index import IndexWriter, LmdbLogStore, check_origin, close_index, mark_open
+from culm_connectors.logs.index.documents import ReadFacts
+from culm_connectors.logs.index.environment import DATA_FILE
+from culm_connectors.logs.index.errors import IndexMissing
+from culm_connectors.logs.warm_start.block_heights import Positions, SchemaHeights, read_block_heights
+from culm_connectors.logs.warm_start.claims import table_of
+from culm_connectors.logs.warm_start.heights import HeightTable
+from culm_connectors.logs.warm_start.repair import Progress, repair
+from culm_connectors.logs.warm_start.verification import Verification, verify
+from culm_connectors.logs.warm_start.warm_start import positions_of
+from culm_models.bamboo.checks import check_many
+from culm_topics.kafka.acls import reader_group_prefix
+from culm_topics.kafka.clients import KafkaSettings, admin, consumer
+
+_UNKNOWN = ""
+"""The schema of a log that only contradictory records name."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCheck:
+    """What was found, and after a repair what is left of it. `block_schemas`: those that are in `blocks`."""
+
+    found: Verification
+    left: Verification
+    block_schemas: int
+    repaired_logs: int = 0
+    repaired_entries: int = 0
+
+
+async def check_index(
+    read_facts: ReadFacts,
+    folder: Path,
+    kafka: KafkaSettings,
+    read_topics: tuple[str, ...],
+    schema_ids: Callable[[LmdbLogStore], frozenset[str]],
+    *,
+    mend: bool = False,
+    progress: Progress | None = None,
+) -> IndexCheck:
+    """Verify the index in this folder; with `mend`, read what is damaged from `logs` once more.
+
+    `schema_ids` names those that the index is complete for; `read_facts` reads payloads for their owner.
+    Raises IndexMissing, IndexBusy, IndexDamaged, IndexForeign, KafkaFailure, and what reading `logs` raises.
+    """
+    if not (folder / DATA_FILE).exists():
+        raise IndexMissing(f"there is no index in {folder}", hint="a connector makes one when it starts")
+    mark_open(folder)
+    store = LmdbLogStore(read_facts, folder, check=True)
+    close: Callable[[LmdbLogStore], None] = LmdbLogStore.close
+    try:
+        origin = ask_origin(admin(kafka), [kafka.topic(name) for name in read_topics])
+        check_origin(store, origin)
+        expected = read_block_heights(kafka, schema_ids(store))
+        logs = kafka.topic("logs")
+        read = {place: offset for place, offset in store.offsets().items() if place[0] == logs}
+        positions = positions_of(read)
+        found = _verify(store, expected, positions)
+        if found.is_sound:
+            close = close_index
+        if found.is_sound or not mend:
+            return IndexCheck(found, found, len(expected))
+        index, pool = IndexWriter(store), CheckPool(1, partial(check_many, read_facts=read_facts))
+        try:
+            keys = found.damaged.log_keys()
+            stored = await repair(keys, index, pool, _reader(kafka, logs), progress)
+        finally:
+            pool.close()
+            index.close()
+        store.sync()
+        left = _verify(store, expected, positions)
+        if left.is_sound:
+            close = close_index
+        return IndexCheck(found, left, len(expected), len(keys), stored)
+    finally:
+        # Only what was found sound is marked as such; anything else is looked through when it is opened.
+        close(store)
+
+
+def _reader(kafka: KafkaSettings, topic: str) -> TopicReader:
+    return TopicReader(
+        lambda: consumer(
+            kafka,
+            group_id=f"{reader_group_prefix(kafka)}index-repair",
+            defaults={"enable.partition.eof": "true"},
+        ),
+        topic,
+        {},
+    )
+
+
+def _verify(store: LmdbLogStore, expected: Mapping[str, SchemaHeights], positions: Positions) -> Verification:
+    contradictory: dict[str, list[bytes]] = {}
+    for key, schema_id in store.contradictions().items():
+        contradictory.setdefault(schema_id or _schema_in_blocks(key, expected), []).append(key)
+    strange = {schema_id: _rows(keys) for schema_id, keys in contradictory.items()}
+    held = {schema_id: table_of(store, schema_id) for schema_id in expected}
+    # What contradicts itself is damage in schemas too that are not in `blocks`.
+    silent = [SchemaHeights.nothing(schema_id) for schema_id in strange.keys() - expected.keys()]
+    return verify([*expected.values(), *silent], held, positions, strange)
+
+
+def _rows(keys: list[bytes]) -> HeightTable:
+    return HeightTable.from_rows(b"".join(key + bytes(8) for key in keys))
+
+
+def _schema_in_blocks(key: bytes, expected: Mapping[str, SchemaHeights]) -> str:
+    column = _rows([key]).logs
+    for schema_id, schema in expected.items():
+        if schema.table.of(column)[0]:
+            return schema_id
+    return _UNKNOWN

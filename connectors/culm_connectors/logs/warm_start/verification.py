@@ -1,0 +1,154 @@
+"""Whether an index holds what `blocks` says that `logs` holds, block by block.
+
+A block has the heights after some input, its version. An index that has read that input holds every log of
+the block at that height or above it: above it where a log has grown since, here or on `logs`. So a log
+below it is damage, whatever has happened meanwhile, and a block whose input the index has not read yet says
+nothing. Equal fingerprints say that nothing differs, without a look at the logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from culm_connectors.logs.warm_start.block_heights import BlockSpan, Positions, SchemaHeights, covers
+from culm_connectors.logs.warm_start.heights import EMPTY, HeightTable
+from culm_models.lifts import DEFAULT
+from culm_models.lifts.vectors import combine, lift_many
+
+
+@dataclass(frozen=True, slots=True)
+class BlockDifference:
+    """One block in which the index differs from `blocks`, by number of logs.
+
+    `missing` logs are not held at all and `behind` ones not up to the height in `blocks`: damage, unless
+    `pending`, where the index has not read what the block was made of. `ahead` logs are held further
+    than there, or not there at all: those are newer. `other` logs contradict themselves within the index.
+    """
+
+    schema_id: str
+    block_bits: int
+    block: int
+    logs: int
+    missing: int
+    behind: int
+    ahead: int
+    other: int = 0
+    pending: bool = False
+
+    @property
+    def is_damage(self) -> bool:
+        """Whether something has to be repaired."""
+        return bool(self.other or (not self.pending and (self.missing or self.behind)))
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was looked at and what differed. `damaged` are the logs to be read from `logs` once more."""
+
+    schemas: int = 0
+    blocks: int = 0
+    logs: int = 0
+    differences: tuple[BlockDifference, ...] = ()
+    damaged: HeightTable = field(default=EMPTY, repr=False)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is damaged."""
+        return not len(self.damaged)
+
+    def joined(self, other: Verification) -> Verification:
+        """Both together."""
+        return Verification(
+            self.schemas + other.schemas,
+            self.blocks + other.blocks,
+            self.logs + other.logs,
+            self.differences + other.differences,
+            self.damaged.merged(other.damaged),
+        )
+
+
+def verify(
+    expected: Iterable[SchemaHeights],
+    held: Mapping[str, HeightTable],
+    positions: Positions,
+    contradictory: Mapping[str, HeightTable] | None = None,
+) -> Verification:
+    """Compare the blocks of schemas with the heights held of them.
+
+    `positions` says how far the index has read `logs`. `contradictory` names logs that are damaged
+    whatever `blocks` says.
+    """
+    result = Verification()
+    for schema in expected:
+        one = _verify_schema(
+            schema,
+            held.get(schema.schema_id, EMPTY),
+            positions,
+            (contradictory or {}).get(schema.schema_id, EMPTY),
+        )
+        result = result.joined(one)
+    return result
+
+
+def _verify_schema(
+    expected: SchemaHeights, held: HeightTable, positions: Positions, contradictory: HeightTable
+) -> Verification:
+    held_blocks = held.blocks(expected.block_bits)
+    other_blocks = contradictory.blocks(expected.block_bits)
+    differences: list[BlockDifference] = []
+    damaged = contradictory
+    for block in expected.blocks:
+        first, end = np.searchsorted(held_blocks, [block.block, block.block + 1]).tolist()
+        part = HeightTable(held.logs[first:end], held.heights[first:end])
+        other = int(np.count_nonzero(other_blocks == block.block))
+        if not other and _equals(block, part):
+            continue
+        wanted = HeightTable(
+            expected.table.logs[block.first : block.first + block.count],
+            expected.table.heights[block.first : block.first + block.count],
+        )
+        found = part.of(wanted.logs)
+        lower = found < wanted.heights
+        missing = int(np.count_nonzero(found == 0))
+        behind = int(np.count_nonzero(lower)) - missing
+        ahead = int(np.count_nonzero(wanted.of(part.logs) < part.heights))
+        pending = not covers(positions, block.version)
+        if missing or behind or ahead or other:
+            differences.append(
+                BlockDifference(
+                    expected.schema_id,
+                    expected.block_bits,
+                    block.block,
+                    len(wanted),
+                    missing,
+                    behind,
+                    ahead,
+                    other,
+                    pending,
+                )
+            )
+        if not pending:
+            damaged = damaged.merged(wanted.picked(lower))
+    known = {block.block for block in expected.blocks}
+    for number, count in zip(*np.unique(other_blocks, return_counts=True), strict=True):
+        if int(number) not in known:
+            differences.append(
+                BlockDifference(expected.schema_id, expected.block_bits, int(number), 0, 0, 0, 0, int(count))
+            )
+    return Verification(1, len(expected.blocks), len(expected.table), tuple(differences), damaged)
+
+
+def _equals(block: BlockSpan, held: HeightTable) -> bool:
+    """Whether the fingerprints are equal: no proof, but what differs by chance differs once in 2^64 times."""
+    wanted = block.fingerprints.get(DEFAULT.name)
+    if wanted is None or len(held) != block.count:
+        return False
+    if not block.count:
+        return True
+    rows = np.frombuffer(held.logs.tobytes(), np.uint8).reshape(-1, 40)
+    log_ids = np.ascontiguousarray(rows[:, 32:]).view(">u8").ravel().astype(np.uint64)
+    lanes = combine(DEFAULT, lift_many(DEFAULT, rows[:, :32], log_ids, held.heights))
+    return DEFAULT.value(lanes) == wanted

@@ -1,0 +1,165 @@
+"""The start of a connector from `blocks`: serve at once, fill the index behind it, check it, repair it.
+
+Heights are claimed as `blocks` has them (`claims`) until the index has read all of the input that they
+were made of. Then every block is compared with the index; what the index should hold by now and does not is
+read from `logs` once more, log by log. So an index that lost a part of itself is mended, not built anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from culm_connectors.kafka import TopicReader
+from culm_connectors.kafka.consumer import Partition
+from culm_connectors.logs.check_pool import EntryChecker
+from culm_connectors.logs.index import IndexWriter
+from culm_connectors.logs.warm_start.block_heights import Positions, SchemaHeights, read_block_heights
+from culm_connectors.logs.warm_start.claims import Claims, table_of
+from culm_connectors.logs.warm_start.heights import HeightTable
+from culm_connectors.logs.warm_start.repair import Progress, repair
+from culm_connectors.logs.warm_start.verification import BlockDifference, Verification, verify
+from culm_topics.errors import KafkaFailure
+from culm_topics.kafka.clients import KafkaSettings
+
+logger = logging.getLogger(__name__)
+
+_SHOWN_BLOCKS = 20
+
+
+class WarmStart:
+    """What a connector knows from `blocks`, and what became of it. `from_start` opens `logs` at its start."""
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        index: IndexWriter,
+        pool: EntryChecker,
+        from_start: Callable[[], TopicReader],
+        progress: Progress | None = None,
+    ) -> None:
+        self.claims = Claims(index.store.height)
+        self.verified_blocks = 0
+        self.damaged_logs = 0
+        self.repaired_entries = 0
+        self._kafka = kafka
+        self._index = index
+        self._pool = pool
+        self._from_start = from_start
+        self._progress = progress
+
+    async def promise(self, schema_ids: Collection[str]) -> frozenset[str]:
+        """Read `blocks` and claim what it has of these schemas; returns those that it has."""
+        wanted = frozenset(schema_ids) - self.claims.schema_ids
+        try:
+            claimed = await asyncio.to_thread(self._read, wanted)
+        except KafkaFailure as error:
+            logger.warning("`blocks` cannot be read, so all is read from `logs`: %s", error)
+            return frozenset()
+        self.claims.claim(claimed)
+        return frozenset(claimed)
+
+    def _read(self, schema_ids: frozenset[str]) -> dict[str, SchemaHeights]:
+        claimed = read_block_heights(self._kafka, schema_ids)
+        for schema_id, schema in claimed.items():
+            self._index.store.ranges.raise_heights(schema_id, schema.table.rows())
+        return claimed
+
+    async def check(self, ends: Mapping[Partition, int]) -> None:
+        """Claim nothing that is beyond the ends of `logs`, asked for later: it is of another `logs`."""
+        strange = self.claims.beyond(positions_of(ends))
+        for schema in strange:
+            logger.error("`blocks` has more than `logs` holds; it is not used for %s", schema.schema_id)
+        await self._drop(strange)
+
+    async def _drop(self, claimed: Sequence[SchemaHeights]) -> None:
+        """Show only what is held of these."""
+        schema_ids = [schema.schema_id for schema in claimed]
+        self.claims.drop(schema_ids)
+        await asyncio.to_thread(self._index.store.ranges.reload, schema_ids)
+
+    async def settle(self, positions: Mapping[Partition, int]) -> None:
+        """Verify and repair what has been read by now, and claim it no longer.
+
+        Raises OffsetLost, ConsumeFailed, IndexDamaged.
+        """
+        if not self.claims.anything:
+            return
+        reached = positions_of(positions)
+        claimed = self.claims.covered_by(reached)
+        if not claimed:
+            return
+        result = await self._verify(claimed, reached)
+        self.verified_blocks += result.blocks
+        if not result.is_sound and not await self._repair(claimed, result, reached):
+            await self._drop(claimed)
+        # Whatever was claimed is held by now: the sync range needs no correction.
+        self.claims.drop(schema.schema_id for schema in claimed)
+        logger.info("%d logs in %d blocks were compared with `blocks`", result.logs, result.blocks)
+
+    async def _verify(self, claimed: Sequence[SchemaHeights], reached: Positions) -> Verification:
+        def compare() -> Verification:
+            held = {schema.schema_id: table_of(self._index.store, schema.schema_id) for schema in claimed}
+            return verify(claimed, held, reached)
+
+        return await asyncio.to_thread(compare)
+
+    async def _repair(
+        self, claimed: Sequence[SchemaHeights], result: Verification, reached: Positions
+    ) -> bool:
+        """Read what is damaged once more; whether that was all."""
+        self.damaged_logs += len(result.damaged)
+        log_differences(result)
+
+        def show_again() -> None:
+            # Remotes go on to see what is claimed, while nothing of it is held.
+            for schema in claimed:
+                shown = HeightTable(result.damaged.logs, schema.table.of(result.damaged.logs))
+                rows = shown.picked(shown.heights > 0).rows()
+                self._index.store.ranges.raise_heights(schema.schema_id, rows)
+
+        stored = await repair(
+            result.damaged.log_keys(),
+            self._index,
+            self._pool,
+            self._from_start(),
+            self._progress,
+            show_again,
+        )
+        self.repaired_entries += stored
+        logger.warning("%d logs were read from `logs` again, %d entries", len(result.damaged), stored)
+        again = await self._verify(claimed, reached)
+        if not again.is_sound:
+            # Building all anew from the same `logs` would not change that.
+            logger.error(
+                "%d logs are higher on `blocks` than `logs` holds them: `blocks` is wrong there",
+                len(again.damaged),
+            )
+        return again.is_sound
+
+
+def positions_of(offsets: Mapping[Partition, int]) -> dict[int, int]:
+    """Offsets of the partitions of one topic."""
+    return {partition: offset for (_, partition), offset in offsets.items()}
+
+
+def log_differences(result: Verification) -> None:
+    """What is damaged, block by block, as log lines; the first of them if they are many."""
+    damaged = [one for one in result.differences if one.is_damage]
+    for one in damaged[:_SHOWN_BLOCKS]:
+        logger.warning("index: %s", describe(one))
+    if len(damaged) > _SHOWN_BLOCKS:
+        logger.warning("index: %d further blocks differ", len(damaged) - _SHOWN_BLOCKS)
+
+
+def describe(one: BlockDifference) -> str:
+    """A difference in words."""
+    counts = (
+        ("missing", one.missing),
+        ("behind", one.behind),
+        ("ahead", one.ahead),
+        ("contradictory", one.other),
+    )
+    said = ", ".join(f"{count} {name}" for name, count in counts if count)
+    return f"block {one.block} of {one.schema_id} ({one.block_bits} bits): {said} of {one.logs} logs"

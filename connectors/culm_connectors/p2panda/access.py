@@ -1,0 +1,56 @@
+"""What the allow-list's table `peers` means here: the schemas that a key may replicate, and know of."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from culm_connectors.edge.access import Allowed, Rules
+from culm_connectors.edge.allow_list_watch import AccessWatch
+from culm_connectors.edge.limited_log import LimitedLog
+from culm_connectors.edge.principal import Principal
+from culm_connectors.transport.interface import Refusal
+from culm_models.p2panda.wire.messages import Announce, Message, SyncRequest
+from culm_models.p2panda.wire.offers import is_marker
+
+_LIMITED = LimitedLog(logging.getLogger(__name__))
+
+TABLE = "peers"
+
+
+def permitted(rules: Rules, peer_id: bytes, schema_ids: Iterable[str]) -> tuple[str, ...]:
+    """Those of the schemas that a peer may replicate, in their order; an offer is no schema and stays."""
+    allowed = rules.of(peer_id.hex())
+    if allowed is None:
+        return tuple(schema_ids)
+    return tuple(name for name in schema_ids if name in allowed or is_marker(name))
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaAccess:
+    """The rules for schemas as they are now."""
+
+    access: AccessWatch
+
+    def judge(self, principal: Principal) -> Refusal | None:
+        """Whether somebody may come in."""
+        return self.access.rules(TABLE).judge(principal)
+
+    def schemas_of(self, remote: bytes) -> Allowed:
+        """The schemas that a peer may replicate; None for all of them, empty for a stranger."""
+        return self.access.rules(TABLE).of(remote.hex())
+
+    def permit(self, remote: bytes, message: Message) -> Message | None:
+        """What a remote says, as far as it may."""
+        rules = self.access.rules(TABLE)
+        if rules.of(remote.hex()) is None or not isinstance(message, Announce | SyncRequest):
+            return message
+        schema_ids = permitted(rules, remote, message.schema_ids)
+        if len(schema_ids) == len(message.schema_ids):
+            return message
+        _LIMITED.warning("peer %s asks for schemas that it is not allowed", remote.hex()[:16])
+        if isinstance(message, SyncRequest):
+            return None
+        return dataclasses.replace(message, schema_ids=schema_ids)

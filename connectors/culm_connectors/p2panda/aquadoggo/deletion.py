@@ -1,0 +1,63 @@
+"""What a node is sent of a document that somebody has deleted: the delete, and what is before it.
+
+A node puts the operations of a document into an order of its own. Where an operation that was written beside
+the delete comes behind it there, aquadoggo 0.9.1 fails to materialise the document ("Cannot perform a commit
+on a deleted document"): it goes on showing what it had before the delete, and sends the delete to nobody. So
+a node that has nothing of that yet gets nothing of it: a deleted document is deleted for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from culm_connectors.logs.index.layout import Place
+from culm_connectors.p2panda.aquadoggo.operation_order import (
+    Documents,
+    Plan,
+    ReadSteps,
+    Verdict,
+    cut,
+    predecessor,
+)
+from culm_models.bamboo.log_store import LogKey
+
+DELETES_LOOKED_AT = 8
+"""How many deletes of one document are looked at; one that can be sent is enough."""
+
+
+async def up_to_the_delete(plan: Plan, documents: Documents, read: ReadSteps) -> Plan:
+    """The plan that ends with a delete, without what is not before it; the same one where none can go."""
+    for log, seq_num in plan.deletes:
+        ends = await _ends(plan, documents, read, log, seq_num)
+        if ends is not None:
+            return replace(plan, ends=ends)
+    return plan
+
+
+async def _ends(
+    plan: Plan, documents: Documents, read: ReadSteps, log: LogKey, seq_num: int
+) -> dict[LogKey, int] | None:
+    """How far each log must go for one delete; None where it cannot go, or another delete is before it."""
+    parts = {(part.public_key, part.log_id): part for part in plan.ranges}
+    ends = {key: part.first_seq_num - 1 for key, part in parts.items()}
+    wanted = {log: seq_num}
+    while wanted:
+        key, last = wanted.popitem()
+        if last > plan.ends[key]:
+            return None
+        while ends[key] < last:
+            first = ends[key] + 1
+            ends[key] = min(last, first + plan.ahead - 1)
+            steps = (await read([cut(parts[key], first, ends[key])])).get(key, ())
+            if len(steps) <= ends[key] - first:
+                return None  # cut back meanwhile
+            for at, step in enumerate(steps, first):
+                if step.is_delete and (key, at) != (log, seq_num):
+                    return None
+                for operation_id in step.previous:
+                    found = predecessor(plan, documents, parts[key], operation_id)
+                    if found is Verdict.NEVER:
+                        return None
+                    if isinstance(found, Place) and found.seq_num > ends[found.log]:
+                        wanted[found.log] = max(found.seq_num, wanted.get(found.log, 0))
+    return ends

@@ -1,0 +1,210 @@
+"""One document's ranges of logs, cut so that every operation comes after those that it refers to.
+
+A node refuses an operation whose `previous` it does not know, and every operation of a document that it
+knows to be deleted. So logs take turns: each goes on up to the operation whose `previous` is not sent yet; a
+delete waits until nothing else can go, and nothing follows it (`deletion` says what goes before it). What an
+operation refers to is looked up by its place, so that only the next entries of each log are in memory,
+however long the document is.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import NamedTuple, Protocol
+
+from culm_connectors.logs.index.layout import Place
+from culm_models.bamboo.log_store import LogInfo, LogKey
+from culm_models.p2panda.reconciliation.ranges import EntryRange
+
+STEPS_AHEAD = 65_536
+"""How many entries of a document are read ahead, all its logs together (at least one of each)."""
+_RANGES_AT_ONCE = 256
+
+
+class Step(NamedTuple):
+    """What one entry of a log asks for: the operations that must come before it."""
+
+    is_delete: bool
+    previous: tuple[bytes, ...]
+
+
+ReadSteps = Callable[[Iterable[EntryRange]], Awaitable[Mapping[LogKey, Sequence[Step]]]]
+"""Reads the steps of ranges, as far as they are held."""
+
+
+class Documents(Protocol):
+    """What is asked of the index."""
+
+    @property
+    def revision(self) -> int:
+        """The number of the newest commit."""
+        ...
+
+    def log_info(self, public_key: bytes, log_id: int) -> LogInfo | None:
+        """The schema and document of a log, None for an unknown one."""
+        ...
+
+    def log_of(self, public_key: bytes, document_id: bytes) -> int | None:
+        """The log in which an author writes to a document."""
+        ...
+
+    def place_of(self, operation_id: bytes) -> Place | None:
+        """Where an operation is, None if it is not held."""
+        ...
+
+    def deletes_of(self, document_id: bytes) -> Iterator[tuple[LogKey, int]]:
+        """The logs that delete a document, each with the sequence number where it does so first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a session is to send of one document."""
+
+    document_id: bytes
+    ranges: Sequence[EntryRange]
+    """What the node lacks, one range a log. It has all that was held of other logs when the plan was made."""
+    ends: Mapping[LogKey, int]
+    """The last entry of each of these logs that is worth sending."""
+    revision: int
+    """The revision of the index when the plan was made; the node has nothing that came later."""
+    unsettled: frozenset[LogKey]
+    """Logs that the node lacks and whose document was not known when the plan was made."""
+    deletes: Sequence[tuple[LogKey, int]] = ()
+    """Some of the entries that delete the document; the node has none of them."""
+
+    @property
+    def ahead(self) -> int:
+        """How many entries of each log are read ahead."""
+        return max(1, STEPS_AHEAD // len(self.ranges))
+
+    @property
+    def beginnings(self) -> Iterator[EntryRange]:
+        """What of the ranges is read at first."""
+        for part in self.ranges:
+            last = min(self.ends[part.public_key, part.log_id], part.first_seq_num + self.ahead - 1)
+            if last >= part.first_seq_num:
+                yield cut(part, part.first_seq_num, last)
+
+
+@dataclass(slots=True)
+class _Log:
+    part: EntryRange
+    next: int
+    end: int
+    steps: deque[Step] = field(default_factory=deque)
+
+
+class Verdict(Enum):
+    """About an operation that another one refers to: the node has it, or does not get it in this session."""
+
+    HELD = auto()
+    NEVER = auto()
+
+
+def predecessor(plan: Plan, documents: Documents, part: EntryRange, operation_id: bytes) -> Verdict | Place:
+    """What an operation of `part` refers to: its place where it is in a log of the plan."""
+    place = documents.place_of(operation_id)
+    if place is None or place.log in plan.unsettled:
+        return Verdict.NEVER
+    end = plan.ends.get(place.log)
+    if end is not None:
+        return place if place.seq_num <= end else Verdict.NEVER
+    if place.revision > plan.revision:
+        return Verdict.NEVER
+    info, own = (documents.log_info(*log) for log in (place.log, (part.public_key, part.log_id)))
+    is_ours = (
+        info is not None
+        and own is not None
+        and info.document_id == plan.document_id
+        and info.schema_id == own.schema_id
+    )
+    return Verdict.HELD if is_ours else Verdict.NEVER
+
+
+class OperationOrder:
+    """The order of one plan; `steps` are those that are read already, the beginnings of its ranges."""
+
+    def __init__(
+        self, plan: Plan, documents: Documents, read: ReadSteps, steps: Mapping[LogKey, Sequence[Step]]
+    ) -> None:
+        self._plan = plan
+        self._documents = documents
+        self._read = read
+        self._logs: dict[LogKey, _Log] = {}
+        for part in plan.ranges:
+            log = (part.public_key, part.log_id)
+            ahead = deque(steps.get(log, ()))
+            self._logs[log] = _Log(part, part.first_seq_num, plan.ends[log], ahead)
+        self._waiting: defaultdict[LogKey, list[tuple[int, LogKey]]] = defaultdict(list)
+        """By log: those that wait for an entry of it, the lowest number first."""
+
+    async def ranges(self) -> AsyncIterator[list[EntryRange]]:
+        """The ranges in parts of at most 256, to be sent in this order, without what cannot be sent yet."""
+        parts: list[EntryRange] = []
+        deletes: deque[LogKey] = deque()
+        ready = deque(self._logs)
+        while ready:
+            key = ready.popleft()
+            log = self._logs[key]
+            first = log.next
+            if await self._go_on(key, log):
+                deletes.append(key)
+            if log.next > first:
+                parts.append(cut(log.part, first, log.next - 1))
+                ready.extend(self._freed_by(key, log.next))
+                if len(parts) == _RANGES_AT_ONCE:
+                    yield parts
+                    parts = []
+        if deletes:
+            log = self._logs[deletes[0]]
+            parts.append(cut(log.part, log.next, log.next))
+        if parts:
+            yield parts
+
+    async def _go_on(self, key: LogKey, log: _Log) -> bool:
+        """Let a log go as far as it can; True where it stands at a delete that could be sent."""
+        while log.next <= log.end:
+            if not log.steps:
+                await self._read_on(key, log)
+                if not log.steps:
+                    break  # cut back meanwhile
+            step = log.steps[0]
+            behind = self._behind(log, step)
+            if behind is not None:
+                if isinstance(behind, Place):
+                    heapq.heappush(self._waiting[behind.log], (behind.seq_num, key))
+                break
+            if step.is_delete:
+                return True
+            log.steps.popleft()
+            log.next += 1
+        return False
+
+    async def _read_on(self, key: LogKey, log: _Log) -> None:
+        last = min(log.end, log.next + self._plan.ahead - 1)
+        log.steps.extend((await self._read([cut(log.part, log.next, last)])).get(key, ()))
+
+    def _behind(self, log: _Log, step: Step) -> Place | Verdict | None:
+        """What an operation must wait for; None where it can go now, NEVER where not in this session."""
+        for operation_id in step.previous:
+            found = predecessor(self._plan, self._documents, log.part, operation_id)
+            if found is Verdict.NEVER:
+                return found
+            if isinstance(found, Place) and found.seq_num >= self._logs[found.log].next:
+                return found
+        return None
+
+    def _freed_by(self, key: LogKey, following: int) -> Iterator[LogKey]:
+        waiting = self._waiting.get(key)
+        while waiting and waiting[0][0] < following:
+            yield heapq.heappop(waiting)[1]
+
+
+def cut(part: EntryRange, first: int, last: int) -> EntryRange:
+    """The entries of a range from `first` to `last`."""
+    return EntryRange(part.session_id, part.public_key, part.log_id, first, last)

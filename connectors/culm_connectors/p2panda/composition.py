@@ -1,0 +1,125 @@
+"""p2panda and the replicated logs at the edge, put together over an open index and a Kafka producer."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from culm_connectors.kafka import BatchProducer, TopicReaders
+from culm_connectors.logs.check_pool import CheckPool
+from culm_connectors.logs.follow_entries import EntriesFollower
+from culm_connectors.logs.follow_logs import LogsFollower
+from culm_connectors.logs.index import IndexWriter
+from culm_connectors.logs.replicated_logs import ReplicatedLogs, assemble_logs
+from culm_connectors.logs.warm_start.claims import ClaimingStore
+from culm_connectors.logs.warm_start.repair import Progress
+from culm_connectors.p2panda.access import SchemaAccess
+from culm_connectors.p2panda.announcements import AnnouncementTopic
+from culm_connectors.p2panda.aquadoggo.links import NodeLinks
+from culm_connectors.p2panda.driver import Driver, clock_ms
+from culm_connectors.p2panda.interest import Interest
+from culm_connectors.p2panda.peer_events import PeerEvents
+from culm_connectors.p2panda.quotas import Quotas
+from culm_connectors.p2panda.settings import peer_settings
+from culm_connectors.p2panda.topic_followers import TopicFollowers
+from culm_connectors.settings import ConnectorSettings
+from culm_models.keys import KeyPair
+from culm_models.p2panda.operations.operation import OperationFacts
+from culm_models.p2panda.peer import Peer
+from culm_topics.kafka.acls import connector_group_prefix
+from culm_topics.kafka.clients import KafkaSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """Everything between peers, index and topics; none of it runs yet."""
+
+    logs: ReplicatedLogs
+    interest: Interest
+    driver: Driver
+    followers: TopicFollowers
+    nodes: NodeLinks | None
+    """Links to p2panda nodes, where there are to be any."""
+
+
+def assemble(
+    settings: ConnectorSettings,
+    kafka: KafkaSettings,
+    key_pair: KeyPair,
+    *,
+    connector_id: bytes,
+    index: IndexWriter,
+    pool: CheckPool[OperationFacts],
+    producer: BatchProducer,
+    access: SchemaAccess,
+    progress: Progress,
+    set_state: Callable[[str | None], None],
+) -> Composition:
+    """The parts, put together.
+
+    `set_state` is given what is missing before peers are served.
+    """
+    quotas = Quotas(
+        index.store, author_bytes=settings.author_quota_bytes, peer_bytes=settings.peer_quota_bytes
+    )
+    topics = TopicReaders(kafka, f"{connector_group_prefix(kafka)}{key_pair.public_key.hex()[:16]}")
+    logs = assemble_logs(index, pool, kafka, producer, topics, connector_id, progress)
+    announcements = AnnouncementTopic(
+        logs.sender, kafka.topic("announcements"), logs.publisher.refused_record, clock_ms
+    )
+    interest = Interest(settings.schemas, index.store)
+    events = PeerEvents(logs.publisher, interest, announcements)
+    peer = Peer(
+        key_pair.public_key,
+        ClaimingStore(index.store, logs.warm_start.claims),
+        peer_settings(
+            settings.sessions, settings.driver, live_mode=settings.live_mode, compat=settings.compat
+        ),
+        random_seed=secrets.randbits(64),
+        admit=quotas.admit,
+    )
+    driver = Driver(
+        peer,
+        reader=index,
+        sink=logs.hub,
+        observer=events,
+        pool=pool,
+        settings=settings.driver,
+        permit=access.permit,
+        schemas_of=access.schemas_of,
+        claims=logs.warm_start.claims,
+        settled=quotas.arrived,
+    )
+    logs.hub.subscribe(driver)
+    announce_served = partial(interest.announce_served, driver.announce)
+    nodes = None
+    if settings.listen_libp2p is not None or settings.dial_libp2p:
+        nodes = NodeLinks(
+            key_pair,
+            schemas=lambda: tuple(filter(interest.keeps, interest.served)),
+            index=index,
+            sink=logs.hub,
+            observer=events,
+            pool=pool,
+            settings=settings.driver,
+            transport=settings.transport,
+            permit=access.permit,
+            schemas_of=access.schemas_of,
+            admit=quotas.admit,
+            settled=quotas.arrived,
+        )
+    followers = TopicFollowers(
+        logs,
+        interest,
+        driver,
+        announcements,
+        LogsFollower(logs, interest, announce_served),
+        EntriesFollower(logs, interest.keeps, verify_signatures=settings.verify_entries_topic),
+        announce_served,
+        progress,
+        set_state,
+        serve_before_caught_up=settings.serve_before_caught_up,
+    )
+    return Composition(logs, interest, driver, followers, nodes)

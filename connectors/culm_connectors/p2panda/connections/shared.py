@@ -1,0 +1,98 @@
+"""What every connection of a driver works with, and the interfaces of what stands behind it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from culm_connectors.logs.check_pool import CheckPool
+from culm_connectors.logs.index.chunks import Pair, Range
+from culm_connectors.logs.warm_start.claims import Claims
+from culm_connectors.p2panda.connections.link import PeerLink
+from culm_connectors.p2panda.connections.staging import StagedEntries
+from culm_connectors.p2panda.metrics import DriverMetrics
+from culm_connectors.p2panda.settings import DriverSettings
+from culm_models.bamboo.log_store import LogKey
+from culm_models.p2panda.events import Event
+from culm_models.p2panda.operations.operation import OperationFacts
+from culm_models.p2panda.peer import Peer
+from culm_models.p2panda.reconciliation.ranges import EntryRange
+from culm_models.p2panda.wire.messages import Message
+
+
+class EntryReader(Protocol):
+    """Reads parts of logs without holding up the event loop."""
+
+    async def read_ranges(self, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
+        """At least the beginning of the first range, and as many others as fit in about `max_bytes`.
+
+        One list a range that was read, empty where nothing of it is held; the last may be a beginning.
+        """
+        ...
+
+
+class Observer(Protocol):
+    """Is given what happens, on the event loop; it must not block."""
+
+    @property
+    def wants_deliveries(self) -> bool:
+        """Whether `on_delivered` is of use."""
+        ...
+
+    def on_event(self, event: Event) -> None:
+        """Something has happened in the protocol."""
+        ...
+
+    def on_gone(self, remote: bytes) -> None:
+        """The connection to a remote has ended, and no other has taken its place yet."""
+        ...
+
+    def on_delivered(self, remote: bytes, heights: Mapping[LogKey, int]) -> None:
+        """A remote's transport has acknowledged entries up to these sequence numbers."""
+        ...
+
+
+class LinkTable(Protocol):
+    """The connections of a driver, as one of them sees the others."""
+
+    def is_current(self, link: PeerLink) -> bool:
+        """False once another connection has taken this one's place, or it was given up."""
+        ...
+
+    async def turn(self, link: PeerLink) -> None:
+        """Wait until a remote may begin a session, or its connection has ended."""
+        ...
+
+    def turn_used(self, link: PeerLink) -> None:
+        """The turn is over where nothing is left to catch up with."""
+        ...
+
+    def pump(self) -> None:
+        """The peer may have events, or something to send."""
+        ...
+
+
+Filter = Callable[[bytes, Message], Message | None]
+"""What a remote may say: the message itself, a smaller one in its place, or nothing."""
+
+Arrange = Callable[[PeerLink, Sequence[EntryRange]], AsyncIterator[Sequence[EntryRange]]]
+"""Puts all that a session is to send into the order in which the remote can take it, in parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the connections of a driver share."""
+
+    peer: Peer
+    links: LinkTable
+    staged: StagedEntries
+    reader: EntryReader
+    claims: Claims
+    observer: Observer
+    pool: CheckPool[OperationFacts]
+    settings: DriverSettings
+    metrics: DriverMetrics
+    permit: Filter
+    now_ms: Callable[[], int]
+    arrange: Arrange | None = None

@@ -1,0 +1,262 @@
+"""The writer of one connection: what is to be said goes out in order, ranges of logs read from the store.
+
+A range that is not in the store yet, but on its way there, is held back, and with it what its session says
+behind it; everything else passes. So a connector can be asked for entries while it still fills its index.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from culm_connectors.p2panda.connections.link import PeerLink
+from culm_connectors.p2panda.connections.shared import Shared
+from culm_connectors.transport.interface import SendStream
+from culm_models.bamboo import decode_entry
+from culm_models.bamboo.log_store import LogKey
+from culm_models.p2panda.reconciliation.ranges import EntryRange
+from culm_models.p2panda.wire.codec import decode, encode_entry_message
+from culm_models.p2panda.wire.messages import TYPE_ENTRY, TYPE_HAVE, TYPE_SYNC_DONE, EntryMessage
+
+_RANGES_AT_ONCE = 256
+# What a session may say behind a range that is held back; beyond it everything waits in the outbox, which
+# has bounds of its own.
+_MAX_BEHIND = 4_096
+_MAX_BEHIND_BYTES = 4 * 1024 * 1024
+# A CBOR array of four whose first item, the message's type, is 2.
+_ENTRY_MESSAGE = b"\x84\x02"
+# These say something about what has been sent before them.
+_IN_ORDER = frozenset({TYPE_ENTRY, TYPE_HAVE, TYPE_SYNC_DONE})
+
+
+@dataclass(slots=True)
+class HeldBack:
+    """What one session waits with: ranges by log, in any order, and what is to follow all of them."""
+
+    ranges: dict[LogKey, EntryRange] = field(default_factory=dict)
+    behind: deque[bytes | EntryRange] = field(default_factory=deque)
+
+
+class Writer:
+    """Writes one stream; `run` is its whole life."""
+
+    def __init__(self, link: PeerLink, stream: SendStream, shared: Shared) -> None:
+        self._link = link
+        self._stream = stream
+        self._shared = shared
+        self._buffer = bytearray()
+        self._entries: dict[LogKey, int] = {}
+        self._held: dict[int, HeldBack] = {}
+        self._behind = 0
+        self._behind_bytes = 0
+        self._ready: set[LogKey] = set()
+        self._all_ready = False
+
+    async def run(self) -> None:
+        """Write for ever what waits for the remote. Raises TransportError."""
+        link, shared = self._link, self._shared
+        shared.claims.listeners.add(self._arrived)
+        try:
+            while True:
+                if not self._held:
+                    link.quiet.set()
+                await link.wake.wait()
+                link.wake.clear()
+                link.quiet.clear()
+                await self._write_what_came()
+                while shared.links.is_current(link) and self._has_room:
+                    outgoing = shared.peer.outgoing(link.remote)
+                    if not outgoing:
+                        if not outgoing.is_partial:
+                            break
+                        await asyncio.sleep(0)
+                        continue
+                    item = outgoing.popleft()
+                    if isinstance(item, EntryRange):
+                        ranges = [item]
+                        while (
+                            outgoing
+                            and isinstance(outgoing[0], EntryRange)
+                            and (len(ranges) < _RANGES_AT_ONCE or shared.arrange is not None)
+                        ):
+                            following = outgoing.popleft()
+                            assert isinstance(following, EntryRange), "just looked at"
+                            ranges.append(following)
+                        await self._write_in_order(ranges)
+                    else:
+                        await self._say(item)
+                await self._flush()
+        finally:
+            shared.claims.listeners.discard(self._arrived)
+            self._count_held(-sum(len(held.ranges) for held in self._held.values()))
+
+    # What is held back.
+
+    @property
+    def _has_room(self) -> bool:
+        return self._behind < _MAX_BEHIND and self._behind_bytes < _MAX_BEHIND_BYTES
+
+    def _count_held(self, change: int) -> None:
+        self._shared.metrics.ranges_held_back += change
+
+    def _arrived(self, logs: Collection[LogKey] | None) -> None:
+        if not self._held:
+            return
+        if logs is None:
+            self._all_ready = True
+        else:
+            self._ready.update(log for held in self._held.values() for log in held.ranges.keys() & logs)
+        if self._ready or self._all_ready:
+            self._link.wake.set()
+
+    def _hold(self, item: bytes | EntryRange, session_id: int) -> None:
+        held = self._held.setdefault(session_id, HeldBack())
+        held.behind.append(item)
+        self._behind += 1
+        self._behind_bytes += len(item) if isinstance(item, bytes) else 0
+
+    def _hold_range(self, part: EntryRange) -> None:
+        held = self._held.setdefault(part.session_id, HeldBack())
+        log = (part.public_key, part.log_id)
+        if log in held.ranges:
+            self._hold(part, part.session_id)
+            return
+        held.ranges[log] = part
+        self._count_held(1)
+
+    async def _write_what_came(self) -> None:
+        """Try again what was held back, as far as its log has grown."""
+        while self._ready or self._all_ready:
+            ready, every = self._ready, self._all_ready
+            self._ready, self._all_ready = set(), False
+            for session_id, held in tuple(self._held.items()):
+                logs = tuple(held.ranges) if every else tuple(held.ranges.keys() & ready)
+                for start in range(0, len(logs), _RANGES_AT_ONCE):
+                    parts = [held.ranges.pop(log) for log in logs[start : start + _RANGES_AT_ONCE]]
+                    self._count_held(-len(parts))
+                    await self._write_ranges(parts, ahead=True)
+                if not held.ranges:
+                    del self._held[session_id]
+                    await self._release(held.behind)
+
+    async def _release(self, behind: deque[bytes | EntryRange]) -> None:
+        while behind:
+            item = behind.popleft()
+            self._behind -= 1
+            self._behind_bytes -= len(item) if isinstance(item, bytes) else 0
+            if isinstance(item, EntryRange):
+                await self._write_ranges([item])
+            else:
+                await self._say(item)
+
+    # What goes out.
+
+    async def _say(self, message: bytes) -> None:
+        if self._held:
+            kind, session_id = _type_and_session(message)
+            if session_id in self._held and kind in _IN_ORDER:
+                self._hold(message, session_id)
+                return
+        self._buffer += message
+        if message.startswith(_ENTRY_MESSAGE):
+            self._note_entry(message)
+        if len(self._buffer) >= self._shared.settings.write_bytes:
+            await self._flush()
+
+    def _note_entry(self, message: bytes) -> None:
+        """A live entry goes out: it counts, and its delivery will be waited for."""
+        self._link.entries_out += 1
+        self._shared.metrics.entries_out += 1
+        if self._shared.observer.wants_deliveries:
+            said = decode(message)
+            assert isinstance(said, EntryMessage), "the first two bytes say so"
+            entry = decode_entry(said.entry)
+            log = (entry.public_key, entry.log_id)
+            # Entries that two others have brought go out twice, the second time perhaps not as far.
+            self._entries[log] = max(entry.seq_num, self._entries.get(log, 0))
+
+    async def _flush(self) -> None:
+        if self._buffer:
+            data = bytes(self._buffer)
+            self._buffer.clear()
+            await self._stream.write(data)
+            self._shared.metrics.bytes_out += len(data)
+        # Not sooner: a delivery is waited for at an offset that has been written.
+        for log, seq_num in self._entries.items():
+            self._link.deliveries.note(log, seq_num, self._stream.written)
+        self._entries.clear()
+
+    async def _write_in_order(self, ranges: Sequence[EntryRange]) -> None:
+        """Write ranges in their order, or in the one in which the remote can take them."""
+        if self._shared.arrange is None:
+            await self._write_ranges(ranges)
+            return
+        async for arranged in self._shared.arrange(self._link, ranges):
+            for start in range(0, len(arranged), _RANGES_AT_ONCE):
+                await self._write_ranges(arranged[start : start + _RANGES_AT_ONCE])
+
+    async def _write_ranges(self, ranges: Sequence[EntryRange], *, ahead: bool = False) -> None:
+        """Read and write parts of logs, chunk by chunk; a log that was cut back meanwhile ends early.
+
+        `ahead`: they were held back, and go before what has waited behind them.
+        """
+        await self._flush()
+        link, shared = self._link, self._shared
+        waiting: deque[EntryRange] = deque()
+        for part in ranges:
+            if shared.claims.awaits((part.public_key, part.log_id), part.first_seq_num):
+                self._hold_range(part)
+            elif not ahead and part.session_id in self._held and self._held[part.session_id].behind:
+                self._hold(part, part.session_id)
+            else:
+                waiting.append(part)
+        while waiting:
+            # Asked before reading: what comes in between must not be taken for what never comes.
+            expected = set(filter(self._is_expected, waiting)) if shared.claims.anything else ()
+            found = await shared.reader.read_ranges(
+                [(part.public_key, part.log_id, part.first_seq_num, part.last_seq_num) for part in waiting],
+                shared.settings.write_bytes,
+            )
+            sent: list[tuple[LogKey, int]] = []
+            for pairs in found:
+                part = waiting.popleft()
+                for entry, operation in pairs:
+                    self._buffer += encode_entry_message(part.session_id, entry, operation)
+                log = (part.public_key, part.log_id)
+                last = part.first_seq_num + len(pairs) - 1
+                rest = EntryRange(part.session_id, *log, last + 1, part.last_seq_num)
+                if pairs:
+                    sent.append((log, last))
+                    link.entries_out += len(pairs)
+                    shared.metrics.entries_out += len(pairs)
+                    if last < part.last_seq_num:
+                        waiting.appendleft(rest)
+                elif part in expected:
+                    self._hold_range(rest)
+                    if not shared.claims.awaits(log, rest.first_seq_num):
+                        self._arrived((log,))
+            await self._flush()
+            if shared.observer.wants_deliveries:
+                for log, seq_num in sent:
+                    link.deliveries.note(log, seq_num, self._stream.written)
+
+    def _is_expected(self, part: EntryRange) -> bool:
+        return self._shared.claims.awaits((part.public_key, part.log_id), part.last_seq_num)
+
+
+def _type_and_session(message: bytes) -> tuple[int, int]:
+    """The first two numbers of a message that we encoded: its type and, but for `Announce`, its session."""
+    kind, position = _number(message, 1)
+    return kind, _number(message, position)[0]
+
+
+def _number(message: bytes, position: int) -> tuple[int, int]:
+    """An unsigned integer of CBOR, and where the next item begins."""
+    head = message[position]
+    if head < 24:
+        return head, position + 1
+    assert head <= 27, "a type or a session id is an unsigned integer"
+    end = position + 1 + (1 << (head - 24))
+    return int.from_bytes(message[position + 1 : end], "big"), end

@@ -1,0 +1,173 @@
+"""p2panda as a protocol of the edge: its doors, the index and the logs behind them, what it measures."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+
+from confluent_kafka.admin import AdminClient
+from prometheus_client.core import Metric
+
+from culm_connectors.edge.access import AccessList
+from culm_connectors.edge.doors import Door, QuicDoor
+from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
+from culm_connectors.edge.reconnect import keep_connected
+from culm_connectors.kafka import TopicReader, ask_origin, watch_origin
+from culm_connectors.logs.check_pool import CheckPool
+from culm_connectors.logs.index import IndexDamaged, IndexWriter, close_index, condemn, open_index
+from culm_connectors.p2panda.access import TABLE, SchemaAccess
+from culm_connectors.p2panda.composition import Composition, assemble
+from culm_connectors.p2panda.metric_families import families
+from culm_connectors.p2panda.settings import ALPN
+from culm_connectors.settings import ConnectorSettings
+from culm_connectors.transport import CloseCode, Identity
+from culm_models.keys import KeyPair
+from culm_models.p2panda.operations.checks import check_many
+from culm_models.p2panda.operations.operation import OperationFacts, peek
+from culm_topics.kafka.origin import Origin
+
+INDEX_FOLDER = "index"
+READ_TOPICS = ("announcements", "entries", "logs")
+
+
+def open_p2panda(context: EdgeContext) -> AbstractAsyncContextManager[EdgeProtocol]:
+    """p2panda, whether peers may call or are called. Raises ConsumeFailed, IndexDamaged."""
+    return _open(context)
+
+
+@asynccontextmanager
+async def _open(context: EdgeContext) -> AsyncIterator[EdgeProtocol]:
+    settings = context.settings
+    folder = settings.directory / INDEX_FOLDER
+    origin = await asyncio.to_thread(
+        ask_origin, context.administration, [context.kafka.topic(name) for name in READ_TOPICS]
+    )
+    context.starting("opening the index")
+    with contextlib.ExitStack() as stack:
+        store = await asyncio.to_thread(
+            partial(
+                open_index,
+                peek,
+                folder,
+                origin,
+                map_size_bytes=settings.map_size_bytes,
+                max_size_bytes=settings.index_max_bytes,
+            )
+        )
+        stack.callback(close_index, store)
+        index = IndexWriter(store)
+        stack.callback(index.close)
+        pool = CheckPool(settings.driver.check_threads, check_many)
+        stack.callback(pool.close)
+        try:
+            yield P2pandaProtocol(context, index, pool, origin)
+        except IndexDamaged:
+            condemn(folder)
+            raise
+
+
+class P2pandaProtocol:
+    """Implements `EdgeProtocol`."""
+
+    topics: Sequence[str] = READ_TOPICS
+
+    def __init__(
+        self, context: EdgeContext, index: IndexWriter, pool: CheckPool[OperationFacts], origin: Origin
+    ) -> None:
+        self.index = index
+        self.pool = pool
+        self.access = SchemaAccess(context.access)
+        self.parts = assemble(
+            context.settings,
+            context.kafka,
+            context.key_pair,
+            connector_id=context.connector_id,
+            index=index,
+            pool=pool,
+            producer=context.producer,
+            access=self.access,
+            progress=context.progress,
+            set_state=self._set_missing,
+        )
+        self.doors = _doors(context.settings, self.parts, self.access)
+        self._settings = context.settings
+        self._key_pair: KeyPair = context.key_pair
+        self._administration: AdminClient = context.administration
+        self._origin = origin
+        self._missing: str | None = "starting"
+        """What is missing before peers are served; None when they are."""
+
+    @property
+    def readers(self) -> Sequence[TopicReader]:
+        """The topics that are read, once they are."""
+        return self.parts.followers.readers
+
+    async def run(self, ready: Callable[[], Awaitable[None]]) -> None:
+        """Read, and serve as soon as what is read allows it, until cancelled."""
+        parts = self.parts
+        async with asyncio.TaskGroup() as group:
+            group.create_task(parts.driver.run())
+            if parts.nodes is not None:
+                group.create_task(parts.nodes.run())
+            group.create_task(parts.logs.sender.send_for_ever())
+            group.create_task(self.index.flush_now_and_then())
+            group.create_task(watch_origin(self._administration, self._origin))
+            group.create_task(parts.followers.run(partial(self._serve, ready)))
+
+    async def _serve(self, ready: Callable[[], Awaitable[None]], group: asyncio.TaskGroup) -> None:
+        settings, nodes = self._settings, self.parts.nodes
+        identity = Identity.from_private_key(self._key_pair.private_key)
+        for address in settings.dial:
+            group.create_task(
+                keep_connected(self.parts.driver, address, identity, settings.transport, alpn=ALPN)
+            )
+        if nodes is not None:
+            nodes.announce()
+            group.create_task(nodes.keep_calling(settings.dial_libp2p))
+        await ready()
+        await until_cancelled()
+
+    def _set_missing(self, missing: str | None) -> None:
+        self._missing = missing
+
+    def why_not_ready(self) -> Sequence[str]:
+        """What is read before peers are served, and an index that takes nothing."""
+        reasons = [] if self._missing is None else [self._missing]
+        if (full := self.index.full) is not None:
+            reasons.append(f"the index cannot be written: {full}")
+        return reasons
+
+    def metrics(self) -> Iterator[Metric]:
+        """What is measured of peers, of the index and of the topics between."""
+        return families(self.parts, self.index, self.pool)
+
+    def judge_again(self, former: AccessList) -> None:
+        """Close those that may no longer connect, or may replicate something else than before."""
+        rules, before = self.access.access.rules(TABLE), former.rules(TABLE)
+        nodes = self.parts.nodes
+        for driver in (self.parts.driver, *((nodes.driver,) if nodes is not None else ())):
+            for remote in tuple(driver.links):
+                allowed = rules.of(remote.hex())
+                if allowed == frozenset():
+                    driver.disconnect(remote, CloseCode.REVOKED, "this key is no longer allowed")
+                elif allowed != before.of(remote.hex()):
+                    driver.disconnect(remote, CloseCode.SHUTTING_DOWN, "the rules for this key have changed")
+
+    async def finish(self, reason: str) -> None:
+        """Close every link, wait until what peers brought is stored, and tell what is to be told of them."""
+        if self.parts.nodes is not None:
+            await self.parts.nodes.finish(reason)
+        await self.parts.driver.finish(reason)
+        await self.parts.logs.sender.send()
+
+
+def _doors(settings: ConnectorSettings, parts: Composition, access: SchemaAccess) -> Sequence[Door]:
+    doors: list[Door] = []
+    if settings.listen is not None:
+        doors.append(QuicDoor(ALPN, settings.listen, parts.driver.serve, access.judge))
+    if parts.nodes is not None and settings.listen_libp2p is not None:
+        doors.append(parts.nodes.door(settings.listen_libp2p, access.judge))
+    return doors

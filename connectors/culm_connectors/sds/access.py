@@ -1,0 +1,26 @@
+"""What the allow-list's table `channels` means here: the channels that a key may join."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from culm_connectors.edge.allow_list_watch import AccessWatch
+from culm_connectors.edge.principal import Principal
+from culm_connectors.transport.interface import Refusal
+
+TABLE = "channels"
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelAccess:
+    """The rules for channels as they are now."""
+
+    access: AccessWatch
+
+    def judge(self, principal: Principal) -> Refusal | None:
+        """Whether somebody may come in."""
+        return self.access.rules(TABLE).judge(principal)
+
+    def permit(self, remote: bytes, channel_id: str) -> bool:
+        """Whether a peer may join a channel."""
+        return self.access.rules(TABLE).allows(remote.hex(), channel_id)

@@ -1,0 +1,277 @@
+"""The channels that somebody here has joined, and what happens in them, among members and with Kafka.
+
+A full participant's message goes at once to the other full participants of its channel here, and into
+`sds.in` for the job and the other connectors. What the backbone hears goes to members likewise. Nothing
+that a peer leaves unread is buffered for ever: one that is too slow for what happens is dropped and comes
+again; what can wait (the past) waits for room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable
+
+from culm_connectors.edge.limited_log import LimitedLog
+from culm_connectors.sds.backbone import Backbone, OutgoingRecord
+from culm_connectors.sds.channels.heads import Heads
+from culm_connectors.sds.channels.hosted_events import (
+    concerns,
+    ephemeral_frame,
+    event_frame,
+    is_join_refused,
+)
+from culm_connectors.sds.channels.members import ChannelMembers, Newest, Passed
+from culm_connectors.sds.history.replay_limiter import ReplayLimiter
+from culm_connectors.sds.history.retrieval import Retrieval
+from culm_connectors.sds.link import MemberLink, Membership
+from culm_connectors.sds.metrics import SdsMetrics
+from culm_connectors.sds.settings import SdsEdgeSettings
+from culm_connectors.sds.staging import Staging
+from culm_models.sds.frames import codec as wire
+from culm_models.sds.frames.messages import Refused, SdsMessage
+from culm_models.sds.wire.codec import Decoder
+from culm_models.sds.wire.errors import SdsError
+from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
+from culm_topics.sds.records import SdsEventRecord, SdsFetchRecord, SdsInRecord
+
+logger = logging.getLogger(__name__)
+limited = LimitedLog(logger)
+
+Permit = Callable[[bytes, str], bool]
+"""Whether a peer (by its id) may join a channel."""
+
+_PROFILES: tuple[Profile, ...] = ("spec", "js", "nim")
+# What the job says of a join that lost a race, in the words that it would have been refused with here.
+_JOIN_CODES = {
+    "sds.participant.owned": "sds.join.owned",
+    "sds.participant.full": "sds.join.full",
+    "sds.profile": "sds.join.profile",
+}
+
+
+class Channels:
+    """What all connections that speak SDS share. `run` must be running while they are served."""
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        settings: SdsEdgeSettings,
+        *,
+        connector_id: bytes,
+        permit: Permit,
+        chance: random.Random | None = None,
+    ) -> None:
+        self.backbone = backbone
+        self.settings = settings
+        self.permit = permit
+        self.metrics = SdsMetrics()
+        self.rooms: dict[tuple[str, Profile], ChannelMembers] = {}
+        self.staging = Staging(backbone, settings, self.metrics)
+        self.asking = Retrieval(backbone, settings, self.metrics)
+        self.heads = Heads(backbone, settings, self.metrics)
+        self.turns = ReplayLimiter(settings.max_catching_up, settings.turn_s)
+        self._passed = Passed()
+        self._connector_id = connector_id
+        self._decoders = {profile: Decoder(profile) for profile in _PROFILES}
+        self._chance = chance or random.Random()
+        self._fetches: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Keep what peers bring and let time pass, until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.staging.run(), name="sds-store")
+                group.create_task(self.heads.run(self.rooms.values()), name="sds-heads")
+        finally:
+            for task in self._fetches:
+                task.cancel()
+
+    @property
+    def is_fetching(self) -> bool:
+        """Whether something that the job lacks is looked for now."""
+        return bool(self._fetches)
+
+    # Who is in.
+
+    def room(self, member: Membership) -> ChannelMembers:
+        """The room of a member, made when there is none."""
+        key = (member.channel_id, member.profile)
+        room = self.rooms.get(key)
+        if room is None:
+            room = self.rooms[key] = ChannelMembers(*key, Newest(self.settings.head_size), self._passed)
+            self.metrics.channels = len(self.rooms)
+        return room
+
+    def join(self, member: Membership) -> None:
+        """A connection is about to be in a channel."""
+        member.link.memberships[member.channel_id] = member
+        member.link.budget.memberships += 1
+        self.metrics.memberships += 1
+
+    def leave(self, member: Membership) -> None:
+        """A connection is no longer in a channel."""
+        if member.link.memberships.pop(member.channel_id, None) is None:
+            return
+        for task in member.tasks:
+            task.cancel()
+        member.link.budget.memberships -= 1
+        self.metrics.memberships -= 1
+        if member.following:
+            self.backbone.unfollow(member.channel_id)
+        room = self.rooms.get((member.channel_id, member.profile))
+        if room is not None:
+            room.leave(member)
+            if room.is_empty:
+                del self.rooms[member.channel_id, member.profile]
+                self.metrics.channels = len(self.rooms)
+
+    def decode(self, profile: Profile, data: bytes) -> Message:
+        """A message of a profile. Raises SdsError."""
+        return self._decoders[profile].decode(data)
+
+    def bring(
+        self,
+        member: Membership | None,
+        room: ChannelMembers,
+        message: Message,
+        data: bytes,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        """A member says something: to the others here at once, and to everybody else through Kafka."""
+        link = member.link if member is not None else None
+        self._relay(room, message, data, None, but=link)
+        record = SdsInRecord(
+            room.profile, data, None if link is None else link.remote, None, self._connector_id
+        )
+        self.staging.add(OutgoingRecord(room.channel_id, record), link, done)
+
+    def _relay(
+        self,
+        room: ChannelMembers,
+        message: Message,
+        data: bytes,
+        hint: bytes | None,
+        *,
+        but: MemberLink | None = None,
+    ) -> None:
+        room.quiet_since_s = time.monotonic()
+        if message.kind == "content" and message.lamport_timestamp is not None:
+            room.note(message.message_id, message.lamport_timestamp)
+        frame = wire.encode(SdsMessage(room.channel_id, data, hint)) if room.full else b""
+        for member in tuple(room.full.values()):
+            if member.link is not but and member.link.put(frame):
+                self.metrics.messages_out += 1
+        if message.kind == "ephemeral" and room.hosted:
+            event = wire.encode(ephemeral_frame(message))
+            for member in tuple(room.hosted.values()):
+                if member.link is not but and member.link.put(event):
+                    self.metrics.events_out += 1
+
+    async def may_say(self, member: Membership, message: Message, data: bytes) -> bool:
+        """Whether a full participant may say this: new under its own id, or a repeat of what another made."""
+        channel_id, link = member.channel_id, member.link
+        if self.backbone.owners.may_speak(channel_id, message.sender_id, link.remote):
+            return True
+        wait_s = link.budget.lookups.wait_s(1, time.monotonic())
+        if wait_s > 0:
+            await asyncio.sleep(wait_s)
+        found = await self.backbone.find(channel_id, [HistoryEntry(message.message_id)])
+        return any(one.wire == data for one in found)
+
+    def dismiss(self, member: Membership, code: str, reason: str) -> None:
+        """A member that was let in may not stay: it is told, and is no member any more."""
+        self.metrics.rejects[code] += 1
+        member.link.say(Refused(code, reason, member.channel_id))
+        self.leave(member)
+
+    # What the backbone hears.
+
+    def owned(self, channel_id: str, participant_id: str) -> None:
+        """It is known anew whose an id is, or the channel ("")."""
+        for profile in _PROFILES:
+            room = self.rooms.get((channel_id, profile))
+            if room is None:
+                continue
+            for member in (*room.hosted.values(), *room.full.values()):
+                if participant_id not in ("", member.participant_id):
+                    continue
+                owners, key = self.backbone.owners, member.link.remote
+                refusal = owners.refusal(
+                    channel_id, profile, member.participant_id, key, hosted=member.hosted
+                )
+                if refusal is not None:
+                    self.dismiss(member, *refusal)
+                elif member.hosted and owners.is_admitted(channel_id, member.participant_id, key):
+                    member.admitted.set()
+
+    def _join_refused(self, room: ChannelMembers, event: SdsEventRecord) -> None:
+        """The job does not let in whose join it was: that one is told, and nobody else."""
+        for member in tuple(room.hosted.values()):
+            if member.join_token and member.join_token == event.details.get("token"):
+                code = str(event.details.get("code"))
+                self.dismiss(member, _JOIN_CODES.get(code, code), str(event.details.get("reason")))
+
+    def received(
+        self, channel_id: str, profile: Profile, data: bytes, retrieval_hint: bytes | None = None
+    ) -> None:
+        """Somebody elsewhere said something."""
+        room = self.rooms.get((channel_id, profile))
+        if room is None:
+            return
+        try:
+            message = self.decode(profile, data)
+        except SdsError as error:
+            self.metrics.rejects[error.code] += 1
+            return
+        self.metrics.messages_heard += 1
+        self._relay(room, message, data, retrieval_hint)
+
+    def happened(self, channel_id: str, event: SdsEventRecord, cursor: bytes) -> None:
+        """The job tells an event."""
+        for profile in _PROFILES:
+            room = self.rooms.get((channel_id, profile))
+            if room is None:
+                continue
+            if is_join_refused(event):
+                self._join_refused(room, event)
+            for member in tuple(room.hosted.values()):
+                if not member.live:
+                    continue
+                if member.last is not None and event.number > member.last + 1:
+                    # Something in between was not heard: it is read from where this one stands.
+                    member.live = False
+                    member.behind()
+                else:
+                    self.pass_on(member, event, cursor)
+
+    def pass_on(self, member: Membership, event: SdsEventRecord, cursor: bytes) -> None:
+        """Tell a hosted participant's client an event that it has not been told."""
+        if member.last is not None and event.number <= member.last:
+            return
+        if concerns(member, event) and member.link.say(event_frame(member.channel_id, event, cursor)):
+            self.metrics.events_out += 1
+        member.last, member.cursor = event.number, cursor
+
+    def wanted(self, channel_id: str, record: SdsFetchRecord) -> None:
+        """The job lacks messages: whoever has members of the channel looks for them."""
+        room = self.rooms.get((channel_id, record.profile))
+        if room is None or len(self._fetches) >= self.settings.max_job_fetches:
+            return
+        task = asyncio.get_running_loop().create_task(self._fetch_for_job(room, record))
+        self._fetches.add(task)
+        task.add_done_callback(self._fetches.discard)
+
+    async def _fetch_for_job(self, room: ChannelMembers, record: SdsFetchRecord) -> None:
+        try:
+            await asyncio.sleep(self._chance.uniform(0, self.settings.job_fetch_spread_s))
+            entries = [entry for entry in record.entries if not room.has_passed(entry.message_id)]
+            if not entries:
+                return
+            for one in await self.asking.find(room, entries, peers=record.attempt > 1):
+                answer = SdsInRecord(room.profile, one.wire, one.peer_id, one.hint, self._connector_id)
+                self.staging.add(OutgoingRecord(room.channel_id, answer))
+        except Exception:
+            logger.exception("looking for what the job lacks in a channel failed")

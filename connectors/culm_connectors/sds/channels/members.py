@@ -1,0 +1,100 @@
+"""The channels that somebody here has joined: who is in, and which messages are the newest."""
+
+from __future__ import annotations
+
+import bisect
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from culm_connectors.sds.link import Membership
+from culm_models.sds.wire.messages import Profile
+
+_PASSED_IDS = 65_536
+
+
+class Newest:
+    """The newest messages of a channel that are known here, at most `size`, by (Lamport, id)."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._heads: list[tuple[int, str]] = []
+
+    def add(self, lamport_timestamp: int, message_id: str) -> bool:
+        """Take one note of; True where it is among the newest and was not known as such."""
+        head = (lamport_timestamp, message_id)
+        place = bisect.bisect_left(self._heads, head)
+        if place < len(self._heads) and self._heads[place] == head:
+            return False
+        if len(self._heads) == self._size:
+            if place == 0:
+                return False
+            del self._heads[0]
+            place -= 1
+        self._heads.insert(place, head)
+        return True
+
+    def heads(self) -> tuple[tuple[int, str], ...]:
+        """In order."""
+        return tuple(self._heads)
+
+
+class Passed:
+    """The messages that have passed lately, of all channels together.
+
+    Of each a hash is kept, under a key of this process alone: ids are as long as strangers like.
+    """
+
+    def __init__(self, size: int = _PASSED_IDS) -> None:
+        self._size = size
+        self._hashes: OrderedDict[int, None] = OrderedDict()
+
+    def add(self, channel_id: str, profile: Profile, message_id: str) -> None:
+        """A message has passed."""
+        place = hash((channel_id, profile, message_id))
+        self._hashes[place] = None
+        self._hashes.move_to_end(place)
+        if len(self._hashes) > self._size:
+            self._hashes.popitem(last=False)
+
+    def __contains__(self, message: tuple[str, Profile, str]) -> bool:
+        return hash(message) in self._hashes
+
+
+@dataclass(slots=True)
+class ChannelMembers:
+    """One channel, in one profile. Those who speak another profile under the same id are in another room."""
+
+    channel_id: str
+    profile: Profile
+    newest: Newest
+    passed: Passed
+    full: dict[int, Membership] = field(default_factory=dict)
+    """Members by the identity of their connection."""
+    hosted: dict[int, Membership] = field(default_factory=dict)
+    quiet_since_s: float = 0.0
+    checked_s: float = 0.0
+    """When the store was last asked for its newest messages."""
+    told: tuple[tuple[int, str], ...] = ()
+    """The head as the members were told it while nothing happened."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Nobody is in."""
+        return not self.full and not self.hosted
+
+    def enter(self, member: Membership) -> None:
+        """Let somebody in."""
+        (self.hosted if member.hosted else self.full)[id(member.link)] = member
+
+    def leave(self, member: Membership) -> None:
+        """Somebody leaves."""
+        (self.hosted if member.hosted else self.full).pop(id(member.link), None)
+
+    def note(self, message_id: str, lamport_timestamp: int) -> None:
+        """A message with content has passed."""
+        self.passed.add(self.channel_id, self.profile, message_id)
+        self.newest.add(lamport_timestamp, message_id)
+
+    def has_passed(self, message_id: str) -> bool:
+        """Whether this message has passed lately."""
+        return (self.channel_id, self.profile, message_id) in self.passed

@@ -1,0 +1,140 @@
+"""Single messages out of the store, and the newest of a channel, through the index in a local file.
+
+The index is opened when the first channel is joined and kept up to date from then on by a thread of its own;
+what it does not hold yet is found by hints of ours alone, or asked of peers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from culm_connectors.edge.limited_log import LimitedLog
+from culm_models.sds.wire.messages import HistoryEntry
+from culm_topics.errors import TopicsError
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.partitions import TopicPartitions
+from culm_topics.sds.index import SdsIndex
+from culm_topics.sds.records import MAX_FETCH_ENTRIES
+from culm_topics.sds.store import SdsStore, StoredMessage
+
+limited = LimitedLog(logging.getLogger(__name__))
+
+Answer = TypeVar("Answer")
+
+_POLL_S = 0.2
+_RETRY_S = 5.0
+_SAMPLE_S = 30.0
+# A message is in the store after it has been heard: what was stored so long ago was heard for sure.
+_SETTLED_S = 60.0
+
+
+class Lookups:
+    """`run` must be running; `begin` has it work."""
+
+    def __init__(self, kafka: KafkaSettings, path: Path) -> None:
+        self._kafka = kafka
+        self._path = path
+        self._begun = asyncio.Event()
+        self._stopping = threading.Event()
+        # The store's client is for one thread at a time; the index's file likewise.
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="sds-lookup")
+        self._index: SdsIndex | None = None
+        self._store: SdsStore | None = None
+        self._store_index: SdsIndex | None = None
+        self._asking = threading.Lock()
+        self._ends: deque[tuple[float, Mapping[int, int]]] = deque()
+
+    def begin(self) -> None:
+        """Somebody will ask."""
+        self._begun.set()
+
+    async def run(self) -> None:
+        """Keep the index up to date, for ever; without the topic or the broker, try again later."""
+        await self._begun.wait()
+        while not self._stopping.is_set():
+            try:
+                await asyncio.to_thread(self._follow)
+            except TopicsError as error:
+                limited.warning("the index of the store is not kept up to date: %s", error)
+                await asyncio.sleep(_RETRY_S)
+
+    async def close(self) -> None:
+        """Stop, and close the clients."""
+        await asyncio.to_thread(self._threads.shutdown)
+        self._stopping.set()
+        if self._store is not None:
+            await asyncio.to_thread(self._store.close)
+
+    def _follow(self) -> None:
+        with (
+            SdsIndex(self._kafka, self._path) as index,
+            TopicPartitions(self._kafka, "sds.messages") as store,
+        ):
+            partitions = range(store.count())
+            self._index = index
+            try:
+                sampled_s = -_SAMPLE_S
+                while not self._stopping.is_set():
+                    index.poll(_POLL_S)
+                    now_s = time.monotonic()
+                    if now_s - sampled_s >= _SAMPLE_S:
+                        sampled_s = now_s
+                        self._note_ends(now_s, {one: store.range_of(one)[1] for one in partitions})
+            finally:
+                with self._asking:
+                    self._index = None
+
+    def _note_ends(self, now_s: float, ends: Mapping[int, int]) -> None:
+        self._ends.append((now_s, ends))
+        while len(self._ends) > 1 and self._ends[1][0] <= now_s - _SETTLED_S:
+            self._ends.popleft()
+
+    def settled(self, partition: int) -> int | None:
+        """An offset of the store before which everything was stored a while ago; None: not known yet."""
+        if not self._ends or self._ends[0][0] > time.monotonic() - _SETTLED_S:
+            return None
+        return self._ends[0][1].get(partition)
+
+    async def find(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Sequence[StoredMessage]:
+        """Those of the messages that the store holds; none while the broker does not answer."""
+        try:
+            return await self._ask(lambda: self._find(channel_id, entries))
+        except TopicsError as error:
+            limited.warning("the store cannot be asked: %s", error)
+            return ()
+
+    async def heads(self, channel_ids: Sequence[str]) -> Mapping[str, Sequence[tuple[int, str]]]:
+        """By channel (Lamport timestamp, id) of its newest messages, as far as they are in the index."""
+        return await self._ask(lambda: self._heads(channel_ids))
+
+    async def _ask(self, question: Callable[[], Answer]) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, question)
+
+    def _answer(self, question: Callable[[], Answer]) -> Answer:
+        # The index is not closed under somebody who asks it.
+        with self._asking:
+            return question()
+
+    def _find(self, channel_id: str, entries: Sequence[HistoryEntry]) -> list[StoredMessage]:
+        if self._store is None or self._store_index is not self._index:
+            if self._store is not None:
+                self._store.close()
+            self._store_index = self._index
+            self._store = SdsStore(self._kafka, self._index)
+        found: list[StoredMessage] = []
+        for start in range(0, len(entries), MAX_FETCH_ENTRIES):
+            part = entries[start : start + MAX_FETCH_ENTRIES]
+            found += self._store.retrieve(channel_id, part).found.values()
+        return found
+
+    def _heads(self, channel_ids: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
+        index = self._index
+        return {} if index is None else {channel_id: index.head(channel_id) for channel_id in channel_ids}

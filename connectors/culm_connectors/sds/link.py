@@ -1,0 +1,200 @@
+"""What the SDS driver keeps of one connection: its channels, its outbox and its limits."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from culm_connectors.sds.backbone import OutgoingRecord
+from culm_connectors.sds.budgets import PeerBudget
+from culm_connectors.sds.settings import SdsEdgeSettings
+from culm_connectors.transport.codes import CloseCode
+from culm_connectors.transport.interface import Connection
+from culm_models.sds.frames import codec as wire
+from culm_models.sds.frames.messages import Frame, Setting
+from culm_models.sds.wire.messages import Profile
+from culm_topics.sds.records import TOKEN_SIZE, SdsCommandRecord
+
+Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
+
+
+class LinkEnded(Exception):
+    """Ends the tasks of one connection: `close_code` and the text are what the remote is told."""
+
+    def __init__(self, code: CloseCode, reason: str = "") -> None:
+        super().__init__(reason)
+        self.close_code = code
+
+
+@dataclass(slots=True)
+class Membership:
+    """One connection's place in one channel; `start` makes a task that the connection's end cancels."""
+
+    link: MemberLink
+    channel_id: str
+    profile: Profile
+    participant_id: str
+    hosted: bool
+    start: Start
+    join_token: bytes = b""
+    """Hosted: the token of its join, by which the job's answer names it."""
+    admitted: asyncio.Event = field(default_factory=asyncio.Event)
+    """Hosted: set when the participant is known to be this key's; before that nothing of it is passed on."""
+    entered: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the join has succeeded or failed."""
+    following: bool = False
+    """Whether the backbone hears the channel for it."""
+    live: bool = False
+    """Whether it has been brought to the present; a hosted one hears events live only then."""
+    last: int | None = None
+    """Hosted: the number of the last event that was passed on or passed over; None: before the first."""
+    cursor: bytes = b""
+    """Hosted: the cursor behind that event."""
+    on_behind: Callable[[], Coroutine[Any, Any, None]] | None = None
+    """Hosted: reads what was missed."""
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def do(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do something that ends with the membership."""
+        task = self.start(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
+
+    def behind(self) -> None:
+        """Something was missed: read it."""
+        if self.on_behind is not None:
+            self.do(self.on_behind())
+
+    def command(
+        self, kind: Literal["join", "leave", "open"], settings: Mapping[str, Setting] | None = None
+    ) -> OutgoingRecord:
+        """A command of this participant to the job, with a token of its own."""
+        record = SdsCommandRecord(
+            kind,
+            self.profile,
+            self.participant_id,
+            secrets.token_bytes(TOKEN_SIZE),
+            settings=dict(settings or {}),
+            peer_id=self.link.remote,
+        )
+        if kind == "join":
+            self.join_token = record.token
+        return OutgoingRecord(self.channel_id, record)
+
+
+class Unsent:
+    """Counts what waits to be written to all connections; above its bound, the one with the most must go."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.bytes = 0
+        self.links: dict[int, MemberLink] = {}
+        self._max_bytes = max_bytes
+
+    @property
+    def is_too_much(self) -> bool:
+        """Whether more waits than may."""
+        return self.bytes > self._max_bytes
+
+    def most(self) -> MemberLink:
+        """The connection with the most unsent bytes; there is at least one."""
+        return max(self.links.values(), key=lambda link: link.outbox_bytes)
+
+
+class MemberLink:
+    """One connection to one remote. What is said to it waits in `outbox`, bounded in bytes.
+
+    `budget` is its key's; `let_go` ends a connection that reads too slowly.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: SdsEdgeSettings,
+        budget: PeerBudget,
+        unsent: Unsent,
+        let_go: Callable[[MemberLink], None],
+    ) -> None:
+        self.connection = connection
+        self.remote = connection.peer_id
+        self.name = self.remote.hex()[:16]
+        self.budget = budget
+        self.letting_go = False
+        self.memberships: dict[str, Membership] = {}
+        self.outbox: deque[bytes] = deque()
+        self.outbox_bytes = 0
+        self.wake = asyncio.Event()
+        """Set when something waits to be written."""
+        self.drained = asyncio.Event()
+        """Set when the outbox has room again."""
+        self._settings = settings
+        self._unsent = unsent
+        self._let_go = let_go
+        unsent.links[id(self)] = self
+
+    def say(self, frame: Frame) -> bool:
+        """Have a frame written; False where too much waits already: then the connection is ended."""
+        return self.put(wire.encode(frame))
+
+    def put(self, data: bytes) -> bool:
+        """Have the bytes of a frame written, which several connections may share; otherwise as `say`."""
+        if self.letting_go:
+            return False
+        if self.outbox and self.outbox_bytes + len(data) > self._settings.max_outbox_bytes:
+            self._let_go(self)
+            return False
+        self.outbox.append(data)
+        self.outbox_bytes += len(data)
+        self._unsent.bytes += len(data)
+        self.wake.set()
+        while self._unsent.is_too_much:
+            most = self._unsent.most()
+            most.clear()
+            self._let_go(most)
+        return not self.letting_go
+
+    def take(self, max_bytes: int) -> bytes:
+        """What waits, up to about `max_bytes`."""
+        parts: list[bytes] = []
+        size = 0
+        while self.outbox and (not parts or size + len(self.outbox[0]) <= max_bytes):
+            parts.append(self.outbox.popleft())
+            size += len(parts[-1])
+        self.outbox_bytes -= size
+        self._unsent.bytes -= size
+        if self.has_room:
+            self.drained.set()
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def clear(self) -> None:
+        """Forget what waits to be written: nobody will read it."""
+        self._unsent.bytes -= self.outbox_bytes
+        self.outbox.clear()
+        self.outbox_bytes = 0
+
+    def gone(self) -> None:
+        """The connection has ended."""
+        self.clear()
+        self._unsent.links.pop(id(self), None)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether little waits: for what can be read later, unlike what happens now."""
+        settings = self._settings
+        return self.outbox_bytes <= min(settings.max_unsent_past_bytes, settings.max_outbox_bytes // 2)
+
+    async def room(self) -> None:
+        """Wait until it has room; ends the connection of a remote that reads nothing meanwhile."""
+        if self.has_room:
+            return
+        try:
+            async with asyncio.timeout(self._settings.stall_timeout_s):
+                while not self.has_room:
+                    self.drained.clear()
+                    await self.drained.wait()
+        except TimeoutError:
+            raise LinkEnded(CloseCode.OVERLOADED, "what was asked for is not read in time") from None

@@ -1,0 +1,319 @@
+"""A full participant without a network: the machine, and its state in a folder.
+
+Every step takes its input into the folder; `commit` writes what has gathered. What a step gives back may be
+acted upon only after that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from culm_connectors.sds.errors import StateError
+from culm_connectors.sds.participants.state import Snapshot, StateFolder, log_entries
+from culm_models.errors import CulmError
+from culm_models.sds.channel import Channel
+from culm_models.sds.events import Delivered, Event, Received, Sent
+from culm_models.sds.output import ChannelOutput
+from culm_models.sds.settings import SdsSettings
+from culm_models.sds.status import Status
+from culm_models.sds.wire.messages import Profile
+from culm_models.sds.wires import WireCache
+
+_SAY, _RECEIVE, _TICK, _HEAD, _AGAIN, _STAND = range(6)
+_SHELF_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedMessage:
+    """One message that the application was told: number `number`, counted from 1, never told again.
+
+    `own`: said by this participant. `position`: where it stands in the log (insert, do not append). `gap`:
+    ids that it follows on and that were given up as lost. `time_ms`: when it was told.
+    """
+
+    number: int
+    own: bool
+    message_id: str
+    sender_id: str
+    content: bytes
+    lamport_timestamp: int
+    position: int
+    gap: tuple[str, ...]
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one input caused: the machine's output, and of its events those that are told for good."""
+
+    output: ChannelOutput
+    logged: tuple[LoggedMessage, ...] = ()
+
+
+def read_log(path: Path, after: int = 0) -> Iterator[LoggedMessage]:
+    """What the participant of a folder was told behind the number `after`; also while it is in use."""
+    for number, entry in enumerate(log_entries(path, after), after + 1):
+        own, message_id, sender_id, content, lamport, position, gap, time_ms = entry
+        yield LoggedMessage(
+            number, own, message_id, sender_id, content, lamport, position, tuple(gap), time_ms
+        )
+
+
+class Participant:
+    """One participant of one channel. `now_ms` of every step: wall-clock time; it never goes back here.
+
+    In a new folder it begins; else it stands where the former process stood, with the settings of now.
+    Raises StateError: the folder is somebody else's, or damaged.
+    """
+
+    def __init__(
+        self,
+        folder: StateFolder,
+        channel_id: str,
+        profile: Profile,
+        participant_id: str,
+        *,
+        settings: SdsSettings | None,
+        now_ms: int,
+        seed: bytes,
+    ) -> None:
+        self.channel_id, self.profile, self.participant_id = channel_id, profile, participant_id
+        self.cursor: bytes | None = None
+        """Up to where the edge's store has been read."""
+        self.logged_before = 0
+        """How many were told by former processes."""
+        self.shelf = WireCache(_SHELF_BYTES)
+        """Recent messages of the channel as they were on the wire."""
+        self._folder = folder
+        self._logged = 0
+        snapshot = folder.snapshot
+        if snapshot is None:
+            self._settings = settings or SdsSettings.for_profile(profile)
+            self._made_ms = self._now_ms = now_ms
+            self._seed = seed
+            self._channel = self._fresh()
+            self._channel.join(participant_id, now_ms)
+            self.snapshot()
+            return
+        owner = (snapshot.channel_id, snapshot.profile, snapshot.participant_id)
+        if owner != (channel_id, profile, participant_id):
+            raise StateError(
+                f"{folder.path} holds the state of {snapshot.participant_id!r} in channel "
+                f"{snapshot.channel_id!r} ({snapshot.profile})"
+            )
+        self._restore(snapshot)
+        if settings is not None and settings != self._settings:
+            self._settings = settings
+            self.snapshot()
+            assert folder.snapshot is not None, "just written"
+            self._load(folder.snapshot)
+
+    # The past.
+
+    def _fresh(self) -> Channel:
+        return Channel(self.channel_id, self.profile, self._settings, now_ms=self._made_ms, seed=self._seed)
+
+    def _restore(self, snapshot: Snapshot) -> None:
+        known = {field.name for field in dataclasses.fields(SdsSettings)}
+        try:
+            self._settings = SdsSettings(**{k: v for k, v in snapshot.settings.items() if k in known})
+            self._load(snapshot)
+            self.logged_before = sum(1 for _ in log_entries(self._folder.path))
+            for kind, now_ms, *arguments in self._folder.inputs():
+                self._now_ms = now_ms
+                self._do(kind, now_ms, arguments)
+        except (CulmError, LookupError, TypeError, ValueError) as error:
+            raise StateError(
+                f"{self._folder.path} cannot be restored: {error}", hint="move it away to begin anew"
+            ) from error
+        # What the former process was about to tell when it ended is told now.
+        self._folder.commit()
+
+    def _load(self, snapshot: Snapshot) -> None:
+        self._made_ms, self._now_ms, self._seed = snapshot.made_ms, snapshot.now_ms, snapshot.seed
+        self.cursor, self._logged = snapshot.cursor, snapshot.logged
+        self._channel = self._fresh()
+        self._channel.apply_journal(snapshot.journal)
+        self._channel.restore_head(snapshot.head)
+
+    def history(self, after: int = 0) -> Iterator[LoggedMessage]:
+        """What the application was told behind the number `after`, by this process and former ones."""
+        yield from read_log(self._folder.path, after)
+
+    # Steps.
+
+    def say(self, content: bytes, now_ms: int, nonce: bytes, *, ephemeral: bool = False) -> Step:
+        """Say something. Raises SdsError, and nothing has changed then."""
+        if ephemeral:
+            return Step(
+                self._channel.send(
+                    self.participant_id, content, self._time(now_ms), ephemeral=True, nonce=nonce
+                )
+            )
+        return self._take(_SAY, now_ms, content, nonce)
+
+    def receive(
+        self, wire: bytes, now_ms: int, hint: bytes | None = None, *, from_store: bool = False
+    ) -> Step:
+        """Take a message of somebody."""
+        now_ms = self._time(now_ms)
+        step = self._do(_RECEIVE, now_ms, (wire, hint, from_store))
+        if not _is_ephemeral(step.output):
+            self._folder.add_input(_RECEIVE, now_ms, wire, hint, from_store)
+        return step
+
+    def tick(self, now_ms: int) -> Step:
+        """Do what is due."""
+        return self._take(_TICK, now_ms)
+
+    def compare_head(self, newest: Sequence[tuple[int, str]], now_ms: int) -> Step:
+        """Compare with the newest messages of the channel."""
+        return self._take(_HEAD, now_ms, [list(head) for head in newest])
+
+    def say_again(self, message_ids: Iterable[str], now_ms: int) -> Step:
+        """Have unacknowledged messages go out once more, now."""
+        return self._take(_AGAIN, now_ms, list(message_ids))
+
+    def stand_at(self, cursor: bytes, now_ms: int) -> Step:
+        """The edge's store has been read up to here."""
+        return self._take(_STAND, now_ms, cursor)
+
+    @property
+    def has_uncommitted(self) -> bool:
+        """Whether `commit` has something to write."""
+        return self._folder.has_pending
+
+    def commit(self) -> None:
+        """Write the inputs that were taken, and from time to time a snapshot."""
+        self._folder.commit()
+        if self._folder.wants_snapshot:
+            self.snapshot()
+
+    def snapshot(self) -> None:
+        """Write all of the state anew."""
+        self._folder.commit()
+        self._folder.write_snapshot(
+            Snapshot(
+                self.channel_id,
+                self.profile,
+                self.participant_id,
+                self._seed,
+                _plain(self._settings),
+                self._made_ms,
+                self._now_ms,
+                self._channel.journal_whole(),
+                self._channel.head(),
+                self._logged,
+                self.cursor,
+            )
+        )
+        self._channel.journal_kept(self._channel.journal_mark)
+
+    def next_due_ms(self) -> int | None:
+        """When `tick` has something to do next."""
+        return self._channel.next_due_ms()
+
+    def status(self) -> Status:
+        """What the machine knows and waits for."""
+        return self._channel.status()
+
+    def _time(self, now_ms: int) -> int:
+        self._now_ms = max(now_ms, self._now_ms)
+        return self._now_ms
+
+    def _take(self, kind: int, now_ms: int, *arguments: Any) -> Step:
+        now_ms = self._time(now_ms)
+        step = self._do(kind, now_ms, arguments)
+        self._folder.add_input(kind, now_ms, *arguments)
+        return step
+
+    def _do(self, kind: int, now_ms: int, arguments: Sequence[Any]) -> Step:
+        output = _STEPS[kind](self, now_ms, *arguments)
+        told = tuple(found for event in output.events if (found := self._log(event, now_ms)) is not None)
+        return Step(output, told)
+
+    def _log(self, event: Event, now_ms: int) -> LoggedMessage | None:
+        if not isinstance(event, Sent | Delivered) or event.position is None:
+            return None
+        self._logged += 1
+        own = isinstance(event, Sent)
+        sender_id = self.participant_id if isinstance(event, Sent) else event.sender_id
+        gap = event.gap if isinstance(event, Delivered) else ()
+        assert event.lamport_timestamp is not None, "what is in the log has one"
+        if self._logged > self.logged_before:
+            self._folder.add_log_entry(
+                own,
+                event.message_id,
+                sender_id,
+                event.content,
+                event.lamport_timestamp,
+                event.position,
+                list(gap),
+                now_ms,
+            )
+        return LoggedMessage(
+            self._logged,
+            own,
+            event.message_id,
+            sender_id,
+            event.content,
+            event.lamport_timestamp,
+            event.position,
+            gap,
+            now_ms,
+        )
+
+    def _said(self, now_ms: int, content: bytes, nonce: bytes) -> ChannelOutput:
+        output = self._channel.send(self.participant_id, content, now_ms, nonce=nonce)
+        for one in output.send:
+            if one.kind == "new":
+                self.shelf.put(one.message_id, one.participant_id, one.wire)
+        return output
+
+    def _received(self, now_ms: int, wire: bytes, hint: bytes | None, from_store: bool) -> ChannelOutput:
+        source = "store" if from_store else None
+        output = self._channel.receive(wire, now_ms, retrieval_hint=hint, source=source)
+        for event in output.events:
+            if isinstance(event, Received) and event.message_kind == "content":
+                self.shelf.put(event.message_id, event.sender_id, wire)
+                break
+        return output
+
+    def _again(self, now_ms: int, message_ids: Sequence[str]) -> ChannelOutput:
+        for message_id in message_ids:
+            self._channel.send_again(message_id, now_ms)
+        return self._channel.tick(now_ms, only="outgoing")
+
+    def _stand(self, now_ms: int, cursor: bytes) -> ChannelOutput:
+        self.cursor = cursor
+        return ChannelOutput()
+
+    def _compare(self, now_ms: int, newest: Sequence[Sequence[Any]]) -> ChannelOutput:
+        return self._channel.compare_head([(lamport, one) for lamport, one in newest], now_ms)
+
+    def _tick(self, now_ms: int) -> ChannelOutput:
+        return self._channel.tick(now_ms)
+
+
+_STEPS: Mapping[int, Callable[..., ChannelOutput]] = {
+    _SAY: Participant._said,
+    _RECEIVE: Participant._received,
+    _TICK: Participant._tick,
+    _HEAD: Participant._compare,
+    _AGAIN: Participant._again,
+    _STAND: Participant._stand,
+}
+
+
+def _is_ephemeral(output: ChannelOutput) -> bool:
+    """An ephemeral message changes nothing in the machine, and is stored nowhere."""
+    first = output.events[0] if output.events else None
+    return isinstance(first, Received) and first.message_kind == "ephemeral"
+
+
+def _plain(settings: SdsSettings) -> dict[str, Any]:
+    return {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}

@@ -1,0 +1,354 @@
+"""The reference full participant: its own SDS state in a folder, messages over QUIC through an edge.
+
+    async with SdsPeer(folder, "general", key_pair=key_pair) as peer:
+        peer.dial(("127.0.0.1", 4455))
+        message_id = await peer.send(b"hello")
+        await peer.acknowledged(message_id)
+
+It works without a connection too: what is said waits in its state, and goes out when there is one. While
+there is none nothing is re-sent, given up or lost: those clocks are for what others could have heard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+
+from culm_connectors.sds.errors import SdsEdgeError
+from culm_connectors.sds.history.retrieval import cut
+from culm_connectors.sds.participants.calling import Call, Dials, keep_calling, refusal
+from culm_connectors.sds.participants.participant import LoggedMessage, Participant, Step
+from culm_connectors.sds.participants.state import StateFolder
+from culm_connectors.transport import Address, Identity, TransportSettings
+from culm_models.keys import KeyPair
+from culm_models.sds.events import Acknowledged, Event, GaveUp
+from culm_models.sds.frames.codec import DEFAULT_MAX_FRAME_BYTES
+from culm_models.sds.frames.messages import (
+    MAX_ENTRIES,
+    AskHead,
+    Fetch,
+    Fetched,
+    Frame,
+    Head,
+    Join,
+    Joined,
+    Leave,
+    Mark,
+    Refused,
+    SdsMessage,
+)
+from culm_models.sds.output import ChannelOutput
+from culm_models.sds.output import Fetch as Lacking
+from culm_models.sds.settings import SdsSettings
+from culm_models.sds.status import Status
+from culm_models.sds.wire.errors import SdsError
+from culm_models.sds.wire.messages import Profile
+
+logger = logging.getLogger(__name__)
+
+_MAX_WAITING_INPUTS = 1_024
+_BATCH_INPUTS = 256
+_NONCE_BYTES = 16
+_SEED_BYTES = 32
+
+EventListener = Callable[[Event], None]
+LogListener = Callable[[LoggedMessage], None]
+Work = Callable[[], Step]
+"""One step of the machine, to be done in its turn."""
+
+
+def wall_clock_ms() -> int:
+    """Wall-clock time in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+class SdsPeer:
+    """A full participant of one channel; an asynchronous context manager, for one event loop.
+
+    `participant_id`: the key's own id unless given. A new participant reads what the store holds from its
+    beginning. `log_listeners` hear every message of the log once, with its number, after it is recorded;
+    `listeners` hear every event of the machine, ephemeral messages among them. A process that ends between
+    the two has recorded what nobody was told: who must not miss that reads `history` behind the last number
+    that it has dealt with.
+
+    Raises StateError, OSError when it is entered.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        channel_id: str,
+        *,
+        key_pair: KeyPair,
+        participant_id: str | None = None,
+        profile: Profile = "spec",
+        settings: SdsSettings | None = None,
+        durable: bool = True,
+        transport: TransportSettings | None = None,
+        now_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        self.channel_id = channel_id
+        self.profile = profile
+        self.participant_id = participant_id or key_pair.public_key.hex()
+        self.listeners: list[EventListener] = []
+        self.log_listeners: list[LogListener] = []
+        self.problem: Exception | None = None
+        """Why the last call did not come about, or how it ended."""
+        self.joined = asyncio.Event()
+        """Set while the channel is joined."""
+        self.present = asyncio.Event()
+        """Set once what the store held has been read on the connection of now."""
+        self._identity = Identity.from_private_key(key_pair.private_key)
+        self._path = folder
+        self._settings = settings
+        self._durable = durable
+        self._transport = transport or TransportSettings(datagram_bytes="auto")
+        self._now_ms = now_ms
+        self._stack = contextlib.AsyncExitStack()
+        self._inputs: asyncio.Queue[tuple[Work, asyncio.Future[Step] | None]] = asyncio.Queue(
+            _MAX_WAITING_INPUTS
+        )
+        self._dials = Dials()
+        self._call: Call | None = None
+        self._requests = itertools.count()
+        self._unacknowledged: set[str] = set()
+        self._unsaid: set[str] = set()
+        """Those of them that no connection has taken."""
+        self._settled: dict[str, bool] = {}
+        self._changed = asyncio.Event()
+
+    async def __aenter__(self) -> SdsPeer:
+        async with contextlib.AsyncExitStack() as stack:
+            folder = stack.enter_context(
+                await asyncio.to_thread(StateFolder, self._path, durable=self._durable)
+            )
+            self._participant = await asyncio.to_thread(self._restored, folder)
+            self._unacknowledged = {one.message_id for one in self.status().outgoing}
+            self._unsaid = set(self._unacknowledged)
+            group = await stack.enter_async_context(asyncio.TaskGroup())
+            stack.callback(group.create_task(self._work()).cancel)
+            stack.push_async_callback(self._dials.close)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, asyncio.CancelledError):
+            await self._stack.__aexit__(kind, error, trace)
+        else:
+            await self._stack.aclose()
+
+    def _restored(self, folder: StateFolder) -> Participant:
+        return Participant(
+            folder,
+            self.channel_id,
+            self.profile,
+            self.participant_id,
+            settings=self._settings,
+            now_ms=self._now_ms(),
+            seed=secrets.token_bytes(_SEED_BYTES),
+        )
+
+    # For the program around.
+
+    def dial(self, address: Address, expected_peer_id: bytes | None = None) -> asyncio.Task[None]:
+        """Keep a connection to an edge, dialling again when it ends; cancel the task to stop.
+
+        The task ends with JoinRefusedError where the edge will not let this participant in.
+        """
+        return self._dials.start(
+            keep_calling(address, self._identity, expected_peer_id, self._transport, self._talk, self._failed)
+        )
+
+    async def send(self, content: bytes, *, ephemeral: bool = False) -> str:
+        """Say something; returns its message id once it is recorded, sent or waiting for a connection.
+
+        Raises SdsError where the machine refuses it, SdsEdgeError for an ephemeral one without a connection.
+        """
+        if ephemeral and self._call is None:
+            raise SdsEdgeError("an ephemeral message needs a connection: nothing keeps it")
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        step = await self._do(
+            partial(self._participant.say, content, self._now_ms(), nonce, ephemeral=ephemeral)
+        )
+        return step.output.send[0].message_id
+
+    async def acknowledged(self, message_id: str) -> bool:
+        """Wait until a message of this participant was heard; False when it was given up."""
+        await self.wait_for(lambda: message_id not in self._unacknowledged)
+        return self._settled.get(message_id, True)
+
+    async def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Wait until a condition on what this participant knows holds."""
+        while not condition():
+            self._changed.clear()
+            await self._changed.wait()
+
+    def status(self) -> Status:
+        """What the machine knows and waits for."""
+        return self._participant.status()
+
+    def history(self, after: int = 0) -> Iterator[LoggedMessage]:
+        """What was told behind the number `after`, by this process and former ones; reads the folder."""
+        return self._participant.history(after)
+
+    def ask_head(self) -> None:
+        """Compare with the newest messages that the edge knows, if there is a connection."""
+        self._say(AskHead(self.channel_id))
+
+    async def leave(self) -> None:
+        """Tell the edge that this participant hears no more, and wait until it was told."""
+        if self._call is not None and self._say(Leave(self.channel_id)):
+            await self._call.flush()
+
+    # The machine's turn.
+
+    async def _do(self, work: Work) -> Step:
+        done: asyncio.Future[Step] = asyncio.get_running_loop().create_future()
+        await self._inputs.put((work, done))
+        return await done
+
+    async def _work(self) -> None:
+        while True:
+            batch = await self._next_batch()
+            done: list[tuple[Step, asyncio.Future[Step] | None]] = []
+            for work, future in batch:
+                try:
+                    done.append((work(), future))
+                except SdsError as error:
+                    if future is None or future.cancelled():
+                        raise
+                    future.set_exception(error)
+            if self._participant.has_uncommitted:
+                await asyncio.to_thread(self._participant.commit)
+            for step, future in done:
+                self._act(step)
+                if future is not None and not future.cancelled():
+                    future.set_result(step)
+            self._changed.set()
+
+    async def _next_batch(self) -> list[tuple[Work, asyncio.Future[Step] | None]]:
+        try:
+            async with asyncio.timeout(self._pause_s()):
+                batch = [await self._inputs.get()]
+        except TimeoutError:
+            return [(partial(self._participant.tick, self._now_ms()), None)]
+        while len(batch) < _BATCH_INPUTS and not self._inputs.empty():
+            batch.append(self._inputs.get_nowait())
+        return batch
+
+    def _pause_s(self) -> float | None:
+        """Until the machine has something to do; while nobody hears us, it has not."""
+        due_ms = self._participant.next_due_ms() if self.present.is_set() else None
+        return None if due_ms is None else max(0.0, (due_ms - self._now_ms()) / 1_000)
+
+    def _act(self, step: Step) -> None:
+        for one in step.output.send:
+            said = self._say(SdsMessage(self.channel_id, one.wire))
+            if one.kind in ("new", "retry"):
+                self._unacknowledged.add(one.message_id)
+                (self._unsaid.discard if said else self._unsaid.add)(one.message_id)
+        for lacking in step.output.fetch:
+            self._fetch(lacking)
+        for told in step.logged:
+            for listener in self.log_listeners:
+                listener(told)
+        for event in step.output.events:
+            if isinstance(event, Acknowledged | GaveUp):
+                self._settled[event.message_id] = isinstance(event, Acknowledged)
+                self._unacknowledged.discard(event.message_id)
+                self._unsaid.discard(event.message_id)
+                if len(self._settled) > _MAX_WAITING_INPUTS:
+                    del self._settled[next(iter(self._settled))]
+            for hear in self.listeners:
+                hear(event)
+
+    def _failed(self, error: Exception) -> None:
+        self.problem = error
+
+    def _say(self, frame: Frame) -> bool:
+        return self._call is not None and self.joined.is_set() and self._call.say(frame)
+
+    def _fetch(self, lacking: Lacking) -> None:
+        for start in range(0, len(lacking.entries), MAX_ENTRIES):
+            entries = lacking.entries[start : start + MAX_ENTRIES]
+            self._say(Fetch(self.channel_id, next(self._requests), entries))
+
+    # The connection.
+
+    async def _talk(self, call: Call) -> None:
+        cursor = self._participant.cursor or b""
+        call.say(Join(self.channel_id, self.profile, self.participant_id, cursor=cursor))
+        self._call = call
+        try:
+            await self._receive(call)
+        finally:
+            self._call = None
+            self.joined.clear()
+            self.present.clear()
+
+    async def _receive(self, call: Call) -> None:
+        participant = self._participant
+        async for frame in call.frames:
+            now_ms = self._now_ms()
+            match frame:
+                case SdsMessage(wire=wire, retrieval_hint=hint):
+                    await self._take(partial(participant.receive, wire, now_ms, hint))
+                case Fetched(wires=wires):
+                    for wire, hint in wires:
+                        await self._take(partial(participant.receive, wire, now_ms, hint, from_store=True))
+                case Head(newest=newest):
+                    await self._take(partial(participant.compare_head, newest, now_ms))
+                case Mark(cursor=cursor, present=present):
+                    await self._take(partial(participant.stand_at, cursor, now_ms))
+                    if present:
+                        await self._is_present()
+                case Joined():
+                    call.joined = True
+                    await self._has_joined()
+                case Fetch():
+                    self._answer(frame)
+                case Refused():
+                    refused = refusal(frame)
+                    if refused is not None:
+                        raise refused
+                    logger.warning("the edge refuses: %s (%s)", frame.message, frame.code)
+                    if not self.joined.is_set():
+                        return
+                case _:
+                    pass
+
+    async def _has_joined(self) -> None:
+        self.joined.set()
+        if self._unsaid:
+            await self._take(partial(self._participant.say_again, tuple(self._unsaid), self._now_ms()))
+
+    async def _is_present(self) -> None:
+        """The machine's clocks run from now on."""
+        self.present.set()
+        await self._take(_nothing)
+
+    async def _take(self, work: Work) -> None:
+        await self._inputs.put((work, None))
+
+    def _answer(self, frame: Fetch) -> None:
+        wires: Sequence[tuple[bytes, bytes | None]] = [
+            (wire, None)
+            for entry in frame.entries
+            if (wire := self._participant.shelf.get(entry.message_id)) is not None
+        ]
+        for part in cut(self.channel_id, frame.request, wires, DEFAULT_MAX_FRAME_BYTES):
+            self._say(part)
+
+
+def _nothing() -> Step:
+    return Step(ChannelOutput())

@@ -1,0 +1,76 @@
+"""SDS as a protocol of the edge: its door, its driver over Kafka, and what it measures."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from prometheus_client.core import Metric
+
+from culm_connectors.edge.access import AccessList
+from culm_connectors.edge.doors import Door, QuicDoor
+from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol
+from culm_connectors.kafka import TopicReader
+from culm_connectors.sds.access import ChannelAccess
+from culm_connectors.sds.driver import SdsDriver
+from culm_connectors.sds.kafka_backbone import KafkaBackbone
+from culm_connectors.sds.metrics import families
+from culm_connectors.sds.settings import ALPN
+from culm_connectors.transport import Address
+
+
+def open_sds(context: EdgeContext) -> AbstractAsyncContextManager[EdgeProtocol] | None:
+    """SDS at the address of `listen`, if it is to be served."""
+    listen = context.settings.listen
+    if listen is None or not context.settings.sds.enabled:
+        return None
+    return _open(context, listen)
+
+
+@asynccontextmanager
+async def _open(context: EdgeContext, listen: Address) -> AsyncIterator[EdgeProtocol]:
+    access = ChannelAccess(context.access)
+    async with KafkaBackbone(
+        context.kafka, context.producer, context.connector_id, context.settings.directory
+    ) as backbone:
+        driver = SdsDriver(
+            backbone, context.settings.sds, connector_id=context.connector_id, permit=access.permit
+        )
+        backbone.subscribe(driver.channels)
+        yield SdsProtocol(driver, backbone, QuicDoor(ALPN, listen, driver.serve, access.judge))
+
+
+class SdsProtocol:
+    """Implements `EdgeProtocol`. Nothing is read before somebody joins, so it is ready at once."""
+
+    topics: Sequence[str] = ()
+    readers: Sequence[TopicReader] = ()
+
+    def __init__(self, driver: SdsDriver, backbone: KafkaBackbone, door: QuicDoor) -> None:
+        self.driver = driver
+        self.doors: Sequence[Door] = (door,)
+        self._backbone = backbone
+
+    async def run(self, ready: Callable[[], Awaitable[None]]) -> None:
+        """Serve participants until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._backbone.run())
+            group.create_task(self.driver.run())
+            await ready()
+
+    def why_not_ready(self) -> Sequence[str]:
+        """It does not wait for anything."""
+        return ()
+
+    def metrics(self) -> Iterator[Metric]:
+        """What is measured of participants and their channels."""
+        return families(self.driver.metrics, self.driver.unsent.bytes, self.driver.channels.turns.waiting)
+
+    def judge_again(self, former: AccessList) -> None:
+        """Other rules are in force."""
+        self.driver.judge_again()
+
+    async def finish(self, reason: str) -> None:
+        """Close every connection, and wait until what they brought is in Kafka."""
+        await self.driver.finish(reason)

@@ -1,0 +1,36 @@
+"""How a channel ends: orderly where both directions were finished, else for one reason."""
+
+from __future__ import annotations
+
+import asyncio
+
+from culm_connectors.transport.codes import CloseCode
+from culm_connectors.transport.errors import ConnectionClosedError
+from culm_connectors.transport.interface import CloseOrigin, CloseReason
+
+_MAX_SHOWN_REASON = 200
+
+
+class ChannelEnd:
+    """The end of one channel: nothing, and then one reason for good."""
+
+    def __init__(self) -> None:
+        self.reason: CloseReason | None = None
+        self._ended = asyncio.Event()
+
+    def set(self, origin: CloseOrigin, text: str = "", code: int = CloseCode.NORMAL) -> None:
+        """It has ended; only the first reason counts."""
+        if self.reason is None:
+            self.reason = CloseReason(code, text[:_MAX_SHOWN_REASON], origin, application=True)
+            self._ended.set()
+
+    def check(self) -> None:
+        """Raises ConnectionClosedError once it has ended."""
+        if self.reason is not None:
+            raise ConnectionClosedError(self.reason)
+
+    async def wait(self) -> CloseReason:
+        """Wait for it."""
+        await self._ended.wait()
+        assert self.reason is not None, "the reason is set with the event"
+        return self.reason

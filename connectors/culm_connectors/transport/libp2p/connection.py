@@ -1,0 +1,199 @@
+"""A libp2p connection as a protocol driver sees it: one plain stream a side, everything else answered here.
+
+libp2p's streams are bidirectional and begin with a negotiation. p2panda uses two of them, each in one
+direction: what we say goes out on the stream that we opened, what the remote says comes on the one that it
+opened, and nothing is ever written on that but the answer to its proposal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+
+from culm_connectors.transport import (
+    Address,
+    CloseCode,
+    CloseReason,
+    Connection,
+    ConnectionClosedError,
+    ConnectionStatistics,
+    ReceiveStream,
+    SendStream,
+    TransportError,
+)
+from culm_connectors.transport.libp2p.errors import NegotiationError
+from culm_connectors.transport.libp2p.identify import encode_identify
+from culm_connectors.transport.libp2p.multistream import Listening, Proposing
+from culm_connectors.transport.libp2p.streams import FollowingReceiveStream, FollowingSendStream
+
+logger = logging.getLogger(__name__)
+
+P2PANDA = b"/p2p/p2panda/1.0.0"
+IDENTIFY = b"/ipfs/id/1.0.0"
+PING = b"/ipfs/ping/1.0.0"
+PROTOCOLS = (P2PANDA, IDENTIFY, PING)
+NEGOTIATION_TIMEOUT_S = 10.0
+_PING_BYTES = 32
+_MAX_WAITING_STREAMS = 2
+
+
+class Libp2pConnection:
+    """Implements `Connection` on top of a connection whose host key libp2p's certificate has proven."""
+
+    def __init__(self, inner: Connection, own_peer_id: bytes, listening: Sequence[Address] = ()) -> None:
+        self._inner = inner
+        self._own_peer_id = own_peer_id
+        self._listening = listening
+        self._accepted: asyncio.Queue[ReceiveStream | None] = asyncio.Queue(_MAX_WAITING_STREAMS + 1)
+        self._confirmations: set[asyncio.Task[None]] = set()
+        self._answering = asyncio.create_task(self._answer_streams(), name="libp2p streams")
+
+    @property
+    def peer_id(self) -> bytes:
+        """The remote's Ed25519 host key, 32 bytes."""
+        return self._inner.peer_id
+
+    @property
+    def remote_address(self) -> Address:
+        """Where the remote sends from."""
+        return self._inner.remote_address
+
+    @property
+    def dialled(self) -> bool:
+        """True where this side called."""
+        return self._inner.dialled
+
+    @property
+    def close_reason(self) -> CloseReason | None:
+        """How the connection ended; `None` while it lives."""
+        return self._inner.close_reason
+
+    def statistics(self) -> ConnectionStatistics:
+        """Counters of this moment."""
+        return self._inner.statistics()
+
+    async def open_stream(self, bidirectional: bool = False) -> SendStream:
+        """Open our p2panda stream. What is written may go out before the remote has agreed to it."""
+        stream = await self._inner.open_stream(bidirectional=True)
+        proposing = Proposing(P2PANDA)
+        await stream.write(proposing.opening)
+        confirmation = asyncio.create_task(self._confirm(stream, proposing), name="libp2p proposal")
+        self._confirmations.add(confirmation)
+        confirmation.add_done_callback(self._confirmations.discard)
+        return FollowingSendStream(stream, self._inner)
+
+    async def accept_stream(self) -> ReceiveStream:
+        """Wait for the next p2panda stream that the remote opens. Error: `ConnectionClosedError`."""
+        stream = await self._accepted.get()
+        if stream is None:
+            self._accepted.put_nowait(None)
+            reason = self._inner.close_reason
+            assert reason is not None, "streams are answered as long as the connection lives"
+            raise ConnectionClosedError(reason)
+        return stream
+
+    async def wait_closed(self) -> CloseReason:
+        """Wait until the connection has ended."""
+        return await self._inner.wait_closed()
+
+    async def close(self, code: int = CloseCode.NORMAL, reason: str = "") -> None:
+        """Close in good order."""
+        await self._inner.close(code, reason)
+
+    def abort(self, code: int, reason: str = "") -> None:
+        """Close at once."""
+        self._inner.abort(code, reason)
+
+    # --- the streams that we open
+
+    async def _confirm(self, stream: SendStream, proposing: Proposing) -> None:
+        """Read the answer to our proposal; without a yes the connection is of no use."""
+        assert stream.receive is not None, "a bidirectional stream"
+        with contextlib.suppress(TransportError):
+            try:
+                async with asyncio.timeout(NEGOTIATION_TIMEOUT_S):
+                    while not proposing.agreed:
+                        data = await stream.receive.read()
+                        if not data:
+                            raise NegotiationError("the remote ends the stream")
+                        proposing.feed(data)
+            except (NegotiationError, TimeoutError) as error:
+                text = str(error) or "the remote does not answer"
+                logger.warning("%s does not speak p2panda: %s", self.peer_id.hex()[:16], text)
+                self.abort(CloseCode.PROTOCOL, f"p2panda: {text}")
+
+    # --- the streams that the remote opens
+
+    async def _answer_streams(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    stream = await self._inner.accept_stream()
+                    if stream.send is None:
+                        stream.stop(CloseCode.PROTOCOL)  # libp2p has no streams of one direction
+                    else:
+                        group.create_task(self._answer(stream, stream.send))
+        except* TransportError:
+            pass
+        except* Exception:
+            # A defect of ours must cost this connection only.
+            logger.exception("answering the streams of %s failed", self.peer_id.hex()[:16])
+            self.abort(CloseCode.INTERNAL, "internal error")
+        finally:
+            for confirmation in self._confirmations:
+                confirmation.cancel()
+            while self._accepted.full():
+                self._accepted.get_nowait()
+            self._accepted.put_nowait(None)
+
+    async def _answer(self, stream: ReceiveStream, answers: SendStream) -> None:
+        """Agree on a protocol and serve it; the number of streams at a time is bounded by the transport."""
+        with contextlib.suppress(TransportError):
+            listening = Listening(PROTOCOLS)
+            try:
+                async with asyncio.timeout(NEGOTIATION_TIMEOUT_S):
+                    await _negotiate(listening, stream, answers)
+            except (NegotiationError, TimeoutError) as error:
+                logger.debug("%s: %s", self.peer_id.hex()[:16], error)
+                stream.stop(CloseCode.PROTOCOL)
+                answers.reset(CloseCode.PROTOCOL)
+            if listening.agreed == P2PANDA:
+                self._accept(FollowingReceiveStream(stream, listening.rest))
+            elif listening.agreed == IDENTIFY:
+                message = encode_identify(self._own_peer_id, PROTOCOLS, self.remote_address, self._listening)
+                await answers.write(message)
+                answers.finish()
+                stream.stop(CloseCode.NORMAL)
+            elif listening.agreed == PING:
+                await _echo(FollowingReceiveStream(stream, listening.rest), answers)
+            else:
+                answers.finish()
+
+    def _accept(self, stream: FollowingReceiveStream) -> None:
+        if self._accepted.qsize() >= _MAX_WAITING_STREAMS:
+            self.abort(CloseCode.TOO_MANY_STREAMS, "one stream a side carries the protocol")
+        else:
+            self._accepted.put_nowait(stream)
+
+
+async def _negotiate(listening: Listening, stream: ReceiveStream, answers: SendStream) -> None:
+    """Until agreed, or until the remote ends the stream without a protocol that is spoken here."""
+    while listening.agreed is None:
+        data = await stream.read()
+        if not data:
+            return
+        if answer := listening.feed(data):
+            await answers.write(answer)
+
+
+async def _echo(stream: ReceiveStream, answers: SendStream) -> None:
+    pending = b""
+    while data := await stream.read():
+        pending += data
+        whole = len(pending) - len(pending) % _PING_BYTES
+        if whole:
+            await answers.write(pending[:whole])
+            pending = pending[whole:]
+    answers.finish()

@@ -1,0 +1,1 @@
+"""`culm logs`: `group` names its commands: `entries`, `peers`, `blocks`, `index`; `output` shows an entry."""

@@ -1,0 +1,219 @@
+"""``culm logs blocks``: log heights and fingerprints by block of public keys, and how peers stand to them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.logs.peers import find_peer, short_id
+from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.output import emit_json, print_table, say, show_passed_over
+from culm_infra.errors import InfraError
+
+if TYPE_CHECKING:
+    from culm_topics.kafka.clients import KafkaSettings
+    from culm_topics.logs.block_lag import BlockLag
+    from culm_topics.logs.blocks import Block, Blocks
+
+_LIFT = "add128"
+
+
+@spread
+def blocks(
+    *,
+    schema: options.OnlySchemas = None,
+    each: Annotated[bool, typer.Option("--each", help="A row for each block, not for each schema.")] = False,
+    block: Annotated[
+        int | None, typer.Option("--block", min=0, max=65_535, help="The logs of this block, one by one.")
+    ] = None,
+    peer: Annotated[
+        str | None,
+        typer.Option("--peer", metavar="PEER", help="What this peer holds of it: its id, or how it starts."),
+    ] = None,
+    kafka: KafkaFlags,
+    json: options.Json = False,
+) -> None:
+    """Per schema the blocks, logs, entries and fingerprint, and how many records of `logs` are still to come.
+
+    With `--peer` how that peer stands to each schema or block: a version vector for each block, kept by the
+    job `blocks` beside the global one that `culm logs vv` shows.
+
+    Example: `culm logs blocks --peer 2f8e50c2 --each`
+    """
+    from culm_topics.logs.blocks import read_block_vectors, read_blocks
+
+    reached = kafka.settings()
+    found = read_blocks(reached, schema)
+    show_passed_over(found.passed_over, json=json)
+    if found.torn:
+        say(f"[yellow]{len(found.torn)} blocks could not be put together and are left out[/]")
+    if block is not None and found.block_bits is not None and block >> found.block_bits:
+        raise InfraError(
+            f"there is no block {block}",
+            hint=f"blocks have {found.block_bits} bits: 0 to {(1 << found.block_bits) - 1}",
+        )
+    vectors = None
+    if peer is not None:
+        every = read_block_vectors(reached, block_bits=found.block_bits)
+        show_passed_over(every.passed_over, json=json)
+        peer_id = find_peer(peer.lower(), sorted({vector.peer_id for vector in every}))
+        vectors = _only_peer(every, peer_id)
+        say(f"peer {peer_id.hex()}")
+    if block is not None:
+        _show_logs(found, vectors, block, json=json)
+    elif vectors is not None:
+        _show_peer(found, vectors, each=each, json=json)
+    else:
+        _show_blocks(reached, found, each=each, json=json)
+
+
+def _only_peer(vectors: Blocks, peer_id: bytes) -> Blocks:
+    return replace(vectors, blocks=tuple(one for one in vectors if one.peer_id == peer_id))
+
+
+def _show_blocks(kafka: KafkaSettings, found: Blocks, *, each: bool, json: bool) -> None:
+    from culm_topics.logs.block_lag import total_fingerprints
+    from culm_topics.readers.whole_topic import offsets_of
+
+    lag = sum(
+        end - min(max(found.applied.get(partition, 0), start), end)
+        for partition, (start, end) in offsets_of(kafka, "logs").items()
+    )
+    rows: list[dict[str, Any]] = []
+    for schema_id, numbers in _grouped(found, each=each).items():
+        rows.append(
+            {
+                "schema": schema_id[0],
+                "block_bits": found.block_bits,
+                **({"block": schema_id[1]} if each else {"blocks": len(numbers)}),
+                "logs": sum(one.log_count for one in numbers),
+                "entries": sum(one.entry_count for one in numbers),
+                "fingerprints": total_fingerprints(numbers),
+                **({"version": [list(place) for place in numbers[0].version]} if each else {}),
+                "lag": lag,
+            }
+        )
+    if json:
+        for row in rows:
+            emit_json(row)
+        return
+    if found.block_bits is None:
+        say("no blocks yet: `culm job run blocks` writes them")
+        return
+    say(f"{1 << found.block_bits} blocks a schema ({found.block_bits} bits); {lag} records of `logs` to come")
+    print_table(
+        None,
+        ("schema", "block" if each else "blocks", "logs", "entries", f"fingerprint ({_LIFT})", "lag"),
+        (
+            (
+                row["schema"],
+                row["block" if each else "blocks"],
+                row["logs"],
+                row["entries"],
+                row["fingerprints"][_LIFT].hex() if _LIFT in row["fingerprints"] else "-",
+                row["lag"],
+            )
+            for row in rows
+        ),
+    )
+
+
+def _grouped(found: Blocks, *, each: bool) -> dict[tuple[str, int | None], list[Block]]:
+    groups: dict[tuple[str, int | None], list[Block]] = defaultdict(list)
+    for one in found:
+        groups[one.schema_id, one.block if each else None].append(one)
+    return groups
+
+
+def _show_peer(found: Blocks, vectors: Blocks, *, each: bool, json: bool) -> None:
+    from culm_topics.logs.block_lag import block_lags
+
+    stands = list(block_lags(found, vectors))
+    rows = [_row(one) for one in stands] if each else list(_by_schema(found, stands))
+    if json:
+        for row in rows:
+            emit_json(row)
+        return
+    place = "block" if each else "blocks"
+    print_table(
+        None,
+        ("schema", place, "equal", "logs", "held", "logs behind", "entries behind"),
+        (
+            (
+                row["schema"],
+                row[place],
+                ("yes" if row["equal"] else "no") if each else row["equal_blocks"],
+                row["logs"],
+                row["logs_held"],
+                row["logs_behind"],
+                row["entries_behind"],
+            )
+            for row in rows
+        ),
+    )
+
+
+def _row(one: BlockLag) -> dict[str, Any]:
+    plain = asdict(one)
+    return {"peer": plain.pop("peer_id"), "schema": plain.pop("schema_id"), **plain, "equal": one.equal}
+
+
+def _by_schema(found: Blocks, stands: Collection[BlockLag]) -> Iterable[dict[str, Any]]:
+    groups = _grouped(found, each=False)
+    for schema_id in sorted({one.schema_id for one in stands}):
+        all_blocks = groups[schema_id, None]
+        held = [one for one in stands if one.schema_id == schema_id]
+        yield {
+            "peer": held[0].peer_id,
+            "schema": schema_id,
+            "blocks": len(all_blocks),
+            "equal_blocks": sum(one.equal for one in held),
+            "logs": sum(one.log_count for one in all_blocks),
+            "logs_held": sum(one.logs_held for one in held),
+            "logs_behind": sum(one.logs_behind for one in held),
+            "entries_behind": sum(one.entries_behind for one in held),
+        }
+
+
+def _show_logs(found: Blocks, vectors: Blocks | None, block: int, *, json: bool) -> None:
+    from culm_topics.logs.block_lag import rows_of
+    from culm_topics.records import split_log_key
+
+    held = None
+    if vectors is not None:
+        held = {log: seq for one in vectors if one.block == block for log, seq in rows_of(one.heights)}
+    rows: list[dict[str, Any]] = []
+    for one in found:
+        if one.block != block:
+            continue
+        for log, height in rows_of(one.heights):
+            public_key, log_id = split_log_key(log)
+            row = {"schema": one.schema_id, "public_key": public_key, "log_id": log_id, "height": height}
+            if held is not None:
+                seq_num = held.get(log, 0)
+                row |= {"seq_num": seq_num, "behind": max(height - seq_num, 0)}
+            rows.append(row)
+    if json:
+        for row in rows:
+            emit_json(row)
+        return
+    more = () if held is None else ("seq_num", "behind")
+    print_table(
+        None,
+        ("schema", "author", "log", "height", *(("holds", "behind") if more else ())),
+        (
+            (
+                row["schema"],
+                short_id(row["public_key"]),
+                row["log_id"],
+                row["height"],
+                *(row[name] for name in more),
+            )
+            for row in rows
+        ),
+    )

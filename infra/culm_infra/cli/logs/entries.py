@@ -1,0 +1,222 @@
+"""``culm logs tail``, ``list`` and ``export``: the entries of the replicated logs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.output import (
+    EXIT_DEGRADED,
+    emit_json,
+    out,
+    print_table,
+    progress,
+    safe,
+    say,
+    say_nothing_replicated,
+)
+
+if TYPE_CHECKING:
+    from culm_topics.logs.consumer import LogConsumer, Problem
+
+_PROGRESS_EVERY = 500
+_SHOWN_PROBLEMS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which logs a command is about."""
+
+    schema: options.OnlySchemas = None
+    author: Annotated[
+        list[str] | None,
+        typer.Option("--author", metavar="PUBLIC_KEY", help="Only this author (hex); repeatable."),
+    ] = None
+    log: Annotated[
+        list[str] | None,
+        typer.Option("--log", metavar="PUBLIC_KEY:LOG_ID", help="Only this log; repeatable."),
+    ] = None
+
+    def consumer(self, kafka: KafkaFlags, **arguments: Any) -> LogConsumer:
+        """A consumer of these logs."""
+        from culm_topics.logs.consumer import LogConsumer
+
+        authors = [_public_key(text, "--author") for text in self.author] if self.author else None
+        logs = [_log(text) for text in self.log] if self.log else None
+        # What is passed over is shown by the command itself.
+        arguments.setdefault("on_problem", lambda _: None)
+        return LogConsumer(
+            kafka.settings(), schema_ids=self.schema or None, public_keys=authors, logs=logs, **arguments
+        )
+
+
+@spread
+def tail(
+    *,
+    kafka: KafkaFlags,
+    selection: Selection,
+    since: Annotated[
+        Literal["beginning", "end"],
+        typer.Option("--from", help="Where to begin: at the first entry, or with what comes now."),
+    ] = "end",
+    count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="Stop after so many.")] = None,
+    json: options.Json = False,
+) -> None:
+    """Print entries as they are replicated, until interrupted.
+
+    Example: `culm logs tail --from beginning --schema schema_definition_v1`
+    """
+    from culm_infra.cli.logs.output import as_json, as_text
+
+    left = count
+    consumer = selection.consumer(
+        kafka, start=since, on_problem=lambda problem: _show_problem(problem, json=json)
+    )
+    with consumer:
+        for entry in consumer:
+            if json:
+                emit_json(as_json(entry))
+            else:
+                out.print(safe(as_text(entry)))
+            if left is not None:
+                left -= 1
+                if left == 0:
+                    return
+
+
+@spread
+def export(
+    *,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="File to write: .jsonl, .ndjson or .parquet; - prints JSON Lines."
+        ),
+    ],
+    kafka: KafkaFlags,
+    selection: Selection,
+) -> None:
+    """Write every entry there is now to a file, each log in sequence order.
+
+    A log that lacks an entry is written as far as it is whole, and a record that is none is passed over; the
+    exit status is then 3.
+
+    Example: `culm logs export --output logs.parquet`
+    """
+    from culm_infra.cli.logs.output import as_json, writer
+
+    def consumer() -> LogConsumer:
+        return selection.consumer(kafka, stop_at_end=True)
+
+    if str(output) == "-":
+        with consumer() as entries:
+            for entry in entries:
+                emit_json(as_json(entry))
+            _show_problems(entries, json=False)
+        return
+    exported = 0
+    with writer(output) as write, consumer() as entries, progress() as display:
+        total = entries.remaining_records()
+        task = display.add_task("records read", total=total)
+        for entry in entries:
+            write(entry)
+            exported += 1
+            if exported % _PROGRESS_EVERY == 0:
+                display.update(task, completed=total - entries.remaining_records())
+        display.update(task, completed=total)
+    say(f"{exported} entries in {safe(output)}")
+    _show_problems(entries, json=False)
+
+
+@spread
+def list_(
+    *,
+    kafka: KafkaFlags,
+    selection: Selection,
+    json: options.Json = False,
+) -> None:
+    """Every log with its height and its schema, read from the topic itself.
+
+    A log that lacks an entry stands with the height up to which it is whole; the exit status is then 3.
+
+    Example: `culm logs list --author 2f8e...`
+    """
+    heights: dict[tuple[bytes, int], tuple[int, str]] = {}
+    consumer = selection.consumer(kafka, stop_at_end=True)
+    with consumer, progress() as display:
+        total = consumer.remaining_records()
+        task = display.add_task("records read", total=total)
+        for number, entry in enumerate(consumer):
+            heights[entry.public_key, entry.log_id] = (entry.seq_num, entry.schema_id)
+            if number % _PROGRESS_EVERY == 0:
+                display.update(task, completed=total - consumer.remaining_records())
+    rows = [
+        (public_key.hex(), log_id, height, schema_id)
+        for (public_key, log_id), (height, schema_id) in sorted(heights.items())
+    ]
+    names = ("public_key", "log_id", "height", "schema_id")
+    if json:
+        for row in rows:
+            emit_json(dict(zip(names, row, strict=True)))
+    else:
+        print_table(None, names, rows)
+        if not rows:
+            say_nothing_replicated()
+    _show_problems(consumer, json=json)
+
+
+def _show_problems(consumer: LogConsumer, *, json: bool) -> None:
+    """What was passed over; ends the command with the exit status for that, where it is something."""
+    for problem in consumer.logs_set_aside[:_SHOWN_PROBLEMS]:
+        _show_problem(problem, json=json)
+    more = len(consumer.logs_set_aside) - _SHOWN_PROBLEMS
+    if more > 0:
+        say(f"[yellow]{more} more logs are set aside[/]")
+    if consumer.bad_records:
+        if json:
+            emit_json({"problem": "topics.record", "topic": "logs", "records": consumer.bad_records})
+        say(f"[yellow]{consumer.bad_records} records of `logs` were passed over: they are none[/]")
+    if consumer.logs_set_aside or consumer.bad_records:
+        raise typer.Exit(EXIT_DEGRADED)
+
+
+def _show_problem(problem: Problem, *, json: bool) -> None:
+    if json:
+        public_key, log_id = problem.log or (None, None)
+        emit_json(
+            {
+                "problem": problem.code,
+                "topic": "logs",
+                "message": str(problem.error),
+                "partition": problem.partition,
+                "offset": problem.offset,
+                "public_key": public_key,
+                "log_id": log_id,
+                "missing_seq_num": problem.missing_seq_num,
+            }
+        )
+        return
+    what = "passed over" if problem.log is None else "set aside until it is whole"
+    say(f"[yellow]{what}: {safe(problem.error)} ({problem.code})[/]")
+
+
+def _public_key(text: str, option: str) -> bytes:
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) != 32:
+        raise typer.BadParameter(f"{text!r} is not a public key: 64 hexadecimal digits", param_hint=option)
+    return key
+
+
+def _log(text: str) -> tuple[bytes, int]:
+    public_key, sign, number = text.partition(":")
+    if not sign or not (number.isascii() and number.isdigit()) or int(number) >= 1 << 64:
+        raise typer.BadParameter(f"{text!r} is not PUBLIC_KEY:LOG_ID", param_hint="--log")
+    return _public_key(public_key, "--log"), int(number)

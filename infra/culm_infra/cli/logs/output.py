@@ -1,0 +1,181 @@
+"""How an entry of a replicated log is shown and exported: as text, as JSON, as a row of Parquet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from culm_infra.errors import InfraError
+
+if TYPE_CHECKING:
+    from culm_models.p2panda.operations.operation import Operation
+    from culm_topics.logs.consumer import LogEntry
+
+Write = Callable[["LogEntry"], None]
+_BATCH_ROWS = 5_000
+
+
+def as_json(entry: LogEntry) -> dict[str, Any]:
+    """The entry as a JSON object; bytes become lower-case hex, fields carry their types.
+
+    `action` is null where the payload is no operation.
+    """
+    from culm_models.conform.p2panda.data import field_to_json
+
+    operation = _operation(entry)
+    shown: dict[str, Any] = {
+        "public_key": entry.public_key.hex(),
+        "log_id": entry.log_id,
+        "seq_num": entry.seq_num,
+        "hash": entry.hash.hex(),
+        "schema_id": entry.schema_id,
+        "action": None if operation is None else operation.action,
+    }
+    if operation is not None and operation.previous is not None:
+        shown["previous"] = [identifier.hex() for identifier in operation.previous]
+    if operation is not None and operation.fields is not None:
+        shown["fields"] = {name: field_to_json(value) for name, value in operation.fields.items()}
+    return {
+        **shown,
+        "entry": entry.entry_bytes.hex(),
+        "operation": entry.operation_bytes.hex(),
+        "partition": entry.partition,
+        "offset": entry.offset,
+        "timestamp_ms": entry.timestamp_ms,
+    }
+
+
+def as_text(entry: LogEntry) -> str:
+    """The entry on one line for people (not escaped yet)."""
+    operation = _operation(entry)
+    taken_at = datetime.fromtimestamp(entry.timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    line = (
+        f"{taken_at}  {entry.public_key.hex()[:12]}…  log {entry.log_id}  #{entry.seq_num}  "
+        f"{'?' if operation is None else operation.action:<6}  {_short_schema(entry.schema_id)}"
+    )
+    if operation is None:
+        return f"{line}  (the payload is no operation)"
+    if operation.fields is None:
+        return line
+    fields = ", ".join(f"{name}: {_short(value)}" for name, value in operation.fields.items())
+    return f"{line}  {{{fields}}}"
+
+
+@contextmanager
+def writer(path: Path) -> Iterator[Write]:
+    """Writes entries to `path`, as Parquet or JSON Lines by its ending.
+
+    The file appears under its name when it is complete: an export that was interrupted leaves none behind.
+    """
+    formats = {".jsonl": _json_lines, ".ndjson": _json_lines, ".parquet": _parquet}
+    if path.suffix not in formats:
+        raise InfraError(
+            f"{path.name}: cannot tell the format from the ending",
+            hint=f"let the file end in {', '.join(formats)}",
+        )
+    if not path.parent.is_dir():
+        raise InfraError(f"{path.parent} is not a directory", hint="create it first")
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with formats[path.suffix](partial) as write:
+            yield write
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def _json_lines(path: Path) -> Iterator[Write]:
+    with path.open("w", encoding="utf-8") as file:
+
+        def write(entry: LogEntry) -> None:
+            file.write(json.dumps(as_json(entry), ensure_ascii=False) + "\n")
+
+        yield write
+
+
+@contextmanager
+def _parquet(path: Path) -> Iterator[Write]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema(
+        [
+            ("public_key", pa.binary(32)),
+            ("log_id", pa.uint64()),
+            ("seq_num", pa.uint64()),
+            ("hash", pa.binary(34)),
+            ("schema_id", pa.string()),
+            ("action", pa.string()),
+            ("previous", pa.list_(pa.binary(34))),
+            ("fields", pa.string()),
+            ("entry", pa.binary()),
+            ("operation", pa.binary()),
+            ("partition", pa.int32()),
+            ("offset", pa.int64()),
+            ("timestamp", pa.timestamp("ms", tz="UTC")),
+        ]
+    )
+    rows: list[dict[str, Any]] = []
+    with pq.ParquetWriter(path, schema, compression="zstd") as file:
+
+        def flush() -> None:
+            file.write_table(pa.Table.from_pylist(rows, schema=schema))
+            rows.clear()
+
+        def write(entry: LogEntry) -> None:
+            rows.append(_row(entry))
+            if len(rows) >= _BATCH_ROWS:
+                flush()
+
+        yield write
+        if rows:
+            flush()
+
+
+def _row(entry: LogEntry) -> dict[str, Any]:
+    shown = as_json(entry)
+    operation = _operation(entry)
+    return {
+        "public_key": entry.public_key,
+        "log_id": entry.log_id,
+        "seq_num": entry.seq_num,
+        "hash": entry.hash,
+        "schema_id": entry.schema_id,
+        "action": shown["action"],
+        "previous": None if operation is None else operation.previous,
+        "fields": json.dumps(shown["fields"], ensure_ascii=False) if "fields" in shown else None,
+        "entry": entry.entry_bytes,
+        "operation": entry.operation_bytes,
+        "partition": entry.partition,
+        "offset": entry.offset,
+        "timestamp": entry.timestamp_ms,
+    }
+
+
+def _operation(entry: LogEntry) -> Operation | None:
+    """The payload's operation; None where it is none: one such entry must not hide the others."""
+    from culm_models.errors import CulmError
+    from culm_models.p2panda.operations.operation import decode_operation
+
+    try:
+        return decode_operation(entry.operation_bytes)
+    except CulmError:
+        return None
+
+
+def _short_schema(schema_id: str) -> str:
+    return schema_id if len(schema_id) <= 32 else f"{schema_id[:31]}…"
+
+
+def _short(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.hex()[:16] + ("…" if len(value) > 8 else "")
+    if isinstance(value, tuple):
+        return f"[{len(value)}]"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -1,0 +1,192 @@
+"""``culm logs peers`` and ``vv``: what each peer holds, and how far behind the replicated logs it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.output import emit_json, print_table, say, say_nothing_replicated, show_passed_over
+from culm_infra.errors import InfraError
+
+if TYPE_CHECKING:
+    from culm_models.p2panda.wire.offers import Offer
+    from culm_topics.kafka.clients import KafkaSettings
+
+_SHOWN_SCHEMAS = 3
+
+
+@spread
+def peers(
+    *,
+    kafka: KafkaFlags,
+    json: options.Json = False,
+) -> None:
+    """Every peer that was heard of: its schemas, the logs it holds, and how many entries it lacks of them.
+
+    A peer may offer modes (0 log heights, 1 set reconciliation) and lifts, which say how it makes
+    fingerprints. Logs of which a peer holds nothing are not counted: whether it wants them is its own
+    business.
+
+    Example: `culm logs peers`
+    """
+    from culm_topics.logs.version_vectors import read_vectors
+    from culm_topics.records import HEIGHTS_PEER_ID
+
+    reached = kafka.settings()
+    vectors = read_vectors(reached)
+    heights = vectors.heights
+    announced = _announcements(reached)
+    rows: list[dict[str, Any]] = []
+    for peer_id in sorted((vectors.by_peer.keys() | announced.keys()) - {HEIGHTS_PEER_ID}):
+        held = vectors.by_peer.get(peer_id, {})
+        behind = [max(heights.get(log, 0) - seq_num, 0) for log, seq_num in held.items()]
+        schemas, offer = announced.get(peer_id, (None, None))
+        rows.append(
+            {
+                "peer": peer_id,
+                "schemas": schemas,
+                "offers": _offered(offer),
+                "logs": len(held),
+                "logs_behind": sum(1 for entries in behind if entries),
+                "entries_behind": sum(behind),
+            }
+        )
+    show_passed_over(vectors.passed_over, json=json)
+    if json:
+        for row in rows:
+            emit_json(row)
+        return
+    say(f"{len(heights)} replicated logs, {sum(heights.values())} entries")
+    if not heights:
+        say_nothing_replicated()
+    print_table(
+        None,
+        ("peer", "announces", "offers", "logs held", "logs behind", "entries behind"),
+        (
+            (
+                short_id(row["peer"]),
+                _short_schemas(row["schemas"]),
+                _short_offer(row["offers"]),
+                row["logs"],
+                row["logs_behind"],
+                row["entries_behind"],
+            )
+            for row in rows
+        ),
+    )
+
+
+@spread
+def vv(
+    peer: Annotated[str, typer.Argument(metavar="PEER", help="The peer's id in hex, or how it starts.")],
+    *,
+    kafka: KafkaFlags,
+    json: options.Json = False,
+) -> None:
+    """One peer's version vector: per log what it holds, the log's height, and how far it is behind.
+
+    Example: `culm logs vv 2f8e50c2`
+    """
+    from culm_topics.logs.version_vectors import read_vectors
+    from culm_topics.records import HEIGHTS_PEER_ID
+
+    vectors = read_vectors(kafka.settings())
+    heights = vectors.heights
+    peer_id = find_peer(peer.lower(), sorted(vectors.by_peer.keys() - {HEIGHTS_PEER_ID}))
+    rows: list[dict[str, Any]] = [
+        {
+            "public_key": public_key,
+            "log_id": log_id,
+            "seq_num": seq_num,
+            "height": heights.get((public_key, log_id), 0),
+            "behind": max(heights.get((public_key, log_id), 0) - seq_num, 0),
+        }
+        for (public_key, log_id), seq_num in sorted(vectors.by_peer[peer_id].items())
+    ]
+    show_passed_over(vectors.passed_over, json=json)
+    if json:
+        for row in rows:
+            emit_json({"peer": peer_id, **row})
+        return
+    say(f"peer {peer_id.hex()}")
+    print_table(
+        None,
+        ("author", "log", "holds", "height", "behind"),
+        (
+            (short_id(row["public_key"]), row["log_id"], row["seq_num"], row["height"], row["behind"])
+            for row in rows
+        ),
+    )
+
+
+def find_peer(start: str, peer_ids: list[bytes]) -> bytes:
+    """The one peer whose id starts so, in hex. Raises InfraError when there is none or several."""
+    found = [peer_id for peer_id in peer_ids if peer_id.hex().startswith(start)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise InfraError(f"no peer's id starts with {start!r}", hint="`culm logs peers` lists those heard of")
+    raise InfraError(f"{len(found)} peers' ids start with {start!r}", hint="give more of the id")
+
+
+def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[tuple[str, ...], Offer | None]]:
+    """The schemas and the offer of each peer's latest announcement; one that cannot be read says nothing."""
+    from culm_models.errors import CulmError
+    from culm_models.p2panda.wire.codec import decode
+    from culm_models.p2panda.wire.messages import Announce
+    from culm_models.p2panda.wire.offers import split
+    from culm_topics.readers.whole_topic import read_to_end
+
+    latest: dict[bytes, Announce] = {}
+    for message in read_to_end(kafka, "announcements"):
+        if not message.value:
+            latest.pop(message.key, None)
+            continue
+        try:
+            announcement = decode(message.value)
+        except CulmError:
+            continue
+        if not isinstance(announcement, Announce):
+            continue
+        former = latest.get(message.key)
+        # A late one may stand behind a newer one in the topic: the timestamp decides.
+        if former is None or former.timestamp < announcement.timestamp:
+            latest[message.key] = announcement
+    return {peer_id: split(announcement.schema_ids) for peer_id, announcement in latest.items()}
+
+
+def _offered(offer: Offer | None) -> dict[str, Any] | None:
+    """The modes and lifts that a peer offers; None where it says nothing of that."""
+    from culm_models.lifts import LIFTS
+
+    if offer is None:
+        return None
+    names = {lift.code: lift.name for lift in LIFTS}
+    return {
+        "modes": sorted(offer.modes),
+        "lifts": [names.get(code, str(code)) for code in sorted(offer.lifts)],
+        "compact": offer.compact,
+    }
+
+
+def _short_offer(offer: dict[str, Any] | None) -> str:
+    if offer is None:
+        return "-"
+    modes, lifts = (", ".join(map(str, offer[name])) for name in ("modes", "lifts"))
+    return f"mode {modes}; {lifts}" if lifts else f"mode {modes}"
+
+
+def short_id(identifier: bytes) -> str:
+    """Enough to tell peers and authors apart, and for `culm logs vv`; `--json` gives all of it."""
+    return identifier.hex()[:16] + "…"
+
+
+def _short_schemas(schema_ids: tuple[str, ...] | None) -> str:
+    if schema_ids is None:
+        return "-"
+    shown = ", ".join(name if len(name) <= 24 else f"{name[:23]}…" for name in schema_ids[:_SHOWN_SCHEMAS])
+    more = len(schema_ids) - _SHOWN_SCHEMAS
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,0 +1,322 @@
+"""``culm p2panda peer``: the reference peer: write to logs of one's own and synchronise them with anyone."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.connector import address
+from culm_infra.cli.output import EXIT_FAILED, emit_json, out, print_table, progress, safe, say
+from culm_infra.cli.p2panda.peer_home import (
+    entry_row,
+    folder,
+    from_hex,
+    log_rows,
+    optional_hex,
+    print_summary,
+    serve_until_interrupted,
+    store,
+    when_it_answers,
+    with_peer,
+)
+
+if TYPE_CHECKING:
+    from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
+    from culm_connectors.p2panda.reference_peer.sync_progress import SyncSummary
+    from culm_models.p2panda.operations.checks import CheckedOperation
+
+app = typer.Typer(no_args_is_help=True, help="The reference peer: its own logs, synchronised over QUIC.")
+
+_IMPORT_CHUNK = 1_000
+
+Directory = Annotated[
+    Path | None,
+    typer.Option("--dir", help="Holds key and logs; by default the user's data directory."),
+]
+Schemas = Annotated[
+    list[str] | None,
+    typer.Option("--schema", help="Announce this schema id instead of all that is held; repeatable."),
+]
+
+
+@app.command()
+def init(directory: Directory = None, *, json: options.Json = False) -> None:
+    """Make a key of one's own.
+
+    Example: `culm p2panda peer init --dir ./alice`
+    """
+    from culm_connectors.edge.keyfile import make_key
+
+    home = folder(directory)
+    key_pair = make_key(home)
+    if json:
+        emit_json({"peer_id": key_pair.public_key, "directory": str(home)})
+    else:
+        out.print(key_pair.public_key.hex(), markup=False)
+        say(f"the key is in {safe(home)}; keep it: whoever has it can write in this peer's name")
+
+
+@app.command()
+def publish(
+    action: Annotated[Literal["create", "update", "delete"], typer.Argument(help="What to do.")],
+    field: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME[:TYPE]=VALUE", help="Fields, str by default."),
+    ] = None,
+    *,
+    schema: Annotated[str, typer.Option("--schema", help="The schema id.")],
+    document: Annotated[
+        str | None, typer.Option("--document", help="The document to update or delete, in hex.")
+    ] = None,
+    previous: Annotated[
+        list[str] | None,
+        typer.Option("--previous", help="Operations that it follows, in hex; by default the latest."),
+    ] = None,
+    directory: Directory = None,
+    json: options.Json = False,
+) -> None:
+    """Write one operation to a log of this peer.
+
+    Example: `culm p2panda peer publish create name=Culm height:int=3 --schema venue_0020…`
+    """
+    from culm_connectors.p2panda.reference_peer.authoring import Draft, document_tips, parse_fields
+
+    document_id = optional_hex(document, "--document")
+    fields = parse_fields(field or []) if action != "delete" else None
+
+    async def work(peer: ReferencePeer) -> list[CheckedOperation]:
+        follows = tuple(sorted(from_hex(text, "--previous") for text in previous or []))
+        if not follows and document_id is not None:
+            follows = document_tips(peer.store, document_id)
+        draft = Draft(action, schema, fields, document_id, follows or None)
+        return await peer.publish([draft])
+
+    (checked,) = asyncio.run(with_peer(directory, work))
+    if json:
+        emit_json(entry_row(checked))
+    else:
+        out.print(checked.hash.hex(), markup=False)
+
+
+@app.command("import")
+def import_logs(
+    file: Annotated[typer.FileText, typer.Argument(help="JSON Lines of entry and operation; - for stdin.")],
+    directory: Directory = None,
+    *,
+    json: options.Json = False,
+) -> None:
+    """Take entries, signed by anyone, from a file: JSON Lines or a document with `chains`.
+
+    Example: `culm p2panda peer import history.jsonl`
+    """
+    from culm_connectors.logs.interchange import read_pairs
+
+    codes: dict[str, int] = {}
+    taken = 0
+
+    async def work(peer: ReferencePeer) -> None:
+        nonlocal taken
+        chunk: list[tuple[bytes, bytes]] = []
+        for pair in read_pairs(file):
+            chunk.append(pair)
+            if len(chunk) >= _IMPORT_CHUNK:
+                await add(peer, chunk)
+                chunk = []
+        await add(peer, chunk)
+
+    async def add(peer: ReferencePeer, chunk: list[tuple[bytes, bytes]]) -> None:
+        nonlocal taken
+        for error in await peer.add(chunk):
+            if error is None:
+                taken += 1
+            else:
+                codes[error.code] = codes.get(error.code, 0) + 1
+
+    asyncio.run(with_peer(directory, work))
+    if json:
+        emit_json({"taken": taken, "refused": codes})
+    else:
+        out.print(f"{taken} entries taken", markup=False)
+        for code, count in sorted(codes.items()):
+            say(f"{count} refused: {safe(code)}")
+    if codes:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def export(
+    directory: Directory = None,
+    *,
+    schema: options.OnlySchemas = None,
+) -> None:
+    """Print every entry that is held as JSON Lines, log by log.
+
+    Example: `culm p2panda peer export > history.jsonl`
+    """
+    from culm_connectors.logs.interchange import write_pairs
+
+    with store(directory) as held:
+        for public_key, log_id, height in held.log_heights(schema or held.schema_ids()):
+            write_pairs(sys.stdout, held.entries(public_key, log_id, 1, height))
+
+
+@app.command()
+def sync(
+    where: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A connector or another peer.")],
+    *,
+    live: Annotated[bool, typer.Option("--live", help="Stay, and exchange what is new.")] = False,
+    wait_s: Annotated[
+        float,
+        typer.Option(
+            "--wait",
+            min=0,
+            metavar="SECONDS",
+            help="Wait for so long while nothing answers, or schemas of ours are not served there yet.",
+        ),
+    ] = 0.0,
+    expect: options.ExpectedPeer = None,
+    schema: Schemas = None,
+    directory: Directory = None,
+    datagram_size: options.DatagramSize = None,
+    mode: options.SyncMode = None,
+    latency: options.Latency = False,
+    json: options.Json = False,
+) -> None:
+    """Bring both sides up to date.
+
+    Example: `culm p2panda peer sync 127.0.0.1:4455 --live`
+    """
+    target = address(where)
+    expected = optional_hex(expect, "--expect")
+
+    from culm_connectors.p2panda.reference_peer.sync_progress import QUIET_S
+
+    async def work(peer: ReferencePeer) -> None:
+        with progress() as display:
+            task = display.add_task("catching up", total=None)
+
+            def show(summary: SyncSummary) -> None:
+                text = f"received {summary.entries_received}, sent {summary.entries_sent}"
+                display.update(task, description=text, completed=summary.entries_received)
+
+            summary = await when_it_answers(
+                lambda: peer.sync(
+                    target, expected_peer_id=expected, progress=show, quiet_s=max(QUIET_S, wait_s)
+                ),
+                wait_s,
+            )
+        print_summary(summary, json=json)
+        if live:
+            say("staying; interrupt to leave")
+            await serve_until_interrupted(peer.dial(target, summary.remote))
+
+    asyncio.run(
+        with_peer(
+            directory,
+            work,
+            live_mode=live,
+            schemas=schema,
+            datagram_size=datagram_size,
+            sessions={"mode": mode, "latency": latency or None},
+            make=True,
+        )
+    )
+
+
+@app.command()
+def serve(
+    listen: Annotated[str, typer.Option("--listen", metavar="HOST:PORT", help="Where to accept peers.")] = (
+        "127.0.0.1:0"
+    ),
+    *,
+    schema: Schemas = None,
+    directory: Directory = None,
+    json: options.Json = False,
+) -> None:
+    """Accept peers until interrupted.
+
+    Example: `culm p2panda peer serve --listen 127.0.0.1:4466`
+    """
+    where = address(listen)
+
+    async def work(peer: ReferencePeer) -> None:
+        async with peer.serve(where) as listener:
+            host, port = listener.address
+            if json:
+                emit_json({"address": f"{host}:{port}", "peer_id": peer.peer_id})
+            else:
+                out.print(f"{host}:{port}", markup=False)
+                say(f"serving as {peer.peer_id.hex()}")
+            await serve_until_interrupted()
+
+    asyncio.run(with_peer(directory, work, schemas=schema, make=True))
+
+
+@app.command("log")
+def show_log(
+    public_key: Annotated[str | None, typer.Argument(help="The author; by default this peer.")] = None,
+    log_id: Annotated[int | None, typer.Argument(min=0, help="One log, with its entries.")] = None,
+    *,
+    directory: Directory = None,
+    json: options.Json = False,
+) -> None:
+    """List an author's logs, or the entries of one.
+
+    Example: `culm p2panda peer log`
+    """
+    from culm_connectors.edge.keyfile import load_key
+    from culm_models.p2panda.operations.checks import check_entry
+
+    author = optional_hex(public_key, "PUBLIC_KEY") or load_key(folder(directory)).public_key
+    rows: list[dict[str, Any]] = []
+    with store(directory) as held:
+        if log_id is None:
+            rows = [row for row in log_rows(held) if row["public_key"] == author]
+        else:
+            pairs = held.entries(author, log_id, 1, held.height(author, log_id))
+            rows = [entry_row(check_entry(*pair, verify_signature=False)) for pair in pairs]
+    if json:
+        for row in rows:
+            emit_json(row)
+    elif rows:
+        shown = [
+            [value.hex() if isinstance(value, bytes) else value for value in row.values()] for row in rows
+        ]
+        print_table(None, list(rows[0]), shown)
+    else:
+        say("nothing is held of it")
+
+
+@app.command()
+def status(directory: Directory = None, *, json: options.Json = False) -> None:
+    """What this peer holds.
+
+    Example: `culm p2panda peer status --json`
+    """
+    from culm_connectors.edge.keyfile import load_key
+
+    home = folder(directory)
+    peer_id = load_key(home).public_key
+    with store(directory) as held:
+        logs, entries = held.counts()
+        row = {
+            "peer_id": peer_id.hex(),
+            "directory": str(home),
+            "logs": logs,
+            "entries": entries,
+            "schemas": list(held.schema_ids()),
+            "bytes": held.size_bytes(),
+        }
+    if json:
+        emit_json(row)
+    else:
+        print_table(None, ["", ""], [[name, value] for name, value in row.items()])
+
+
+def _shown(value: object) -> object:
+    return value.hex() if isinstance(value, bytes) else value

@@ -1,0 +1,196 @@
+"""Where a reference peer lives, and what its commands share."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from culm_infra.cli.output import emit_json, out, safe, say
+from culm_models.p2panda.operations.operation import peek
+
+if TYPE_CHECKING:
+    from culm_connectors.logs.index import LmdbLogStore
+    from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
+    from culm_connectors.p2panda.reference_peer.sync_progress import SyncSummary
+    from culm_infra.settings import Settings
+    from culm_models.p2panda.operations.checks import CheckedOperation
+
+Result = TypeVar("Result")
+
+_REDIAL_PAUSE_S = 0.5
+
+
+def log_rows(store: LmdbLogStore) -> list[dict[str, Any]]:
+    """Every log that is held."""
+    rows = []
+    for public_key, log_id, height in store.log_heights(store.schema_ids()):
+        info = store.log_info(public_key, log_id)
+        assert info is not None, "a log with a height is known"
+        rows.append(
+            {
+                "public_key": public_key,
+                "log_id": log_id,
+                "height": height,
+                "document_id": info.document_id,
+                "schema_id": info.schema_id,
+            }
+        )
+    return rows
+
+
+def entry_row(checked: CheckedOperation) -> dict[str, Any]:
+    """An entry as a row."""
+    entry = checked.entry
+    return {
+        "operation_id": checked.hash,
+        "action": checked.facts.action,
+        "schema_id": checked.schema_id,
+        "public_key": entry.public_key,
+        "log_id": entry.log_id,
+        "seq_num": entry.seq_num,
+    }
+
+
+def print_summary(summary: SyncSummary, *, json: bool) -> None:
+    """What a synchronisation did."""
+    if json:
+        emit_json(
+            {
+                "remote": summary.remote,
+                "schema_ids": list(summary.schema_ids),
+                "not_served": list(summary.not_served),
+                "sessions": summary.sessions,
+                "modes": list(summary.modes),
+                "rounds": summary.rounds,
+                "reconciliation_bytes": summary.reconciliation_bytes,
+                "differing_logs": summary.differing_logs,
+                "entries_received": summary.entries_received,
+                "entries_sent": summary.entries_sent,
+                "entries_rejected": summary.entries_rejected,
+                "duration_s": round(summary.duration_s, 3),
+            }
+        )
+        return
+    out.print(
+        f"received {summary.entries_received} entries, sent {summary.entries_sent}, "
+        f"in {summary.duration_s:.1f} s, with {summary.remote.hex()}",
+        markup=False,
+    )
+    if summary.rounds:
+        say(
+            f"set reconciliation: {summary.differing_logs} logs differed, found in {summary.rounds} rounds "
+            f"with {summary.reconciliation_bytes} bytes"
+        )
+    if summary.entries_rejected:
+        say(f"{summary.entries_rejected} entries were refused")
+    if summary.not_served:
+        count, first = len(summary.not_served), safe(summary.not_served[0])
+        say(f"{count} of our schemas not served there, or not yet (`--wait` waits): {first}")
+    if not summary.schema_ids:
+        say("there is no schema that both announce")
+
+
+async def serve_until_interrupted(task: asyncio.Task[None] | None = None) -> None:
+    """Wait for an interrupt; `task` is cancelled then."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    await stop.wait()
+    if task is not None:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def when_it_answers(dial: Callable[[], Awaitable[Result]], wait_s: float) -> Result:
+    """What dialling comes to; tried again for `wait_s` seconds while nothing answers at the address.
+
+    Raises the last ConnectError; one with which the other side refuses at once.
+    """
+    from culm_connectors.transport import CloseOrigin, ConnectError
+
+    deadline_s = time.monotonic() + wait_s
+    while True:
+        try:
+            return await dial()
+        except ConnectError as error:
+            refused = error.reason is not None and error.reason.origin == CloseOrigin.REMOTE
+            if refused or time.monotonic() >= deadline_s:
+                raise
+        await asyncio.sleep(_REDIAL_PAUSE_S)
+
+
+async def with_peer(
+    directory: Path | None,
+    work: Callable[[ReferencePeer], Awaitable[Result]],
+    *,
+    live_mode: bool = True,
+    schemas: list[str] | None = None,
+    datagram_size: str | None = None,
+    sessions: dict[str, Any] | None = None,
+    make: bool = False,
+) -> Result:
+    """Open the peer, run `work` with it, close it."""
+    from culm_connectors.edge.keyfile import load_or_make_key
+    from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
+    from culm_connectors.transport import TransportSettings
+
+    settings = _loaded(directory, datagram_size, sessions)
+    home = _folder_of(settings)
+    if make:
+        load_or_make_key(home)
+    async with ReferencePeer(
+        home,
+        schemas=schemas or ("*",),
+        live_mode=live_mode,
+        transport=TransportSettings(datagram_bytes=settings.peer.datagram_size),
+        sessions=settings.peer.sessions,
+    ) as peer:
+        return await work(peer)
+
+
+def _loaded(
+    directory: Path | None, datagram_size: str | None = None, sessions: dict[str, Any] | None = None
+) -> Settings:
+    from culm_infra.settings import load
+
+    return load(peer={"directory": directory, "datagram_size": datagram_size, "sessions": sessions or {}})
+
+
+def folder(directory: Path | None) -> Path:
+    """Where the peer lives."""
+    return _folder_of(_loaded(directory))
+
+
+def _folder_of(settings: Settings) -> Path:
+    from culm_infra.settings import DIRECTORIES
+
+    return settings.peer.directory or Path(DIRECTORIES.user_data_dir) / "peer"
+
+
+def store(directory: Path | None) -> contextlib.closing[LmdbLogStore]:
+    """The peer's store, to be closed by `with`."""
+    from culm_connectors.logs.index import LmdbLogStore
+    from culm_connectors.p2panda.reference_peer.peer import STORE_FOLDER
+
+    return contextlib.closing(LmdbLogStore(peek, folder(directory) / STORE_FOLDER, durable=True))
+
+
+def optional_hex(text: str | None, name: str) -> bytes | None:
+    """Bytes of hex, or None."""
+    return None if text is None else from_hex(text, name)
+
+
+def from_hex(text: str, name: str) -> bytes:
+    """Bytes of hex; what is none is an error of usage."""
+    try:
+        return bytes.fromhex(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text[:80]!r} is no hex", param_hint=name) from error

@@ -1,0 +1,5 @@
+"""`culm sds`: `group` names its commands, one module each, or what several of them print and share.
+
+- `join`, `send`, `tail`, `status`, `fetch`, `transfer`: commands; `demo` is `culm demo sds`.
+- `channel`, `participation`: what they take part with. `view`, `lines`: how a channel is shown.
+"""

@@ -1,0 +1,68 @@
+"""What the commands of ``culm sds`` share: the argument CHANNEL, and the local index of the store."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from culm_infra.cli.output import progress
+from culm_infra.errors import InfraError
+
+if TYPE_CHECKING:
+    from culm_topics.kafka.clients import KafkaSettings
+    from culm_topics.sds.index import SdsIndex
+
+_INDEX_NAME = "index.sqlite"
+
+
+def complete_channel(incomplete: str) -> list[str]:
+    """Channels that this machine has an index of and that start so; asks no broker, so it is quick."""
+    from culm_topics.sds.index_file import channels_in
+
+    found: set[str] = set()
+    for path in _folder().glob(f"*/{_INDEX_NAME}"):
+        found.update(channels_in(path, incomplete))
+    return sorted(found)
+
+
+Channel = Annotated[
+    str, typer.Argument(metavar="CHANNEL", help="The channel's id.", autocompletion=complete_channel)
+]
+
+
+def check_channel(channel: str) -> str:
+    """The channel's id; InfraError when it can be none."""
+    from culm_topics.sds.records import MAX_ID_BYTES, is_id
+
+    if not is_id(channel):
+        raise InfraError(
+            f"the channel's id has {len(channel.encode())} bytes", hint=f"1 to {MAX_ID_BYTES} are possible"
+        )
+    return channel
+
+
+def open_index(kafka: KafkaSettings, channel: str) -> SdsIndex:
+    """The index of the channel's partition, up to date; kept, so the next one reads only what is new."""
+    from culm_topics.sds.index import SdsIndex
+
+    # Offsets mean something in one cluster's topics only; the file itself knows which topics those are.
+    name = sha256(f"{kafka.bootstrap}\n{kafka.prefix}".encode()).hexdigest()[:16]
+    index = SdsIndex(kafka, _folder() / name / _INDEX_NAME, channels=[channel])
+    try:
+        with progress() as display:
+            task = display.add_task("records of the index read", total=None)
+            for left in index.catching_up():
+                display.update(task, total=index.goal, completed=index.goal - left)
+    except BaseException:
+        index.close()
+        raise
+    return index
+
+
+def _folder() -> Path:
+    from culm_infra.settings import DIRECTORIES
+
+    return Path(DIRECTORIES.user_cache_dir) / "sds"

@@ -1,0 +1,137 @@
+"""``culm sds fetch``: messages out of the store, by id or by retrieval hint."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.output import emit_json, out, safe, say
+from culm_infra.cli.sds.channel import Channel, check_channel, open_index
+from culm_infra.errors import InfraError
+
+if TYPE_CHECKING:
+    from culm_topics.kafka.clients import KafkaSettings
+    from culm_topics.sds.store import StoredMessage
+
+_HINT = re.compile(r"4b[0-9a-f]{32}", re.IGNORECASE)
+
+
+@spread
+def fetch(
+    channel: Channel,
+    wanted: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID|HINT", help="A message's id, or a retrieval hint of ours in hex (34 digits)."
+        ),
+    ],
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the message's bytes to this file; - prints them."),
+    ] = None,
+    kafka: KafkaFlags,
+    json: options.Json = False,
+) -> None:
+    """Print a message of a channel out of the store.
+
+    An id is looked up in the index, which is kept in the user's cache and brought up to date first; a hint
+    leads to the message by itself.
+
+    Example: `culm sds fetch general 2c26b46b...`, `culm sds fetch general 4b00000003... -o message.bin`
+    """
+    check_channel(channel)
+    reached = kafka.settings()
+    found = (
+        _by_hint(reached, channel, wanted) if _HINT.fullmatch(wanted) else _by_id(reached, channel, wanted)
+    )
+    if output is not None:
+        if str(output) == "-":
+            sys.stdout.buffer.write(found.wire)
+        else:
+            output.write_bytes(found.wire)
+            say(f"{len(found.wire)} bytes in {safe(output)}")
+        return
+    row = _row(channel, found)
+    if json:
+        emit_json(row)
+        return
+    _show(row)
+
+
+def _by_id(kafka: KafkaSettings, channel: str, message_id: str) -> StoredMessage:
+    from culm_topics.sds.records import is_id
+    from culm_topics.sds.store import SdsStore
+
+    if not is_id(message_id):
+        raise InfraError(f"no message's id has {len(message_id.encode())} bytes", hint="give the whole id")
+    with open_index(kafka, channel) as index, SdsStore(kafka, index) as store:
+        found = store.by_ids(channel, [message_id]).found.get(message_id)
+        if found is not None:
+            return found
+        if index.find(channel, [message_id]):
+            raise InfraError(
+                f"the store does not have message {message_id!r} where the index says it is",
+                hint="was the topic of the store made anew? `culm topics check` says what differs",
+            )
+        count = index.count(channel)
+    raise InfraError(
+        f"message {message_id!r} is not in the index of channel {channel!r}, which has {count}",
+        hint="give the whole id; is `culm job run sds` running, whose job sds-index writes the index?",
+    )
+
+
+def _by_hint(kafka: KafkaSettings, channel: str, text: str) -> StoredMessage:
+    from culm_topics.sds.retrieval_hints import StoreHint
+    from culm_topics.sds.store import SdsStore
+
+    hint = StoreHint.parse(bytes.fromhex(text))
+    if hint is None:
+        raise InfraError(
+            f"{text} is no retrieval hint of ours", hint="4b, 8 digits of the partition, 16 of the offset, 8"
+        )
+    with SdsStore(kafka, None) as store:
+        found = store.by_hint(channel, hint)
+    if found is None:
+        raise InfraError(
+            f"the hint leads to no message of channel {channel!r}",
+            hint="is it this channel's, and of this deployment? Else fetch the message by its id",
+        )
+    return found
+
+
+def _row(channel: str, found: StoredMessage) -> dict[str, Any]:
+    from culm_infra.cli.sds.lines import content_text
+    from culm_models.sds.wire.codec import decode
+
+    message = decode(found.wire, found.profile)
+    return {
+        "channel": channel,
+        "profile": found.profile,
+        "message_id": found.message_id,
+        "sender_id": found.sender_id,
+        "lamport_timestamp": found.lamport_timestamp,
+        "hint": found.hint,
+        "foreign_hint": found.foreign_hint,
+        "causal_history": [entry.message_id for entry in message.causal_history],
+        "bloom_bytes": len(message.bloom_filter or b""),
+        "bytes": len(found.wire),
+        "content": message.content,
+        "text": content_text(message.content or b""),
+    }
+
+
+def _show(row: dict[str, Any]) -> None:
+    for name, value in row.items():
+        if name == "content" or value is None:
+            continue
+        text = value.hex() if isinstance(value, bytes) else value
+        if name == "causal_history":
+            text = ", ".join(value) or "none"
+        out.print(f"{name.replace('_', ' '):<18} {safe(text)}")

@@ -1,0 +1,189 @@
+"""``culm sds join``: take part in a channel from the terminal: hear what is said, and say something."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.connector import address
+from culm_infra.cli.output import emit_json, out, safe, say
+from culm_infra.cli.p2panda.peer_home import optional_hex
+from culm_infra.cli.sds.channel import Channel, check_channel
+from culm_infra.cli.sds.participation import Home, Participant, ProfileName
+from culm_infra.cli.sds.view import ChannelView
+
+if TYPE_CHECKING:
+    from culm_connectors.transport import Address
+    from culm_infra.cli.sds.participation import Participation, Who
+    from culm_topics.sds.records import SdsEventRecord
+
+_STATES = ("acknowledged", "possibly_acknowledged", "gave_up")
+_WORTH_A_LINE = (*_STATES, "lost", "rejected")
+_MAX_LINES = 256
+_WATCH_S = 0.2
+_HELP = "/status: what is known and waits   /now TEXT: to those who are here, kept nowhere   /quit"
+
+
+def join(
+    channel: Channel,
+    where: Annotated[str, typer.Argument(metavar="ADDRESS", help="A connector, as HOST:PORT.")],
+    *,
+    hosted: Annotated[
+        bool, typer.Option("--hosted", help="As the client of a participant that the deployment keeps.")
+    ] = False,
+    profile: ProfileName = "spec",
+    participant: Participant = None,
+    home: Home = None,
+    since: Annotated[
+        Literal["beginning", "now"] | None,
+        typer.Option("--from", help="--hosted: where to begin, instead of where this client left off."),
+    ] = None,
+    last: Annotated[
+        int, typer.Option("--last", min=0, help="Show so many messages of former times first.")
+    ] = 20,
+    expect: options.ExpectedPeer = None,
+    json: options.Json = False,
+) -> None:
+    """Take part in a channel until interrupted: print its messages, send the lines that are typed.
+
+    Messages come in causal order, each with how far it is heard: · unacknowledged, ~ possibly acknowledged,
+    ✓ acknowledged, ✗ given up. Without `--hosted` the state is here, below `--home`: the next time this
+    participant goes on where it was, also after a kill. Lines that begin with `/` are commands (`/help`).
+
+    Example: `culm sds join general 127.0.0.1:4455 --participant alice`
+    """
+    from culm_infra.cli.sds.participation import who
+
+    check_channel(channel)
+    whose = who(channel, profile, hosted=hosted, participant=participant, home=home)
+    if since is not None and not hosted:
+        raise typer.BadParameter("a full participant knows where it was", param_hint="--from")
+    target, expected = address(where), optional_hex(expect, "--expect")
+    asyncio.run(_run(whose, target, expected, since, last, json=json))
+
+
+async def _run(
+    whose: Who,
+    target: Address,
+    expected: bytes | None,
+    since: Literal["beginning", "now"] | None,
+    last: int,
+    *,
+    json: bool,
+) -> None:
+    from culm_connectors.sds.participants.client import FROM_NOW, FROM_THE_BEGINNING
+    from culm_infra.cli.sds.participation import history, participating
+
+    screen = _Screen(whose.channel_id, json=json)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    if not whose.hosted:
+        for event in history(whose, last):
+            screen.show(event)
+    place = {None: None, "beginning": FROM_THE_BEGINNING, "now": FROM_NOW}[since]
+    async with participating(whose, target, expected, screen.show, since=place) as participation:
+        say(f"you are {safe(whose.participant_id)}; lines that you type are sent, /help says what else")
+        connection_shown = asyncio.create_task(_show_connection(participation, target))
+        typing = asyncio.create_task(_send_lines(participation, stop))
+        stopped = asyncio.create_task(stop.wait())
+        await asyncio.wait({stopped, participation.dialling}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (connection_shown, typing, stopped):
+            task.cancel()
+        if participation.dialling.done():
+            await participation.dialling
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(2):
+                await participation.leave()
+
+
+@dataclass
+class _Screen:
+    """Prints what happens."""
+
+    channel_id: str
+    json: bool
+    view: ChannelView = field(default_factory=ChannelView)
+
+    def show(self, event: SdsEventRecord) -> None:
+        from culm_infra.cli.sds.lines import event_json, event_line, message_json, message_line, state_line
+
+        message = self.view.take(event)
+        if message is not None and event.kind not in _STATES:
+            if self.json:
+                emit_json(message_json(self.channel_id, message))
+            else:
+                out.print(message_line(message))
+        elif event.kind in _WORTH_A_LINE:
+            if self.json:
+                emit_json(event_json(self.channel_id, event))
+            elif message is not None:
+                out.print(state_line(message, event.time_ms))
+            elif event.kind not in _STATES:
+                out.print(event_line(event))
+
+
+async def _show_connection(participation: Participation, target: Address) -> None:
+    shown: str | None = None
+    while True:
+        while not participation.joined.is_set():
+            await asyncio.sleep(_WATCH_S)
+            if participation.problem is not None and str(participation.problem) != shown:
+                shown = str(participation.problem)
+                say(f"not connected: {safe(shown)}; dialling again and again")
+        shown = None
+        say(f"joined at {safe(target[0])} port {target[1]}")
+        while participation.joined.is_set():  # noqa: ASYNC110 - there is no event for its end
+            await asyncio.sleep(_WATCH_S)
+
+
+async def _send_lines(participation: Participation, stop: asyncio.Event) -> None:
+    """Send what is typed; the end of the input is not the end of listening."""
+    from culm_models.errors import CulmError
+
+    lines: asyncio.Queue[str | None] = asyncio.Queue(_MAX_LINES)
+    loop = asyncio.get_running_loop()
+    threading.Thread(target=_read_lines, args=(lines, loop), daemon=True).start()
+    while (line := await lines.get()) is not None:
+        text = line.rstrip("\r\n")
+        try:
+            if text.startswith("/"):
+                await _command(participation, text, stop)
+            elif text:
+                await participation.send(text.encode())
+        except CulmError as error:
+            say(f"not sent: {safe(error)} ({error.code})")
+
+
+def _read_lines(lines: asyncio.Queue[str | None], loop: asyncio.AbstractEventLoop) -> None:
+    with contextlib.suppress(RuntimeError, OSError, ValueError):
+        for line in sys.stdin:
+            asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
+        asyncio.run_coroutine_threadsafe(lines.put(None), loop)
+
+
+async def _command(participation: Participation, text: str, stop: asyncio.Event) -> None:
+    name, _, rest = text.partition(" ")
+    if name == "/quit":
+        stop.set()
+    elif name == "/now" and rest:
+        await participation.send(rest.encode(), ephemeral=True)
+    elif name == "/status":
+        found = participation.status()
+        if found is None:
+            say("the state of a hosted participant is in the deployment: `culm sds status`")
+        else:
+            say("   ".join(f"{label.replace('_', ' ')} {value}" for label, value in found.items()))
+    elif name.startswith("//"):
+        await participation.send(text[1:].encode())
+    else:
+        say(_HELP)

@@ -1,0 +1,147 @@
+"""How messages and events of a channel are shown: as a line for people (escaped), as JSON."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from culm_infra.cli.output import safe
+
+if TYPE_CHECKING:
+    from culm_infra.cli.sds.view import ChannelMessage
+    from culm_topics.sds.records import SdsEventRecord
+
+_ID_SIZE = 10
+_CONTENT_SIZE = 120
+_STATES = {
+    "unacknowledged": "· unacknowledged",
+    "possibly_acknowledged": "~ possibly acknowledged",
+    "acknowledged": "✓ acknowledged",
+    "gave_up": "✗ given up",
+}
+
+
+def message_line(message: ChannelMessage) -> str:
+    """A message on one line: when, where in the log, who, what, how far it is heard, and what is odd."""
+    place = "ephemeral" if message.ephemeral else "" if message.position is None else f"#{message.position}"
+    notes: list[str] = []
+    if message.inserted:
+        notes.append("↑ inserted: later ones were here before")
+    if message.gap:
+        notes.append(f"⚠ gap: {_several(message.gap)} lost")
+    if message.state is not None:
+        notes.append(state_words(message))
+    return "  ".join(
+        [
+            at(message.time_ms),
+            f"{place:<9}",
+            _who(message.sender_id),
+            safe(content_text(message.content)),
+            *notes,
+        ]
+    )
+
+
+def state_line(message: ChannelMessage, time_ms: int) -> str:
+    """A message that is heard further than before."""
+    place = "" if message.position is None else f"#{message.position}"
+    return f"{at(time_ms)}  {place:<9}  {_who(message.sender_id)}  {state_words(message)}"
+
+
+def event_line(event: SdsEventRecord) -> str:
+    """Any other event."""
+    who = "" if event.participant_id is None else f"{safe(short(event.participant_id))}: "
+    about = f" {safe(short(event.message_id))}" if event.message_id else ""
+    details = ", ".join(
+        f"{safe(name)} {_shown(detail)}" for name, detail in event.details.items() if name != "token"
+    )
+    line = f"{at(event.time_ms)}  {who}{event.kind.replace('_', ' ')}{about}"
+    return f"{line}  ({details})" if details else line
+
+
+def message_json(channel_id: str, message: ChannelMessage) -> dict[str, Any]:
+    """A message with its present state."""
+    return {
+        "channel": channel_id,
+        "kind": "message",
+        "number": message.number,
+        "message_id": message.message_id,
+        "sender_id": message.sender_id,
+        "lamport_timestamp": message.lamport_timestamp,
+        "position": message.position,
+        "time_ms": message.time_ms,
+        "ephemeral": message.ephemeral,
+        "inserted": message.inserted,
+        "gap": message.gap,
+        "state": message.state,
+        "evidence": message.evidence,
+        "content": message.content,
+        "text": _utf8(message.content),
+    }
+
+
+def event_json(channel_id: str, event: SdsEventRecord) -> dict[str, Any]:
+    """An event as it is in the topic, without content."""
+    return {
+        "channel": channel_id,
+        "kind": event.kind,
+        "number": event.number,
+        "message_id": event.message_id,
+        "participant_id": event.participant_id,
+        "time_ms": event.time_ms,
+        **dict(event.details),
+    }
+
+
+def state_words(message: ChannelMessage) -> str:
+    """How far a message is heard, and by whom."""
+    words = _STATES.get(message.state or "", "")
+    if message.evidence:
+        words += f" by {_several(message.evidence)}"
+    if message.state == "gave_up":
+        words += f" after {message.attempts} attempts"
+    return words
+
+
+def at(time_ms: int) -> str:
+    """A time in UTC, to the second."""
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return f"{time_ms} ms"
+
+
+def short(identifier: str) -> str:
+    """An id, cut."""
+    return identifier if len(identifier) <= _ID_SIZE + 1 else f"{identifier[:_ID_SIZE]}…"
+
+
+def content_text(content: bytes) -> str:
+    """Content as text where it is text, in hex otherwise; cut."""
+    text = _utf8(content)
+    shown = content[: _CONTENT_SIZE // 2].hex() if text is None else text[:_CONTENT_SIZE]
+    whole = len(content) <= _CONTENT_SIZE // 2 if text is None else len(text) <= _CONTENT_SIZE
+    return shown if whole else f"{shown}…"
+
+
+def _utf8(content: bytes) -> str | None:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _shown(detail: object) -> str:
+    if isinstance(detail, tuple):
+        return _several(detail)
+    return safe(detail.hex() if isinstance(detail, bytes) else detail)
+
+
+def _several(ids: tuple[str, ...]) -> str:
+    more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
+    return ", ".join(safe(short(one)) for one in ids[:3]) + more
+
+
+def _who(sender_id: str) -> str:
+    # Padded before it is escaped: what is shown has the width.
+    return safe(f"{short(sender_id):<{_ID_SIZE + 1}}")

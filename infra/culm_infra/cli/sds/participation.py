@@ -1,0 +1,287 @@
+"""A participant in a channel from the command line: a full one of one's own, or the client of a hosted one.
+
+Both are one thing to the commands: a `Participation`, whose events have the form of the topic `sds.events`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+if TYPE_CHECKING:
+    from culm_connectors.sds.participants.client import Place, SdsClient
+    from culm_connectors.sds.participants.participant import LoggedMessage
+    from culm_connectors.sds.participants.peer import SdsPeer
+    from culm_connectors.transport import Address
+    from culm_models.keys import KeyPair
+    from culm_models.sds.events import Event
+    from culm_models.sds.wire.messages import Profile
+    from culm_topics.sds.records import SdsEventRecord
+
+Home = Annotated[
+    Path | None,
+    typer.Option("--home", help="Holds the key and what is known of channels; by default the user's data."),
+]
+Participant = Annotated[
+    str | None, typer.Option("--participant", help="The participant's id; by default that of the key.")
+]
+ProfileName = Annotated[
+    Literal["spec", "js", "nim"], typer.Option("--profile", help="How the channel is written on the wire.")
+]
+
+OnEvent = Callable[["SdsEventRecord"], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Who:
+    """Which participant, of which channel, from which home."""
+
+    channel_id: str
+    profile: Profile
+    hosted: bool
+    participant_id: str
+    key_pair: KeyPair
+    home: Path
+
+    @property
+    def folder(self) -> Path:
+        """Where this participant's own state is."""
+        name = sha256("\n".join((self.channel_id, self.profile, self.participant_id)).encode())
+        return self.home / ("hosted" if self.hosted else "channels") / name.hexdigest()[:32]
+
+
+def who(
+    channel_id: str, profile: Profile, *, hosted: bool, participant: str | None, home: Path | None
+) -> Who:
+    """The participant that these options name; the key is made when there is none. Raises KeyFileError."""
+    from culm_connectors.edge.keyfile import load_or_make_key
+    from culm_infra.settings import DIRECTORIES
+
+    home = home or Path(DIRECTORIES.user_data_dir) / "sds"
+    key_pair = load_or_make_key(home)
+    return Who(
+        channel_id=channel_id,
+        profile=profile,
+        hosted=hosted,
+        participant_id=participant or key_pair.public_key.hex(),
+        key_pair=key_pair,
+        home=home,
+    )
+
+
+class Participation:
+    """A participant with a connection. Made by `participating`."""
+
+    def __init__(self, speaker: SdsPeer | SdsClient, dialling: asyncio.Task[None]) -> None:
+        self._speaker = speaker
+        self.dialling = dialling
+        """Ends only in the error that makes further dialling useless."""
+        self.joined = speaker.joined
+
+    @property
+    def problem(self) -> Exception | None:
+        """Why the last call did not come about, or how it ended."""
+        return self._speaker.problem
+
+    async def send(self, content: bytes, *, ephemeral: bool = False) -> str:
+        """Say something; returns its message id."""
+        return await self._speaker.send(content, ephemeral=ephemeral)
+
+    async def acknowledged(self, message_id: str) -> bool:
+        """Whether a message of this participant is heard, once that is decided."""
+        return await self._speaker.acknowledged(message_id)
+
+    async def leave(self) -> None:
+        """Say goodbye, if anybody listens."""
+        await self._speaker.leave()
+
+    def status(self) -> dict[str, Any] | None:
+        """What the participant knows and waits for; None for a hosted one, whose state is elsewhere."""
+        status = getattr(self._speaker, "status", None)
+        if status is None:
+            return None
+        found = status()
+        return {
+            "messages": found.log_start + len(found.log),
+            "unacknowledged": len(found.outgoing),
+            "waiting": len(found.incoming),
+            "missing": len(found.missing),
+            "lost": len(found.lost),
+            "lamport_timestamp": found.lamport_timestamp,
+        }
+
+
+@contextlib.asynccontextmanager
+async def participating(
+    whose: Who,
+    address: Address,
+    expected: bytes | None,
+    on_event: OnEvent,
+    *,
+    since: Place | None = None,
+    keep_place: bool = True,
+) -> AsyncIterator[Participation]:
+    """A participant that keeps a connection to an edge. `on_event` gets what happens, once.
+
+    A hosted one's client goes on where it left off, unless `since` says another place; `keep_place`: where it
+    leaves off is where the next one goes on. Raises StateError, OSError.
+    """
+    if whose.hosted:
+        async with _hosted(whose, on_event, since, keep_place=keep_place) as client:
+            yield Participation(client, client.dial(address, expected))
+    else:
+        async with _full(whose, on_event) as peer:
+            yield Participation(peer, peer.dial(address, expected))
+
+
+@contextlib.asynccontextmanager
+async def _full(whose: Who, on_event: OnEvent) -> AsyncIterator[SdsPeer]:
+    from culm_connectors.sds.participants.peer import SdsPeer
+    from culm_models.sds.events import Delivered, Sent
+
+    def forward(event: Event) -> None:
+        # What is in the log comes by its number, once for good.
+        if not isinstance(event, Delivered | Sent) or event.position is None:
+            on_event(of_machine(event))
+
+    async with SdsPeer(
+        whose.folder,
+        whose.channel_id,
+        key_pair=whose.key_pair,
+        participant_id=whose.participant_id,
+        profile=whose.profile,
+    ) as peer:
+        peer.listeners.append(forward)
+        peer.log_listeners.append(lambda told: on_event(of_logged(told)))
+        yield peer
+
+
+@contextlib.asynccontextmanager
+async def _hosted(
+    whose: Who, on_event: OnEvent, since: Place | None, *, keep_place: bool
+) -> AsyncIterator[SdsClient]:
+    from culm_connectors.sds.participants.client import SdsClient
+    from culm_models.sds.frames.messages import EventFrame
+
+    def forward(frame: EventFrame) -> None:
+        own = frame.kind == "delivered" and frame.details.get("sender_id") == whose.participant_id
+        if not own:
+            on_event(of_frame(frame))
+
+    async with SdsClient(
+        whose.channel_id,
+        key_pair=whose.key_pair,
+        participant_id=whose.participant_id,
+        profile=whose.profile,
+        place=_place(whose.folder) if since is None else since,
+    ) as client:
+        client.listeners.append(forward)
+        try:
+            yield client
+        finally:
+            if keep_place:
+                _keep_place(whose.folder, client.place)
+
+
+def history(whose: Who, count: int) -> list[SdsEventRecord]:
+    """The last messages that a full participant was told in former processes."""
+    from culm_connectors.sds.participants.participant import read_log
+
+    return [of_logged(told) for told in deque(read_log(whose.folder), maxlen=count)]
+
+
+# One form of event for both.
+
+
+def of_logged(told: LoggedMessage) -> SdsEventRecord:
+    """A message of the log as an event."""
+    from culm_topics.sds.records import SdsEventRecord
+
+    details: dict[str, Any] = {
+        "sender_id": told.sender_id,
+        "lamport_timestamp": told.lamport_timestamp,
+        "position": told.position,
+        "gap": told.gap,
+    }
+    return SdsEventRecord(
+        told.number,
+        "sent" if told.own else "delivered",
+        told.sender_id if told.own else None,
+        told.message_id,
+        told.time_ms,
+        details,
+        told.content,
+    )
+
+
+def of_machine(event: Event) -> SdsEventRecord:
+    """An event of the machine; it has no number."""
+    from culm_models.sds.wire.messages import HistoryEntry
+    from culm_topics.sds.records import SdsEventKind, SdsEventRecord
+
+    details: dict[str, Any] = {}
+    for field in dataclasses.fields(event):
+        value = getattr(event, field.name)
+        if field.name in ("message_id", "participant_id", "content") or value is None:
+            continue
+        if isinstance(value, tuple):
+            value = tuple(one.message_id if isinstance(one, HistoryEntry) else str(one) for one in value)
+        details[field.name] = value
+    return SdsEventRecord(
+        0,
+        cast("SdsEventKind", event.kind),
+        event.participant_id,
+        event.message_id,
+        time.time_ns() // 1_000_000,
+        details,
+        getattr(event, "content", None),
+    )
+
+
+def of_frame(frame: Any) -> SdsEventRecord:
+    """An event that an edge reported."""
+    from culm_topics.sds.records import SdsEventRecord
+
+    details = {name: tuple(item) if isinstance(item, list) else item for name, item in frame.details.items()}
+    return SdsEventRecord(
+        frame.number or 0,
+        frame.kind,
+        frame.participant_id,
+        frame.message_id,
+        frame.time_ms,
+        details,
+        frame.content,
+    )
+
+
+# Where a hosted participant's client left off.
+
+
+def _place(folder: Path) -> Place:
+    from culm_connectors.sds.participants.client import FROM_NOW, Place
+
+    try:
+        kept = json.loads((folder / "place.json").read_text())
+        return Place(int(kept["number"]), None if kept["cursor"] is None else bytes.fromhex(kept["cursor"]))
+    except FileNotFoundError:
+        return FROM_NOW
+    except (OSError, ValueError, KeyError, TypeError):
+        return FROM_NOW
+
+
+def _keep_place(folder: Path, place: Place) -> None:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    cursor = None if place.cursor is None else place.cursor.hex()
+    partial = folder / "place.json.partial"
+    partial.write_text(json.dumps({"number": place.number, "cursor": cursor}))
+    partial.replace(folder / "place.json")

@@ -1,0 +1,147 @@
+"""``culm sds send``: say one thing in a channel, and wait until it is heard."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.connector import address
+from culm_infra.cli.output import EXIT_DEGRADED, EXIT_FAILED, emit_json, out, progress, safe, say
+from culm_infra.cli.p2panda.peer_home import optional_hex
+from culm_infra.cli.sds.channel import Channel, check_channel
+from culm_infra.cli.sds.participation import Home, Participant, ProfileName
+
+if TYPE_CHECKING:
+    from culm_connectors.transport import Address
+    from culm_infra.cli.sds.participation import Participation, Who
+    from culm_topics.sds.records import SdsEventRecord
+
+_LEAVE_TIMEOUT_S = 2.0
+
+
+def send(
+    channel: Channel,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads it from the input.")],
+    *,
+    edge: Annotated[str, typer.Option("--edge", metavar="HOST:PORT", help="The connector to send it by.")],
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until somebody has acknowledged it, or it is given up.")
+    ] = False,
+    timeout_s: Annotated[
+        float, typer.Option("--timeout", min=0.1, help="Seconds to wait in all, before it stays as it is.")
+    ] = 60.0,
+    full: Annotated[
+        bool, typer.Option("--full", help="As a full participant with its state here, not a hosted one.")
+    ] = False,
+    ephemeral: Annotated[
+        bool, typer.Option("--ephemeral", help="To those who are there now; it is kept nowhere.")
+    ] = False,
+    profile: ProfileName = "spec",
+    participant: Participant = None,
+    home: Home = None,
+    expect: options.ExpectedPeer = None,
+    json: options.Json = False,
+) -> None:
+    """Send one message; print its id.
+
+    It is sent when the deployment has it for good (with `--full`: when the edge has it). With `--wait` the
+    exit status is 0 once it is acknowledged, 1 when it was given up or refused, 3 when neither came in time.
+
+    Example: `culm sds send general "hello" --edge 127.0.0.1:4455 --wait`
+    """
+    from culm_infra.cli.sds.participation import who
+
+    check_channel(channel)
+    if wait and ephemeral:
+        raise typer.BadParameter("nobody acknowledges an ephemeral message", param_hint="--wait")
+    content = sys.stdin.buffer.read() if text == "-" else text.encode()
+    whose = who(channel, profile, hosted=not full, participant=participant, home=home)
+    target, expected = address(edge), optional_hex(expect, "--expect")
+    found = asyncio.run(
+        _run(whose, target, expected, content, wait=wait, timeout_s=timeout_s, ephemeral=ephemeral)
+    )
+    if json:
+        emit_json({"channel": channel, "participant_id": whose.participant_id, **found})
+    elif found["message_id"] is not None:
+        out.print(found["message_id"], markup=False)
+    state = found["state"]
+    if state == "not_sent":
+        why = f": {safe(found['problem'])}" if found["problem"] else ""
+        say(f"no edge took it at {edge} within {timeout_s:g} s{why}")
+        raise typer.Exit(EXIT_FAILED)
+    if state == "gave_up":
+        say("it was given up: nobody has acknowledged it")
+        raise typer.Exit(EXIT_FAILED)
+    if wait and state != "acknowledged":
+        say("nobody has acknowledged it yet; the participant goes on trying")
+        raise typer.Exit(EXIT_DEGRADED)
+
+
+async def _run(
+    whose: Who,
+    target: Address,
+    expected: bytes | None,
+    content: bytes,
+    *,
+    wait: bool,
+    timeout_s: float,
+    ephemeral: bool,
+) -> dict[str, Any]:
+    from culm_connectors.sds.participants.client import FROM_NOW
+    from culm_infra.cli.sds.participation import participating
+
+    found: dict[str, Any] = {"message_id": None, "state": "not_sent", "problem": None}
+    heard_by: set[str] = set()
+
+    with progress() as display:
+        task = display.add_task("calling", total=None)
+
+        def show(event: SdsEventRecord) -> None:
+            evidence = event.details.get("evidence")
+            if event.message_id == found["message_id"] and isinstance(evidence, tuple):
+                heard_by.update(evidence)
+                display.update(task, description=f"sent; perhaps heard by {len(heard_by)}")
+
+        async with participating(
+            whose, target, expected, show, since=FROM_NOW, keep_place=False
+        ) as participation:
+            saying = asyncio.create_task(_say(participation, content, found, wait=wait, ephemeral=ephemeral))
+            await asyncio.wait(
+                {saying, participation.dialling}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            if saying.done():
+                await saying
+            elif participation.dialling.done():
+                saying.cancel()
+                await participation.dialling
+            saying.cancel()
+            if found["state"] == "not_sent" and participation.problem is not None:
+                found["problem"] = str(participation.problem)
+            await _goodbye(participation)
+    return found
+
+
+async def _say(
+    participation: Participation, content: bytes, found: dict[str, Any], *, wait: bool, ephemeral: bool
+) -> None:
+    await participation.joined.wait()
+    found["message_id"] = await participation.send(content, ephemeral=ephemeral)
+    found["state"] = "sent"
+    if wait:
+        heard = await participation.acknowledged(found["message_id"])
+        found["state"] = "acknowledged" if heard else "gave_up"
+
+
+async def _goodbye(participation: Participation) -> None:
+    from culm_connectors.transport import TransportError
+
+    try:
+        async with asyncio.timeout(_LEAVE_TIMEOUT_S):
+            # What was said before it is with the edge then.
+            await participation.leave()
+    except (TimeoutError, TransportError):
+        return

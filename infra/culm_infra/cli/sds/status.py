@@ -1,0 +1,204 @@
+"""``culm sds status``: how channels stand: buffers, what is missing or lost, clocks, who is hosted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.output import emit_json, out, print_table, safe, say, show_passed_over
+from culm_infra.cli.sds.channel import check_channel, complete_channel
+from culm_infra.errors import InfraError
+
+if TYPE_CHECKING:
+    from culm_topics.sds.ack_status import ChannelStatus, ParticipantStatus
+
+_SHOWN_MESSAGES = 20
+
+
+@spread
+def status(
+    channel: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[CHANNEL]",
+            help="Only this channel, with its participants.",
+            autocompletion=complete_channel,
+        ),
+    ] = None,
+    *,
+    kafka: KafkaFlags,
+    json: options.Json = False,
+) -> None:
+    """How channels stand, as the job `sds` last wrote it; of one channel also its hosted participants.
+
+    log: messages in order. waiting: messages whose dependencies are missing. missing: those dependencies.
+    lost: given up. outgoing: messages of hosted participants that are not acknowledged. ahead: how far the
+    Lamport clock is before the channel's time.
+
+    Example: `culm sds status`, `culm sds status general --json`
+    """
+    from culm_topics.readers.whole_topic import PassedOver
+    from culm_topics.sds.ack_status import read_channels
+
+    if channel is not None:
+        check_channel(channel)
+    passed_over = PassedOver("sds.acks")
+    channels = read_channels(kafka.settings(), channel, passed_over=passed_over)
+    show_passed_over(passed_over, json=json)
+    if channel is not None and channel not in channels:
+        raise InfraError(
+            f"no channel {channel!r} has been written about",
+            hint="`culm sds status` lists those that have; is `culm job run sds` running, did somebody join?",
+        )
+    rows = [_row(name, found) for name, found in sorted(channels.items())]
+    if json:
+        for row in rows:
+            emit_json(row)
+        return
+    if channel is not None:
+        _show_channel(rows[0], channels[channel])
+        return
+    if not rows:
+        say("no channels yet: `culm job run sds` writes them when somebody joins one")
+        return
+    columns = ("channel", "profile", "log", "waiting", "missing", "lost", "outgoing", "participants", "ahead")
+    print_table(
+        None,
+        columns,
+        (
+            (*(_cell(row[name]) for name in columns[:-2]), len(row["participants"]), _ahead(row))
+            for row in rows
+        ),
+    )
+
+
+def _row(name: str, found: ChannelStatus) -> dict[str, Any]:
+    summary = found.summary
+    names = (
+        "profile",
+        "time_ms",
+        "lamport_timestamp",
+        "log",
+        "waiting",
+        "missing",
+        "lost",
+        "outgoing",
+        "event_number",
+        "next_due_ms",
+    )
+    return {
+        "channel": name,
+        **{one: None if summary is None else getattr(summary, one) for one in names},
+        "ahead_ms": _ahead_ms(found),
+        "participants": [
+            _participant(participant_id, participant)
+            for participant_id, participant in sorted(found.participants.items())
+        ],
+    }
+
+
+def _participant(participant_id: str, participant: ParticipantStatus) -> dict[str, Any]:
+    counts = participant.counts()
+    row = participant.row
+    due = [one.next_due_ms for one in participant.messages.values() if one.next_due_ms is not None]
+    return {
+        "participant_id": participant_id,
+        "joined_ms": None if row is None else row.joined_ms,
+        "unacknowledged": counts["unacknowledged"] if row is None else row.unacknowledged,
+        "possibly_acknowledged": counts["possibly_acknowledged"]
+        if row is None
+        else row.possibly_acknowledged,
+        "acknowledged": counts["acknowledged"],
+        "gave_up": counts["gave_up"],
+        "next_due_ms": min(due, default=None),
+        "messages": [
+            {
+                "message_id": message_id,
+                "state": message.state,
+                "evidence": message.evidence,
+                "attempts": message.attempts,
+                "next_due_ms": message.next_due_ms,
+            }
+            for message_id, message in participant.messages.items()
+            if message.state not in ("acknowledged", "gave_up")
+        ],
+    }
+
+
+def _show_channel(row: dict[str, Any], found: ChannelStatus) -> None:
+    from culm_infra.cli.sds.lines import at, short
+
+    if found.summary is None:
+        say("the channel's summary has not been written yet")
+    else:
+        due = "nothing due" if row["next_due_ms"] is None else f"next due {at(row['next_due_ms'])}"
+        out.print(
+            safe(
+                f"{row['channel']}  profile {row['profile']}, {row['event_number']} events, "
+                f"clock {at(row['time_ms'])}, Lamport {row['lamport_timestamp']} ({_ahead(row)}), {due}"
+            )
+        )
+        names = ("log", "waiting", "missing", "lost", "outgoing")
+        print_table(None, names, [[row[name] for name in names]])
+    columns = (
+        "joined_ms",
+        "unacknowledged",
+        "possibly_acknowledged",
+        "acknowledged",
+        "gave_up",
+        "next_due_ms",
+    )
+    print_table(
+        None,
+        ("participant", "joined", "unacknowledged", "possibly", "acknowledged", "given up", "next due"),
+        (
+            (
+                one["participant_id"],
+                *(
+                    "-" if one[name] is None else at(one[name]) if name.endswith("_ms") else one[name]
+                    for name in columns
+                ),
+            )
+            for one in row["participants"]
+        ),
+    )
+    waiting = [(one["participant_id"], message) for one in row["participants"] for message in one["messages"]]
+    if waiting:
+        print_table(
+            f"not acknowledged ({min(len(waiting), _SHOWN_MESSAGES)} of {len(waiting)})",
+            ("participant", "message", "state", "heard by", "attempts", "next due"),
+            (
+                (
+                    short(participant_id),
+                    message["message_id"],
+                    message["state"].replace("_", " "),
+                    ", ".join(short(one) for one in message["evidence"][:3]),
+                    message["attempts"],
+                    "-" if message["next_due_ms"] is None else at(message["next_due_ms"]),
+                )
+                for participant_id, message in waiting[:_SHOWN_MESSAGES]
+            ),
+        )
+
+
+def _ahead_ms(found: ChannelStatus) -> int | None:
+    """How far the Lamport clock is before the channel's time; negative: behind it."""
+    summary = found.summary
+    if summary is None:
+        return None
+    unit_ms = 1000 if summary.profile == "nim" else 1
+    return summary.lamport_timestamp * unit_ms - summary.time_ms // unit_ms * unit_ms
+
+
+def _ahead(row: dict[str, Any]) -> str:
+    ahead = row["ahead_ms"]
+    if ahead is None:
+        return "-"
+    return f"{ahead} ms" if abs(ahead) < 10_000 else f"{ahead / 1000:.0f} s"
+
+
+def _cell(value: object) -> object:
+    return "-" if value is None else value

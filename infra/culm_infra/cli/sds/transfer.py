@@ -1,0 +1,88 @@
+"""``culm sds transfer``: an operator gives a hosted id, or a channel, to a key."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.output import emit_json, safe, say
+from culm_infra.cli.p2panda.peer_home import from_hex
+from culm_infra.cli.sds.channel import Channel, check_channel
+from culm_infra.cli.sds.participation import ProfileName
+from culm_infra.errors import InfraError
+
+if TYPE_CHECKING:
+    from culm_topics.kafka.clients import KafkaSettings
+    from culm_topics.sds.records import SdsCommandRecord
+
+_PEER_ID_BYTES = 32
+_TIMEOUT_S = 30.0
+_OPERATOR = "operator"
+
+
+@spread
+def transfer(
+    channel: Channel,
+    peer_id: Annotated[str, typer.Argument(metavar="PEER_ID", help="Whose it is to be: 64 hex digits.")],
+    *,
+    participant: Annotated[
+        str | None,
+        typer.Option("--participant", help="The hosted id that changes hands; without it the channel does."),
+    ] = None,
+    profile: ProfileName = "spec",
+    kafka: KafkaFlags,
+    json: options.Json = False,
+) -> None:
+    """Give a hosted participant's id to another key, or a channel to an owner.
+
+    A hosted id belongs to the first key that joined as it, a channel to its first member, who decided its
+    profile and its settings. A channel of another profile than `--profile` begins anew, with an empty log.
+
+    Example: `culm sds transfer general 9f86d0… --participant ben`
+    """
+    from culm_topics.sds.records import TOKEN_SIZE, SdsCommand, SdsCommandRecord
+
+    check_channel(channel)
+    owner = from_hex(peer_id, "PEER_ID")
+    if len(owner) != _PEER_ID_BYTES:
+        raise InfraError(
+            f"a peer id of {len(owner)} bytes", hint="it is 64 digits, as `culm connector id` prints them"
+        )
+    kind: SdsCommand = "open" if participant is None else "transfer"
+    record = SdsCommandRecord(
+        kind,
+        profile,
+        participant or _OPERATOR,
+        secrets.token_bytes(TOKEN_SIZE),
+        owner,
+    )
+    _write(kafka.settings(), channel, record)
+    if json:
+        emit_json({"channel": channel, "kind": kind, "participant_id": participant, "peer_id": owner})
+    else:
+        say(f"asked for; the job sds gives {safe(participant or channel)} to {owner.hex()[:16]}…")
+
+
+def _write(kafka: KafkaSettings, channel: str, record: SdsCommandRecord) -> None:
+    from culm_topics.kafka.clients import producer
+    from culm_topics.readers.partitions import TopicPartitions
+    from culm_topics.sds.records import channel_key, shard_of
+
+    with TopicPartitions(kafka, "sds.commands") as topic:
+        partition = shard_of(channel, topic.count())
+    failures: list[object] = []
+    client = producer(kafka)
+    client.produce(
+        kafka.topic("sds.commands"),
+        record.encode(),
+        channel_key(channel),
+        partition=partition,
+        on_delivery=lambda error, _: failures.append(error) if error is not None else None,
+    )
+    if client.flush(_TIMEOUT_S) or failures:
+        why = failures[0] if failures else "no answer in time"
+        raise InfraError(f"the command was not taken: {why}", hint="is the broker reachable?")

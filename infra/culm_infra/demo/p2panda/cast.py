@@ -1,0 +1,165 @@
+"""The demo's peers: reference peers in this process, with what they hold and how fast they got it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
+from culm_infra.demo.kit.processes import DemoError
+from culm_infra.demo.p2panda.audit import Bytes, EntryKey
+from culm_infra.demo.p2panda.history import DemoLog, EntryPair
+from culm_infra.demo.p2panda.plan import Fork, PeerPlan, Plan
+from culm_infra.demo.p2panda.sessions import SessionBook
+from culm_models.bamboo.log_store import LogKey
+from culm_models.keys import KeyPair
+from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.sessions.session import SessionState
+
+_MS_PER_S = 1_000
+
+
+@dataclass(slots=True)
+class Actor:
+    """One peer on stage. ``taken`` counts how often each entry came into its store."""
+
+    plan: PeerPlan
+    peer: ReferencePeer
+    taken: dict[EntryKey, int] = field(default_factory=dict)
+    latencies_ms: list[float] = field(default_factory=list)
+
+    @property
+    def repeated(self) -> int:
+        """Entries that came into the store more than once."""
+        return sum(count - 1 for count in self.taken.values())
+
+    def is_live(self, schema_id: str) -> bool:
+        """Whether some session over this schema is in live mode."""
+        protocol = self.peer.driver.peer
+        return any(
+            session.state is SessionState.LIVE and schema_id in session.schemas
+            for remote in protocol.remotes
+            for session in protocol.sessions(remote)
+        )
+
+    def held(self) -> Iterable[tuple[EntryKey, Bytes]]:
+        """Everything in its store."""
+        for (public_key, log_id), height in self.peer.heights().items():
+            pairs = self.peer.store.entries(public_key, log_id, 1, height)
+            for seq_num, pair in enumerate(pairs, start=1):
+                yield (public_key, log_id, seq_num), pair
+
+
+class LiveClock:
+    """When each live entry was published, and to whom its latency counts.
+
+    Latencies are taken while ``measuring``: an entry that is published while a connector is down arrives when
+    the connector is back, and says nothing about the live path.
+    """
+
+    def __init__(self) -> None:
+        self.published_s: dict[EntryKey, float] = {}
+        self.measuring = True
+
+    def publish(self, key: EntryKey) -> None:
+        """This entry goes out now."""
+        if self.measuring:
+            self.published_s[key] = time.perf_counter()
+
+    def arrived(self, actor: Actor, entries: Sequence[CheckedOperation]) -> None:
+        """These entries are in an actor's store now."""
+        now_s = time.perf_counter()
+        for checked in entries:
+            key = (*checked.log, checked.entry.seq_num)
+            actor.taken[key] = actor.taken.get(key, 0) + 1
+            started_s = self.published_s.get(key)
+            if started_s is not None and checked.log[0] != actor.plan.writer.key_pair.public_key:
+                actor.latencies_ms.append((now_s - started_s) * _MS_PER_S)
+
+
+async def enter(
+    stack: AsyncExitStack,
+    plan: Plan,
+    folder: Path,
+    seed: int,
+    clock: LiveClock,
+    book: SessionBook,
+) -> list[Actor]:
+    """Open every peer with its history in its store, of the forked log what is common (see `fork_live`)."""
+    actors = []
+    for index, one in enumerate(plan.peers):
+        key_pair = KeyPair.from_private_key(bytes([index + 1]) * 28 + seed.to_bytes(4, "big"))
+        peer = ReferencePeer(folder / one.name, key_pair=key_pair, schemas=one.schema_ids, durable=False)
+        actor = Actor(one, await stack.enter_async_context(peer))
+        peer.stored_listeners.append(lambda entries, actor=actor: clock.arrived(actor, entries))  # type: ignore[misc]
+        peer.listeners.append(partial(book.record, one.name))
+        await _add(actor, [pair for log in one.logs for pair in _before_fork(log, plan.fork)])
+        await _add(actor, one.writer.entries)
+        actors.append(actor)
+    return actors
+
+
+async def fork_live(actors: Sequence[Actor], fork: Fork) -> None:
+    """Have the two that hold the branches of the forked log go on with it at the same moment, live.
+
+    What was there before they met could stay unnoticed: peers whose logs have one height exchange nothing.
+    """
+    branches = [
+        [pair for log in actor.plan.logs for pair in log.entries[len(_before_fork(log, fork)) :]]
+        for actor in actors
+    ]
+    await asyncio.gather(*(_add(actor, branch[:1]) for actor, branch in zip(actors, branches, strict=True)))
+    for actor, branch in zip(actors, branches, strict=True):
+        await _add(actor, branch[1:])
+
+
+def _before_fork(log: DemoLog, fork: Fork) -> Sequence[EntryPair]:
+    return log.entries[: fork.common] if (log.public_key, log.log_id) == fork.log else log.entries
+
+
+async def _add(actor: Actor, pairs: Sequence[EntryPair]) -> None:
+    for refusal in await actor.peer.add(pairs):
+        if refusal is not None:
+            raise DemoError(f"{actor.plan.name} refused a piece of its own history: {refusal}")
+
+
+async def publish(actor: Actor, pair: EntryPair, clock: LiveClock) -> EntryKey:
+    """Publish one more entry of the actor's own log, live."""
+    writer = actor.plan.writer
+    key = (writer.key_pair.public_key, writer.log_id, len(writer.entries))
+    clock.publish(key)
+    (refusal,) = await actor.peer.add([pair])
+    if refusal is not None:
+        raise DemoError(f"{actor.plan.name} refused its own entry: {refusal}")
+    return key
+
+
+async def wait_until_all_hold(
+    actors: Sequence[Actor], wanted: Mapping[LogKey, tuple[str, int]], timeout_s: float
+) -> None:
+    """Wait until every actor holds every log of its interest up to the wanted height.
+
+    ``wanted`` is schema id and height by log. Raises DemoError that says who lacks how much.
+    """
+
+    def heights(actor: Actor) -> dict[LogKey, int]:
+        return {log: height for log, (schema, height) in wanted.items() if schema in actor.plan.schema_ids}
+
+    try:
+        async with asyncio.timeout(timeout_s):
+            for actor in actors:
+                await actor.peer.wait_until_holding(heights(actor), timeout_s)
+    except TimeoutError:
+        lacking = {
+            actor.plan.name: sum(
+                max(0, height - actor.peer.store.height(*log)) for log, height in heights(actor).items()
+            )
+            for actor in actors
+        }
+        listed = ", ".join(f"{name} lacks {count}" for name, count in lacking.items() if count)
+        raise DemoError(f"after {timeout_s:.0f} s not all peers hold everything: {listed}") from None

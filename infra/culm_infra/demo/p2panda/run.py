@@ -1,0 +1,214 @@
+"""The story: catch-up, live entries, a killed connector, one that starts from nothing, and the verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from functools import partial
+
+from culm_connectors.edge.keyfile import load_or_make_key
+from culm_infra.demo.kit.processes import SERVING, DemoError, Show
+from culm_infra.demo.p2panda import cast
+from culm_infra.demo.p2panda.cast import Actor, LiveClock
+from culm_infra.demo.p2panda.history import make_fields
+from culm_infra.demo.p2panda.judge import ConnectorStart, Evidence, Timings, gather, judge
+from culm_infra.demo.p2panda.plan import EDGES, Plan
+from culm_infra.demo.p2panda.report import Report
+from culm_infra.demo.p2panda.sessions import SessionBook
+from culm_infra.demo.p2panda.stage import DemoSettings, Scene, staged
+from culm_infra.demo.p2panda.waits import Wait, listed
+from culm_models.bamboo.log_store import LogKey
+
+_EMPTIED_EDGE, _KILLED_EDGE = 0, 1
+_POLL_S = 0.5
+_STEP_S = 0.02
+_LIVE_PAUSE_S = 0.02
+_BLOCKS_HAVE = re.compile(r"`blocks` has (\d+) logs")
+_SHARES = (0.5, 0.4)
+"""Of the live entries: published before the kill, and around it; the rest after the start from nothing."""
+
+Wanted = dict[LogKey, tuple[str, int]]
+"""Schema id and height by log, as published."""
+
+
+@dataclass(slots=True)
+class Play:
+    """The demo under way."""
+
+    scene: Scene
+    actors: list[Actor]
+    wanted: Wanted
+    clock: LiveClock
+    book: SessionBook
+    source: random.Random
+    show: Show
+    waits: list[Wait] = field(default_factory=list)
+
+    @property
+    def timeout_s(self) -> float:
+        """How long each chapter may take."""
+        return self.scene.settings.timeout_s
+
+    async def catch_up(self) -> None:
+        """First one peer at each edge, then the others one after the other: these meet what is there."""
+        groups = [self.actors[: len(EDGES)], *([actor] for actor in self.actors[len(EDGES) :])]
+        present: list[Actor] = []
+        for group in groups:
+            for actor in group:
+                await self.dial(actor)
+            for actor in group:
+                await self.until(partial(self.is_live, actor), f"{actor.plan.name} to be live")
+            if not present:
+                await cast.fork_live(group, self.scene.plan.fork)
+            present += group
+            await self.all_hold(present, self.brought_by(present))
+
+    def brought_by(self, actors: Sequence[Actor]) -> Wanted:
+        """What these peers started with, as far as it counts."""
+        held: Wanted = {}
+        for actor in actors:
+            for log in (*actor.plan.logs, actor.plan.writer.log()):
+                name = (log.public_key, log.log_id)
+                height = min(len(log.entries), self.wanted[name][1])
+                held[name] = max((log.schema_id, height), held.get(name, (log.schema_id, 0)))
+        return held
+
+    async def dial(self, actor: Actor) -> None:
+        """Let a peer keep a connection to its edge."""
+        edge = actor.plan.edge
+        key = await asyncio.to_thread(load_or_make_key, self.scene.settings.directory / EDGES[edge])
+        actor.peer.dial(("127.0.0.1", self.scene.ports[edge]), key.public_key)
+
+    async def all_hold(self, actors: Sequence[Actor] | None = None, wanted: Wanted | None = None) -> None:
+        """Wait until these peers (all) hold what they want of this (everything)."""
+        waiting = cast.wait_until_all_hold(actors or self.actors, wanted or self.wanted, self.timeout_s)
+        task = asyncio.ensure_future(waiting)
+        try:
+            while not task.done():
+                await asyncio.wait({task}, timeout=_POLL_S)
+                self.scene.check()
+            task.result()
+        finally:
+            task.cancel()
+
+    async def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for ``what``. Raises DemoError when it takes too long."""
+        deadline_s = time.monotonic() + self.timeout_s
+        while not condition():
+            if time.monotonic() > deadline_s:
+                raise DemoError(f"waited in vain for {what}")
+            self.scene.check()
+            await asyncio.sleep(_STEP_S)
+
+    @staticmethod
+    def is_live(actor: Actor) -> bool:
+        """Whether it has a live session about what it writes."""
+        return actor.is_live(actor.plan.writer.schema_id)
+
+    async def publish(self, count: int) -> None:
+        """Entries by every peer in turn."""
+        for number in range(count):
+            actor = self.actors[number % len(self.actors)]
+            writer = actor.plan.writer
+            key = await cast.publish(actor, writer.append(make_fields(self.source)), self.clock)
+            self.wanted[key[0], key[1]] = (writer.schema_id, key[2])
+            await asyncio.sleep(_LIVE_PAUSE_S)
+
+    async def kill_and_recover(self, count: int) -> None:
+        """SIGKILL for one connector while ``count`` entries are published, then a new start."""
+        connector = self.scene.connectors[_KILLED_EDGE]
+        publishing = asyncio.ensure_future(self.publish(count))
+        await asyncio.sleep(count * _LIVE_PAUSE_S / 3)
+        connector.kill()
+        await asyncio.sleep(count * _LIVE_PAUSE_S / 3)
+        connector.start()
+        await publishing
+        await self.all_hold()
+
+    async def start_from_nothing(self) -> ConnectorStart:
+        """The other connector starts with an empty index, given which schemas it serves."""
+        connector = self.scene.connectors[_EMPTIED_EDGE]
+        await asyncio.to_thread(connector.stop)
+        self.scene.empty_index(_EMPTIED_EDGE)
+        started_s = time.monotonic()
+        connector.start(*(part for schema in self.scene.plan.schema_ids for part in ("--schema", schema)))
+        await asyncio.to_thread(connector.wait_for_log, SERVING, self.timeout_s)
+        served_s = time.monotonic() - started_s
+        found = _BLOCKS_HAVE.search(connector.printed())
+        return ConnectorStart(served_s, int(found[1]) if found is not None else 0)
+
+    async def settled(self) -> Evidence:
+        """Read the topics until they say what they should, or time is up: no verdict is given here.
+
+        What is still missing then is reported, and written down in ``waits``.
+        """
+        started_s = time.monotonic()
+        while True:
+            self.scene.check()
+            evidence = await asyncio.to_thread(gather, self.scene.kafka, self.wanted)
+            missing = evidence.unmet(self.scene.plan, self.actors)
+            waited_s = time.monotonic() - started_s
+            if not missing or waited_s > self.timeout_s:
+                self.waits.append(Wait(self.book.chapter, waited_s, missing))
+                if missing:
+                    self.show(f"gave up after {waited_s:.0f} s without {listed(missing)}")
+                return evidence
+            await asyncio.sleep(_POLL_S)
+
+
+async def play(settings: DemoSettings, show: Show) -> Report:
+    """Run the whole story and judge it. Raises DemoError when it cannot go on."""
+    started_s = time.monotonic()
+    async with staged(settings, show) as scene, AsyncExitStack() as stack:
+        clock, book = LiveClock(), SessionBook("catch-up")
+        show(f"opening {settings.peer_count} peers with their histories")
+        folder = settings.directory / "peers"
+        actors = await cast.enter(stack, scene.plan, folder, settings.seed, clock, book)
+        story = Play(scene, actors, _wanted(scene.plan), clock, book, random.Random(settings.seed + 1), show)
+        before, around = (int(settings.live_entries * share) for share in _SHARES)
+
+        show("peers come and catch up by set reconciliation (mode 1)")
+        catch_up_s = await _timed(story.catch_up())
+
+        show(f"publishing {before} entries live")
+        await story.publish(before)
+        await story.all_hold()
+
+        show(f"kill -9 of the connector {EDGES[_KILLED_EDGE]}, and on with publishing")
+        clock.measuring, book.chapter = False, "after kill -9"
+        recovery_s = await _timed(story.kill_and_recover(around))
+
+        show("waiting for the streaming jobs")
+        await story.settled()
+
+        show(f"starting the connector {EDGES[_EMPTIED_EDGE]} with an empty index: it starts from blocks")
+        book.chapter = "empty index"
+        warm_start = await story.start_from_nothing()
+        await story.publish(settings.live_entries - before - around)
+        await story.all_hold()
+
+        show("comparing everything byte for byte")
+        evidence = await story.settled()
+        timings = Timings(catch_up_s, recovery_s, warm_start, time.monotonic() - started_s)
+        return judge(scene.plan, actors, evidence, timings, book, story.waits)
+
+
+def _wanted(plan: Plan) -> Wanted:
+    wanted = {(log.public_key, log.log_id): (log.schema_id, len(log.entries)) for log in plan.logs}
+    wanted[plan.fork.log] = (plan.trunk.schema_id, plan.fork.common)
+    for peer in plan.peers:
+        writer = peer.writer
+        wanted[writer.key_pair.public_key, writer.log_id] = (writer.schema_id, len(writer.entries))
+    return wanted
+
+
+async def _timed(work: object) -> float:
+    assert asyncio.iscoroutine(work)
+    started_s = time.monotonic()
+    await work
+    return time.monotonic() - started_s

@@ -1,0 +1,157 @@
+"""A bad network between one participant and its edge: messages are lost, doubled, late, or cut off.
+
+QUIC loses nothing, so a relay stands between the two and mishandles the frames that carry SDS messages. All
+other frames (who joins what, questions to the store and their answers) pass as they come; while the link is
+cut nothing does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from culm_connectors.sds.settings import ALPN
+from culm_connectors.transport import (
+    Address,
+    CloseCode,
+    Connection,
+    Identity,
+    ReceiveStream,
+    SendStream,
+    TransportError,
+    TransportSettings,
+    connect,
+    serve,
+)
+from culm_models.sds.frames import codec as wire
+from culm_models.sds.frames.errors import FrameError
+from culm_models.sds.frames.messages import SdsMessage
+
+_READ_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkFaults:
+    """Shares (0 to 1) of messages that are lost or come twice, and the longest delay of one, in seconds."""
+
+    loss: float = 0.2
+    duplication: float = 0.1
+    delay_s: float = 0.3
+
+
+@dataclass(slots=True)
+class Mishaps:
+    """What a link did to the messages that crossed it, in both directions."""
+
+    passed: int = 0
+    lost: int = 0
+    doubled: int = 0
+    cuts: int = 0
+    said_bytes: int = 0
+    """Bytes of messages that the participant said, before any mishap."""
+
+
+@dataclass(slots=True)
+class BadLink:
+    """The relay of one participant; `address` is where it dials instead of the edge."""
+
+    edge: Address
+    faults: NetworkFaults
+    chance: random.Random
+    address: Address = ("127.0.0.1", 0)
+    mishaps: Mishaps = field(default_factory=Mishaps)
+    _is_cut: bool = False
+    _connections: set[Connection] = field(default_factory=set)
+
+    def cut(self) -> None:
+        """End every connection and let none through until `mend`."""
+        self._is_cut = True
+        self.mishaps.cuts += 1
+        for connection in tuple(self._connections):
+            connection.abort(CloseCode.INTERNAL, "the link is cut")
+
+    def mend(self) -> None:
+        """Let connections through again."""
+        self._is_cut = False
+
+    async def relay(self, near: Connection) -> None:
+        """Carry one connection's frames to the edge and back until either side ends it."""
+        if self._is_cut:
+            return
+        self._connections.add(near)
+        with contextlib.suppress(TransportError, FrameError, _EndedError):
+            far = await connect(self.edge, _identity(self.chance), None, _SETTINGS, alpn=ALPN)
+            self._connections.add(far)
+            try:
+                await self._carry(near, far)
+            finally:
+                self._connections.discard(far)
+                far.abort(CloseCode.NORMAL)
+        self._connections.discard(near)
+
+    async def _carry(self, near: Connection, far: Connection) -> None:
+        """The edge opens the stream of its connection; one like it is opened towards the participant."""
+        from_edge = await far.accept_stream()
+        to_peer = await near.open_stream(bidirectional=True)
+        assert from_edge.send is not None and to_peer.receive is not None, "frames go both ways"
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._pass_on(from_edge, to_peer, group, outgoing=False))
+                group.create_task(self._pass_on(to_peer.receive, from_edge.send, group, outgoing=True))
+        except* (TransportError, FrameError, _EndedError) as errors:
+            raise _EndedError from errors
+
+    async def _pass_on(
+        self, source: ReceiveStream, sink: SendStream, group: asyncio.TaskGroup, *, outgoing: bool
+    ) -> None:
+        reader = wire.FrameReader()
+        while data := await source.read(_READ_BYTES):
+            reader.feed(data)
+            for frame in reader.frames():
+                if isinstance(frame, SdsMessage):
+                    if outgoing:
+                        self.mishaps.said_bytes += len(frame.wire)
+                    self._mishandle(frame, sink, group)
+                else:
+                    await sink.write(wire.encode(frame))
+        raise _EndedError
+
+    def _mishandle(self, frame: SdsMessage, sink: SendStream, group: asyncio.TaskGroup) -> None:
+        faults, chance = self.faults, self.chance
+        if chance.random() < faults.loss:
+            self.mishaps.lost += 1
+            return
+        copies = 2 if chance.random() < faults.duplication else 1
+        self.mishaps.passed += 1
+        self.mishaps.doubled += copies - 1
+        data = wire.encode(frame)
+        for _ in range(copies):
+            group.create_task(_later(sink, data, chance.uniform(0, faults.delay_s)))
+
+
+@contextlib.asynccontextmanager
+async def bad_link(edge: Address, faults: NetworkFaults, seed: int) -> AsyncIterator[BadLink]:
+    """A link to this edge, open while the context lasts."""
+    link = BadLink(edge, faults, random.Random(seed))
+    async with serve(("127.0.0.1", 0), _identity(link.chance), _SETTINGS, link.relay, alpn=ALPN) as listener:
+        link.address = listener.address
+        yield link
+
+
+async def _later(sink: SendStream, data: bytes, delay_s: float) -> None:
+    await asyncio.sleep(delay_s)
+    await sink.write(data)
+
+
+def _identity(chance: random.Random) -> Identity:
+    return Identity.from_private_key(chance.randbytes(32))
+
+
+_SETTINGS = TransportSettings(datagram_bytes="auto")
+
+
+class _EndedError(Exception):
+    """One side ended: the other one is let go."""

@@ -1,0 +1,137 @@
+"""What one entry shows by itself: its form, its signature, and that its payload is the one it names.
+
+What the payload says is its owner's to judge, by a function of its bytes that gives facts or raises. Nothing
+here needs the log. Pure functions, so that connectors call them in threads and streaming jobs in workers,
+and both judge alike. Verifying the signature takes most of the time and releases the interpreter lock.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from blake3 import blake3
+
+from culm_models.bamboo.entry import Entry, decode_entry
+from culm_models.bamboo.hashes import PREFIX
+from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo.signing import check_payload
+from culm_models.bamboo.signing import verify_signature as verify_entry_signature
+from culm_models.errors import CulmError
+from culm_models.frozen import unfrozen
+
+
+class PayloadFacts(Protocol):
+    """What the payload's owner found in it."""
+
+    @property
+    def schema_id(self) -> str:
+        """The schema of the payload; "" where payloads have none."""
+        ...
+
+    @property
+    def previous(self) -> tuple[bytes, ...] | None:
+        """The entries that the payload follows in its document, by hash; None where it creates one."""
+        ...
+
+    @property
+    def deletes(self) -> bool:
+        """Whether the payload deletes its document."""
+        ...
+
+
+Facts = TypeVar("Facts", bound=PayloadFacts)
+Facts_co = TypeVar("Facts_co", bound=PayloadFacts, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedEntry(Generic[Facts_co]):
+    """An entry that stands by itself, with its payload. `hash` (34 bytes) is the entry's identifier."""
+
+    entry: Entry
+    entry_bytes: bytes
+    payload_bytes: bytes
+    hash: bytes
+    facts: Facts_co
+
+    @property
+    def schema_id(self) -> str:
+        """The schema of the payload; "" where payloads have none."""
+        return self.facts.schema_id
+
+    @property
+    def log(self) -> LogKey:
+        """Public key and log id: what names the log."""
+        return self.entry.public_key, self.entry.log_id
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the entry and its payload."""
+        return len(self.entry_bytes) + len(self.payload_bytes)
+
+
+SoundEntry = CheckedEntry[PayloadFacts]
+"""An entry that was checked, whoever owns its payload."""
+
+_UnfrozenCheckedEntry = unfrozen(CheckedEntry)
+
+
+def check_entry(
+    entry_bytes: bytes,
+    payload_bytes: bytes,
+    read_facts: Callable[[bytes], Facts],
+    *,
+    verify_signature: bool = True,
+) -> CheckedEntry[Facts]:
+    """The entry with the facts of its payload.
+
+    Raises `BambooError` and what `read_facts` raises, cheap checks first.
+    """
+    checked = _check_contents(entry_bytes, payload_bytes, read_facts)
+    if verify_signature:
+        verify_entry_signature(entry_bytes, checked.entry)
+    return checked
+
+
+def check_many(
+    pairs: Iterable[tuple[bytes, bytes]],
+    read_facts: Callable[[bytes], Facts],
+    *,
+    verify_signature: bool = True,
+) -> list[CheckedEntry[Facts] | CulmError]:
+    """Check each (entry bytes, payload bytes): in order, the checked entry or the error that refuses it.
+
+    Each result is what `check_entry` gives or raises. The signatures come last, all in a row: in between,
+    they would push the interpreter out of the processor's caches every time.
+    """
+    results: list[CheckedEntry[Facts] | CulmError] = []
+    for entry_bytes, payload_bytes in pairs:
+        try:
+            results.append(_check_contents(entry_bytes, payload_bytes, read_facts))
+        except CulmError as error:
+            # A traceback would keep the frame, and so the bytes of the whole chunk, alive.
+            results.append(error.with_traceback(None))
+    if verify_signature:
+        for index, result in enumerate(results):
+            if isinstance(result, CheckedEntry):
+                try:
+                    verify_entry_signature(result.entry_bytes, result.entry)
+                except CulmError as error:
+                    results[index] = error.with_traceback(None)
+    return results
+
+
+def _check_contents(
+    entry_bytes: bytes, payload_bytes: bytes, read_facts: Callable[[bytes], Facts]
+) -> CheckedEntry[Facts]:
+    entry = decode_entry(entry_bytes)
+    # The right payload is told apart without a call; what is wrong with another, `check_payload` says.
+    if (
+        len(payload_bytes) != entry.payload_size
+        or PREFIX + blake3(payload_bytes).digest() != entry.payload_hash
+    ):
+        check_payload(entry, payload_bytes)
+    facts = read_facts(payload_bytes)
+    entry_hash = PREFIX + blake3(entry_bytes).digest()
+    checked: CheckedEntry[Facts] = _UnfrozenCheckedEntry(entry, entry_bytes, payload_bytes, entry_hash, facts)
+    checked.__class__ = CheckedEntry
+    return checked

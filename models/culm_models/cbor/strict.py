@@ -1,0 +1,61 @@
+"""How strictly CBOR is read: the one place with the decoder's options, for messages, records and operations.
+
+| | messages (`values`) | records (`culm_topics.records.shape`) |
+|---|---|---|
+| a key twice in a map | refused | refused |
+| tags, also those for which a decoder runs code | refused | refused |
+| indefinite lengths | refused | refused |
+| depth | 8, or as the caller says | 4 |
+| bytes behind the item | refused | refused, by the record's size |
+| longer forms of numbers and lengths | taken: others wrote them | refused, by the record's size |
+| floats | written in the shortest form | written with 64 bits |
+
+Records are our own: there is one spelling, so that equal records are equal bytes. Operations, read by
+`culm_models.p2panda.operations.operation`, have these options and the depth 4, and bytes behind them are
+passed over. What the options refuse is left to `operations.reader`, which takes and refuses what p2panda
+nodes do: if we were stricter, a log would end for us where it goes on for others. Operations are written as
+messages are.
+
+State that a program keeps for itself (`culm_models.sds.state.packed`, the jobs) is no input: it is read
+without these options, and its outline is checked.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final, NoReturn
+
+import cbor2
+
+DEFAULT_MAX_DEPTH: Final = 8
+"""Of messages."""
+FLAT_MAX_DEPTH: Final = 4
+"""Of records and operations."""
+
+
+class _TagSeen(ValueError):
+    """Leaves the decoder as soon as it meets a tag."""
+
+
+def _refuse_tag(*_: object) -> NoReturn:
+    raise _TagSeen("tags are not allowed")
+
+
+# The tags that cbor2 would act on by itself; every other one goes to the tag hook.
+_KNOWN_TAGS: Final = (
+    *(0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 52, 54, 100),
+    *(256, 258, 260, 261, 1004, 43000, 55799),
+)
+_OPTIONS: Final[Mapping[str, Any]] = {
+    "allow_indefinite": False,
+    "allow_duplicate_keys": False,
+    "tag_hook": _refuse_tag,
+    "semantic_decoders": dict.fromkeys(_KNOWN_TAGS, _refuse_tag),
+}
+
+decode_item: Final[Callable[..., Any]] = partial(cbor2.loads, **_OPTIONS)
+"""`decode_item(data, max_depth=...)`: the first item of `data`, whatever follows it.
+
+The decoder lets exceptions of several kinds out; the caller names its own error.
+"""
+item_decoder: Final[Callable[..., cbor2.CBORDecoder]] = partial(cbor2.CBORDecoder, **_OPTIONS)
+"""`item_decoder(stream, max_depth=...)`: a decoder that leaves the stream behind the item."""

@@ -1,0 +1,100 @@
+"""Settings of an SDS channel as JSON: under our names, and under those of other implementations."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from typing import Any, Final
+
+from culm_models.conform.arguments import ArgumentError, as_integer
+from culm_models.sds.settings import LARGEST_SETTING, SdsSettings
+from culm_models.sds.wire.errors import ChannelSettingsError
+from culm_models.sds.wire.messages import Profile
+
+# Other names, in snake case and without the unit, which may be left out of every name.
+ALIASES: Final[dict[str, str]] = {
+    "causal_history": "causal_history_size",
+    "capacity": "bloom_capacity",
+    "bloom_filter_capacity": "bloom_capacity",
+    "error_rate": "bloom_error_rate",
+    "bloom_filter_error_rate": "bloom_error_rate",
+    "acks_threshold": "possible_acks_threshold",
+    "ack_threshold": "possible_acks_threshold",
+    "possible_ack_threshold": "possible_acks_threshold",
+    "timeout_for_lost_messages": "lost_timeout",
+    "timeout_to_mark_message_irretrievable": "lost_timeout",
+    "lost_message_timeout": "lost_timeout",
+    "lost_messages_timeout": "lost_timeout",
+    "retry_interval": "resend_unacknowledged",
+    "resend_interval": "resend_unacknowledged",
+    "resend_timeout": "resend_unacknowledged",
+    "max_retry_attempts": "resend_attempts",
+    "max_resend_attempts": "resend_attempts",
+    "sync_min_interval": "sync_floor",
+    "sync_interval": "sync_floor",
+    "query_interval": "fetch_retry",
+    "fetch_interval": "fetch_retry",
+    "enable_repair": "repair_requests",
+    "t_min": "repair_t_min",
+    "t_max": "repair_t_max",
+    "num_response_groups": "repair_groups",
+    "response_groups": "repair_groups",
+    "buffer_size": "max_repairs",
+}
+_NAMES: Final = {field.name.removesuffix("_ms"): field.name for field in fields(SdsSettings)}
+_GROUPS: Final = ("repair_config", "repair")
+_POSSIBLY_SLOWER: Final = 4
+
+
+def settings_from_json(value: dict[str, Any], profile: Profile) -> SdsSettings:
+    """The settings that an object names; the rest are the profile's defaults."""
+    defaults = SdsSettings.for_profile(profile)
+    chosen = _named(value)
+    given = {name: _checked(name, value, getattr(defaults, name)) for name, value in chosen.items()}
+    first_ms = given.get("resend_unacknowledged_ms")
+    if first_ms is not None:
+        given.setdefault("resend_possibly_acknowledged_ms", first_ms * _POSSIBLY_SLOWER)
+        given.setdefault("resend_max_ms", max(defaults.resend_max_ms, first_ms))
+    all_of_them = {field.name: getattr(defaults, field.name) for field in fields(SdsSettings)} | given
+    try:
+        return SdsSettings(**all_of_them)
+    except ChannelSettingsError as error:
+        raise ArgumentError(f"the settings do not fit: {error}") from None
+
+
+def _named(value: dict[str, Any]) -> dict[str, Any]:
+    """The values under our names; groups are taken apart."""
+    found: dict[str, Any] = {}
+    for name, item in value.items():
+        plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().removesuffix("_ms")
+        if plain in _GROUPS and isinstance(item, dict):
+            inner = _named(item)
+        else:
+            own = _NAMES.get(ALIASES.get(plain, plain))
+            if own is None:
+                raise ArgumentError(f"there is no setting {name[:100]!r}")
+            inner = {own: item}
+        for own, one in inner.items():
+            if own in found and found[own] != one:
+                raise ArgumentError(f"the setting {own} is given twice")
+            found[own] = one
+    return found
+
+
+def _checked(name: str, value: Any, default: Any) -> Any:
+    if name == "lost_timeout_ms" and value in (None, 0) and not isinstance(value, bool):
+        return None
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise ArgumentError(f"the setting {name} is not true or false")
+        return value
+    if isinstance(default, float):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ArgumentError(f"the setting {name} is not a number")
+        return float(value)
+    return as_integer(value, f"the setting {name}", most=LARGEST_SETTING)
+
+
+def setting_names() -> list[str]:
+    """Every setting under our own name."""
+    return [field.name for field in fields(SdsSettings)]

@@ -1,0 +1,203 @@
+"""Operations: what the payload of an entry says about a document (p2panda, "operations").
+
+    create   [1, 0, schema id, fields]
+    update   [1, 1, schema id, previous, fields]
+    delete   [1, 2, schema id, previous]
+
+Fields hold booleans, 64-bit integers, floats, texts, byte strings, arrays of operation ids (relation lists
+and pinned relations) and arrays of such arrays (pinned relation lists). A relation is a byte string too:
+only the schema tells them apart. Decoding follows p2panda nodes in what it takes; encoding writes the one
+canonical form: shortest numbers, field names in the order of their UTF-8 bytes.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, Literal, NamedTuple
+
+from culm_models import cbor
+from culm_models.bamboo.hashes import HASH_SIZE as _ID_SIZE
+from culm_models.cbor.strict import FLAT_MAX_DEPTH, decode_item
+from culm_models.frozen import unfrozen
+from culm_models.p2panda.operations import schema_id
+from culm_models.p2panda.operations.document import OPERATION_ID_PREFIX as _ID_PREFIX
+from culm_models.p2panda.operations.errors import OperationError, OperationItemCountError, ValueKindError
+from culm_models.p2panda.operations.reader import (
+    CREATE,
+    DELETE,
+    ITEM_COUNT,
+    MAX_INTEGER,
+    MIN_INTEGER,
+    VERSION,
+    Parts,
+    Value,
+    read_operation,
+)
+
+__all__ = [
+    "ACTIONS",
+    "Action",
+    "Operation",
+    "OperationError",
+    "OperationFacts",
+    "Value",
+    "decode_operation",
+    "encode_operation",
+    "peek",
+]
+
+Action = Literal["create", "update", "delete"]
+ACTIONS: Final[tuple[Action, ...]] = ("create", "update", "delete")
+
+_SCALAR_KINDS = frozenset((bool, float, str, bytes))
+
+
+class OperationFacts(NamedTuple):
+    """What an operation says of its document, without its fields; `previous` is None for a create."""
+
+    action: Action
+    schema_id: str
+    previous: tuple[bytes, ...] | None
+
+    @property
+    def deletes(self) -> bool:
+        """Whether the operation deletes its document."""
+        return self.action == "delete"
+
+
+# The constructor of a named tuple costs several times as much, for every entry of a deployment.
+_new_tuple = tuple.__new__
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation: `previous` is None for a create, `fields` is None for a delete."""
+
+    version: int
+    action: Action
+    schema_id: str
+    previous: tuple[bytes, ...] | None
+    fields: dict[str, Value] | None
+
+
+_UnfrozenOperation = unfrozen(Operation)
+
+
+def decode_operation(data: bytes) -> Operation:
+    """The operation that `data` holds. Raises `OperationError` and `SchemaIdError`."""
+    action, schema, previous, fields = _parse(data, with_fields=True)
+    operation: Operation = _UnfrozenOperation(VERSION, ACTIONS[action], schema, previous, fields)
+    operation.__class__ = Operation
+    return operation
+
+
+def peek(data: bytes) -> OperationFacts:
+    """What an operation says but for its fields, after the very checks of `decode_operation`."""
+    action, schema, previous, _ = _parse(data, with_fields=False)
+    return _new_tuple(OperationFacts, (ACTIONS[action], schema, previous))
+
+
+def _parse(data: bytes, *, with_fields: bool) -> Parts:
+    """Read the usual spelling quickly; whatever differs from it is left to the patient reader."""
+    try:
+        items = decode_item(data, max_depth=FLAT_MAX_DEPTH)
+        action = items[1]
+        # `type` and not `isinstance`: a true is no 1 here.
+        if (
+            type(action) is int
+            and type(items[0]) is int
+            and items[0] == VERSION
+            and type(items) is list
+            and len(items) == ITEM_COUNT[action]
+            and type(items[2]) is str
+        ):
+            previous = fields = None
+            usual = True
+            if action != CREATE:
+                previous = items[3]
+                usual = _is_view_id(previous)
+                previous = tuple(previous) if usual else None
+            if action != DELETE:
+                fields = items[-1]
+                usual = usual and _settle_fields(fields, as_tuples=with_fields)
+            if usual:
+                return action, schema_id.canonical_text(items[2]), previous, fields
+    except schema_id.SchemaIdError:
+        raise
+    except Exception:
+        # The decoder lets several kinds of exception out; the reader below judges and names the cause.
+        return read_operation(data)
+    return read_operation(data)
+
+
+def _is_view_id(ids: Any) -> bool:
+    if type(ids) is not list or not _are_hashes(ids):
+        return False
+    return len(ids) == 1 or (bool(ids) and all(a < b for a, b in pairwise(ids)))
+
+
+def _are_hashes(ids: list[Any]) -> bool:
+    """Whether all are operation ids. What is no byte string fails here or raises."""
+    for operation_id in ids:
+        if len(operation_id) != _ID_SIZE or not operation_id.startswith(_ID_PREFIX):
+            return False
+    return True
+
+
+def _settle_fields(fields: Any, *, as_tuples: bool) -> bool:
+    """Whether names and values are usual ones; with `as_tuples` arrays are made tuples in place."""
+    if type(fields) is not dict:
+        return False
+    for name, value in fields.items():
+        if type(name) is not str:
+            return False
+        kind = type(value)
+        if kind in _SCALAR_KINDS:
+            continue
+        if kind is int:
+            if not MIN_INTEGER <= value <= MAX_INTEGER:
+                return False
+        elif kind is not list:
+            return False
+        elif value and type(value[0]) is list:
+            for view in value:
+                if type(view) is not list or not _are_hashes(view):
+                    return False
+            if as_tuples:
+                fields[name] = tuple(map(tuple, value))
+        elif not _are_hashes(value):
+            return False
+        elif as_tuples:
+            fields[name] = tuple(value)
+    # Texts compare by code points, which is the order of their UTF-8 bytes; repeats were refused before.
+    names = list(fields)
+    return names == sorted(names)
+
+
+def encode_operation(
+    action: Action,
+    schema: str,
+    *,
+    previous: tuple[bytes, ...] | None = None,
+    fields: dict[str, Value] | None = None,
+) -> bytes:
+    """The canonical bytes of an operation. Raises what decoding them would raise."""
+    code = ACTIONS.index(action)
+    if (previous is None) != (code == CREATE):
+        raise OperationItemCountError(
+            f"{action} operations have {'no' if code == CREATE else 'their'} previous ones"
+        )
+    if (fields is None) != (code == DELETE):
+        raise OperationItemCountError(
+            f"{action} operations have {'no' if code == DELETE else 'their'} fields"
+        )
+    items: list[Any] = [VERSION, code, schema]
+    if previous is not None:
+        items.append(previous)
+    if fields is not None:
+        items.append({name: fields[name] for name in sorted(fields)})
+    try:
+        data = cbor.dumps(items)
+    except cbor.CborError as error:
+        raise ValueKindError(str(error)) from error
+    decode_operation(data)
+    return data

@@ -1,0 +1,154 @@
+"""Set reconciliation on one link: whose messages are whose, in which turn, and what goes out for them.
+
+A request goes out together with its opening. Where a request is ignored its opening is passed over, even if
+its id names a session that runs; and so is what still comes of a session that is over.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from culm_models.p2panda import events
+from culm_models.p2panda.peer_state import PeerState
+from culm_models.p2panda.reconciliation.lift_choice import LiftChoice, choose, first_named
+from culm_models.p2panda.reconciliation.set_reconciliation import SetReconciliation
+from culm_models.p2panda.sessions.errors import OutOfTurnError, UnreadError
+from culm_models.p2panda.sessions.outbox import Outbox
+from culm_models.p2panda.sessions.session import Session
+from culm_models.p2panda.wire.offers import Offer
+from culm_models.p2panda.wire.reconciliation_writer import encode_many
+from culm_models.p2panda.wire.stream import MessageStream
+from culm_models.reconciliation.messages import EmptySet, ReconciliationMessage, Terminal
+
+# The machine asks its set once for all messages that it is given at a time.
+_AT_ONCE: Final = 8_192
+_MESSAGES_AN_ITEM: Final = 1_024
+_MAX_PASSED_OVER: Final = 64
+
+
+class Reconciling:
+    """The sessions of mode 1 with one remote, from their opening to where `SyncDone` is due."""
+
+    __slots__ = ("_outbox", "_passed_over", "_peer", "_remote", "_stream")
+
+    def __init__(self, peer: PeerState, remote: bytes, outbox: Outbox, stream: MessageStream) -> None:
+        self._peer = peer
+        self._remote = remote
+        self._outbox = outbox
+        self._stream = stream
+        # Session ids, in the order in which they came; beyond a bound the first is looked at again.
+        self._passed_over: dict[int, None] = {}
+
+    def pass_over(self, session_id: int) -> None:
+        """What comes under this id is ignored up to the end of a batch."""
+        self._passed_over.pop(session_id, None)
+        self._passed_over[session_id] = None
+        if len(self._passed_over) > _MAX_PASSED_OVER:
+            del self._passed_over[next(iter(self._passed_over))]
+
+    def is_passed_over(self, message: ReconciliationMessage) -> bool:
+        """Whether this message is to be ignored without a word."""
+        if message.session_id not in self._passed_over:
+            return False
+        if isinstance(message, Terminal | EmptySet):
+            del self._passed_over[message.session_id]
+        return True
+
+    def unwanted(self, message: ReconciliationMessage) -> None:
+        """No session of mode 1 has this id: the rest of the batch for it is passed over without a word."""
+        self._stream.reconciliation_bytes.pop(message.session_id, None)
+        if not isinstance(message, Terminal | EmptySet):
+            self.pass_over(message.session_id)
+
+    def begun(self, session_id: int) -> None:
+        """A session has begun under this id: what comes now is its own."""
+        self._passed_over.pop(session_id, None)
+
+    def ended(self, session_id: int) -> None:
+        """No session has this id any more."""
+        self._stream.reconciliation_bytes.pop(session_id, None)
+
+    def open(self, session: Session, offer: Offer | None) -> None:
+        """Say our opening, behind the request."""
+        self._say(session, self._look(session, self._choose(offer), offer).start())
+        session.answered_at = self._outbox.queued_count
+
+    def take(self, session: Session, message: ReconciliationMessage, offer: Offer | None) -> bool:
+        """A message of the remote's batch; True once reconciliation has ended.
+
+        Raises what the remote did wrong: `ReconciliationError` and `SessionError`.
+        """
+        ends = isinstance(message, Terminal | EmptySet)
+        session.mid_batch = not ends
+        # It may begin to answer a batch that is still on its way, but not be at the end of its own.
+        if ends and self._outbox.sent_count < session.answered_at:
+            raise OutOfTurnError("the end of a batch before the one that it answers is sent")
+        session.inbox.append(message)
+        if not ends and len(session.inbox) < _AT_ONCE:
+            return False
+        messages, session.inbox = session.inbox, []
+        work = session.reconciliation
+        if work is None:
+            # The side that asked has chosen the lift; where it shows no fingerprint we need none either.
+            choice = first_named(messages, self._peer.settings) or self._choose(offer)
+            work = self._look(session, choice, offer)
+        answer = work.receive(messages)
+        self._say(session, answer.messages)
+        if self._outbox.waiting_bytes > self._peer.settings.max_unread_bytes:
+            raise UnreadError(f"{self._outbox.waiting_bytes} bytes wait for the remote")
+        if ends:
+            session.answered_at = self._outbox.queued_count
+        self._outbox.extend(answer.entries)
+        for height in answer.heights:
+            self._peer.events.shown(self._remote, *height)
+        return work.done
+
+    def finish(self, session: Session) -> None:
+        """Both know what the other lacks: send what was never mentioned, some of it perhaps by `go_on`."""
+        work = session.reconciliation
+        assert work is not None and work.done, "it has ended"
+        answer = work.finish(self._peer.settings.max_equal_heights)
+        self._outbox.extend(answer.entries)
+        session.rest = answer.rest
+        if session.rest is None:
+            self._say(session, work.last_words())
+        if answer.heights:
+            self._peer.events.add(events.Heights(self._remote, tuple(answer.heights)))
+        self._peer.events.add(
+            events.Reconciled(
+                self._remote,
+                session.session_id,
+                work.rounds,
+                work.messages_in,
+                work.messages_out,
+                self._stream.reconciliation_bytes.pop(session.session_id, 0),
+                session.bytes_out,
+                work.differing,
+            )
+        )
+        session.reconciled = True
+        if session.rest is None:
+            session.reconciliation = None
+
+    def end_rest(self, session: Session) -> None:
+        """All that was never mentioned is queued."""
+        if session.reconciliation is not None:
+            self._say(session, session.reconciliation.last_words())
+            session.reconciliation = None
+
+    def _choose(self, offer: Offer | None) -> LiftChoice:
+        lift = choose(self._peer.settings, offer)
+        return LiftChoice(lift, self._peer.next_salt(lift.salt_bytes))
+
+    def _look(self, session: Session, choice: LiftChoice, offer: Offer | None) -> SetReconciliation:
+        work = SetReconciliation(
+            self._peer.store, session.session_id, session.schema_ids, self._peer.settings, choice, offer
+        )
+        session.reconcile(work)
+        return work
+
+    def _say(self, session: Session, messages: Sequence[ReconciliationMessage]) -> None:
+        assert session.reconciliation is not None, "only a session that reconciles says something"
+        for first in range(0, len(messages), _MESSAGES_AN_ITEM):
+            data = encode_many(messages[first : first + _MESSAGES_AN_ITEM], session.reconciliation.form)
+            session.bytes_out += len(data)
+            self._outbox.append(data)

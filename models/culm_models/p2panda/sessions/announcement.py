@@ -1,0 +1,120 @@
+"""Announcements: exactly one a peer, the latest (specification "replication", announcement)."""
+
+from collections.abc import Iterable, Set
+from typing import ClassVar
+
+from culm_models.p2panda.errors import P2pandaError
+from culm_models.p2panda.operations import schema_id
+from culm_models.p2panda.settings import PeerSettings
+from culm_models.p2panda.wire import offers
+from culm_models.p2panda.wire.messages import PROTOCOL_VERSION, Announce
+from culm_models.p2panda.wire.offers import Offer
+
+
+class AnnouncementError(P2pandaError):
+    """An announcement that is passed over."""
+
+    code: ClassVar[str] = "p2panda.announcement"
+
+
+class LateAnnouncementError(AnnouncementError):
+    """Its timestamp is not larger than that of the announcement that is known."""
+
+    code: ClassVar[str] = "p2panda.announcement.late"
+
+
+class AnnouncementVersionError(AnnouncementError):
+    """It is about a version of the protocol that is not spoken here."""
+
+    code: ClassVar[str] = "p2panda.announcement.version"
+
+
+class AnnouncementSizeError(AnnouncementError):
+    """It names more schemas, or longer ones, than are taken."""
+
+    code: ClassVar[str] = "p2panda.announcement.size"
+
+
+def succeed(former: Announce | None, schema_ids: Iterable[str], now: int, unit_ms: int) -> Announce:
+    """Our next announcement: its timestamp is the time, but always larger than the former one.
+
+    Two changes within one unit of time would otherwise have one timestamp, and the second would be lost.
+    Raises `SchemaIdError`.
+    """
+    timestamp = max(0, now // unit_ms)
+    if former is not None:
+        timestamp = max(timestamp, former.timestamp + 1)
+    return Announce(PROTOCOL_VERSION, timestamp, schema_id.normalise(schema_ids))
+
+
+class Announcements:
+    """The announcements of both sides of a link, and what the remote offers beside its own."""
+
+    def __init__(self, settings: PeerSettings, allowed: Set[str] | None) -> None:
+        """`allowed`: the schemas that the remote may replicate, None for all of them."""
+        self.ours: Announce | None = None
+        """Our latest, as far as the remote may know of it."""
+        self.theirs: Announce | None = None
+        self.offer: Offer | None = None
+        self._settings = settings
+        self._allowed = allowed
+
+    def renew(self, latest: Announce) -> Announce | None:
+        """Ours is another one: what the remote is to be sent, None where nothing has changed for it."""
+        former, self.ours = self.ours, _within(latest, self._allowed)
+        # What is no concern of a restricted remote does not show by an announcement anew either.
+        if self._allowed is None or former is None or former.schema_ids != self.ours.schema_ids:
+            return with_offer(self.ours, self._settings.offer)
+        return None
+
+    def receive(self, received: Announce) -> Announce | None:
+        """Theirs is another one: returns the former. Raises `AnnouncementError`."""
+        received, offer = without_offer(received)
+        _check_replaces(self.theirs, received, self._settings)
+        former, self.theirs, self.offer = self.theirs, received, offer
+        return former
+
+    @property
+    def common(self) -> tuple[str, ...]:
+        """The schemas that both name, in the order of a set."""
+        if self.ours is None or self.theirs is None:
+            return ()
+        named = set(self.theirs.schema_ids)
+        return tuple(schema for schema in self.ours.schema_ids if schema in named)
+
+
+def _within(ours: Announce, allowed: Set[str] | None) -> Announce:
+    """What a remote may know of our announcement: the schemas that it may replicate, None for all of them."""
+    if allowed is None:
+        return ours
+    return Announce(ours.version, ours.timestamp, tuple(filter(allowed.__contains__, ours.schema_ids)))
+
+
+def with_offer(ours: Announce, offer: Offer | None) -> Announce:
+    """What goes out: our announcement, telling an offer as one more schema id."""
+    if offer is None:
+        return ours
+    told = schema_id.normalise((*ours.schema_ids, offers.marker(offer)))
+    return Announce(ours.version, ours.timestamp, told)
+
+
+def without_offer(received: Announce) -> tuple[Announce, Offer | None]:
+    """What came in: a remote's announcement and the offer that it told."""
+    schema_ids, offer = offers.split(received.schema_ids)
+    if len(schema_ids) == len(received.schema_ids):
+        return received, None
+    return Announce(received.version, received.timestamp, schema_ids, received.raw), offer
+
+
+def _check_replaces(former: Announce | None, received: Announce, settings: PeerSettings) -> None:
+    """Raise the `AnnouncementError` for which a remote's announcement does not replace the former one."""
+    max_schema_ids, max_bytes = settings.max_schema_ids, settings.max_announcement_bytes
+    if received.version != PROTOCOL_VERSION:
+        raise AnnouncementVersionError(f"version {received.version} is not spoken here")
+    if len(received.schema_ids) > max_schema_ids:
+        raise AnnouncementSizeError(f"{len(received.schema_ids)} schemas, at most {max_schema_ids} are taken")
+    size = sum(map(len, received.schema_ids))
+    if size > max_bytes:
+        raise AnnouncementSizeError(f"schema ids of {size} bytes, at most {max_bytes} are taken")
+    if former is not None and received.timestamp <= former.timestamp:
+        raise LateAnnouncementError(f"timestamp {received.timestamp} is not after {former.timestamp}")

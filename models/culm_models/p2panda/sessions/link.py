@@ -1,0 +1,395 @@
+"""The protocol with one remote: what is announced and asked for, and what each of its messages does."""
+
+from collections.abc import Sequence, Set
+
+from culm_models.bamboo.checks import SoundEntry
+from culm_models.errors import CulmError
+from culm_models.p2panda import events
+from culm_models.p2panda.operations import schema_id
+from culm_models.p2panda.peer_state import PeerState
+from culm_models.p2panda.reconciliation.reconciling import Reconciling
+from culm_models.p2panda.sessions import announcement, errors, requests
+from culm_models.p2panda.sessions.announcement import AnnouncementError, Announcements
+from culm_models.p2panda.sessions.auto_sync import AutoSync
+from culm_models.p2panda.sessions.lifecycle import SessionLifecycle
+from culm_models.p2panda.sessions.outbox import Outbox
+from culm_models.p2panda.sessions.requests import WaitingRequests
+from culm_models.p2panda.sessions.session import Session, SessionState
+from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.messages import (
+    MODE_LOG_HEIGHT,
+    MODE_SET_RECONCILIATION,
+    Announce,
+    Have,
+    SyncDone,
+    SyncRequest,
+)
+from culm_models.p2panda.wire.stream import MessageStream
+from culm_models.reconciliation import ReconciliationError
+from culm_models.reconciliation.messages import ReconciliationMessage
+
+
+class Link:
+    """The protocol with one remote. Nothing that the remote says raises out of here."""
+
+    def __init__(
+        self,
+        peer: PeerState,
+        remote: bytes,
+        *,
+        dialled: bool,
+        now: int,
+        allowed: Set[str] | None = None,
+    ) -> None:
+        """`allowed`: the schemas that the remote may replicate, None for all of them."""
+        settings = peer.settings
+        self.remote = remote
+        self.dialled = dialled
+        self.stream = MessageStream(settings.max_message_bytes, settings.max_message_items)
+        self.failed: CulmError | None = None
+        self.announcements = Announcements(settings, allowed)
+        self.outbox = Outbox(settings.max_outgoing, settings.max_outgoing_bytes)
+        self._peer = peer
+        self._auto = AutoSync(settings, peer.rng, now)
+        self._reconciling = Reconciling(peer, remote, self.outbox, self.stream)
+        self._lifecycle = SessionLifecycle(peer, remote, self._auto, self.outbox, self._reconciling, now)
+        self.sessions = self._lifecycle.sessions
+        self._waiting = WaitingRequests(settings.waits_for_announcement_ms, settings.max_schema_ids)
+
+    def announce(self) -> None:
+        """Send the remote our latest announcement."""
+        latest = self._peer.announcement
+        renewed = self.announcements.renew(latest) if latest is not None else None
+        if renewed is not None and self.failed is None:
+            self._lifecycle.send(renewed)
+
+    def unannounce(self, dropped: Set[str], now: int) -> None:
+        """One side lost interest in these: no session about them goes on in live mode."""
+        for session in self.sessions:
+            if not session.schemas.isdisjoint(dropped):
+                if session.state is SessionState.LIVE:
+                    self._lifecycle.stop_live(session, now)
+                else:
+                    session.leaving = True
+
+    def sync(self, mode: int, schema_ids: Sequence[str], now: int) -> int | None:
+        """Ask for a session; returns its id, or None (and an `Ignored` event) where that cannot be.
+
+        Where our logs do not fit one `Have` the session is one of set reconciliation if the remote offers
+        that, and else several about fewer schemas, of which the first one's id is returned. For a schema
+        that does not fit by itself set reconciliation is tried with a remote that offers nothing, too.
+        """
+        wanted = schema_id.normalise(schema_ids)
+        try:
+            if self.failed is not None:
+                raise errors.NotConnectedError("the link to the remote has failed")
+            self.sessions.check_shape(mode, wanted)
+            theirs = self.announcements.theirs
+            if theirs is not None and not set(wanted) <= set(theirs.schema_ids):
+                raise errors.NotAnnouncedError("the remote does not announce all of these schemas")
+            self.sessions.check_own(wanted)
+            self._lifecycle.check_room()
+            fitting = requests.fitting(
+                self._peer, self.remote, self._auto, self.announcements.offer, mode, wanted
+            )
+        except errors.SessionError as error:
+            self._peer.events.ignored(self.remote, error)
+            return None
+        fits = len(self.sessions) + len(fitting) <= self._peer.settings.max_sessions_per_peer
+        fitting.sort(key=lambda request: self._auto.turn(request[1]))
+        ids = [self._ask(*request, now, wants_live=fits) for request in fitting]
+        return next((session_id for session_id in ids if session_id is not None), None)
+
+    def _ask(self, mode: int, schema_ids: tuple[str, ...], now: int, *, wants_live: bool) -> int | None:
+        try:
+            self.sessions.check_own(schema_ids)
+            self._lifecycle.check_room()
+        except errors.SessionError as error:
+            self._peer.events.ignored(self.remote, error)
+            return None
+        session_id = self.sessions.next_id(now)
+        session = Session(
+            self.remote, session_id, mode, schema_ids, local=True, now=now, wants_live=wants_live
+        )
+        self._lifecycle.begin(session)
+        self._auto.asked_for(schema_ids, self.announcements.common)
+        self._lifecycle.send(SyncRequest(session_id, mode, schema_ids))
+        if mode == MODE_SET_RECONCILIATION:
+            self._reconciling.open(session, self.announcements.offer)
+        return session_id
+
+    def sync_common(self, now: int) -> None:
+        """Ask for a session about what both announce and no session is about."""
+        if not self.dialled or self.failed is not None or not self._peer.settings.auto_sync:
+            return
+        self._auto.begun()
+        wanted = [schema for schema in self.announcements.common if not self.sessions.covers(schema)]
+        wanted.sort(key=lambda schema: self._auto.turn((schema,)))
+        chosen = wanted[: self._peer.settings.max_schema_ids]
+        if chosen and self.sync(self._auto.mode(self.announcements.offer), chosen, now) is None:
+            self._auto.failed(now)
+
+    def deliver(self, session: Session, checked: SoundEntry) -> None:
+        """An entry is stored that this session concerns: send it, or remember it until that is due."""
+        entry = checked.entry
+        live = self.sessions.live_for(checked.schema_id)
+        if live is session and not session.has_unsent and not self.outbox.is_full:
+            self.outbox.append(
+                codec.encode_entry_message(session.session_id, checked.entry_bytes, checked.payload_bytes)
+            )
+        elif live is session or (live is None and session.planned):
+            # Where the remote takes slowly ranges of logs wait in place of the entries themselves, too.
+            session.note_stored(entry.public_key, entry.log_id, entry.seq_num)
+
+    def stop_live(self, session_id: int, now: int) -> None:
+        """Leave a session's live mode; without effect where it is not live."""
+        session = self.sessions.get(session_id)
+        if session is not None and session.state is SessionState.LIVE:
+            self._lifecycle.stop_live(session, now)
+
+    def refill(self) -> None:
+        """Put what waited for the queue to empty into it."""
+        if self.outbox:
+            return
+        for session in self.sessions:
+            if session.rest is not None:
+                self._go_on(session)
+            elif session.state is SessionState.LIVE and session.has_unsent:
+                self.outbox.extend(session.take_unsent())
+        self.outbox.is_partial = any(session.rest is not None for session in self.sessions)
+
+    def _go_on(self, session: Session) -> None:
+        """Queue a slice of the rest; behind the last one comes that this was all."""
+        assert session.rest is not None, "it has a rest"
+        parts = next(session.rest, None)
+        if parts is not None:
+            self.outbox.extend(parts)
+            return
+        session.rest = None
+        self._reconciling.end_rest(session)
+        self._say_done(session, session.last_activity)
+
+    def _say_done(self, session: Session, now: int) -> None:
+        """Say so where all that the remote lacks is queued."""
+        if session.rest is None:
+            self._lifecycle.send(session.all_planned(live_mode=self._peer.settings.offers_live_mode))
+            self._after_done(session, now)
+
+    def tick(self, now: int, *, is_busy: bool = False) -> None:
+        """Time has passed; `is_busy`: what the remote has said waits to be applied."""
+        if self.failed is not None:
+            return
+        self._lifecycle.tick(now, is_busy=is_busy)
+        if self._auto.is_due(now):
+            self.sync_common(now)
+        for request in self._waiting.take_late(now):
+            error = errors.NotAnnouncedError("the request has waited too long for our announcement")
+            self._peer.events.ignored(self.remote, error, request.session_id)
+            self._refuse(request.session_id)
+
+    def close(self, error: CulmError) -> None:
+        """The link is down or of no use any more: its sessions have failed."""
+        for session in self.sessions:
+            self._lifecycle.fail(session, error, session.last_activity)
+        self.outbox.clear()
+
+    def _after_done(self, session: Session, now: int) -> None:
+        if session.state is SessionState.LIVE and session.leaving:
+            self._lifecycle.stop_live(session, now)
+            self.sync_common(now)
+        else:
+            self._lifecycle.go_live_or_finish(session, now)
+
+    # What the remote says.
+
+    def on_announce(self, message: Announce, now: int) -> None:
+        """The remote announces its interests."""
+        raw = message.raw if message.raw is not None else codec.encode(message)
+        try:
+            former = self.announcements.receive(message)
+        except AnnouncementError as error:
+            self._peer.events.ignored(self.remote, error)
+            return
+        message, offer = announcement.without_offer(message)
+        self._peer.events.add(
+            events.Announced(self.remote, message.schema_ids, message.timestamp, raw, offer)
+        )
+        named = frozenset(message.schema_ids)
+        for session in self.sessions:
+            # The remote ignores this request, which it has not answered before it announced anew.
+            if session.state is SessionState.PENDING and not session.schemas <= named:
+                self._lifecycle.fail(session, errors.NotAnnouncedError("the remote lost interest"), now)
+        if former is not None:
+            self.unannounce(frozenset(former.schema_ids) - named, now)
+        self.sync_common(now)
+
+    def on_sync_request(self, message: SyncRequest, now: int) -> None:
+        """The remote asks for a session."""
+        ours = self.announcements.ours
+        try:
+            self.sessions.check_shape(message.mode, message.schema_ids)
+            if ours is None or not set(message.schema_ids) <= set(ours.schema_ids):
+                if self.sessions.get(message.session_id) is None and self._waiting.hold(message, now):
+                    return
+                raise errors.NotAnnouncedError("the request is not within our announcement")
+            yielding = self.sessions.yielding(message)
+            if not yielding:
+                self._lifecycle.check_room()
+            have = (
+                requests.have(self._peer, message.session_id, message.schema_ids)
+                if not message.mode
+                else None
+            )
+        except errors.SessionError as error:
+            self.pass_over(message)
+            self._peer.events.ignored(self.remote, error, message.session_id)
+            self._refuse_request(message, error, now)
+            return
+        asked_for = [session for session in yielding if session.local and not session.is_refused]
+        for session in yielding:
+            if session.is_refused:
+                self._lifecycle.fail(session, errors.RefusedError("the remote asks in another way"), now)
+            elif session.local:
+                self._lifecycle.end(session, now)
+            else:
+                self._lifecycle.fail(session, errors.AbandonedError("the remote begins anew"), now)
+        self._lifecycle.begin(
+            Session(self.remote, message.session_id, message.mode, message.schema_ids, local=False, now=now)
+        )
+        if have is not None:
+            self._lifecycle.send(have)
+        for session in asked_for:
+            if session.schema_ids != message.schema_ids:
+                self.sync(session.mode, session.schema_ids, now)
+
+    def answer_waiting(self, now: int) -> None:
+        """Our announcement is a new one: requests that waited for it come into their own."""
+        ours = self.announcements.ours
+        if ours is not None and self.failed is None:
+            for request in self._waiting.take_announced(frozenset(ours.schema_ids)):
+                self.on_sync_request(request, now)
+
+    def pass_over(self, request: SyncRequest) -> None:
+        """A request is ignored, and with it the opening that came behind it."""
+        if request.mode == MODE_SET_RECONCILIATION:
+            self._reconciling.pass_over(request.session_id)
+
+    def _refuse_request(self, message: SyncRequest, error: errors.SessionError, now: int) -> None:
+        """Say so where the remote should not wait for an answer: another session may serve it."""
+        too_large = isinstance(error, errors.HaveTooLargeError)
+        other_mode = isinstance(error, errors.UnsupportedModeError)
+        if not too_large and not (other_mode and message.mode == MODE_SET_RECONCILIATION):
+            return
+        self._refuse(message.session_id)
+        if too_large:
+            self.sync(message.mode, message.schema_ids, now)
+
+    def _refuse(self, session_id: int) -> None:
+        # An answer under the id of a session that runs would end that.
+        if self.sessions.get(session_id) is None and self._peer.settings.compat == "spec":
+            self._lifecycle.send(SyncDone(session_id, False))
+        self.sessions.skip_id(session_id)
+
+    def on_have(self, message: Have, now: int) -> None:
+        """The remote shows what it holds."""
+        session = self._session_of(message.session_id, now)
+        if session is None:
+            return
+        try:
+            if session.mode != MODE_LOG_HEIGHT:
+                raise errors.UnexpectedMessageError("only log height mode has this message")
+            session.check_first_have()
+            have = (
+                requests.have(self._peer, session.session_id, session.schema_ids) if session.local else None
+            )
+            plan, heights = session.have_received(
+                message.log_heights,
+                self._peer.store,
+                live_mode=self._peer.settings.offers_live_mode,
+                # What a node can take, and in which order, is known of all of it together.
+                at_once=self._peer.settings.compat == "aquadoggo",
+            )
+        except errors.HaveTooLargeError as error:
+            # It has grown since we asked: the next session is another one.
+            self._lifecycle.give_up(session, error, now)
+            return
+        except errors.SessionError as error:
+            self._peer.events.ignored(self.remote, error, message.session_id)
+            return
+        if heights:
+            self._peer.events.add(events.Heights(self.remote, heights))
+        if have is not None:
+            self._lifecycle.send(have)
+        for item in plan:
+            self._lifecycle.send(item)
+        if session.rest is None:
+            self._after_done(session, now)
+
+    def on_reconciliation(self, message: ReconciliationMessage, now: int) -> None:
+        """A message of set reconciliation."""
+        if self._reconciling.is_passed_over(message):
+            return
+        session = self._session_of(message.session_id, now)
+        if session is None:
+            self._reconciling.unwanted(message)
+            return
+        if session.mode != MODE_SET_RECONCILIATION:
+            error = errors.UnexpectedMessageError("log height mode does not have this message")
+            self._peer.events.ignored(self.remote, error, message.session_id)
+            self._reconciling.unwanted(message)
+            return
+        if session.reconciled:
+            # The echo of our last batch, which a remote may need to be done itself.
+            return
+        if session.state is SessionState.PENDING:
+            session.state = SessionState.ESTABLISHED
+        try:
+            if self._reconciling.take(session, message, self.announcements.offer):
+                self._reconciling.finish(session)
+                self._say_done(session, now)
+        except (ReconciliationError, errors.SessionError) as failure:
+            self._lifecycle.give_up(session, failure, now)
+
+    def on_sync_done(self, message: SyncDone, now: int) -> None:
+        """The remote has sent all it had, leaves live mode, refuses the session, or takes a request back."""
+        if self.sessions.get(message.session_id) is None and self._waiting.drop(message.session_id):
+            return
+        session = self._session_of(message.session_id, now)
+        if session is None:
+            return
+        was_live = session.state is SessionState.LIVE
+        work = session.reconciliation
+        if work is not None and work.asks_for_everything:
+            work.end()
+            session.done_received(message.live_mode)
+            self._reconciling.finish(session)
+            self._say_done(session, now)
+        elif not message.live_mode and self._is_refusal(session):
+            self._lifecycle.fail(session, errors.RefusedError("the remote does not go on with it"), now)
+            if session.mode != MODE_LOG_HEIGHT:
+                # Log height mode is there at once.
+                self.sync_common(now)
+        else:
+            session.done_received(message.live_mode)
+            if was_live:
+                self._lifecycle.finish_if_closed(session, now)
+            else:
+                self._after_done(session, now)
+
+    def _is_refusal(self, session: Session) -> bool:
+        """Whether a no can mean nothing but that the remote does not hold this session.
+
+        In log height mode a remote may have said all before it shows what it holds; ours does not.
+        """
+        if session.mode == MODE_SET_RECONCILIATION:
+            return not session.reconciled
+        return not session.planned and self.announcements.offer is not None
+
+    def _session_of(self, session_id: int, now: int) -> Session | None:
+        session = self.sessions.get(session_id)
+        if session is None:
+            error = errors.UnknownSessionError(f"there is no session {session_id}")
+            self._peer.events.ignored(self.remote, error, session_id)
+        else:
+            session.last_activity = now
+        return session

@@ -1,0 +1,251 @@
+"""One session's state machine: either mode, then live mode (specification "replication", section 2).
+
+    initiator                     responder
+    SyncRequest  ------------->
+                 <-------------   Have
+    Have, Entry*, SyncDone  --->
+                 <-------------   Entry*, SyncDone
+
+    SyncRequest, opening  ---->
+                 <-------------   a batch, Entry*
+    a batch, Entry*  --------->
+                     … until both are done: Entry*, SyncDone
+
+In log height mode each side plans what it sends when the other's `Have` has come; in set reconciliation it
+sends as it learns. It says `SyncDone` once behind all of it; that of the remote may come earlier. When both
+have said it, the session goes on in live mode if both said so, and is closed otherwise. In live mode a single
+`SyncDone(false)` of either side closes: it is not answered, because the session's id may name a new session
+by the time an answer would arrive.
+
+Entries that reach the store after the plan was made (or the sync range was looked at), and before live mode,
+are remembered by log.
+"""
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Final
+
+from culm_models.bamboo.errors import BacklinkUnknownError, SkiplinkUnknownError
+from culm_models.bamboo.log_store import LogKey
+from culm_models.errors import CulmError
+from culm_models.p2panda.reconciliation import ranges
+from culm_models.p2panda.reconciliation.ranges import EntryRange, highest, in_order, in_slices, missing
+from culm_models.p2panda.reconciliation.set_reconciliation import SetReconciliation
+from culm_models.p2panda.sessions.errors import HaveRepeatedError
+from culm_models.p2panda.store import LogStore
+from culm_models.p2panda.wire.messages import LogHeight, Message, SyncDone
+from culm_models.reconciliation.messages import ReconciliationMessage
+
+_MAX_REFUSED_LOGS: Final = 1_024
+
+
+class SessionState(Enum):
+    """How far a session has come."""
+
+    PENDING = "pending"
+    """We asked and have heard nothing yet."""
+    ESTABLISHED = "established"
+    LIVE = "live"
+    CLOSED = "closed"
+
+
+class Session:
+    """A session with one remote; `local` where we asked for it."""
+
+    __slots__ = (
+        "_brought",
+        "_contradictory",
+        "_refused",
+        "_unsent",
+        "answered_at",
+        "bytes_out",
+        "has_gap",
+        "inbox",
+        "last_activity",
+        "leaving",
+        "local",
+        "mid_batch",
+        "mode",
+        "our_done",
+        "planned",
+        "reconciled",
+        "reconciliation",
+        "remote",
+        "remote_done",
+        "rest",
+        "schema_ids",
+        "schemas",
+        "session_id",
+        "state",
+        "wants_live",
+    )
+
+    def __init__(
+        self,
+        remote: bytes,
+        session_id: int,
+        mode: int,
+        schema_ids: tuple[str, ...],
+        *,
+        local: bool,
+        now: int,
+        wants_live: bool = True,
+    ) -> None:
+        self.remote = remote
+        self.session_id = session_id
+        self.mode = mode
+        self.schema_ids = schema_ids
+        self.schemas = frozenset(schema_ids)
+        self.local = local
+        self.wants_live = wants_live
+        self.state = SessionState.PENDING if local else SessionState.ESTABLISHED
+        self.planned = False
+        self.reconciliation: SetReconciliation | None = None
+        """In mode 1, from when our sync range was looked at until both know what the other lacks."""
+        self.reconciled = False
+        self.rest: Iterator[list[EntryRange]] | None = None
+        """What is to be sent and was not queued yet: it would be too much at once."""
+        self.inbox: list[ReconciliationMessage] = []
+        """What came of the remote's batch and was not looked at yet."""
+        self.answered_at = 0
+        """Where in the outgoing queue our last batch ends."""
+        self.mid_batch = False
+        self.bytes_out = 0
+        self.our_done: bool | None = None
+        self.remote_done: bool | None = None
+        self.last_activity = now
+        self.leaving = False
+        """Whether one of its schemas was unannounced: it ends where live mode would begin."""
+        self.has_gap = False
+        """Whether the remote went on with a log that is not held so far: only a new `Have` can tell it."""
+        self._refused: set[LogKey] = set()
+        self._contradictory: set[LogKey] = set()
+        # Highest sequence number, by log, of entries that we hold and the remote brought before its `Have`.
+        self._brought: dict[LogKey, int] = {}
+        # First and last sequence number, by log, of stored entries that were not sent.
+        self._unsent: dict[LogKey, tuple[int, int]] = {}
+
+    def check_first_have(self) -> None:
+        """Raise `HaveRepeatedError` where the remote has shown what it holds already."""
+        if self.planned:
+            raise HaveRepeatedError(f"session {self.session_id} has a `Have` already")
+
+    def have_received(
+        self, log_heights: tuple[LogHeight, ...], store: LogStore, *, live_mode: bool, at_once: bool
+    ) -> tuple[list[Message | EntryRange], tuple[LogHeight, ...]]:
+        """The remote showed what it holds: everything that is to be sent now, up to our `SyncDone`.
+
+        Of very much, unless it is to be planned `at_once`, nothing is sent now: it is the session's `rest`.
+        Beside it the remote's heights of logs that are held here: whatever else it names is its word alone.
+        Our own `Have`, which the initiator sends first, is the caller's. Raises `HaveRepeatedError`.
+        """
+        self.check_first_have()
+        self.planned = True
+        held = tuple(store.log_heights(self.schema_ids))
+        brought = [(*key, seq_num) for key, seq_num in self._brought.items()]
+        self._brought.clear()
+        remote_heights = highest([*log_heights, *brought])
+        lacking = missing(self.session_id, held, remote_heights)
+        plan: list[Message | EntryRange] = []
+        if at_once or len(lacking) <= ranges.SORTED_AT_ONCE:
+            plan += in_order(store, lacking)
+            plan.append(self.all_planned(live_mode=live_mode))
+        else:
+            self.state = SessionState.ESTABLISHED
+            self.rest = in_slices(store, self.schema_ids, lambda: lacking)
+        known = tuple(
+            (public_key, log_id, remote_heights[public_key, log_id])
+            for public_key, log_id, _ in held
+            if (public_key, log_id) in remote_heights
+        )
+        return plan, known
+
+    def reconcile(self, reconciliation: SetReconciliation) -> None:
+        """Our sync range has been looked at: from now on what is stored is beside it."""
+        self.planned = True
+        self._brought.clear()
+        self.reconciliation = reconciliation
+
+    def all_planned(self, *, live_mode: bool) -> SyncDone:
+        """All that the remote lacks is known: this comes behind it."""
+        self.our_done = live_mode and self.wants_live
+        self._advance()
+        return SyncDone(self.session_id, self.our_done)
+
+    def done_received(self, live_mode: bool) -> None:
+        """The remote has sent all it had, or leaves live mode."""
+        # A side that has once said that it does not go on cannot take it back.
+        self.remote_done = live_mode and self.remote_done is not False
+        if self.state is SessionState.LIVE:
+            if not live_mode:
+                self.state = SessionState.CLOSED
+            return
+        self.state = SessionState.ESTABLISHED
+        self._advance()
+
+    def _advance(self) -> None:
+        if self.our_done is None or self.remote_done is None:
+            self.state = SessionState.ESTABLISHED
+        elif self.our_done and self.remote_done:
+            self.state = SessionState.LIVE
+        else:
+            self.state = SessionState.CLOSED
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the remote said no to our request before it showed anything.
+
+        It may still show what it holds; but where it asks for a session itself, that one takes the place.
+        """
+        return self.local and not self.planned and self.remote_done is False
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether stored entries wait to be sent."""
+        return bool(self._unsent)
+
+    def note_stored(self, public_key: bytes, log_id: int, seq_num: int) -> None:
+        """An entry was stored that this session should bring to the remote later.
+
+        It may be told of again, when another has brought it too, after entries that follow on it.
+        """
+        key = (public_key, log_id)
+        first, last = self._unsent.get(key, (seq_num, seq_num))
+        self._unsent[key] = (min(first, seq_num), max(last, seq_num))
+
+    def note_brought(self, public_key: bytes, log_id: int, seq_num: int) -> None:
+        """The remote brought an entry that we hold now: it holds it and all before it."""
+        key = (public_key, log_id)
+        if not self.planned:
+            self._brought[key] = max(seq_num, self._brought.get(key, 0))
+            return
+        unsent = self._unsent.get(key)
+        if unsent is None or seq_num < unsent[0]:
+            return
+        if seq_num >= unsent[1]:
+            del self._unsent[key]
+        else:
+            self._unsent[key] = (seq_num + 1, unsent[1])
+
+    def note_contradictory(self, log: LogKey) -> None:
+        """The remote holds another branch of a log than we do: what it brings of it will not fit here."""
+        if len(self._contradictory) < _MAX_REFUSED_LOGS:
+            self._contradictory.add(log)
+
+    def is_contradictory(self, log: LogKey) -> bool:
+        """Whether the remote may hold another branch of this log; beyond a bound, of any log."""
+        return log in self._contradictory or len(self._contradictory) >= _MAX_REFUSED_LOGS
+
+    def note_refused(self, log: LogKey, error: CulmError) -> None:
+        """An entry was refused. What follows on a refused one is missing its predecessor for good reason."""
+        if isinstance(error, BacklinkUnknownError | SkiplinkUnknownError):
+            if log not in self._refused and len(self._refused) < _MAX_REFUSED_LOGS:
+                self.has_gap = True
+        elif len(self._refused) < _MAX_REFUSED_LOGS:
+            self._refused.add(log)
+
+    def take_unsent(self) -> list[EntryRange]:
+        """The stored entries that wait to be sent, as ranges."""
+        ranges = [EntryRange(self.session_id, *key, *part) for key, part in self._unsent.items()]
+        self._unsent.clear()
+        return ranges

@@ -1,0 +1,149 @@
+"""The sessions of one pair of peers: ids, duplicates, who gives way (specification "replication", 2).
+
+Both sides take session ids from one sequence. When both ask at once under the same id, or for the same
+schemas, the request of the peer with the higher id stays: the peer with the lower id drops its own pending
+one and takes the other. A request that loses is ignored; nothing that runs is harmed by it.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+
+from culm_models.p2panda.sessions.errors import (
+    DuplicateSessionError,
+    EmptySetError,
+    TooManySchemasError,
+    TooManySessionsError,
+    UnsupportedModeError,
+)
+from culm_models.p2panda.sessions.session import Session, SessionState
+from culm_models.p2panda.settings import PeerSettings
+from culm_models.p2panda.wire.messages import SyncRequest
+
+_MAX_SESSION_ID = 2**64 - 1
+
+
+class SessionTable:
+    """The sessions that one local peer has with one remote."""
+
+    __slots__ = (
+        "_draining",
+        "_idle_since",
+        "_last_id",
+        "_local",
+        "_remote",
+        "_sessions",
+        "_settings",
+        "_skipped",
+    )
+
+    def __init__(self, local: bytes, remote: bytes, settings: PeerSettings, now: int) -> None:
+        assert local != remote, "a peer has no session with itself"
+        self._local = local
+        self._remote = remote
+        self._settings = settings
+        self._sessions: dict[int, Session] = {}
+        self._last_id = -1
+        self._skipped: int | None = None
+        self._idle_since = now
+        # Where in the outgoing queue the last message of each session ends that is over but not yet sent.
+        self._draining: deque[int] = deque()
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(tuple(self._sessions.values()))
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def get(self, session_id: int) -> Session | None:
+        """The session with this id."""
+        return self._sessions.get(session_id)
+
+    def covers(self, schema: str) -> bool:
+        """Whether a session is about this schema."""
+        return any(schema in session.schemas for session in self._sessions.values())
+
+    def live_for(self, schema: str) -> Session | None:
+        """The first session in live mode that is about this schema."""
+        for session in self._sessions.values():
+            if session.state is SessionState.LIVE and schema in session.schemas:
+                return session
+        return None
+
+    def next_id(self, now: int) -> int:
+        """The id for a new session of ours."""
+        if self._settings.compat == "aquadoggo":
+            last = next(reversed(self._sessions), -1)
+        else:
+            if not self._sessions and now - self._idle_since >= self._settings.session_id_reset_ms:
+                self._last_id = -1
+            last = self._last_id
+        following = last + 1 if last < _MAX_SESSION_ID else 0
+        # At most as many steps as there are sessions, and one more.
+        while following in self._sessions or following == self._skipped:
+            following = following + 1 if following < _MAX_SESSION_ID else 0
+        return following
+
+    def skip_id(self, session_id: int) -> None:
+        """A request under this id was refused: the remote may hold the session to be open for a while."""
+        self._skipped = session_id
+
+    def check_shape(self, mode: int, schema_ids: tuple[str, ...]) -> None:
+        """Raise for a session that cannot be, whoever asks for it."""
+        if not self._settings.speaks(mode):
+            raise UnsupportedModeError(f"mode {mode} is not spoken here")
+        if not schema_ids:
+            raise EmptySetError("a session is about at least one schema")
+        if len(schema_ids) > self._settings.max_schema_ids:
+            raise TooManySchemasError(f"{len(schema_ids)} schemas, at most {self._settings.max_schema_ids}")
+
+    def check_room(self, sent_count: int) -> None:
+        """Raise `TooManySessionsError` where there is no room for one session more.
+
+        Sessions that are over count until what they queued has been sent (`sent_count` is how many
+        messages left the queue so far): a remote that does not read cannot make the queue grow.
+        """
+        while self._draining and self._draining[0] <= sent_count:
+            self._draining.popleft()
+        if len(self._sessions) + len(self._draining) >= self._settings.max_sessions_per_peer:
+            raise TooManySessionsError(f"at most {self._settings.max_sessions_per_peer} sessions at a time")
+
+    def check_own(self, schema_ids: tuple[str, ...]) -> None:
+        """Raise `DuplicateSessionError` where a session about these very schemas exists."""
+        for session in self._sessions.values():
+            if session.schema_ids == schema_ids:
+                raise DuplicateSessionError(f"session {session.session_id} is about the same schemas")
+
+    def yielding(self, request: SyncRequest) -> list[Session]:
+        """The sessions that give way to the remote's request: pending ones of ours, and refused ones.
+
+        With `compat="aquadoggo"` also the remote's own: a node asks again under the id of a session of its
+        own only when it has lost that, which it does at the first entry that it cannot take.
+        Raises `DuplicateSessionError` where it is the request that gives way.
+        """
+        rivals = [
+            session
+            for session in self._sessions.values()
+            if session.session_id == request.session_id or session.schema_ids == request.schema_ids
+        ]
+        for session in rivals:
+            if session.is_refused or (not session.local and self._settings.compat == "aquadoggo"):
+                continue
+            if not session.local or session.state is not SessionState.PENDING:
+                raise DuplicateSessionError(
+                    f"session {session.session_id} is running under the same id or about the same schemas"
+                )
+            if self._local > self._remote:
+                raise DuplicateSessionError(f"our request for session {session.session_id} goes first")
+        return rivals
+
+    def add(self, session: Session) -> None:
+        """Keep a session that has begun."""
+        assert session.session_id not in self._sessions, "an id names one session at a time"
+        self._sessions[session.session_id] = session
+        self._last_id = session.session_id
+
+    def remove(self, session: Session, now: int, queued_count: int) -> None:
+        """Forget a session; its last message is number `queued_count` of the outgoing queue."""
+        del self._sessions[session.session_id]
+        self._draining.append(queued_count)
+        self._idle_since = now

@@ -1,0 +1,169 @@
+"""Bytes to messages and back (specification "replication"): a CBOR array, its first item the type.
+
+`DECODERS` and `ENCODERS` are tables by message type and message class: a message joins the protocol by a
+row in each. Schema ids are written as a sorted set and accepted in any order. `Have` is written as the flat
+run of the specification or grouped by public key as the aquadoggo node does, and read in either form. Types
+20 to 26 are read by `reconciliation_codec` and written by `reconciliation_writer`.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+from culm_models import cbor
+from culm_models.cbor.errors import TooLargeError
+from culm_models.p2panda.operations import schema_id
+from culm_models.p2panda.wire import have_codec, messages, reconciliation_codec
+from culm_models.p2panda.wire.cbor_heads import NUMBER, OCTETS, head
+from culm_models.p2panda.wire.errors import (
+    ItemKindError,
+    MalformedMessageError,
+    MessageError,
+    MessageTooLargeError,
+    UnknownTypeError,
+)
+from culm_models.p2panda.wire.items import count, flag, octets, u64
+from culm_models.p2panda.wire.messages import Announce, EntryMessage, Have, Message, SyncDone, SyncRequest
+from culm_models.p2panda.wire.reconciliation_writer import Form, encode_many
+from culm_models.reconciliation.messages import ReconciliationMessage
+
+Compat = Literal["spec", "aquadoggo"]
+
+
+def decode(data: bytes) -> Message:
+    """The message that `data` is. Raises `MessageError` and `SchemaIdError`."""
+    items = _load(data)
+    message_type = items[0]
+    decoder = DECODERS.get(message_type)
+    if decoder is None:
+        raise UnknownTypeError(f"message type {message_type} is not known")
+    message = decoder(items)
+    if type(message) is Announce:
+        return Announce(message.version, message.timestamp, message.schema_ids, data)
+    return message
+
+
+def encode(message: Message, compat: Compat = "spec", form: Form = "hex") -> bytes:
+    """The bytes of a message; `compat` chooses how `Have` is written, `form` how set reconciliation is.
+
+    Raises `SchemaIdError` and `FingerprintSizeError`. Many messages of set reconciliation are written faster
+    by `reconciliation_writer.encode_many`.
+    """
+    if isinstance(message, ReconciliationMessage):
+        return encode_many((message,), form)
+    return ENCODERS[type(message)](message, compat)
+
+
+def encode_entry_message(session_id: int, entry: bytes, operation: bytes) -> bytes:
+    """The bytes of an `EntryMessage`, without making one."""
+    return b"".join(
+        (
+            b"\x84\x02",
+            head(NUMBER, session_id),
+            head(OCTETS, len(entry)),
+            entry,
+            head(OCTETS, len(operation)),
+            operation,
+        )
+    )
+
+
+def _load(data: bytes) -> list[Any]:
+    try:
+        items = cbor.loads(data)
+    except TooLargeError as error:
+        raise MessageTooLargeError(str(error)) from error
+    except cbor.CborError as error:
+        raise MalformedMessageError(f"{error} ({error.code})") from error
+    if type(items) is not list or not items:
+        raise MalformedMessageError("a message is an array that starts with its type")
+    if type(items[0]) is not int:
+        raise MalformedMessageError("a message type is a number")
+    return items
+
+
+def _schema_ids(value: Any) -> tuple[str, ...]:
+    if type(value) is not list:
+        raise ItemKindError(f"schema ids are an array, not {type(value).__name__}")
+    for text in value:
+        if type(text) is not str:
+            raise ItemKindError(f"a schema id is text, not {type(text).__name__}")
+    return schema_id.normalise(value)
+
+
+def _decode_announce(items: list[Any]) -> Announce:
+    count(items, 4, "an announcement")
+    return Announce(u64(items[1], "the version"), u64(items[2], "the timestamp"), _schema_ids(items[3]))
+
+
+def _encode_announce(message: Announce, _: Compat) -> bytes:
+    schema_ids = schema_id.normalise(message.schema_ids)
+    return cbor.dumps((messages.TYPE_ANNOUNCE, message.version, message.timestamp, schema_ids))
+
+
+def _decode_sync_request(items: list[Any]) -> SyncRequest:
+    count(items, 4, "a sync request")
+    return SyncRequest(u64(items[1], "the session id"), u64(items[2], "the mode"), _schema_ids(items[3]))
+
+
+def _encode_sync_request(message: SyncRequest, _: Compat) -> bytes:
+    schema_ids = schema_id.normalise(message.schema_ids)
+    return cbor.dumps((messages.TYPE_SYNC_REQUEST, message.session_id, message.mode, schema_ids))
+
+
+def _decode_entry(items: list[Any]) -> EntryMessage:
+    count(items, 4, "an entry message")
+    return EntryMessage(
+        u64(items[1], "the session id"), octets(items[2], "the entry"), octets(items[3], "the operation")
+    )
+
+
+def _encode_entry(message: EntryMessage, _: Compat) -> bytes:
+    return encode_entry_message(message.session_id, message.entry, message.operation)
+
+
+def _decode_sync_done(items: list[Any]) -> SyncDone:
+    count(items, 3, "a sync done message")
+    return SyncDone(u64(items[1], "the session id"), flag(items[2], "the live mode flag"))
+
+
+def _encode_sync_done(message: SyncDone, _: Compat) -> bytes:
+    return cbor.dumps((messages.TYPE_SYNC_DONE, message.session_id, message.live_mode))
+
+
+def _decode_have(items: list[Any]) -> Have:
+    count(items, 3, "a have message")
+    return Have(u64(items[1], "the session id"), have_codec.decode_log_heights(items[2]))
+
+
+def _encode_have(message: Have, compat: Compat) -> bytes:
+    log_heights = (have_codec.grouped if compat == "aquadoggo" else have_codec.flat)(message.log_heights)
+    return cbor.dumps((messages.TYPE_HAVE, message.session_id, log_heights))
+
+
+DECODERS: Final[dict[int, Callable[[list[Any]], Message]]] = {
+    messages.TYPE_ANNOUNCE: _decode_announce,
+    messages.TYPE_SYNC_REQUEST: _decode_sync_request,
+    messages.TYPE_ENTRY: _decode_entry,
+    messages.TYPE_SYNC_DONE: _decode_sync_done,
+    messages.TYPE_HAVE: _decode_have,
+    **reconciliation_codec.DECODERS,
+}
+ENCODERS: Final[dict[type, Callable[[Any, Compat], bytes]]] = {
+    Announce: _encode_announce,
+    SyncRequest: _encode_sync_request,
+    EntryMessage: _encode_entry,
+    SyncDone: _encode_sync_done,
+    Have: _encode_have,
+}
+
+__all__ = [
+    "DECODERS",
+    "ENCODERS",
+    "Compat",
+    "Form",
+    "MessageError",
+    "decode",
+    "encode",
+    "encode_entry_message",
+    "encode_many",
+]

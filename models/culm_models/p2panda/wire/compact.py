@@ -1,0 +1,106 @@
+"""The compact form of the messages of set reconciliation (specification "replication", 2.1, shortened).
+
+The messages are those of the specification with two shorter spellings. A public key is its 32 bytes. A bound
+whose log id and sequence number are 0 is its key's bytes without the zero bytes at their end, as a bare byte
+string. Both spellings are exact: whatever bound a message has, its other spelling reads back as the same.
+
+What saves bytes is the choice of bounds. Whoever cuts its items into ranges is free in where between two
+neighbours it cuts, so a session in the compact form works on `ShortBounds`: it cuts at the shortest prefix
+that keeps the neighbours apart, and rather between two authors than between two logs of one. That bound is
+the one that both ends work with from then on; nothing is cut short on the way. Most such bounds are no keys
+(they end in zero bytes), so they are for remotes that offer the compact form: a plain peer might refuse them.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from culm_models.keys import PUBLIC_KEY_SIZE
+from culm_models.p2panda.wire.items import MAX_U64
+from culm_models.p2panda.wire.reconciliation_messages import Bound, Item
+from culm_models.reconciliation.ordered_set import OrderedSet, Span
+
+LOWEST_BOUND: Final[Bound] = (bytes(PUBLIC_KEY_SIZE), 0, 0)
+"""No item sorts before it: where a set that is cut in the compact form begins."""
+
+
+def separating_bound(before: Bound | None, item: Bound) -> Bound:
+    """The bound b with before < b <= item whose compact spelling is shortest, on one side of every log.
+
+    `before` is the item in front of `item` in sort order, of another log; None where `item` is the first.
+    Two logs of one author have no shorter bound between them than the second log's start.
+    """
+    if before is None:
+        return LOWEST_BOUND
+    key, log_id, _ = item
+    other = before[0]
+    if key == other:
+        return key, log_id, 0
+    # The keys differ and are in order, so the first byte that differs is the greater one in `key`.
+    differs = int.from_bytes(key, "big") ^ int.from_bytes(other, "big")
+    equal = PUBLIC_KEY_SIZE - (differs.bit_length() + 7) // 8
+    return padded(key[: equal + 1]), 0, 0
+
+
+def prefix(public_key: bytes) -> bytes:
+    """The spelling of the bound (public key, 0, 0)."""
+    return public_key.rstrip(b"\x00")
+
+
+def padded(spelled: bytes) -> bytes:
+    """The key of a bound that is spelled as a prefix of at most 32 bytes."""
+    return spelled.ljust(PUBLIC_KEY_SIZE, b"\x00")
+
+
+class ShortBounds:
+    """A sync range that is cut at the shortest bounds; all else is as in the set `whole` behind it."""
+
+    __slots__ = ("_whole",)
+
+    def __init__(self, whole: OrderedSet[Item, bytes]) -> None:
+        self._whole = whole
+
+    def __len__(self) -> int:
+        return len(self._whole)
+
+    def ranks(self, bounds: Sequence[Item]) -> Sequence[int]:
+        """How many items sort before each bound."""
+        return self._whole.ranks(bounds)
+
+    def fingerprints(self, spans: Sequence[Span]) -> Sequence[bytes]:
+        """The fingerprint of each span."""
+        return self._whole.fingerprints(spans)
+
+    def items(self, start: int, size: int) -> Sequence[Item]:
+        """The items of one span."""
+        return self._whole.items(start, size)
+
+    def bounds(self, ranks: Sequence[int]) -> list[Item]:
+        """For each rank the shortest bound that parts its item from all items before."""
+        before = self._whole.bounds([max(rank - 1, 0) for rank in ranks])
+        own = self._whole.bounds(ranks)
+        return [
+            separating_bound(other if rank else None, item)
+            for rank, other, item in zip(ranks, before, own, strict=True)
+        ]
+
+    def place(self, ranks: Sequence[int], rooms: Sequence[int]) -> list[int]:
+        """How far to move cuts at these ranks, each within its room, so that they part two authors."""
+        moves = [0] * len(ranks)
+        before = self._whole.bounds([max(rank - 1, 0) for rank in ranks])
+        own = self._whole.bounds(ranks)
+        within = [
+            index
+            for index, room in enumerate(rooms)
+            if room and ranks[index] and before[index][0] == own[index][0]
+        ]
+        if not within:
+            return moves
+        firsts = self._whole.ranks([(own[index][0], 0, 0) for index in within])
+        lasts = self._whole.ranks([(own[index][0], MAX_U64, MAX_U64) for index in within])
+        for index, first, last in zip(within, firsts, lasts, strict=True):
+            rank = ranks[index]
+            near = [place - rank for place in (first, last) if 0 < place < len(self._whole)]
+            move = min(near, key=abs, default=0)
+            if abs(move) <= rooms[index]:
+                moves[index] = move
+        return moves

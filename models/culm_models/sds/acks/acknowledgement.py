@@ -1,0 +1,172 @@
+"""Who has shown to have which of our messages (sds.md, Review ACK Status).
+
+A message in a causal history is acknowledged. One that a filter contains is possibly acknowledged; when the
+filters of enough distinct senders contain it, it counts as acknowledged. A sender whose filter has shown a
+message is not asked about it again, so what a review costs is the new hits and the misses, and of these it
+looks at a bounded number: the next review goes on where the last one stopped.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import Final, Protocol, TypeAlias
+
+from culm_models.sds.events import Acknowledged, PossiblyAcknowledged
+
+HashPair: TypeAlias = tuple[int, int]
+Groups: TypeAlias = list[tuple[tuple[str, ...], tuple[str, ...]]]
+
+_BY_NUMBER: Final = attrgetter("number")
+
+
+class Filter(Protocol):
+    """What a review needs of a received filter; `received_filter.ReceivedFilter` is one."""
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether so few bits are set that a hit means something."""
+        ...
+
+    def contains(self, pair: HashPair, /) -> bool:
+        """Whether all bits of the id with these hashes are set."""
+        ...
+
+
+AckEvent: TypeAlias = Acknowledged | PossiblyAcknowledged
+
+
+class _Waiting:
+    """One message, its place in the order of sending, and the senders whose filter has shown it."""
+
+    __slots__ = ("evidence", "message_id", "number", "pair", "participant_id")
+
+    def __init__(self, number: int, participant_id: str, message_id: str, pair: HashPair) -> None:
+        self.number = number
+        self.participant_id = participant_id
+        self.message_id = message_id
+        self.pair = pair
+        self.evidence: tuple[str, ...] = ()
+
+
+class Acknowledgements:
+    """The evidence for the messages that wait for acknowledgement."""
+
+    def __init__(self, *, threshold: int, most_misses: int = 4_096) -> None:
+        assert threshold >= 1, "an acknowledgement needs evidence"
+        assert most_misses >= 1, "a review looks at something"
+        self._threshold = threshold
+        self._most_misses = most_misses
+        self._waiting: dict[str, _Waiting] = {}
+        # Messages of the same evidence stand together, so that those which a sender has shown are passed over
+        # at once. Both orders turn: what a review has looked at in vain goes to the end.
+        self._groups: OrderedDict[tuple[str, ...], OrderedDict[str, _Waiting]] = OrderedDict()
+
+    def add(self, number: int, participant_id: str, message_id: str, pair: HashPair) -> None:
+        """`participant_id` has sent this message, as the `number`th of all; nobody has shown it yet."""
+        assert message_id not in self._waiting, "a message is sent once"
+        waiting = _Waiting(number, participant_id, message_id, pair)
+        self._waiting[message_id] = waiting
+        self._join(waiting)
+
+    def remove(self, message_id: str) -> None:
+        """The message is waited for no longer."""
+        self._part(self._waiting.pop(message_id))
+
+    def evidence(self, message_id: str) -> tuple[str, ...]:
+        """The senders whose filter has shown the message, in the order they came."""
+        return self._waiting[message_id].evidence
+
+    def review(self, sender_id: str, history_ids: Iterable[str], filter: Filter | None) -> list[AckEvent]:
+        """What a message of `sender_id` says of those that wait; acknowledged ones are removed.
+
+        What a participant says of its own messages is no evidence. Events come in the order of sending,
+        those of the causal history first.
+        """
+        if not self._waiting:
+            return []
+        events: list[AckEvent] = [
+            Acknowledged(waiting.message_id, waiting.participant_id, "causal_history", (sender_id,))
+            for waiting in self._named(sender_id, history_ids)
+        ]
+        if filter is not None and self._waiting and filter.is_evidence:
+            events += [self._shown(waiting, sender_id) for waiting in self._hits(sender_id, filter)]
+        return events
+
+    def groups(self) -> Groups:
+        """The evidence and the ids with it, in the order in which they are looked at: for `restore`."""
+        return [(evidence, tuple(group)) for evidence, group in self._groups.items()]
+
+    def restore(self, groups: Iterable[tuple[Sequence[str], Sequence[str]]]) -> None:
+        """Put messages that have been added again into the order and evidence of `groups`."""
+        self._groups.clear()
+        for senders, message_ids in groups:
+            for message_id in message_ids:
+                waiting = self._waiting[message_id]
+                waiting.evidence = tuple(senders)
+                self._join(waiting)
+
+    def _named(self, sender_id: str, history_ids: Iterable[str]) -> list[_Waiting]:
+        named: list[_Waiting] = []
+        for message_id in history_ids:
+            waiting = self._waiting.get(message_id)
+            if waiting is not None and waiting.participant_id != sender_id:
+                self.remove(message_id)
+                named.append(waiting)
+        named.sort(key=_BY_NUMBER)
+        return named
+
+    def _hits(self, sender_id: str, filter: Filter) -> list[_Waiting]:
+        """Messages that this sender shows for the first time, in the order of sending."""
+        hits: list[_Waiting] = []
+        left = self._most_misses
+        groups = self._groups
+        for _ in range(len(groups)):
+            if left <= 0:
+                break
+            evidence, group = next(iter(groups.items()))
+            groups.move_to_end(evidence)
+            left = left - 1 if sender_id in evidence else _probe(group, sender_id, filter, left, hits)
+        hits.sort(key=_BY_NUMBER)
+        return hits
+
+    def _shown(self, waiting: _Waiting, sender_id: str) -> AckEvent:
+        evidence = (*waiting.evidence, sender_id)
+        participant_id, message_id = waiting.participant_id, waiting.message_id
+        if len(evidence) >= self._threshold:
+            self.remove(message_id)
+            return Acknowledged(message_id, participant_id, "bloom_filter", evidence)
+        self._part(waiting)
+        waiting.evidence = evidence
+        self._join(waiting)
+        return PossiblyAcknowledged(message_id, participant_id, evidence)
+
+    def _join(self, waiting: _Waiting) -> None:
+        self._groups.setdefault(waiting.evidence, OrderedDict())[waiting.message_id] = waiting
+
+    def _part(self, waiting: _Waiting) -> None:
+        group = self._groups[waiting.evidence]
+        del group[waiting.message_id]
+        if not group:
+            del self._groups[waiting.evidence]
+
+
+def _probe(
+    group: OrderedDict[str, _Waiting], sender_id: str, filter: Filter, left: int, hits: list[_Waiting]
+) -> int:
+    """Look for the messages of a group until `left` of them were looked for in vain; how many are left."""
+    contains = filter.contains
+    missed: list[str] = []
+    for waiting in group.values():
+        if left <= 0:
+            break
+        if waiting.participant_id != sender_id and contains(waiting.pair):
+            hits.append(waiting)
+        else:
+            left -= 1
+            missed.append(waiting.message_id)
+    else:
+        # All were looked at: turning the group would change nothing.
+        return left
+    for message_id in missed:
+        group.move_to_end(message_id)
+    return left

@@ -1,0 +1,32 @@
+"""The bloom filters of a channel, in the bytes of each profile: the door to what the modules beside hold.
+
+| module | what it holds |
+|---|---|
+| shape | how large a filter is |
+| layout | hashes of an id, bits in bytes, per layout |
+| container | nim's container around the bits |
+| rolling_filter | our own filter |
+| received_filter | another participant's |
+| recent | the newest ids, to see which of them another lacks |
+| murmur, farmhash | the two hashes |
+| build, vectors | many ids at once, with numpy where it is |
+"""
+
+from __future__ import annotations
+
+from culm_models.sds.bloom.build import filter_of
+from culm_models.sds.bloom.layout import LAYOUTS, HashPair, LayoutName, hash_pair
+from culm_models.sds.bloom.received_filter import ReceivedFilter
+from culm_models.sds.bloom.rolling_filter import RollingFilter
+from culm_models.sds.bloom.shape import BloomShape
+
+__all__ = [
+    "LAYOUTS",
+    "BloomShape",
+    "HashPair",
+    "LayoutName",
+    "ReceivedFilter",
+    "RollingFilter",
+    "filter_of",
+    "hash_pair",
+]

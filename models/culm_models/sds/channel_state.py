@@ -1,0 +1,150 @@
+"""What a channel is made of: one record of its parts, for the modules that send, receive and keep it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from culm_models.sds.acks.outgoing import OutgoingBuffer, ResendRule, Stripped
+from culm_models.sds.bloom import ReceivedFilter
+from culm_models.sds.delivery.delivery import Delivery
+from culm_models.sds.delivery.missing import FetchRule
+from culm_models.sds.delivery.missing import Missing as MissingBook
+from culm_models.sds.delivery.quarantine import Quarantine
+from culm_models.sds.draws import draw
+from culm_models.sds.repair.repair import RepairBook, RepairRule
+from culm_models.sds.settings import SdsSettings
+from culm_models.sds.sync.schedule import SyncRule, SyncSchedule
+from culm_models.sds.wire.codec import Decoder, bloom_field
+from culm_models.sds.wire.messages import Profile
+from culm_models.sds.wire.profiles import PROFILES, WireProfile
+from culm_models.sds.wires import WireCache
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The settings, as each part wants them."""
+
+    fetch: FetchRule
+    resend: ResendRule
+    sync: SyncRule
+    repair: RepairRule
+
+    @classmethod
+    def of(cls, settings: SdsSettings, facts: WireProfile) -> Rules:
+        """The rules of a channel."""
+        return cls(
+            FetchRule(
+                first_ms=settings.fetch_first_ms,
+                retry_ms=settings.fetch_retry_ms,
+                most_ms=settings.fetch_max_ms,
+                lost_ms=settings.lost_timeout_ms,
+                most_waiting=settings.max_wanted,
+            ),
+            ResendRule(
+                unacknowledged_ms=settings.resend_unacknowledged_ms,
+                possibly_acknowledged_ms=settings.resend_possibly_acknowledged_ms,
+                most_ms=settings.resend_max_ms,
+                attempts=settings.resend_attempts,
+                possible_acks_threshold=settings.possible_acks_threshold,
+                most_waiting=settings.max_outgoing,
+            ),
+            SyncRule(
+                floor_ms=settings.sync_floor_ms,
+                spread_ms=settings.sync_spread_ms,
+                fruitless=settings.sync_quiet_after,
+                most_senders=settings.max_senders,
+            ),
+            RepairRule(
+                hash_rule=facts.repair_hash,
+                t_min_ms=settings.repair_t_min_ms,
+                t_max_ms=settings.repair_t_max_ms,
+                groups=settings.repair_groups,
+                most_waiting=settings.max_repairs,
+            ),
+        )
+
+
+@dataclass(slots=True)
+class ChannelState:
+    """One channel. `sends` and `syncs` count what was sent, to draw ids of their own for it."""
+
+    channel_id: str
+    facts: WireProfile
+    settings: SdsSettings
+    seed: bytes
+    rules: Rules
+    decoder: Decoder
+    delivery: Delivery
+    outgoing: OutgoingBuffer
+    schedule: SyncSchedule
+    quarantine: Quarantine
+    wires: WireCache
+    nonces: bytes
+    """What nonces of our own begin with; the number of messages sent makes each of them another."""
+    participants: dict[str, None] = field(default_factory=dict)
+    unclaimed: dict[str, Stripped] = field(default_factory=dict)
+    """Wire bytes that a journal holds, until the head says which are still unacknowledged."""
+    sends: int = 0
+    syncs: int = 0
+
+    @classmethod
+    def made(
+        cls, channel_id: str, profile: Profile, settings: SdsSettings, now_ms: int, seed: bytes
+    ) -> ChannelState:
+        """The parts of a channel in which nothing has happened yet."""
+        facts = PROFILES[profile]
+        rules = Rules.of(settings, facts)
+
+        def drawn(what: str, message_id: str, count: int) -> int:
+            return draw(seed, what, message_id, count)
+
+        missing, repair = MissingBook(rules.fetch, drawn), RepairBook(rules.repair)
+        return cls(
+            channel_id,
+            facts,
+            settings,
+            seed,
+            rules,
+            Decoder(profile, max_bytes=settings.max_message_bytes, max_entries=settings.max_history_entries),
+            Delivery(facts, settings, missing, repair, now_ms),
+            OutgoingBuffer(rules.resend, drawn),
+            SyncSchedule(rules.sync, drawn),
+            Quarantine(most=settings.max_quarantined, most_bytes=settings.max_quarantined_bytes),
+            WireCache(settings.max_wire_bytes),
+            drawn("nonce", "", 0).to_bytes(8, "big"),
+        )
+
+    def drawn(self, what: str, message_id: str, count: int) -> int:
+        """An even number below 2**64 for one purpose and occasion."""
+        return draw(self.seed, what, message_id, count)
+
+    @property
+    def speaks(self) -> bool:
+        """Whether syncs are sent: somebody is hosted, and the dialect has a word for them."""
+        return self.settings.sync_messages and bool(self.participants)
+
+    def received_filter(self, value: bytes | None) -> ReceivedFilter | None:
+        """The filter of a message; None when there is none, or none of this channel's measures."""
+        if not value:
+            return None
+        settings = self.settings
+        return ReceivedFilter.parse(
+            self.facts.bloom_layout, value, settings.bloom_capacity, settings.bloom_error_rate
+        )
+
+    def wire(self, stripped: Stripped) -> bytes:
+        """A message that was sent, byte for byte."""
+        value = self.delivery.filter.value_at(stripped.filter_mark)
+        return b"".join((stripped.before, bloom_field(value, self.facts.name), stripped.after))
+
+    def least_filter_mark(self) -> int:
+        """The oldest mark whose value is sent again, or the present one."""
+        least = self.outgoing.least_mark()
+        return self.delivery.filter.mark if least is None else least
+
+    def forget_old_filters(self) -> None:
+        """Let go of ids that no filter to be sent needs any more; asked often, it acts seldom."""
+        mark = self.delivery.filter.mark
+        if mark % 1_024 == 0:
+            # What no journal has yet, a restart will need.
+            self.delivery.filter.forget(min(self.least_filter_mark(), self.delivery.journal.filter_mark))

@@ -1,0 +1,303 @@
+"""Which messages are in the log, which wait, and which are missing (specification "Deliver Message").
+
+A message is delivered when all of its causal history is in the log, or given up as lost: parents before
+children, ties by Lamport timestamp and id. Each id is delivered once. What this module decides goes into the
+journal, so that a restart finds it decided.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+from culm_models.sds.bloom import HashPair, RollingFilter
+from culm_models.sds.bloom.recent import Recent
+from culm_models.sds.delivery.evicted_ids import OldIds
+from culm_models.sds.delivery.incoming_buffer import Held, WaitingRoom
+from culm_models.sds.delivery.log import LogEntry, MessageLog
+from culm_models.sds.delivery.missing import Missing as MissingBook
+from culm_models.sds.errors import WaitingFullError
+from culm_models.sds.events import Lost, Missing, Rejected, content_delivered, content_received
+from culm_models.sds.output import Collected, Fetch
+from culm_models.sds.repair.repair import RepairBook
+from culm_models.sds.settings import SdsSettings
+from culm_models.sds.state.journal import (
+    DISPUTED,
+    DROPPED,
+    HINT,
+    LOGGED,
+    LOST,
+    Journal,
+    Record,
+    waiting_record,
+)
+from culm_models.sds.wire.codec import encode_entry
+from culm_models.sds.wire.message_ids import message_digest
+from culm_models.sds.wire.messages import HistoryEntry
+from culm_models.sds.wire.profiles import WireProfile
+
+FETCH_ENTRIES_MOST: Final = 256
+_DEPENDENCY_BYTES: Final = 64
+
+
+class Delivery:
+    """Log, waiting messages, missing ids, filter and Lamport timestamp of one channel."""
+
+    __slots__ = (
+        "facts",
+        "filter",
+        "journal",
+        "lamport",
+        "log",
+        "lost",
+        "missing",
+        "old",
+        "recent",
+        "repair",
+        "settings",
+        "stuck_check_ms",
+        "waiting",
+    )
+
+    def __init__(
+        self, facts: WireProfile, settings: SdsSettings, missing: MissingBook, repair: RepairBook, now_ms: int
+    ) -> None:
+        self.facts = facts
+        self.settings = settings
+        self.missing = missing
+        self.repair = repair
+        self.lamport = facts.lamport_now(now_ms)
+        self.log = MessageLog(facts.name, window=settings.causal_history_size, most=settings.max_log_entries)
+        self.old = OldIds(settings.max_known_ids)
+        self.filter = RollingFilter(facts.bloom_layout, settings.bloom_capacity, settings.bloom_error_rate)
+        self.recent = Recent(facts.bloom_layout, self.filter.least_held)
+        self.waiting = WaitingRoom(
+            most=settings.max_waiting,
+            most_bytes=settings.max_waiting_bytes,
+            most_edges=settings.max_waiting_dependencies,
+        )
+        self.lost: OrderedDict[str, None] = OrderedDict()
+        self.journal = Journal(settings.max_journal_records)
+        self.stuck_check_ms: int | None = None
+
+    def knows(self, message_id: str) -> bool:
+        """Whether a copy of this message is none of our business any more."""
+        return message_id in self.log.by_id or message_id in self.waiting or message_id in self.old
+
+    def encoded(self, message_id: str) -> bytes | None:
+        """A message as an entry of a causal history, also one that waits: it is here. None when it is not."""
+        held = self.waiting.get(message_id)
+        if held is None:
+            return self.log.encoded(message_id)
+        entry = HistoryEntry(message_id, held.retrieval_hint, held.sender_id or None)
+        return encode_entry(entry, self.facts.name)
+
+    def unmet(self, history: Iterable[HistoryEntry], own_id: str) -> list[HistoryEntry]:
+        """Entries that are neither in the log nor lost, each once; a message does not wait for itself."""
+        in_log = self.log.by_id
+        unmet = [entry for entry in history if entry.message_id not in in_log]
+        if not unmet:
+            return unmet
+        once = {entry.message_id: entry for entry in unmet}
+        once.pop(own_id, None)
+        return [entry for entry in once.values() if entry.message_id not in self.old]
+
+    def take(
+        self, held: Held, history: Iterable[HistoryEntry], now_ms: int, collected: Collected
+    ) -> HashPair:
+        """Take a message that is not known: deliver it, or let it wait. Its hashes."""
+        message_id = held.message_id
+        pair = self.filter.add(message_id)
+        self.missing.got(message_id)
+        self.repair.got(message_id)
+        self.lost.pop(message_id, None)
+        collected.events.append(content_received(message_id, held.sender_id, held.lamport_timestamp))
+        unmet = self.unmet(history, message_id)
+        if unmet and self.lost:
+            held.gap = [entry.message_id for entry in unmet if entry.message_id in self.lost]
+            unmet = [entry for entry in unmet if entry.message_id not in self.lost]
+        if not unmet:
+            self._deliver([held], collected)
+            return pair
+        held.unmet = {entry.message_id: None for entry in unmet}
+        self.waiting.put(held)
+        self.note(waiting_record(held), len(held.content) + _DEPENDENCY_BYTES * len(held.unmet))
+        if self.stuck_check_ms is None and self.settings.lost_timeout_ms is not None:
+            self.stuck_check_ms = now_ms + self.settings.lost_timeout_ms
+        self.want(message_id, unmet, now_ms, collected)
+        self._drop_excess(now_ms, collected)
+        return pair
+
+    def append_own(
+        self, message_id: str, lamport: int, sender_id: str, hint: bytes | None, content: bytes
+    ) -> tuple[int, HashPair]:
+        """Take a message that a hosted participant sends now: its position and its hashes. `free` follows."""
+        pair = self.filter.add(message_id)
+        self.missing.got(message_id)
+        self.repair.got(message_id)
+        self.lost.pop(message_id, None)
+        digest = message_digest(sender_id, content)
+        position = self._log(message_id, lamport, sender_id, hint, digest)
+        self.lamport = lamport
+        return position, pair
+
+    def free(self, message_id: str, collected: Collected) -> None:
+        """Deliver what waited for a message of our own, whose id others knew before it was sent."""
+        self._deliver(self.waiting.met(message_id), collected)
+
+    def want(
+        self, message_id: str, entries: Iterable[HistoryEntry], now_ms: int, collected: Collected
+    ) -> bool:
+        """`message_id` names these, which are not in the log: look for those that are not held. Any new?"""
+        absent = [entry for entry in entries if entry.message_id not in self.waiting]
+        new = False
+        asks = self.settings.repair_requests and self.settings.repair_max_requests > 0
+        for entry in absent:
+            if self.missing.want(entry, now_ms):
+                new = True
+                if asks:
+                    self.repair.want(entry, now_ms)
+        if absent and (new or message_id in self.waiting):
+            collected.events.append(Missing(message_id, None, tuple(absent), 1))
+        if new:
+            self.sweep(now_ms, collected)
+        return new
+
+    def sweep(self, now_ms: int, collected: Collected) -> None:
+        """Fetch what is due, give up what has been missing for too long, free what nothing else can free."""
+        due = self.missing.due(now_ms)
+        by_attempt: dict[int, list[HistoryEntry]] = {}
+        for wanted in due.fetch:
+            by_attempt.setdefault(wanted.attempts, []).append(wanted.entry)
+        for attempt, entries in sorted(by_attempt.items()):
+            for at in range(0, len(entries), FETCH_ENTRIES_MOST):
+                collected.fetch.append(Fetch(tuple(entries[at : at + FETCH_ENTRIES_MOST]), attempt))
+            if attempt > 1:
+                self._report_missing(entries, attempt, collected)
+        free: list[Held] = []
+        for wanted in due.lost:
+            free += self._give_up(wanted.entry.message_id, collected)
+        self._deliver(free, collected)
+        if self.stuck_check_ms is not None and self.stuck_check_ms <= now_ms:
+            self._free_stuck(now_ms, collected)
+
+    def next_due_ms(self) -> int | None:
+        """When `sweep` has something to do."""
+        due_ms = self.missing.next_due_ms()
+        if self.stuck_check_ms is not None and len(self.waiting):
+            return self.stuck_check_ms if due_ms is None else min(due_ms, self.stuck_check_ms)
+        return due_ms
+
+    def dispute(self, message_id: str, sender_id: str, content: bytes) -> tuple[bool, bool]:
+        """A copy of a known message has come: whether it says something else, and for the first time."""
+        held = self.waiting.get(message_id)
+        if held is not None:
+            differs = (held.sender_id, held.content) != (sender_id, content)
+            is_first = differs and not held.is_disputed
+            held.is_disputed |= differs
+        else:
+            entry = self.log.by_id.get(message_id)
+            digest = message_digest(sender_id, content)
+            # Of an entry that was disputed before, and of one that has left the log, nothing can be said.
+            differs = is_first = entry is not None and bool(entry.digest) and entry.digest != digest
+            if is_first:
+                self.log.note_disputed(message_id)
+        if is_first:
+            self.note((DISPUTED, message_id))
+        return differs, is_first
+
+    def learn_hint(self, message_id: str, hint: bytes) -> bool:
+        """Remember how to fetch a message of the log, where that is not known."""
+        if not self.log.learn_hint(message_id, hint):
+            return False
+        self.note((HINT, message_id, hint), len(hint))
+        return True
+
+    def note(self, record: Record, size: int = 0) -> None:
+        """Put a record into the journal; `size`: bytes of its large parts."""
+        self.journal.add(record, self.filter.mark, size)
+
+    def _deliver(self, free: list[Held], collected: Collected) -> None:
+        """Put messages that wait for nothing into the log, and whatever that frees, in their order."""
+        if not free:
+            return
+        ready = [(held.key, held) for held in free]
+        heapify(ready)
+        while ready:
+            held = heappop(ready)[1]
+            self.lamport = self.facts.lamport_after(self.lamport, held.lamport_timestamp)
+            digest = b"" if held.is_disputed else message_digest(held.sender_id, held.content)
+            position = self._log(
+                held.message_id, held.lamport_timestamp, held.sender_id, held.retrieval_hint, digest
+            )
+            collected.events.append(
+                content_delivered(
+                    held.message_id,
+                    held.sender_id,
+                    held.content,
+                    held.lamport_timestamp,
+                    position,
+                    tuple(held.gap),
+                    held.retrieval_hint,
+                )
+            )
+            for freed in self.waiting.met(held.message_id):
+                heappush(ready, (freed.key, freed))
+
+    def _log(self, message_id: str, lamport: int, sender_id: str, hint: bytes | None, digest: bytes) -> int:
+        position = self.log.insert(LogEntry(message_id, lamport, sender_id, hint, digest))
+        self.recent.add(message_id)
+        self.note((LOGGED, message_id, lamport, sender_id, hint, digest))
+        for gone in self.log.trim():
+            self.old.add(gone)
+            self.recent.drop(gone)
+        return position
+
+    def _give_up(self, message_id: str, collected: Collected) -> list[Held]:
+        self.note_lost(message_id)
+        self.repair.forget(message_id)
+        self.note((LOST, message_id))
+        collected.events.append(Lost(message_id, None, self.waiting.waiters(message_id)))
+        return self.waiting.met(message_id, lost=True)
+
+    def note_lost(self, message_id: str) -> None:
+        """The id is lost; the oldest lost one is forgotten when they are too many."""
+        self.lost[message_id] = None
+        if len(self.lost) > self.settings.max_lost:
+            self.lost.popitem(last=False)
+
+    def _report_missing(self, entries: list[HistoryEntry], attempt: int, collected: Collected) -> None:
+        by_waiter: dict[str, list[HistoryEntry]] = {}
+        for entry in entries:
+            waiters = self.waiting.waiters(entry.message_id)
+            by_waiter.setdefault(waiters[0] if waiters else "", []).append(entry)
+        for waiter, missing in by_waiter.items():
+            collected.events.append(Missing(waiter, None, tuple(missing), attempt))
+
+    def _free_stuck(self, now_ms: int, collected: Collected) -> None:
+        """Deliver, with gaps, what has long waited for messages that wait for it or that nobody seeks."""
+        timeout_ms = self.settings.lost_timeout_ms or 0
+        stuck = [
+            held
+            for held in self.waiting.stuck(self.missing.__contains__)
+            if held.since_ms + timeout_ms <= now_ms
+        ]
+        for held in sorted(stuck, key=lambda held: held.key):
+            if held.message_id in self.waiting:
+                self.waiting.take(held.message_id)
+                held.gap += held.unmet
+                self._deliver([held], collected)
+        self.stuck_check_ms = now_ms + timeout_ms if len(self.waiting) else None
+
+    def _drop_excess(self, now_ms: int, collected: Collected) -> None:
+        """Too much waits: the latest are dropped, and sought again where others wait for them."""
+        for held in self.waiting.take_excess():
+            self.note((DROPPED, held.message_id))
+            collected.events.append(
+                Rejected(held.message_id, None, WaitingFullError.code, "too much waits", held.sender_id)
+            )
+            if self.waiting.awaited(held.message_id):
+                entry = HistoryEntry(held.message_id, held.retrieval_hint, held.sender_id or None)
+                self.missing.want(entry, now_ms)

@@ -1,0 +1,180 @@
+"""The log of a channel: message ids by Lamport timestamp, ties by id (specification "Resolve Conflicts").
+
+The end is what almost everything touches, so messages are put there, and causal histories taken from there,
+at a price that does not depend on the log's length. The oldest leave at the front when there are too many.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from culm_models.sds.wire.codec import encode_entry
+from culm_models.sds.wire.messages import HistoryEntry, Profile
+
+_SPARE_ENTRIES: Final = 1_024
+"""Entries that left are cut off in one go when there are so many, and an eighth of all."""
+
+
+@dataclass(slots=True)
+class LogEntry:
+    """One message of the log; what it said is with the application."""
+
+    message_id: str
+    lamport_timestamp: int
+    sender_id: str
+    retrieval_hint: bytes | None
+    digest: bytes = b""
+    """Of who said what (`message_digest`); empty: not known, or told already that it is disputed."""
+
+    def named(self) -> HistoryEntry:
+        """How causal histories name it."""
+        return HistoryEntry(self.message_id, self.retrieval_hint, self.sender_id or None)
+
+
+class MessageLog:
+    """The entries in order. `window`: how many at the end causal histories of ours name."""
+
+    __slots__ = (
+        "_blank",
+        "_encoded",
+        "_entries",
+        "_first",
+        "_keys",
+        "_left",
+        "_most",
+        "_profile",
+        "_senders",
+        "_window",
+    )
+
+    def __init__(self, profile: Profile, *, window: int, most: int) -> None:
+        self._profile: Profile = profile
+        self._window = window
+        self._most = most
+        # Ids compare by code points, which is the order of their UTF-8 bytes too.
+        self._keys: list[tuple[int, str]] = []
+        # Beside the keys: entries as causal histories hold them, made when they are asked for and kept for
+        # the window alone; so many of the window may not be made yet.
+        self._encoded: list[bytes | None] = []
+        self._blank = 0
+        self._entries: dict[str, LogEntry] = {}
+        self._senders: Counter[str] = Counter()
+        self._first = 0
+        self._left = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, message_id: object) -> bool:
+        return message_id in self._entries
+
+    def __iter__(self) -> Iterator[LogEntry]:
+        """The entries in order."""
+        return (self._entries[message_id] for _, message_id in self.keys())
+
+    @property
+    def by_id(self) -> dict[str, LogEntry]:
+        """The entries by id, to be read only."""
+        return self._entries
+
+    def has_sender(self, sender_id: str) -> bool:
+        """Whether any of the entries is of this sender."""
+        return sender_id in self._senders
+
+    @property
+    def left(self) -> int:
+        """How many entries have left at the front: the position of the first one that is here."""
+        return self._left
+
+    def keys(self) -> list[tuple[int, str]]:
+        """(Lamport timestamp, id) of the entries, in order."""
+        return self._keys[self._first :]
+
+    def insert(self, entry: LogEntry) -> int:
+        """Put an entry where it belongs; its position, counted from the channel's first message."""
+        key = (entry.lamport_timestamp, entry.message_id)
+        keys, encoded = self._keys, self._encoded
+        self._entries[entry.message_id] = entry
+        self._senders[entry.sender_id] += 1
+        self._blank += 1
+        if not keys or key > keys[-1]:
+            at = len(keys)
+            keys.append(key)
+            encoded.append(None)
+        else:
+            at = bisect_left(keys, key, self._first)
+            keys.insert(at, key)
+            encoded.insert(at, None)
+        outside = len(keys) - self._window - 1
+        if outside >= 0:
+            encoded[outside] = None
+        return at - self._first + self._left
+
+    def extend(self, entries: list[LogEntry], left: int) -> None:
+        """Fill an empty log with entries in order, of which `left` others came before."""
+        self._entries = {entry.message_id: entry for entry in entries}
+        self._senders = Counter(entry.sender_id for entry in entries)
+        self._keys = [(entry.lamport_timestamp, entry.message_id) for entry in entries]
+        self._encoded = [None] * len(entries)
+        self._blank = len(entries)
+        self._left = left
+
+    def trim(self) -> list[str]:
+        """Let the oldest go that are too many; their ids."""
+        gone: list[str] = []
+        while len(self._entries) > self._most:
+            message_id = self._keys[self._first][1]
+            sender_id = self._entries.pop(message_id).sender_id
+            self._senders[sender_id] -= 1
+            if not self._senders[sender_id]:
+                del self._senders[sender_id]
+            gone.append(message_id)
+            self._first += 1
+            self._left += 1
+        if self._first > max(_SPARE_ENTRIES, len(self._keys) // 8):
+            del self._keys[: self._first]
+            del self._encoded[: self._first]
+            self._first = 0
+        return gone
+
+    def note_disputed(self, message_id: str) -> None:
+        """It was told that there are two messages with this id."""
+        self._entries[message_id].digest = b""
+
+    def learn_hint(self, message_id: str, retrieval_hint: bytes) -> bool:
+        """Take a hint for an entry that has none; whether it was taken."""
+        entry = self._entries.get(message_id)
+        if entry is None or entry.retrieval_hint is not None:
+            return False
+        entry.retrieval_hint = retrieval_hint
+        self._encoded[bisect_left(self._keys, (entry.lamport_timestamp, message_id), self._first)] = None
+        self._blank += 1
+        return True
+
+    def tail_ids(self) -> list[str]:
+        """The ids that a causal history of ours names now, oldest first."""
+        return [message_id for _, message_id in self._keys[self._tail_start() :]]
+
+    def tail(self) -> list[bytes]:
+        """The newest ones as entries of a causal history, each with tag and length."""
+        start, at = self._tail_start(), len(self._keys)
+        encoded = self._encoded
+        while self._blank and at > start:
+            at -= 1
+            if encoded[at] is None:
+                encoded[at] = encode_entry(self._entries[self._keys[at][1]].named(), self._profile)
+                self._blank -= 1
+        self._blank = 0
+        return encoded[start:]  # type: ignore[return-value]  # the window is filled
+
+    def encoded(self, message_id: str) -> bytes | None:
+        """One message as an entry of a causal history; None when it is not in the log."""
+        entry = self._entries.get(message_id)
+        return None if entry is None else encode_entry(entry.named(), self._profile)
+
+    def _tail_start(self) -> int:
+        return max(len(self._keys) - self._window, self._first)

@@ -1,0 +1,174 @@
+"""Messages that others have named and we do not have: when to fetch them, when to call them lost.
+
+(sds.md, Periodic Incoming Buffer Sweep.) A missing id is fetched from the store with back-off until it comes
+or its time is over; then it is irretrievably lost, and what waited for it goes on. Bounded: when full, a new
+id is refused, and asked for again by the next message that names it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Self
+
+from culm_models.sds.draws import Draw, wait_ms
+from culm_models.sds.state.packed import pack, unpacked
+from culm_models.sds.timer_queue import TimerQueue
+from culm_models.sds.wire.messages import HistoryEntry
+
+_FORMAT: Final = 1
+_ITEMS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRule:
+    """`first_ms`: how long a message that may only be late is waited for before the first fetch.
+
+    `lost_ms`: after so long it is called lost; None: never.
+    """
+
+    first_ms: int = 0
+    retry_ms: int = 10_000
+    most_ms: int = 600_000
+    lost_ms: int | None = 3_600_000
+    most_waiting: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A missing message: since when, fetched how often, and when it is fetched next and called lost."""
+
+    entry: HistoryEntry
+    since_ms: int
+    attempts: int
+    next_due_ms: int
+    lost_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MissingDue:
+    """`fetch`: to be retrieved now (attempts counted already). `lost`: given up, out of the book."""
+
+    fetch: tuple[Wanted, ...] = ()
+    lost: tuple[Wanted, ...] = ()
+
+
+class Missing:
+    """The missing messages of one channel."""
+
+    def __init__(self, rule: FetchRule, draw: Draw) -> None:
+        self._rule = rule
+        self._draw = draw
+        self._wanted: dict[str, Wanted] = {}
+        self._times = TimerQueue()
+        self._number = 0
+
+    def want(self, entry: HistoryEntry, now_ms: int) -> bool:
+        """A message is missing: True when that is new and there is room for it.
+
+        A hint or a sender that was not known is filled in.
+        """
+        known = self._wanted.get(entry.message_id)
+        if known is not None:
+            self._learn(known, entry)
+            return False
+        rule = self._rule
+        if len(self._wanted) >= rule.most_waiting:
+            return False
+        lost_at_ms = None if rule.lost_ms is None else now_ms + rule.lost_ms
+        self._plan(Wanted(entry, now_ms, 0, now_ms + rule.first_ms, lost_at_ms))
+        return True
+
+    def got(self, message_id: str) -> bool:
+        """A copy came; whether it was missing."""
+        self._times.drop(message_id)
+        return self._wanted.pop(message_id, None) is not None
+
+    def due(self, now_ms: int, most: int = 256) -> MissingDue:
+        """What is due by `now_ms`, at most `most` of it, earliest first."""
+        fetch: list[Wanted] = []
+        lost: list[Wanted] = []
+        while len(fetch) + len(lost) < most and (message_id := self._times.take(now_ms)) is not None:
+            wanted = self._wanted[message_id]
+            if wanted.lost_at_ms is not None and wanted.lost_at_ms <= now_ms:
+                lost.append(self._wanted.pop(message_id))
+                continue
+            fetch.append(self._fetched(wanted, now_ms))
+        return MissingDue(tuple(fetch), tuple(lost))
+
+    def next_due_ms(self) -> int | None:
+        """The earliest time at which `due` has something; None when nothing is missing."""
+        return self._times.next_due_ms()
+
+    def get(self, message_id: str) -> Wanted | None:
+        """The message as it stands; None when it is not missing."""
+        return self._wanted.get(message_id)
+
+    def __len__(self) -> int:
+        return len(self._wanted)
+
+    def __contains__(self, message_id: object) -> bool:
+        return message_id in self._wanted
+
+    def __iter__(self) -> Iterator[Wanted]:
+        """All that is missing, in the order in which it was missed."""
+        return iter(self._wanted.values())
+
+    def pack(self) -> bytes:
+        """All of it as bytes, equal for equal histories."""
+        return pack(
+            _FORMAT,
+            self._number,
+            [
+                [
+                    wanted.entry.message_id,
+                    wanted.entry.retrieval_hint,
+                    wanted.entry.sender_id,
+                    wanted.since_ms,
+                    wanted.attempts,
+                    wanted.next_due_ms,
+                    wanted.lost_at_ms,
+                    self._times.time(message_id)[1],
+                ]
+                for message_id, wanted in self._wanted.items()
+            ],
+        )
+
+    @classmethod
+    def unpack(cls, data: bytes, rule: FetchRule, draw: Draw) -> Self:
+        """What `pack` wrote; `SnapshotError` for what it did not."""
+        missing = cls(rule, draw)
+        with unpacked(data, _FORMAT, _ITEMS) as (last, items):
+            for message_id, hint, sender_id, since_ms, attempts, next_due_ms, lost_at_ms, number in items:
+                entry = HistoryEntry(message_id, hint, sender_id)
+                missing._number = number - 1
+                missing._plan(Wanted(entry, since_ms, attempts, next_due_ms, lost_at_ms))
+            missing._number = last
+        return missing
+
+    def _fetched(self, wanted: Wanted, now_ms: int) -> Wanted:
+        entry, tries = wanted.entry, wanted.attempts
+        drawn = self._draw("fetch", entry.message_id, tries) if tries else 0
+        next_ms = now_ms + wait_ms(self._rule.retry_ms, tries, self._rule.most_ms, drawn)
+        fetched = Wanted(entry, wanted.since_ms, tries + 1, next_ms, wanted.lost_at_ms)
+        self._plan(fetched)
+        return fetched
+
+    def _learn(self, known: Wanted, entry: HistoryEntry) -> None:
+        old = known.entry
+        if (old.retrieval_hint is None and entry.retrieval_hint is not None) or (
+            old.sender_id is None and entry.sender_id is not None
+        ):
+            learnt = HistoryEntry(
+                old.message_id, old.retrieval_hint or entry.retrieval_hint, old.sender_id or entry.sender_id
+            )
+            self._wanted[old.message_id] = Wanted(
+                learnt, known.since_ms, known.attempts, known.next_due_ms, known.lost_at_ms
+            )
+
+    def _plan(self, wanted: Wanted) -> None:
+        message_id = wanted.entry.message_id
+        self._wanted[message_id] = wanted
+        due_ms = wanted.next_due_ms
+        if wanted.lost_at_ms is not None:
+            due_ms = min(due_ms, wanted.lost_at_ms)
+        self._number += 1
+        self._times.put(message_id, due_ms, self._number)

@@ -1,0 +1,274 @@
+"""What a channel does with what it receives (specification "Receive Message")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from culm_models.errors import CulmError
+from culm_models.sds.bloom import ReceivedFilter
+from culm_models.sds.channel_state import ChannelState
+from culm_models.sds.delivery.incoming_buffer import Held
+from culm_models.sds.delivery.quarantine import Quarantined
+from culm_models.sds.errors import (
+    DisputedIdError,
+    LamportAheadError,
+    OtherChannelError,
+    OwnMessageError,
+)
+from culm_models.sds.events import Delivered, Received, Rejected, SyncReceived
+from culm_models.sds.output import Collected
+from culm_models.sds.state.journal import RELEASED, quarantine_record
+from culm_models.sds.wire.entry_codec import MAX_ID_BYTES
+from culm_models.sds.wire.errors import FieldMissingError, MessageError
+from culm_models.sds.wire.messages import HistoryEntry, Message
+
+FROM_STORE: Final = "store"
+_LATEST_ASKED: Final = 8
+_MANY_LACKING: Final = 64
+_LOOKS: Final = 8
+"""How often each id is looked for in the filters of content while it is recent."""
+_LOOKS_WITHOUT_SYNCS: Final = 64
+_ON_THE_WAY: Final = 32
+_REASON_MOST: Final = 300
+
+
+Admit: TypeAlias = Callable[[str, bool], CulmError | None]
+"""Why something of a sender (its id, whether the message is new) is refused; None: it is not."""
+
+
+def receive(
+    parts: ChannelState,
+    wire: bytes,
+    now_ms: int,
+    hint: bytes | None,
+    source: str | None,
+    collected: Collected,
+    admit: Admit | None = None,
+) -> None:
+    """Take a message as it came."""
+    try:
+        message = parts.decoder.decode(wire)
+    except MessageError as error:
+        collected.events.append(Rejected("", None, error.code, str(error)[:_REASON_MOST]))
+        return
+    if message.channel_id != parts.channel_id:
+        reject(message, OtherChannelError.code, "a message of another channel", collected)
+        return
+    if not message.message_id:
+        reject(message, FieldMissingError.code, "the message_id is empty", collected)
+        return
+    if admit is not None:
+        is_new = not parts.delivery.knows(message.message_id)
+        refusal = admit(message.sender_id, is_new)
+        if refusal is not None:
+            if is_new:
+                reject(message, refusal.code, str(refusal), collected)
+            else:
+                _is_disputed(parts, message, collected)
+            return
+    if hint is not None and not 0 < len(hint) <= MAX_ID_BYTES:
+        hint = None
+    if message.lamport_timestamp is None:
+        _receive_ephemeral(parts, message, collected)
+    elif not message.content and "sync" in parts.facts.kinds:
+        _receive_sync(parts, message, now_ms, source, collected)
+    else:
+        _receive_content(parts, message, wire, now_ms, hint, source, collected)
+
+
+def release(parts: ChannelState, now_ms: int, collected: Collected) -> None:
+    """Take the messages from the quarantine whose time has come."""
+    for aside in parts.quarantine.take_due(now_ms):
+        parts.delivery.note((RELEASED, aside.message_id))
+        if not parts.delivery.knows(aside.message_id):
+            held = Held(
+                aside.message_id,
+                aside.sender_id,
+                aside.lamport_timestamp,
+                aside.content,
+                aside.retrieval_hint,
+                now_ms,
+            )
+            parts.delivery.take(held, aside.causal_history, now_ms, collected)
+
+
+def reject(message: Message, code: str, reason: str, collected: Collected) -> None:
+    """Refuse a message that could be read."""
+    collected.events.append(
+        Rejected(message.message_id, None, code, reason[:_REASON_MOST], message.sender_id or None)
+    )
+
+
+def _receive_ephemeral(parts: ChannelState, message: Message, collected: Collected) -> None:
+    message_id, sender_id = message.message_id, message.sender_id
+    if sender_id in parts.participants or parts.delivery.knows(message_id):
+        return
+    collected.events.append(Received(message_id, None, sender_id, "ephemeral", None))
+    content = message.content or b""
+    collected.events.append(Delivered(message_id, None, sender_id, content, None, None, True))
+
+
+def _receive_sync(
+    parts: ChannelState, message: Message, now_ms: int, source: str | None, collected: Collected
+) -> None:
+    sender_id, delivery = message.sender_id, parts.delivery
+    if sender_id in parts.participants:
+        return
+    lamport = message.lamport_timestamp or 0
+    if _ahead(parts, lamport, now_ms):
+        reject(message, LamportAheadError.code, f"the Lamport timestamp {lamport} is far ahead", collected)
+        return
+    collected.events.append(SyncReceived(message.message_id, None, sender_id, lamport))
+    history = message.causal_history
+    history_ids = [entry.message_id for entry in history]
+    found = parts.received_filter(message.bloom_filter)
+    acknowledged = parts.outgoing.review(sender_id, history_ids, found, now_ms)
+    collected.events += acknowledged
+    learned = bool(acknowledged)
+    _receive_requests(parts, message, now_ms, source)
+    unmet = [entry for entry in delivery.unmet(history, "") if entry.message_id not in delivery.lost]
+    if unmet:
+        learned = delivery.want(message.message_id, unmet, now_ms, collected) or learned
+    if source != FROM_STORE:
+        learned = parts.schedule.lacks(_lacking(parts, history_ids, found)) or learned
+        parts.schedule.seen(sender_id, now_ms, learned=learned, history_ids=history_ids, filter=found)
+
+
+def _receive_content(
+    parts: ChannelState,
+    message: Message,
+    wire: bytes,
+    now_ms: int,
+    hint: bytes | None,
+    source: str | None,
+    collected: Collected,
+) -> None:
+    message_id, sender_id, delivery = message.message_id, message.sender_id, parts.delivery
+    is_known = delivery.knows(message_id)
+    if is_known and _is_disputed(parts, message, collected):
+        return
+    own = sender_id in parts.participants
+    history = message.causal_history
+    history_ids = [entry.message_id for entry in history]
+    found, is_answer = None, False
+    if not own:
+        found = parts.received_filter(message.bloom_filter)
+        collected.events += parts.outgoing.review(sender_id, history_ids, found, now_ms)
+        is_answer = delivery.repair.got(message_id)
+        _receive_requests(parts, message, now_ms, source)
+    if is_known:
+        if hint is not None:
+            delivery.learn_hint(message_id, hint)
+        if not own and not is_answer and source != FROM_STORE and _sent_again(parts, message, now_ms):
+            parts.schedule.repeated(message_id, sender_id, now_ms)
+        return
+    if own and source != FROM_STORE and message_id not in delivery.missing:
+        reject(message, OwnMessageError.code, "an own message that nobody here sent", collected)
+        return
+    lamport, content = message.lamport_timestamp or 0, message.content or b""
+    if _ahead(parts, lamport, now_ms):
+        _set_aside(parts, message, lamport, content, now_ms, hint, collected)
+        return
+    held = Held(message_id, sender_id, lamport, content, hint, now_ms)
+    pair = delivery.take(held, history, now_ms, collected)
+    if delivery.knows(message_id):
+        parts.wires.put(message_id, sender_id, wire)
+    if not own and source != FROM_STORE:
+        parts.schedule.seen(sender_id, now_ms, learned=True, history_ids=history_ids, filter=found)
+        parts.schedule.owe(message_id, sender_id, pair, now_ms)
+        if lacking := _lacking_in_passing(parts, history_ids, found):
+            parts.schedule.lacks(lacking)
+    parts.forget_old_filters()
+
+
+def _is_disputed(parts: ChannelState, message: Message, collected: Collected) -> bool:
+    """Whether a known id comes with another sender or content than before; that is reported once."""
+    if message.lamport_timestamp is None or not message.content:
+        return False
+    differs, is_first = parts.delivery.dispute(message.message_id, message.sender_id, message.content)
+    if is_first:
+        reject(message, DisputedIdError.code, "another message with this id is known", collected)
+    return differs
+
+
+def _receive_requests(parts: ChannelState, message: Message, now_ms: int, source: str | None) -> None:
+    # What a store gives was said long ago.
+    if message.repair_request and parts.settings.repair_requests and source != FROM_STORE:
+
+        def writer_of(message_id: str) -> str | None:
+            writer = parts.wires.writer(message_id)
+            if writer is None and (pending := parts.outgoing.get(message_id)) is not None:
+                return pending.participant_id
+            return writer
+
+        parts.delivery.repair.requested_by(message.sender_id, message.repair_request, writer_of, now_ms)
+
+
+def _sent_again(parts: ChannelState, message: Message, now_ms: int) -> bool:
+    """Whether a further copy is a re-send, and not one that the network made: those come soon after.
+
+    The Lamport timestamp tells when it was sent, if that clock goes right; if not, it counts as a re-send.
+    """
+    sent_ms = (message.lamport_timestamp or 0) * parts.facts.lamport_unit_ms
+    return abs(now_ms - sent_ms) >= parts.settings.resend_unacknowledged_ms // 2
+
+
+def _ahead(parts: ChannelState, lamport: int, now_ms: int) -> bool:
+    return lamport > parts.facts.lamport_now(now_ms + parts.settings.lamport_allowance_ms)
+
+
+def _set_aside(
+    parts: ChannelState,
+    message: Message,
+    lamport: int,
+    content: bytes,
+    now_ms: int,
+    hint: bytes | None,
+    collected: Collected,
+) -> None:
+    if message.message_id in parts.quarantine:
+        return
+    due_ms = lamport * parts.facts.lamport_unit_ms - parts.settings.lamport_allowance_ms
+    history: tuple[HistoryEntry, ...] = message.causal_history
+    aside = Quarantined(due_ms, message.message_id, message.sender_id, lamport, content, history, hint)
+    kept = parts.quarantine.put(aside, now_ms)
+    if kept:
+        parts.delivery.note(quarantine_record(aside), aside.size)
+    until = f"taken at {due_ms} ms" if kept else "not kept"
+    reason = f"the Lamport timestamp {lamport} is far ahead: {until}"
+    reject(message, LamportAheadError.code, reason, collected)
+
+
+def _lacking(parts: ChannelState, history_ids: list[str], found: ReceivedFilter | None) -> list[str]:
+    """Messages of the log that the sender of a sync has not got, as far as it shows: the oldest first."""
+    delivery, named = parts.delivery, set(history_ids)
+    absent = _absent(parts, found)
+    if absent is None:
+        # No filter, or one of somebody who begins: the end of the log says more than samples.
+        absent = delivery.log.tail_ids()[-_LATEST_ASKED:]
+    return [one for one in absent if one not in named]
+
+
+def _lacking_in_passing(
+    parts: ChannelState, history_ids: list[str], found: ReceivedFilter | None
+) -> list[str]:
+    """What the sender of content has not got, now and then; what is on its way it may still get."""
+    delivery = parts.delivery
+    looks = _LOOKS if "sync" in parts.facts.kinds else _LOOKS_WITHOUT_SYNCS
+    if delivery.filter.mark % max(delivery.recent.most // looks, 1):
+        return []
+    named = set(history_ids)
+    absent = _absent(parts, found, but=_ON_THE_WAY) or []
+    return [one for one in absent if one not in named]
+
+
+def _absent(parts: ChannelState, found: ReceivedFilter | None, *, but: int = 0) -> list[str] | None:
+    if found is None or not found.is_evidence:
+        return None
+    delivery = parts.delivery
+    if delivery.filter.within(found):
+        # The usual case, seen at a glance.
+        return []
+    absent = delivery.recent.absent(found, but=but)
+    return absent if len(absent) <= _MANY_LACKING else None

@@ -1,0 +1,244 @@
+"""What a channel sends: new messages, syncs, re-sends and answers (specification "Send Message")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from culm_models.sds.acks.outgoing import Pending, Stripped
+from culm_models.sds.channel_state import ChannelState
+from culm_models.sds.draws import draw_below
+from culm_models.sds.errors import (
+    EmptyContentError,
+    KindError,
+    KnownMessageError,
+    OversizeError,
+    ParticipantError,
+)
+from culm_models.sds.events import (
+    Delivered,
+    GaveUp,
+    RepairAnswered,
+    RepairRequested,
+    Sent,
+    SyncSent,
+    content_delivered,
+    content_sent,
+)
+from culm_models.sds.output import Collected, Outbound
+from culm_models.sds.state.journal import pending_record
+from culm_models.sds.wire.codec import assemble, bloom_field
+from culm_models.sds.wire.entry_codec import MAX_ID_BYTES, id_bytes
+from culm_models.sds.wire.message_ids import content_message_id
+from culm_models.sds.wire.messages import HistoryEntry
+
+_NAMED_IN_PASSING: Final = 16
+"""Ids that content names before the end of the log; a sync is free to name more."""
+_OVERHEAD_BYTES: Final = 8_192
+_ENTRY_BYTES_MOST: Final = 3 * (MAX_ID_BYTES + 8)
+
+
+def send_content(
+    parts: ChannelState,
+    participant_id: str,
+    content: bytes,
+    now_ms: int,
+    collected: Collected,
+    *,
+    message_id: str | None = None,
+    retrieval_hint: bytes | None = None,
+    nonce: bytes | None = None,
+) -> None:
+    """A message that is to be heard: into the log, the filter and the buffer of unacknowledged ones."""
+    delivery, settings, profile = parts.delivery, parts.settings, parts.facts.name
+    message_id = _checked(parts, participant_id, content, message_id, nonce)
+    if delivery.knows(message_id):
+        raise KnownMessageError(f"the message {message_id[:100]!r} is known already")
+    parts.outgoing.check_room(participant_id)
+    urgent = parts.schedule.urgent_names()
+    named = _entries(parts, [name for name in urgent if name in delivery.log][:_NAMED_IN_PASSING])
+    history, value = [*named.values(), *delivery.log.tail()], delivery.filter.value()
+    size = len(content) + sum(map(len, history)) + len(value)
+    if size + _OVERHEAD_BYTES + settings.repair_max_requests * _ENTRY_BYTES_MOST > settings.max_message_bytes:
+        raise OversizeError(f"the message would take more than {settings.max_message_bytes} bytes")
+    retrieval_hint = retrieval_hint or None
+    if retrieval_hint is not None and len(retrieval_hint) > MAX_ID_BYTES:
+        raise OversizeError(f"a retrieval hint of {len(retrieval_hint)} bytes")
+    parts.sends += 1
+    lamport = parts.facts.lamport_to_send(delivery.lamport, now_ms)
+    history_ids, mark = [*named, *delivery.log.tail_ids()], delivery.filter.mark
+    requests = _requests(parts, now_ms)
+    before, after = assemble(
+        profile, participant_id, message_id, parts.channel_id, lamport, history, content, requests
+    )
+    wire = b"".join((before, bloom_field(value, profile), after))
+    stripped = Stripped(before, mark, after)
+    delivery.note(pending_record(message_id, stripped), len(before) + len(after))
+    position, pair = delivery.append_own(message_id, lamport, participant_id, retrieval_hint, content)
+    parts.outgoing.add(participant_id, message_id, pair, stripped, now_ms)
+    parts.wires.put(message_id, participant_id, wire)
+    parts.schedule.sent(now_ms, sync=False, named=history_ids)
+    collected.send.append(Outbound("new", participant_id, message_id, wire))
+    collected.events.append(content_sent(message_id, participant_id, content, lamport, position))
+    _report_requests(participant_id, message_id, requests, collected)
+    if len(parts.participants) > 1:
+        _review_by_siblings(parts, participant_id, history_ids, value, now_ms, collected)
+        collected.events.append(
+            content_delivered(message_id, participant_id, content, lamport, position, (), retrieval_hint)
+        )
+    delivery.free(message_id, collected)
+    parts.forget_old_filters()
+
+
+def send_ephemeral(
+    parts: ChannelState,
+    participant_id: str,
+    content: bytes,
+    collected: Collected,
+    *,
+    message_id: str | None = None,
+    nonce: bytes | None = None,
+) -> None:
+    """A message without Lamport timestamp, history and filter, that leaves no trace here."""
+    if "ephemeral" not in parts.facts.kinds:
+        raise KindError(f"profile {parts.facts.name} has no ephemeral messages")
+    message_id = _checked(parts, participant_id, content, message_id, nonce)
+    if len(content) + _OVERHEAD_BYTES > parts.settings.max_message_bytes:
+        raise OversizeError(f"the message would take more than {parts.settings.max_message_bytes} bytes")
+    parts.sends += 1
+    before, after = assemble(
+        parts.facts.name, participant_id, message_id, parts.channel_id, None, (), content
+    )
+    collected.send.append(Outbound("ephemeral", participant_id, message_id, before + after))
+    collected.events.append(Sent(message_id, participant_id, content, None, None, True))
+    if len(parts.participants) > 1:
+        collected.events.append(Delivered(message_id, None, participant_id, content, None, None, True))
+
+
+def send_sync(parts: ChannelState, now_ms: int, collected: Collected) -> None:
+    """A sync of one of the hosted participants, drawn, with the repair requests that are due."""
+    delivery, profile = parts.delivery, parts.facts.name
+    requests = _requests(parts, now_ms)
+    if not requests and not len(delivery.log):
+        parts.schedule.rest()
+        return
+    number = draw_below(len(parts.participants), parts.seed, "sync.sender", parts.syncs)
+    participant_id = list(parts.participants)[number]
+    message_id = f"sync-{parts.drawn('sync.id', participant_id, parts.syncs):016x}"
+    parts.syncs += 1
+    lamport = parts.facts.lamport_to_send(delivery.lamport, now_ms)
+    tail_ids, tail = delivery.log.tail_ids(), delivery.log.tail()
+    names = parts.schedule.names()
+    named = _entries(parts, names)
+    value = delivery.filter.value()
+    before, after = assemble(
+        profile,
+        participant_id,
+        message_id,
+        parts.channel_id,
+        lamport,
+        [*named.values(), *tail],
+        None,
+        requests,
+    )
+    delivery.lamport = lamport
+    history_ids = [*named, *tail_ids]
+    # Those that have left the log are shown by the filter at best.
+    parts.schedule.sent(now_ms, sync=True, named=[*names, *tail_ids])
+    wire = b"".join((before, bloom_field(value, profile), after))
+    collected.send.append(Outbound("sync", participant_id, message_id, wire))
+    collected.events.append(SyncSent(message_id, participant_id, lamport))
+    _report_requests(participant_id, message_id, requests, collected)
+    if len(parts.participants) > 1:
+        _review_by_siblings(parts, participant_id, history_ids, value, now_ms, collected)
+
+
+def resend(parts: ChannelState, now_ms: int, collected: Collected) -> None:
+    """Unacknowledged messages that are due, as they were; those that were sent often enough are given up."""
+    due = parts.outgoing.due(now_ms)
+    for pending in due.resend:
+        wire = parts.wire(pending.stripped)
+        collected.send.append(Outbound("retry", pending.participant_id, pending.message_id, wire))
+    give_up(due.gave_up, collected)
+
+
+def give_up(pending: Iterable[Pending], collected: Collected) -> None:
+    """Tell what becomes of messages that are out of the buffer without an acknowledgement."""
+    for one in pending:
+        collected.events.append(GaveUp(one.message_id, one.participant_id, one.state, one.attempts))
+
+
+def answer(parts: ChannelState, now_ms: int, collected: Collected) -> None:
+    """Messages that others asked for and nobody has repeated yet, as they were."""
+    for due in parts.delivery.repair.answers(now_ms):
+        wire = parts.wires.get(due.message_id)
+        if wire is None:
+            pending = parts.outgoing.get(due.message_id)
+            if pending is None:
+                continue
+            wire = parts.wire(pending.stripped)
+        collected.send.append(Outbound("repair", due.participant_id, due.message_id, wire))
+        collected.events.append(RepairAnswered(due.message_id, due.participant_id))
+
+
+def _checked(
+    parts: ChannelState, participant_id: str, content: bytes, message_id: str | None, nonce: bytes | None
+) -> str:
+    """The message's id, when all that is given is fit to be sent."""
+    if participant_id not in parts.participants:
+        raise ParticipantError(f"{participant_id[:100]!r} is not hosted in this channel")
+    if not content:
+        raise EmptyContentError("a message without content")
+    if message_id is None:
+        if nonce is None:
+            nonce = parts.nonces + parts.sends.to_bytes(8, "big")
+        return content_message_id(parts.channel_id, participant_id, nonce, content)
+    if not message_id:
+        raise OversizeError("an empty message id")
+    id_bytes(message_id)
+    return message_id
+
+
+def _entries(parts: ChannelState, names: Iterable[str]) -> dict[str, bytes]:
+    """Messages that are here, as entries before the end of the log; they fill half of a message at most."""
+    if not names:
+        return {}
+    tail_ids = parts.delivery.log.tail_ids()
+    left = parts.settings.max_message_bytes // 2
+    entries: dict[str, bytes] = {}
+    for name in names:
+        encoded = parts.delivery.encoded(name) if name not in tail_ids else None
+        if encoded is not None:
+            left -= len(encoded)
+            if left < 0:
+                break
+            entries[name] = encoded
+    return entries
+
+
+def _requests(parts: ChannelState, now_ms: int) -> tuple[HistoryEntry, ...]:
+    settings = parts.settings
+    if not settings.repair_requests or not settings.repair_max_requests:
+        return ()
+    return parts.delivery.repair.requests(now_ms, settings.repair_max_requests)
+
+
+def _report_requests(
+    participant_id: str, carrier_id: str, requests: Iterable[HistoryEntry], collected: Collected
+) -> None:
+    for entry in requests:
+        collected.events.append(RepairRequested(entry.message_id, participant_id, carrier_id))
+
+
+def _review_by_siblings(
+    parts: ChannelState,
+    participant_id: str,
+    history_ids: Iterable[str],
+    value: bytes,
+    now_ms: int,
+    collected: Collected,
+) -> None:
+    """The other hosted participants receive it as everyone does: it may acknowledge messages of theirs."""
+    if len(parts.outgoing):
+        found = parts.received_filter(value)
+        collected.events += parts.outgoing.review(participant_id, history_ids, found, now_ms)

@@ -1,0 +1,125 @@
+"""The journal of a channel: what is only ever added to its log, filter and buffers, record by record.
+
+A driver appends what is new to what it keeps, so that a step costs what it changed and not what the channel
+holds. A chunk is a CBOR array: format, kind (whole or continued), channel id, profile, the marks before and
+after it, then in a continued one the filter's pairs and the records; a whole one has what `snapshot` says.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+from culm_models.sds.acks.outgoing import Stripped
+from culm_models.sds.delivery.incoming_buffer import Held
+from culm_models.sds.delivery.quarantine import Quarantined
+from culm_models.sds.errors import JournalForgottenError
+
+LOGGED: Final = 0
+"""[0, id, Lamport, sender, hint, digest]: it is in the log, and waits no more. The digest may be absent."""
+WAITS: Final = 1
+"""[1, id, Lamport, sender, hint, content, since, unmet ids, gap]"""
+DROPPED: Final = 2
+"""[2, id]: it waits no more, and is not known any more."""
+LOST: Final = 3
+"""[3, id]: given up; what waits for it has a gap now."""
+HINT: Final = 4
+"""[4, id, hint]"""
+PENDING: Final = 5
+"""[5, id, filter mark, wire before the filter, wire behind it]: sent; while it is unacknowledged."""
+QUARANTINED: Final = 6
+"""[6, due, id, sender, Lamport, content, [[id, hint, sender], ...], hint]"""
+RELEASED: Final = 7
+"""[7, id]: no longer in quarantine."""
+DISPUTED: Final = 8
+"""[8, id]: it was told that there are two messages with this id."""
+Record: TypeAlias = tuple[Any, ...]
+
+_MOST_BYTES: Final = 16 * 1024 * 1024
+_RECORD_BYTES: Final = 200
+
+
+class Journal:
+    """The newest records, until their number or bytes are too many for a driver that never asks."""
+
+    __slots__ = ("_base", "_base_filter_mark", "_bytes", "_filter_marks", "_most", "_records")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._base = self._base_filter_mark = self._bytes = 0
+        self._records: list[Record] = []
+        self._filter_marks: list[int] = []
+
+    @property
+    def mark(self) -> int:
+        """How many records there have been."""
+        return self._base + len(self._records)
+
+    @property
+    def filter_mark(self) -> int:
+        """The filter's mark where the records that are kept begin."""
+        return self._base_filter_mark
+
+    def add(self, record: Record, filter_mark: int, size: int = 0) -> None:
+        """One more. `filter_mark`: ids that the filter has had with it; `size`: bytes of its large parts."""
+        self._records.append(record)
+        self._filter_marks.append(filter_mark)
+        self._bytes += size + _RECORD_BYTES
+        if len(self._records) > self._most or self._bytes > _MOST_BYTES:
+            self.forget(self.mark, filter_mark)
+
+    def forget(self, mark: int, filter_mark: int) -> None:
+        """Drop all records; the next one follows `mark`."""
+        self._base, self._base_filter_mark, self._bytes = mark, filter_mark, 0
+        self._records.clear()
+        self._filter_marks.clear()
+
+    def forget_before(self, mark: int) -> None:
+        """Drop the records up to a mark."""
+        records, filter_mark = self.since(mark)
+        marks = self._filter_marks[len(self._filter_marks) - len(records) :]
+        kept = self._bytes if len(records) == len(self._records) else len(records) * _RECORD_BYTES
+        self.forget(mark, filter_mark)
+        self._records, self._filter_marks, self._bytes = records, marks, kept
+
+    def since(self, mark: int) -> tuple[list[Record], int]:
+        """The records after a mark, and the filter's mark at it."""
+        behind = mark - self._base
+        if not 0 <= behind <= len(self._records):
+            raise JournalForgottenError(
+                f"the journal is kept from {self._base} to {self.mark}, not from {mark}"
+            )
+        return self._records[behind:], self._filter_marks[behind - 1] if behind else self._base_filter_mark
+
+
+def waiting_record(held: Held) -> Record:
+    """A message that waits from now on."""
+    return (
+        WAITS,
+        held.message_id,
+        held.lamport_timestamp,
+        held.sender_id,
+        held.retrieval_hint,
+        held.content,
+        held.since_ms,
+        tuple(held.unmet),
+        tuple(held.gap),
+    )
+
+
+def pending_record(message_id: str, stripped: Stripped) -> Record:
+    """A message that was sent and is not acknowledged."""
+    return PENDING, message_id, stripped.filter_mark, stripped.before, stripped.after
+
+
+def quarantine_record(aside: Quarantined) -> Record:
+    """A message that is kept aside."""
+    return (
+        QUARANTINED,
+        aside.due_ms,
+        aside.message_id,
+        aside.sender_id,
+        aside.lamport_timestamp,
+        aside.content,
+        tuple((entry.message_id, entry.retrieval_hint, entry.sender_id) for entry in aside.causal_history),
+        aside.retrieval_hint,
+    )

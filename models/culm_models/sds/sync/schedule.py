@@ -1,0 +1,224 @@
+"""When a sync message is due (sds.md, Periodic Sync Message), at a rate flat in the size of the group.
+
+A sync waits for a floor of quiet in the channel plus an even spread that grows with the number of distinct
+senders, so that of n participants about one speaks per floor, however many they are. It stops after three
+own syncs without effect, or after receiving many of others', and begins again when something is learned.
+
+Two things come sooner, and further messages do not put them off: content that nobody has acknowledged yet is
+answered within half the wait, and content that was sent again within a part of the floor that grows with the
+group, for its sender has not heard anyone. No participant sends two syncs within a floor, whatever comes.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Self
+
+from culm_models.sds.acks.acknowledgement import Filter, HashPair
+from culm_models.sds.draws import Draw, share
+from culm_models.sds.state.packed import pack, unpacked
+from culm_models.sds.sync.group_size import GroupSize
+from culm_models.sds.sync.names import SyncNames
+
+_FORMAT: Final = 1
+_ITEMS: Final = 12
+# Received content of which it is kept that nobody has acknowledged it; older ones count as acknowledged.
+_MOST_OWED: Final = 16
+# Of so many others a sender may not get filters of two who are not itself.
+_ENOUGH_FILTERS: Final = 2
+# Below so many senders the spread does not grow.
+_SMALL_GROUP: Final = 16
+# The answer to repeated content comes within so much of the floor, times the group by as much.
+_EARLY: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SyncRule:
+    """Own syncs (`fruitless`) and others' (`fruitless_received`) that taught nothing, before silence."""
+
+    floor_ms: int = 30_000
+    spread_ms: int = 30_000
+    fruitless: int = 3
+    fruitless_received: int = 16
+    most_senders: int = 10_000
+
+
+class SyncSchedule:
+    """One schedule a channel, for all participants that this side hosts."""
+
+    def __init__(self, rule: SyncRule, draw: Draw) -> None:
+        self._rule = rule
+        self._draw = draw
+        self._group = GroupSize(rule.most_senders)
+        # When the channel's last message, how many senders there were, and how often the wait began anew.
+        self._received_ms: int | None = None
+        self._received_size = 0
+        self._waits = 0
+        self._silent = True
+        self._own_sync_ms: int | None = None
+        self._fruitless = 0
+        self._fruitless_received = 0
+        # With who wrote it, whose own messages acknowledge nothing of it.
+        self._owed: dict[str, tuple[str, HashPair]] = {}
+        self._owed_due_ms: int | None = None
+        self._early_due_ms: int | None = None
+        self._names = SyncNames()
+
+    def seen(
+        self,
+        sender_id: str,
+        now_ms: int,
+        *,
+        learned: bool,
+        history_ids: Iterable[str] = (),
+        filter: Filter | None = None,
+    ) -> None:
+        """A message of another participant was received (new content or a sync; no ephemeral, no own).
+
+        `learned`: it brought content, an acknowledgement or the id of a missing message, or its filter lacks
+        something that we have, so that its sender has something to learn from us.
+        """
+        self._group.add(sender_id)
+        if learned:
+            self._note_learned()
+        else:
+            self._fruitless_received += 1
+            self._silent = self._silent or self._fruitless_received >= self._rule.fruitless_received
+        self._settle(sender_id, history_ids, filter)
+        self._begin(now_ms)
+
+    def owe(self, message_id: str, writer_id: str, pair: HashPair, now_ms: int) -> None:
+        """New content of another participant was taken (after `seen`), and nobody has acknowledged it yet."""
+        self._names.content_came()
+        if self._owed_due_ms is None:
+            self._owed_due_ms = now_ms + self._wait_ms() // 2
+        self._owed[message_id] = (writer_id, pair)
+        if len(self._owed) > _MOST_OWED:
+            del self._owed[next(iter(self._owed))]
+        if self._group.count() <= _ENOUGH_FILTERS:
+            self._names.received(message_id, writer_id)
+
+    def repeated(self, message_id: str, writer_id: str, now_ms: int) -> None:
+        """Content that we have came again: its sender has not heard of us. The next sync comes early."""
+        if self._names.repeated(message_id, writer_id) and self._early_due_ms is None:
+            limit_ms = self._rule.floor_ms * max(_EARLY, self._group.count()) // (_EARLY * _EARLY)
+            self._early_due_ms = now_ms + share(limit_ms, self._draw("sync.early", message_id, self._waits))
+
+    def lacks(self, message_ids: Iterable[str]) -> bool:
+        """The sender of a sync has not got these; whether any of them was not named often enough by ours."""
+        return self._names.lacks(message_ids)
+
+    def names(self) -> tuple[str, ...]:
+        """Ids that the next sync names before its regular causal history (see `SyncNames`)."""
+        return self._names.names()
+
+    def urgent_names(self) -> tuple[str, ...]:
+        """Those of them that a message with content names too, if it is sent before."""
+        return self._names.urgent()
+
+    def sent(self, now_ms: int, *, sync: bool, named: Iterable[str] = ()) -> None:
+        """A participant of ours has sent content, or a sync, that named `named` in its causal history."""
+        # Its filter shows whatever we have.
+        self._owed.clear()
+        self._owed_due_ms = None
+        self._names.said(named)
+        if sync:
+            self._own_sync_ms = now_ms
+            self._fruitless += 1
+            self._silent = self._silent or self._fruitless >= self._rule.fruitless
+            self._early_due_ms = now_ms if self._names.any_repeated else None
+        else:
+            self._names.content_came()
+            self._note_learned()
+        if not self._names.any_repeated:
+            self._early_due_ms = None
+        self._begin(now_ms)
+
+    def rest(self) -> None:
+        """There is nothing to sync (an empty log): silence until something is learned."""
+        self._silent = True
+        self._owed.clear()
+        self._names.clear()
+        self._owed_due_ms = self._early_due_ms = None
+
+    def due(self, now_ms: int) -> bool:
+        """Whether a sync is to be sent now."""
+        due_ms = self.next_due_ms()
+        return due_ms is not None and due_ms <= now_ms
+
+    def next_due_ms(self) -> int | None:
+        """When the next sync is due; None while the schedule is silent."""
+        times = [time for time in (self._owed_due_ms, self._early_due_ms) if time is not None]
+        if not self._silent and self._received_ms is not None:
+            times.append(self._received_ms + self._wait_ms())
+        if not times:
+            return None
+        due_ms = min(times)
+        return due_ms if self._own_sync_ms is None else max(due_ms, self._own_sync_ms + self._rule.floor_ms)
+
+    def senders(self) -> int:
+        """How many distinct senders there are: exact to 1,024, then an estimate within some percent."""
+        return self._group.count()
+
+    def pack(self) -> bytes:
+        """All of it as bytes, equal for equal histories."""
+        return pack(
+            _FORMAT,
+            self._group.hashes(),
+            self._received_ms,
+            self._received_size,
+            self._waits,
+            self._silent,
+            self._own_sync_ms,
+            self._fruitless,
+            self._fruitless_received,
+            [[message_id, writer_id, *pair] for message_id, (writer_id, pair) in self._owed.items()],
+            self._owed_due_ms,
+            self._early_due_ms,
+            self._names.items(),
+        )
+
+    @classmethod
+    def unpack(cls, data: bytes, rule: SyncRule, draw: Draw) -> Self:
+        """What `pack` wrote; `SnapshotError` for what it did not."""
+        schedule = cls(rule, draw)
+        with unpacked(data, _FORMAT, _ITEMS) as items:
+            hashes, schedule._received_ms, schedule._received_size = items[:3]
+            schedule._waits, schedule._silent = items[3:5]
+            schedule._own_sync_ms, schedule._fruitless, schedule._fruitless_received = items[5:8]
+            owed, schedule._owed_due_ms, schedule._early_due_ms, names = items[8:]
+            schedule._group = GroupSize(rule.most_senders, hashes)
+            schedule._owed = {
+                message_id: (writer_id, (first, second)) for message_id, writer_id, first, second in owed
+            }
+            schedule._names = SyncNames.restored(names)
+        return schedule
+
+    def _note_learned(self) -> None:
+        self._silent = False
+        self._fruitless = self._fruitless_received = 0
+
+    def _settle(self, sender_id: str, history_ids: Iterable[str], filter: Filter | None) -> None:
+        """What another participant acknowledges is not for us to acknowledge early."""
+        history_ids = tuple(history_ids)
+        self._names.named_by(sender_id, history_ids)
+        # What a writer says of its own is nothing, so between two there is nothing to look at.
+        others = [(key, pair) for key, (writer_id, pair) in self._owed.items() if writer_id != sender_id]
+        if others:
+            shows = filter.contains if filter is not None and filter.is_evidence else None
+            for message_id, pair in others:
+                if message_id in history_ids or (shows and shows(pair)):
+                    del self._owed[message_id]
+        if not self._owed:
+            self._owed_due_ms = None
+        if not self._names.any_repeated:
+            self._early_due_ms = None
+
+    def _begin(self, now_ms: int) -> None:
+        self._received_ms = now_ms
+        self._received_size = self._group.count()
+        self._waits += 1
+
+    def _wait_ms(self) -> int:
+        """The wait since the channel's last message; it follows from what is kept."""
+        limit_ms = self._rule.spread_ms * max(_SMALL_GROUP, self._received_size) // _SMALL_GROUP
+        return self._rule.floor_ms + share(limit_ms + 1, self._draw("sync", "", self._waits))

@@ -1,0 +1,96 @@
+"""A node of a simulated SDS channel: the driver around one `Channel`, with a clock of its own and a disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from culm_models.sds.channel import Channel
+from culm_models.sds.output import ChannelOutput
+from culm_models.testing.errors import InvariantError
+from culm_models.testing.sds.scenario import Scenario
+from culm_models.testing.sds.witness import Ledger, Witness
+
+CHANNEL_ID = "simulated"
+
+
+@dataclass(slots=True)
+class Disk:
+    """What was written down: the journal in chunks."""
+
+    chunks: list[bytes] = field(default_factory=list)
+    mark: int = 0
+
+
+@dataclass(slots=True)
+class SdsNode:
+    """One node. Times that go in are true; its channel gets them with the node's skew."""
+
+    number: int
+    scenario: Scenario
+    ledger: Ledger
+    now_ms: int
+    channel: Channel = field(init=False)
+    witness: Witness = field(init=False)
+    disk: Disk = field(init=False)
+    past: list[Witness] = field(default_factory=list)
+    """The witnesses before each loss of state."""
+    is_up: bool = True
+
+    def __post_init__(self) -> None:
+        self._begin(self.now_ms)
+
+    @property
+    def participants(self) -> tuple[str, ...]:
+        """Ids of the participants that it hosts."""
+        return tuple(f"node-{self.number}/{one}" for one in range(self.scenario.hosted[self.number]))
+
+    def local_ms(self, now_ms: int) -> int:
+        """A true time on this node's clock."""
+        return now_ms + self.scenario.skews_ms[self.number]
+
+    def next_due_ms(self) -> int | None:
+        """When it wants to be ticked, in true time; None while it is down or has nothing to do."""
+        due_ms = self.channel.next_due_ms() if self.is_up else None
+        return None if due_ms is None else due_ms - self.scenario.skews_ms[self.number]
+
+    def saw(self, output: ChannelOutput, now_ms: int) -> ChannelOutput:
+        """Check what a step gave, and hand it on."""
+        self.witness.saw(output, now_ms, self.scenario.settings.sync_floor_ms)
+        return output
+
+    def persist(self) -> None:
+        """Append what is new to the disk, as a driver does after each step."""
+        self.disk.chunks.append(self.channel.journal_since(self.disk.mark))
+        self.disk.mark = self.channel.journal_mark
+        self.channel.journal_kept(self.disk.mark)
+
+    def restart(self, now_ms: int) -> None:
+        """Come back with all state: the channel must be the same as before."""
+        self.persist()
+        head, before = self.channel.head(), self.channel.status()
+        channel = self._fresh(now_ms)
+        for chunk in self.disk.chunks:
+            channel.apply_journal(chunk)
+        channel.restore_head(head)
+        if channel.status() != before or channel.head() != head:
+            raise InvariantError(f"node {self.number} is not the same after a restart")
+        self.channel = channel
+
+    def restart_empty(self, now_ms: int) -> None:
+        """Come back without state, under the same participant ids."""
+        self.past.append(self.witness)
+        self._begin(now_ms)
+
+    def _begin(self, now_ms: int) -> None:
+        self.channel = self._fresh(now_ms)
+        self.disk = Disk()
+        self.witness = Witness(self.ledger, shared=len(self.participants) > 1)
+        for participant_id in self.participants:
+            self.channel.join(participant_id, self.local_ms(now_ms))
+
+    def _fresh(self, now_ms: int) -> Channel:
+        scenario = self.scenario
+        seed = f"{self.number}, life {len(self.past)}".encode()
+        return Channel(
+            CHANNEL_ID, scenario.profile, scenario.settings, now_ms=self.local_ms(now_ms), seed=seed
+        )

@@ -1,0 +1,88 @@
+"""What a simulated SDS channel is like: everything that its seed decides before the first message."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Final
+
+from culm_models.sds.settings import SdsSettings
+from culm_models.sds.wire.messages import Profile
+
+_MS_PER_H: Final = 3_600_000
+_WIDE_ALLOWANCE_MS: Final = 3 * _MS_PER_H
+"""Clocks an hour ahead and an hour behind understand each other with this.
+
+Beyond the allowance content is taken after a while, and syncs never: nobody sees what such a node lacks.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """`hosted`: participants of each node, one alone or several on one machine. Chances are in [0, 1].
+
+    `store`: a node that has received everything answers fetches. `delay_ms`: the longest way of a message.
+    Faults happen for `faults_ms`; a mean of `pause_ms` lies between two messages of the channel.
+    """
+
+    profile: Profile
+    settings: SdsSettings
+    hosted: tuple[int, ...]
+    skews_ms: tuple[int, ...]
+    store: bool
+    loss: float
+    duplication: float
+    echo: float
+    delay_ms: int
+    faults_ms: int
+    pause_ms: int
+    partitions: int
+    restarts: int
+    forgetful: float
+    """The share of restarts that lose all state."""
+    ephemeral: float
+
+
+def draw_scenario(
+    rng: random.Random, *, most_nodes: int = 8, most_hosted: int = 6, messages: int = 100
+) -> Scenario:
+    """A scenario of 2 to `most_nodes` nodes that host up to `most_hosted` participants each.
+
+    About `messages` messages are written at most.
+    """
+    profile: Profile = rng.choice(("spec", "spec", "js", "nim"))
+    nodes = rng.randint(2, most_nodes)
+    skew_ms = rng.choice((0, 5_000, _MS_PER_H // 2, _MS_PER_H))
+    faults_ms = rng.choice((60_000, 300_000, 1_200_000))
+    return Scenario(
+        profile=profile,
+        settings=draw_settings(rng, profile, wide=skew_ms == _MS_PER_H),
+        hosted=tuple(rng.choice((1, 1, 1, rng.randint(2, most_hosted))) for _ in range(nodes)),
+        skews_ms=tuple(rng.randint(-skew_ms, skew_ms) for _ in range(nodes)),
+        store=rng.random() < 0.6,
+        loss=rng.choice((0.0, 0.1, 0.3, 0.5)),
+        duplication=rng.choice((0.0, 0.1, 0.5)),
+        echo=rng.choice((0.0, 1.0)),
+        delay_ms=rng.choice((20, 500, 5_000, 40_000)),
+        faults_ms=faults_ms,
+        pause_ms=max(rng.choice((1_000, 5_000, 15_000)), faults_ms // messages),
+        partitions=rng.choice((0, 0, 1, 3)),
+        restarts=rng.choice((0, 0, 2, 5)),
+        forgetful=rng.choice((0.0, 0.3)),
+        ephemeral=0.0 if profile == "nim" else rng.choice((0.0, 0.2)),
+    )
+
+
+def draw_settings(rng: random.Random, profile: Profile, *, wide: bool) -> SdsSettings:
+    """Settings that all participants of the channel share."""
+    defaults = SdsSettings.for_profile(profile)
+    return SdsSettings(
+        causal_history_size=rng.choice((1, 2, 10, 10)),
+        # Small, so that filters start over; far larger than what one is behind, as in reality.
+        bloom_capacity=rng.choice((400, 2_000)),
+        sync_messages=defaults.sync_messages,
+        repair_t_max_ms=defaults.repair_t_max_ms,
+        repair_groups=rng.choice((1, 1, 3)),
+        fetch_first_ms=rng.choice((0, 2_000)),
+        lamport_allowance_ms=_WIDE_ALLOWANCE_MS if wide else defaults.lamport_allowance_ms,
+    )

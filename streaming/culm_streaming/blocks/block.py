@@ -1,0 +1,94 @@
+"""One block of one set: its stored records as arrays, and the records that say how it has changed.
+
+A block that grows a little rewrites its summary alone, with the changed rows in `recent`; when these have
+become many, all of it goes into new chunks. So a block of n rows that grows by few at a time costs about the
+square root of n each time, not n.
+"""
+
+from dataclasses import dataclass, replace
+from math import isqrt
+
+import numpy as np
+from xxhash import xxh64_intdigest
+
+from culm_streaming.blocks.growth import HEIGHT, merge, owned
+from culm_streaming.blocks.rows import Array
+from culm_streaming.blocks.settings import HeightsSettings
+from culm_streaming.blocks.state import HeightsStore, Place
+from culm_streaming.errors import StateMissingError
+from culm_topics.logs.records import MAX_CHUNK_ROWS, BlockHeights, BlockKey, BlockKind, BlockSummary
+
+Record = tuple[bytes, bytes | None]
+"""(key, value) of a record to write; no value removes the key."""
+
+_EMPTY = BlockSummary((), 0, 0, ())
+_RECENT_FACTOR = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block as it is stored: `chunked` and `recent` are arrays of `HEIGHT`, both sorted."""
+
+    place: Place
+    summary: BlockSummary
+    chunked: Array
+    recent: Array
+
+
+def load_block(store: HeightsStore, place: Place) -> Block:
+    """The block at `place`, empty when there is none yet."""
+    blob = store.load_summary(place)
+    if blob is None:
+        return Block(place, _EMPTY, np.empty(0, HEIGHT), np.empty(0, HEIGHT))
+    summary = BlockSummary.decode(blob)
+    chunks = []
+    for number in range(len(summary.chunks)):
+        chunk = store.load_chunk(place, number)
+        if chunk is None:
+            raise StateMissingError("a chunk of a block's state is missing")
+        chunks.append(BlockHeights.decode(chunk).heights)
+    chunked = np.frombuffer(b"".join(chunks), HEIGHT)
+    return Block(place, summary, chunked, np.frombuffer(summary.recent, HEIGHT))
+
+
+def save_block(
+    store: HeightsStore, block: Block, summary: BlockSummary, recent: Array, settings: HeightsSettings
+) -> list[Record]:
+    """Store the block with another summary and other recent rows; returns what is to be written, in order."""
+    former = block.summary
+    most = settings.recent_rows + _RECENT_FACTOR * isqrt(len(block.chunked))
+    if len(recent) <= min(most, MAX_CHUNK_ROWS):
+        summary = replace(summary, slot=former.slot, chunks=former.chunks, recent=recent.tobytes())
+        store.save_summary(block.place, value := summary.encode())
+        return [(_key(block.place, settings).encode(), value)]
+    rows = merge(owned([block.chunked]), owned([recent])).heights
+    pieces = [
+        rows[start : start + settings.chunk_rows].tobytes()
+        for start in range(0, len(rows), settings.chunk_rows)
+    ]
+    slot = 1 - former.slot
+    chunks = tuple(map(xxh64_intdigest, pieces))
+    records: list[Record] = []
+    for number, piece in enumerate(pieces):
+        store.save_chunk(block.place, number, value := BlockHeights(piece).encode())
+        records.append((_chunk_key(block.place, settings, slot, number).encode(), value))
+    for number in range(len(pieces), len(former.chunks)):
+        store.save_chunk(block.place, number, None)
+    summary = replace(summary, slot=slot, chunks=chunks, recent=b"")
+    store.save_summary(block.place, value := summary.encode())
+    records.append((_key(block.place, settings).encode(), value))
+    records += [
+        (_chunk_key(block.place, settings, former.slot, number).encode(), None)
+        for number in range(len(former.chunks))
+    ]
+    return records
+
+
+def _key(place: Place, settings: HeightsSettings) -> BlockKey:
+    _, name, block = place
+    return BlockKey(BlockKind.SUMMARY, settings.block_bits, block, name)
+
+
+def _chunk_key(place: Place, settings: HeightsSettings, slot: int, number: int) -> BlockKey:
+    _, name, block = place
+    return BlockKey(BlockKind.HEIGHTS, settings.block_bits, block, name, slot, number)

@@ -1,0 +1,110 @@
+"""Which heights have grown and what that does to the fingerprints: all touched blocks of a shard at once.
+
+Heights are arrays of `HEIGHT`. A touched block is known by its place in the step's list, its *owner*; arrays
+over several blocks are sorted by owner, then log.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from culm_models.lifts import Lift
+from culm_models.lifts.vectors import lift_many
+from culm_streaming.blocks.rows import Array
+from culm_topics.logs.records import ROW_SIZE
+from culm_topics.records import LOG_KEY_SIZE, PUBLIC_KEY_SIZE
+
+HEIGHT = np.dtype([("log", "S40"), ("seq_num", ">u8")])
+"""A row of a block's heights, in the very bytes of the topic. (Joining arrays must name it: numpy would turn
+the numbers round to the machine's order.)"""
+assert HEIGHT.itemsize == ROW_SIZE
+
+_OWNED = np.dtype([("owner", ">u4"), ("log", "V40")])
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """Heights of several blocks, sorted by owner and log, each log of an owner once."""
+
+    owner: Array
+    heights: Array
+
+    def __len__(self) -> int:
+        return len(self.heights)
+
+    def only(self, chosen: Array) -> "Owned":
+        """The rows that a mask chooses."""
+        return Owned(self.owner[chosen], self.heights[chosen])
+
+
+def owned(pieces: Sequence[Array]) -> Owned:
+    """The heights of the owners 0, 1, ..., each sorted by log."""
+    sizes = [len(piece) for piece in pieces]
+    heights = np.concatenate(pieces, dtype=HEIGHT) if pieces else np.empty(0, HEIGHT)
+    return Owned(np.repeat(np.arange(len(pieces)), sizes), heights)
+
+
+def split(rows: Owned, owners: int) -> list[Array]:
+    """The heights of each owner."""
+    ends = np.searchsorted(rows.owner, np.arange(1, owners))
+    return np.split(rows.heights, ends)
+
+
+def merge(lower: Owned, upper: Owned) -> Owned:
+    """All rows of both; where both have a log, the row of `upper`."""
+    kept = lower.only(place_in(upper, lower) < 0)
+    owner = np.concatenate((kept.owner, upper.owner))
+    heights = np.concatenate((kept.heights, upper.heights), dtype=HEIGHT)
+    order = np.lexsort((heights["log"], owner))
+    return Owned(owner[order], heights[order])
+
+
+def place_in(table: Owned, wanted: Owned) -> Array:
+    """Where the logs of `wanted` are in `table`; -1 where they are not."""
+    if not len(table):
+        return np.full(len(wanted), -1)
+    keys, asked = _keys(table), _keys(wanted)
+    places: Array = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+    places[keys[places] != asked] = -1
+    return places
+
+
+def _keys(rows: Owned) -> Array:
+    """Owner and log as bytes that sort as both do."""
+    keys = np.empty(len(rows), _OWNED)
+    keys["owner"] = rows.owner
+    keys["log"] = np.ascontiguousarray(rows.heights["log"]).view("V40")
+    found: Array = keys.view(f"S{_OWNED.itemsize}")
+    return found
+
+
+def grown(rows: Owned, chunked: Owned, recent: Owned) -> tuple[Array, Array]:
+    """(which rows are above what is stored, what is stored of each: 0 for a log that is new)."""
+    stored = np.zeros(len(rows), np.uint64)
+    for table in (chunked, recent):  # what is recent stands above the chunks
+        places = place_in(table, rows)
+        known = places >= 0
+        stored[known] = table.heights["seq_num"][places[known]]
+    return rows.heights["seq_num"] > stored, stored
+
+
+def lanes_of(lift: Lift, logs: Array, seq_nums: Array) -> Array:
+    """The lanes of items, (n, lane_count)."""
+    packed = np.ascontiguousarray(logs).view(np.uint8).reshape(-1, LOG_KEY_SIZE)
+    log_ids = np.ascontiguousarray(packed[:, PUBLIC_KEY_SIZE:]).view(">u8").ravel().astype(np.uint64)
+    return lift_many(lift, packed[:, :PUBLIC_KEY_SIZE], log_ids, seq_nums.astype(np.uint64))
+
+
+def lane_changes(lift: Lift, rows: Owned, stored: Array, owners: int) -> Array:
+    """By what each owner's lanes change, (owners, lane_count), when `rows` replace what is stored."""
+    new = lanes_of(lift, rows.heights["log"], rows.heights["seq_num"])
+    old = np.zeros_like(new)
+    known = stored > 0
+    old[known] = lanes_of(lift, rows.heights["log"][known], stored[known])
+    changes = np.zeros((owners, lift.lane_count), np.uint64)
+    present, starts = np.unique(rows.owner, return_index=True)
+    if len(present):
+        combine, change = (np.bitwise_xor, new ^ old) if lift.combine == "xor" else (np.add, new - old)
+        changes[present] = combine.reduceat(change, starts, axis=0)
+    return changes

@@ -1,0 +1,162 @@
+"""A batch of records becomes packed rows by shard, one row a log: the stateless half of the job `blocks`."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from xxhash import xxh64_intdigest
+
+from culm_models.errors import CulmError
+from culm_streaming.blocks.records import read_heights
+from culm_streaming.blocks.rows import ROW, Array, Mark, Rows, Source, pack_rows
+from culm_streaming.blocks.settings import HeightsSettings
+from culm_topics.logs.records import LogHeight
+from culm_topics.records import LOG_KEY_SIZE, rejection
+
+_SEED = 42
+_PIECE_HEIGHTS = 100_000
+
+Receipt = tuple[bytes, Sequence[LogHeight], int, int]
+"""What a peer holds: (peer id, heights, partition, offset)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRows:
+    """The rows of one shard out of one batch."""
+
+    shard: int
+    rows: bytes
+    rest: bytes
+
+
+def first_shard(name: bytes) -> int:
+    """Where the blocks of a set begin to be dealt out: block n belongs to this many shards further on.
+
+    So the blocks of every set spread evenly, and neighbours lie in different shards.
+    """
+    return xxh64_intdigest(name, _SEED) >> 32
+
+
+def block_numbers(logs: Array, block_bits: int) -> Array:
+    """The block of each log key."""
+    first = np.ascontiguousarray(logs).view(np.uint8).reshape(-1, LOG_KEY_SIZE)[:, :2].astype(np.uint32)
+    numbers: Array = (first[:, 0] << 8 | first[:, 1]) >> (16 - block_bits)
+    return numbers
+
+
+def pack_log_records(
+    columns: tuple[pa.Array, pa.Array, pa.Array, pa.Array], settings: HeightsSettings, topic: str
+) -> Iterator[PackedRows]:
+    """A batch of `logs` as (keys, values, partitions, offsets); what is no record of it is refused."""
+    keys, values, partition_column, offset_column = columns
+    partitions = partition_column.to_numpy(zero_copy_only=False)
+    offsets = offset_column.to_numpy(zero_copy_only=False)
+    found = read_heights(keys, values)
+    rows = np.empty(len(found.place), ROW)
+    rows["log"], rows["seq_num"], rows["name"] = found.log, found.seq_num, found.schema
+    rows["partition"] = partitions[found.place]
+    rows["next_offset"] = offsets[found.place] + 1
+    refused = [
+        (offset, _refused(keys[row].as_py(), values[row].as_py(), error, (topic, partition, offset)))
+        for row, error in found.refused
+        for partition, offset in ((int(partitions[row]), int(offsets[row])),)
+    ]
+    names = [(int(Source.LOGS), schema) for schema in found.schemas]
+    yield from _dealt(rows, names, _marks(Source.LOGS, partitions, offsets), settings, refused)
+
+
+def pack_receipts(
+    receipts: Iterable[Receipt], marks: list[Mark], settings: HeightsSettings
+) -> Iterator[PackedRows]:
+    """Receipts as packed rows; heights of 0 say nothing."""
+    names: dict[bytes, int] = {}
+    rows: list[tuple[bytes, int, int, int, int]] = []
+    for peer_id, heights, partition, offset in receipts:
+        name = names.setdefault(peer_id, len(names))
+        rows += [
+            (public_key + log_id.to_bytes(8, "big"), seq_num, offset + 1, partition, name)
+            for public_key, log_id, seq_num in heights
+            if seq_num
+        ]
+    peers = [(int(Source.RECEIPTS), peer_id) for peer_id in names]
+    yield from _dealt(np.array(rows, ROW), peers, marks, settings)
+
+
+def in_pieces(receipts: Iterable[Receipt], most: int = _PIECE_HEIGHTS) -> Iterator[list[Receipt]]:
+    """The receipts in lists of `most` heights and less than a receipt more; at least one list, even empty."""
+    piece: list[Receipt] = []
+    heights = 0
+    for receipt in receipts:
+        piece.append(receipt)
+        heights += len(receipt[1])
+        if heights >= most:
+            yield piece
+            piece, heights = [], 0
+    yield piece
+
+
+def _marks(source: Source, partitions: Array, offsets: Array) -> list[Mark]:
+    return [
+        (int(source), int(partition), int(offsets[partitions == partition].max()) + 1)
+        for partition in np.unique(partitions)
+    ]
+
+
+def marks_of(source: Source, partitions: pa.Array, offsets: pa.Array) -> list[Mark]:
+    """How far a batch of a source goes in each of its partitions."""
+    return _marks(source, partitions.to_numpy(zero_copy_only=False), offsets.to_numpy(zero_copy_only=False))
+
+
+def _dealt(
+    rows: Array,
+    names: list[tuple[int, bytes]],
+    marks: list[Mark],
+    settings: HeightsSettings,
+    refused: list[tuple[int, tuple[bytes, bytes]]] | None = None,
+) -> Iterator[PackedRows]:
+    """One row a log, by shard. Every shard gets the marks: how far it has come is told by each for itself."""
+    shards = settings.shards
+    rows = highest(rows)
+    starts = np.array([first_shard(name) % shards for _, name in names], np.int64)
+    places = starts[rows["name"]] if names else np.zeros(0, np.int64)
+    places = (places + block_numbers(rows["log"], settings.block_bits)) % shards
+    order = np.argsort(places, kind="stable")
+    ends = np.searchsorted(places[order], np.arange(1, shards + 1))
+    start = 0
+    for shard, end in enumerate(ends.tolist()):
+        part = rows[order[start:end]]
+        start = end
+        used, part["name"] = np.unique(part["name"], return_inverse=True)
+        told = [record for offset, record in refused or () if offset % shards == shard]
+        packed, rest = pack_rows(Rows(part, [names[name] for name in used.tolist()], marks, told))
+        yield PackedRows(shard, packed, rest)
+
+
+def highest(rows: Array) -> Array:
+    """Of each log the row with the highest number; of several with it the one that came first."""
+    if len(rows) < 2:
+        return rows
+    words = np.ascontiguousarray(rows["log"]).view(">u8").reshape(-1, 5)
+    # Rows are sorted by a hash of their log, which is much quicker than by the log itself.
+    mixed = words[:, 0].astype(np.uint64)
+    for number, word in enumerate((words[:, 3], words[:, 4], rows["name"]), start=1):
+        mixed = (mixed ^ word.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15 + 2 * number)
+    order = np.lexsort((~rows["next_offset"], rows["seq_num"], mixed))
+    rows, mixed = rows[order], mixed[order]
+    same = mixed[1:] == mixed[:-1]
+    alike = (rows["log"][1:] == rows["log"][:-1]) & (rows["name"][1:] == rows["name"][:-1])
+    if (same & ~alike).any():
+        order = np.lexsort((~rows["next_offset"], rows["seq_num"], rows["log"], rows["name"]))
+        rows = rows[order]
+        alike = (rows["log"][1:] == rows["log"][:-1]) & (rows["name"][1:] == rows["name"][:-1])
+    chosen: Array = rows[np.append(~alike, True)]
+    return chosen
+
+
+def _refused(
+    key: bytes | None, value: bytes | None, error: CulmError, source: tuple[str, int, int]
+) -> tuple[bytes, bytes]:
+    """(key, value) of the record of `rejected`."""
+    record = rejection(error.code, str(error), entry=value, source=source)
+    return key if key is not None and len(key) == LOG_KEY_SIZE else b"", record.encode()

@@ -1,0 +1,47 @@
+"""Kafka as Spark's source and sink, with the settings that every job shares."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from culm_topics.catalogue.spec import MAX_MESSAGE_BYTES
+from culm_topics.kafka.acls import job_group_prefix
+from culm_topics.kafka.clients import KafkaSettings, spark_options
+
+_PRODUCER = {
+    "kafka.acks": "all",
+    "kafka.enable.idempotence": "true",
+    "kafka.compression.type": "lz4",
+    "kafka.linger.ms": "20",
+    "kafka.batch.size": str(256 * 1024),
+    "kafka.buffer.memory": str(64 * 1024 * 1024),
+    # The broker judges the size of a batch; the client must not be stricter than the topic.
+    "kafka.max.request.size": str(2 * MAX_MESSAGE_BYTES),
+}
+
+
+def kafka_source(
+    session: SparkSession, kafka: KafkaSettings, names: Sequence[str], *, max_offsets_per_trigger: int
+) -> DataFrame:
+    """The records of topics of the catalogue, from their beginning where the checkpoint has no position.
+
+    Records that are gone before they were read stop the query: to go on would break logs silently.
+    """
+    return (
+        session.readStream.format("kafka")
+        .options(**spark_options(kafka))
+        .option("groupIdPrefix", job_group_prefix(kafka))
+        .option("subscribe", ",".join(kafka.topic(name) for name in names))
+        .option("startingOffsets", "earliest")
+        .option("failOnDataLoss", "true")
+        .option("maxOffsetsPerTrigger", str(max_offsets_per_trigger))
+        .load()
+    )
+
+
+def kafka_sink(records: DataFrame, kafka: KafkaSettings, checkpoint: str) -> DataStreamWriter:
+    """The writer of `topic`, `key`, `value` to Kafka; at least once, in the order of each partition."""
+    return records.writeStream.format("kafka").options(
+        **_PRODUCER | spark_options(kafka), checkpointLocation=checkpoint
+    )

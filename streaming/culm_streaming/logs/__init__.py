@@ -1,0 +1,18 @@
+"""The job `logs`: logs as chains of entries. `job` is what Spark runs; all else is without Spark.
+
+Before the shuffle, stateless:
+- `packing`: records of `entries` are checked and become packed rows, sorted out by shard;
+- `splicing`: the record for `logs` cut out of the record of `entries`; `rows`: the packed form.
+
+Behind it, one shard at a time:
+- `step`: one micro-batch: rows and state in, rows and state out;
+- `continuation`: which logs are simply continued, decided for all at once;
+- `verdicts`: the rules for the others, entry by entry;
+- `fetching`: the first half of a fork's proof, read back.
+
+The state:
+- `pages`: many logs in one blob, and what tells a repeat from a fork; `book`: the columns of all logs that
+  a step touches; `skiplinks`: which hashes future skiplinks will name;
+- `early`: entries that came before their predecessors, and the bounds on them;
+- `state`: what a step needs from whoever keeps the state; `settings`: its layout and bounds.
+"""

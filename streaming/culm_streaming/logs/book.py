@@ -1,0 +1,166 @@
+"""The columns of all logs that one step touches: every log of the touched blocks, then the new ones.
+
+Logs are known by their index here. Skiplinks and tail lie log by log, in order of sequence number, so that
+a whole micro-batch is looked up and written in a few array operations.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from culm_streaming.logs.pages import (
+    CHUNK,
+    ENDED,
+    LOG,
+    SKIPLINK,
+    TAIL,
+    decode_block,
+    encode_block,
+    load_chunk,
+    save_chunk,
+)
+from culm_streaming.logs.rows import END_OF_LOG, Array
+from culm_streaming.logs.skiplinks import last_uses
+from culm_streaming.logs.state import ShardStore
+
+# A log is as high as the entries that were accepted one by one, so 40 bits are never reached.
+_SEQ_NUM_BITS = 40
+_MAX_SEQ_NUM = np.uint64((1 << _SEQ_NUM_BITS) - 1)
+
+
+class Book:
+    """The state of the logs in the blocks of `block_of_key`, and of the new logs among its keys.
+
+    `index` gives each log's index in `logs`, an array of `LOG`. A new log whose block is full is not in it.
+    """
+
+    def __init__(
+        self, store: ShardStore, block_of_key: Mapping[bytes, int], *, max_logs_per_block: int
+    ) -> None:
+        self._store = store
+        numbers = sorted(set(block_of_key.values()))
+        parts = [(number, decode_block(blob)) for number in numbers if (blob := store.load_block(number))]
+        old: Array = np.concatenate([np.empty(0, LOG), *(part[0] for _, part in parts)])
+        self.index = {key: index for index, key in enumerate(old["key"].tolist())}
+        room = {number: max_logs_per_block - len(part[0]) for number, part in parts}
+        new: list[bytes] = []
+        for key in sorted(block_of_key.keys() - self.index.keys()):
+            number = block_of_key[key]
+            room[number] = room.get(number, max_logs_per_block) - 1
+            if room[number] >= 0:
+                self.index[key] = len(old) + len(new)
+                new.append(key)
+        fresh = np.zeros(len(new), LOG)
+        fresh["key"] = np.frombuffer(b"".join(new), "V40")
+        self.logs: Array = np.concatenate([old, fresh])
+        self._skiplinks: Array = np.concatenate([np.empty(0, SKIPLINK), *(part[1] for _, part in parts)])
+        self._skiplink_owner = np.repeat(np.arange(len(self.logs)), self.logs["skiplinks"])
+        self._tail: Array = np.concatenate([np.empty(0, TAIL), *(part[2] for _, part in parts)])
+        self._block: Array = np.concatenate(
+            [
+                np.empty(0, np.int64),
+                *(np.full(len(part[0]), number, np.int64) for number, part in parts),
+                np.array([block_of_key[key] for key in new], np.int64),
+            ]
+        )
+        self._changed = np.zeros(len(self.logs), bool)
+
+    def recorded(self, owners: Array, seq_nums: Array) -> Array:
+        """The records (`TAIL`) of accepted entries, one for each owner and sequence number."""
+        found = np.empty(len(owners), TAIL)
+        tail_size = self.logs["tail"].astype(np.int64)
+        tail_start = np.cumsum(tail_size) - tail_size
+        in_chunks = (self.logs["height"] - self.logs["tail"])[owners]
+        position = seq_nums.astype(np.int64) - 1
+        near = seq_nums > in_chunks
+        near_owners = owners[near]
+        found[near] = self._tail[tail_start[near_owners] + position[near] - in_chunks[near].astype(np.int64)]
+        chunks: dict[tuple[int, int], Array] = {}
+        for row in np.flatnonzero(~near).tolist():
+            owner, (chunk, place) = int(owners[row]), divmod(int(position[row]), CHUNK)
+            entries = chunks.get((owner, chunk))
+            if entries is None:
+                entries = chunks[owner, chunk] = load_chunk(self._store, self._key(owner), chunk)
+            found[row] = entries[place]
+        return found
+
+    def skiplink_hashes(self, owners: Array, seq_nums: Array) -> tuple[Array, Array]:
+        """(found, hashes) of the remembered entries with these owners and sequence numbers."""
+        known = self._skiplink_owner << _SEQ_NUM_BITS | self._skiplinks["seq_num"].astype(np.int64)
+        wanted = owners << _SEQ_NUM_BITS | np.minimum(seq_nums, _MAX_SEQ_NUM).astype(np.int64)
+        if not len(known):
+            return np.zeros(len(owners), bool), np.zeros((len(owners), 4), np.uint64)
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return known[place] == wanted, self._skiplinks["hash"][place]
+
+    def skiplinks_of(self, owner: int) -> Array:
+        """The remembered entries (`SKIPLINK`) of one log."""
+        start, end = np.searchsorted(self._skiplink_owner, [owner, owner + 1])
+        return self._skiplinks[start:end]
+
+    def set_early(self, owner: int, count: int, size_bytes: int) -> None:
+        """Note how many early arrivals the log has now."""
+        self.logs["early_count"][owner], self.logs["early_bytes"][owner] = count, size_bytes
+        self._changed[owner] = True
+
+    def append(self, owners: Array, heads: Array) -> None:
+        """Grow the logs by accepted entries: sorted by owner, each log's in sequence order without gaps."""
+        if not len(owners):
+            return
+        grown, first, count = np.unique(owners, return_index=True, return_counts=True)
+        last = first + count - 1
+        logs = self.logs
+        is_new = logs["height"][grown] == 0
+        logs["schema"][grown[is_new]] = heads["schema"][first[is_new]]
+        logs["height"][grown] = heads["seq_num"][last]
+        logs["hash"][grown] = heads["hash"][last]
+        logs["flags"][grown[(heads["flags"][last] & END_OF_LOG) != 0]] |= ENDED
+        self._changed[grown] = True
+        self._append_tail(owners, heads)
+        self._append_skiplinks(owners, heads)
+
+    def _append_tail(self, owners: Array, heads: Array) -> None:
+        added = np.empty(len(owners), TAIL)
+        added["prefix"], added["source"] = heads["hash"][:, 0], heads["source"]
+        count = len(self.logs)
+        sizes = self.logs["tail"].astype(np.int64)
+        owner = np.concatenate([np.repeat(np.arange(count), sizes), owners])
+        order = np.argsort(owner, kind="stable")
+        owner, tail = owner[order], np.concatenate([self._tail, added])[order]
+        sizes = np.bincount(owner, minlength=count)
+        starts = np.cumsum(sizes) - sizes
+        spilled = np.zeros(len(tail), bool)
+        for log in np.flatnonzero(sizes >= CHUNK).tolist():
+            start, full = int(starts[log]), int(sizes[log]) // CHUNK
+            before = (int(self.logs["height"][log]) - int(sizes[log])) // CHUNK
+            for chunk in range(full):
+                place = start + chunk * CHUNK
+                save_chunk(self._store, self._key(log), before + chunk, tail[place : place + CHUNK])
+            spilled[start : start + full * CHUNK] = True
+        self._tail = tail[~spilled]
+        self.logs["tail"] = sizes % CHUNK
+
+    def _append_skiplinks(self, owners: Array, heads: Array) -> None:
+        added = np.empty(len(owners), SKIPLINK)
+        added["seq_num"], added["hash"] = heads["seq_num"], heads["hash"]
+        owner = np.concatenate([self._skiplink_owner, owners])
+        skiplinks = np.concatenate([self._skiplinks, added])
+        wanted = last_uses(skiplinks["seq_num"]) > self.logs["height"][owner]
+        owner, skiplinks = owner[wanted], skiplinks[wanted]
+        order = np.argsort(owner, kind="stable")
+        self._skiplink_owner, self._skiplinks = owner[order], skiplinks[order]
+        self.logs["skiplinks"] = np.bincount(owner, minlength=len(self.logs))
+
+    def save(self) -> None:
+        """Write the blocks in which a log changed. A new log that came to nothing leaves no trace."""
+        alive = (self.logs["height"] > 0) | (self.logs["early_count"] > 0)
+        tail_owner = np.repeat(np.arange(len(self.logs)), self.logs["tail"])
+        for number in np.unique(self._block[self._changed]).tolist():
+            mine = alive & (self._block == number)
+            blob = encode_block(
+                self.logs[mine], self._skiplinks[mine[self._skiplink_owner]], self._tail[mine[tail_owner]]
+            )
+            self._store.save_block(number, blob)
+
+    def _key(self, owner: int) -> bytes:
+        return bytes(self.logs["key"][owner].tobytes())

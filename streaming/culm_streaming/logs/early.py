@@ -1,0 +1,126 @@
+"""Entries that arrived before their predecessors: held back within bounds, never dropped silently."""
+
+import struct
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from culm_streaming.errors import StateLayoutError
+from culm_streaming.logs.book import Book
+from culm_streaming.logs.rows import FROM_STATE, HEAD, HEAD_SIZE, SIZE, Rows
+from culm_streaming.logs.settings import ChainSettings
+from culm_streaming.logs.state import ShardStore
+
+FORMAT = 1
+_HEADER = struct.Struct("<BxxxI")
+_TOTALS = struct.Struct("<BxHHxxIQ")
+
+
+def encode_early(rows: Rows) -> bytes:
+    """The blob of one log's early arrivals."""
+    heads = rows.heads.copy()
+    heads["flags"] |= FROM_STATE
+    sizes = np.fromiter(map(len, rows.values), SIZE, len(rows))
+    return b"".join((_HEADER.pack(FORMAT, len(rows)), heads.tobytes(), sizes.tobytes(), *rows.values))
+
+
+def decode_early(blob: bytes) -> Rows:
+    """One log's early arrivals, flagged `FROM_STATE`."""
+    form, count = _HEADER.unpack_from(blob)
+    if form != FORMAT:
+        raise StateLayoutError(f"early arrivals have format {form}, this program knows {FORMAT}")
+    offset = _HEADER.size
+    heads = np.frombuffer(blob, HEAD, count, offset)
+    offset += heads.nbytes
+    sizes = np.frombuffer(blob, SIZE, count, offset)
+    ends = np.cumsum(sizes, dtype=np.int64) + offset + sizes.nbytes
+    values = [blob[end - size : end] for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)]
+    return Rows(heads, values)
+
+
+class EarlyTotals:
+    """How many early arrivals a shard holds, in entries and bytes; kept with the layout of the state."""
+
+    def __init__(self, settings: ChainSettings, blob: bytes | None) -> None:
+        self._settings = settings
+        self.count = 0
+        self.size_bytes = 0
+        if blob is None:
+            return
+        form, shards, blocks, self.count, self.size_bytes = _TOTALS.unpack(blob)
+        if form != FORMAT:
+            raise StateLayoutError(f"a shard's totals have format {form}, this program knows {FORMAT}")
+        if (shards, blocks) != (settings.shards, settings.blocks):
+            raise StateLayoutError(
+                f"the checkpoint was made with {shards} shards of {blocks} blocks, not {settings.shards} of "
+                f"{settings.blocks}: go on with those numbers, or start a new checkpoint"
+            )
+
+    def encode(self) -> bytes:
+        """The blob that the next micro-batch starts from."""
+        return _TOTALS.pack(FORMAT, self._settings.shards, self._settings.blocks, self.count, self.size_bytes)
+
+    def add(self, count: int, size_bytes: int) -> None:
+        """Count arrivals in; negative numbers count them out."""
+        self.count += count
+        self.size_bytes += size_bytes
+        assert self.count >= 0 and self.size_bytes >= 0
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether the shard may hold one more arrival of this size."""
+        settings = self._settings
+        return (
+            self.count < settings.max_early_per_shard
+            and self.size_bytes + size_bytes <= settings.max_early_bytes_per_shard
+        )
+
+
+def hold_back(
+    store: ShardStore,
+    book: Book,
+    waiting: Mapping[int, Sequence[int]],
+    rows: Rows,
+    *,
+    totals: EarlyTotals,
+    settings: ChainSettings,
+) -> list[int]:
+    """Keep the rows of `waiting` (owner to row numbers, lowest sequence number first) in the state.
+
+    Owners whose early arrivals have all gone are named with no rows. Returns the rows without room: those
+    held already stay, then the lowest sequence numbers come first.
+    """
+    changed: list[int] = []
+    for owner, numbers in sorted(waiting.items()):
+        count, size = int(book.logs["early_count"][owner]), int(book.logs["early_bytes"][owner])
+        held = sum(1 for number in numbers if rows.heads["flags"][number] & FROM_STATE)
+        if held == len(numbers) == count:
+            continue
+        totals.add(-count, -size)
+        changed.append(owner)
+    refused: list[int] = []
+    for owner in changed:
+        numbers = waiting[owner]
+        kept: list[int] = []
+        size = 0
+        # Stable: within those held already, and within the new ones, the order stays.
+        for number in sorted(numbers, key=lambda row: not rows.heads["flags"][row] & FROM_STATE):
+            row_size = HEAD_SIZE + len(rows.values[number])
+            is_held = bool(rows.heads["flags"][number] & FROM_STATE)
+            if not is_held and (
+                len(kept) >= settings.max_early_per_log
+                or size + row_size > settings.max_early_bytes_per_log
+                or not totals.has_room(row_size)
+            ):
+                refused.append(number)
+                continue
+            kept.append(number)
+            size += row_size
+            totals.add(1, row_size)
+        kept.sort()
+        book.set_early(owner, len(kept), size)
+        key = bytes(book.logs["key"][owner].tobytes())
+        blob = (
+            encode_early(Rows(rows.heads[np.array(kept)], [rows.values[n] for n in kept])) if kept else None
+        )
+        store.save_early(key, blob)
+    return sorted(refused)

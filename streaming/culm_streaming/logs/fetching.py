@@ -1,0 +1,66 @@
+"""Reading one record of `entries` back, for the first half of a fork's proof: rare, and few in a batch."""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from time import monotonic
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from culm_topics.errors import KafkaFailure, RecordError
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.acls import job_group_prefix
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records import EntryRecord
+from culm_topics.readers.offsets import watermarks
+
+_TIMEOUT_SECONDS = 20.0
+_GONE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFetcher:
+    """Entry bytes by their place in `entries`. Travels to the workers; the client is made there, once."""
+
+    settings_json: str = field(repr=False)  # holds secrets
+
+    def __call__(self, partition: int, offset: int) -> bytes | None:
+        """The entry of that record; None when the record is gone or is no entry.
+
+        Raises `KafkaFailure` when the broker does not answer: the micro-batch is then done again.
+        """
+        client, topic = _client(self.settings_json)
+        place = TopicPartition(topic, partition, offset)
+        low, high = watermarks(client, topic, partition)
+        if not low <= offset < high:
+            return None
+        client.assign([place])
+        try:
+            deadline = monotonic() + _TIMEOUT_SECONDS
+            while (left := deadline - monotonic()) > 0:
+                message = client.poll(left)
+                if message is None:
+                    break
+                fault = message.error()
+                if fault is None:
+                    return _entry(message.value()) if message.offset() == offset else None
+                if fault.code() in _GONE:
+                    return None
+                if fault.fatal() or not fault.retriable():
+                    raise KafkaFailure(f"reading {topic}/{partition} at {offset}: {fault.str()}")
+        finally:
+            client.unassign()
+        raise KafkaFailure(f"reading {topic}/{partition} at {offset}: no answer in {_TIMEOUT_SECONDS:g} s")
+
+
+def _entry(value: bytes | None) -> bytes | None:
+    try:
+        return EntryRecord.decode(value).entry
+    except RecordError:
+        return None
+
+
+@lru_cache(maxsize=1)
+def _client(settings_json: str) -> tuple[Consumer, str]:
+    settings = KafkaSettings.model_validate_json(settings_json)
+    client = kafka.consumer(settings, group_id=f"{job_group_prefix(settings)}first-entry", start="error")
+    return client, settings.topic("entries")

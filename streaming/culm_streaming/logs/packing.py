@@ -1,0 +1,194 @@
+"""Records of `entries` become packed rows, sorted out by shard: the stateless half of the job `logs`.
+
+Everything that an entry shows by itself is checked here, before the shuffle, in every core at once. The
+loops run for every record of the deployment: their cost is the job's throughput.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from blake3 import blake3
+from xxhash import xxh64_intdigest
+
+from culm_models.bamboo.errors import LogIdError
+from culm_models.errors import CulmError
+from culm_models.p2panda.operations.checks import check_many
+from culm_streaming.logs.rows import (
+    END_OF_LOG,
+    HAS_SKIPLINK,
+    KEYLESS,
+    NO_HASH,
+    OFFSET_BITS,
+    PACK_HEAD,
+    READY,
+    pack_rows,
+    pack_source,
+)
+from culm_streaming.logs.settings import ChainSettings
+from culm_streaming.logs.splicing import RecordParts, log_value, take_apart
+from culm_topics.catalogue.spec import MAX_MESSAGE_BYTES
+from culm_topics.errors import RecordError
+from culm_topics.logs.records import EntryRecord, LogRecord
+from culm_topics.records import LOG_KEY_SIZE, rejection
+
+Record = tuple[bytes | None, bytes | None, int, int]
+"""(key, value, partition, offset) of a record of `entries`."""
+
+MAX_VALUE_BYTES = MAX_MESSAGE_BYTES - 4096
+"""What fits into one record of `logs` whatever else is said in it."""
+
+_SEED = 42
+# A packed record, and with it a batch between Spark and Python, stays far below 2 GiB.
+_FLUSH_BYTES = 64 * 1024 * 1024
+_KNOWN_SCHEMAS = 4096
+_SCHEMA_SIZE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRows:
+    """The rows of one shard out of one batch of records: heads, value sizes and values, each end to end."""
+
+    shard: int
+    heads: bytes
+    sizes: bytes
+    values: bytes
+
+
+def place_of_log(log_key: bytes, settings: ChainSettings) -> tuple[int, int]:
+    """(shard, block) of a log: a hash of its key, the same on every machine and in every version."""
+    digest = xxh64_intdigest(log_key, _SEED)
+    return digest % settings.shards, digest // settings.shards % settings.blocks
+
+
+def pack_records(
+    records: Sequence[Record], settings: ChainSettings, *, verify_signature: bool
+) -> Iterator[PackedRows]:
+    """Check every record and pack it for its shard, as an entry or as a ready-made record of `rejected`."""
+    shards = settings.shards
+    heads: list[list[bytes]] = [[] for _ in range(shards)]
+    values: list[list[bytes]] = [[] for _ in range(shards)]
+    places: dict[bytes, tuple[int, int]] = {}
+    schemas: dict[str, tuple[bytes, bytes]] = {}
+    size_bytes = 0
+    opened = list(map(_open, records))
+    pairs = [(parts.entry, parts.operation) for parts in opened if not isinstance(parts, CulmError)]
+    results = iter(check_many(pairs, verify_signature=verify_signature))
+    for source, parts in zip(records, opened, strict=True):
+        key, value, partition, offset = source
+        try:
+            if isinstance(parts, CulmError):
+                raise parts
+            checked = next(results)
+            if isinstance(checked, CulmError):
+                raise checked
+            entry = checked.entry
+            seq_num = entry.seq_num
+            if key != entry.public_key + entry.log_id.to_bytes(8, "big"):
+                raise RecordError("entries: the key is not the log key of the entry")
+            if checked.facts.action == "create" and seq_num > 1:
+                raise LogIdError(f"entry {seq_num} of log {entry.log_id} creates a second document")
+            schema_id = checked.schema_id
+            schema = schemas.get(schema_id)
+            if schema is None:
+                if len(schemas) >= _KNOWN_SCHEMAS:
+                    schemas.clear()
+                text = schema_id.encode()
+                schema = schemas[schema_id] = text, blake3(text).digest()[:_SCHEMA_SIZE]
+            if type(parts) is RecordParts and parts.schema == schema[0]:
+                packed = log_value(parts, seq_num, checked.hash)
+            else:
+                EntryRecord.decode(value)  # its schema id need not be right, but must be text
+                packed = LogRecord(
+                    seq_num, checked.entry_bytes, checked.payload_bytes, checked.hash, schema_id
+                ).encode()
+            if len(packed) > MAX_VALUE_BYTES:
+                raise RecordError(f"entries: {len(packed)} bytes are too many for a record of logs")
+        except CulmError as error:
+            # A traceback would keep this frame, and with it the bytes of all records, in a cycle.
+            head, packed, shard = _refuse(source, error.with_traceback(None), settings)
+        else:
+            skiplink, backlink, flags = NO_HASH, NO_HASH, 0
+            if entry.backlink is not None:
+                backlink = entry.backlink[2:]
+                if entry.skiplink is not None:
+                    skiplink, flags = entry.skiplink[2:], HAS_SKIPLINK
+            if entry.end_of_log:
+                flags |= END_OF_LOG
+            place = places.get(key)
+            if place is None:
+                place = places[key] = place_of_log(key, settings)
+            shard, block = place
+            head = PACK_HEAD(
+                key,
+                seq_num,
+                partition << OFFSET_BITS | offset,
+                checked.hash[2:],
+                backlink,
+                skiplink,
+                schema[1],
+                parts.brought_by,
+                block,
+                flags,
+            )
+        heads[shard].append(head)
+        values[shard].append(packed)
+        size_bytes += len(packed)
+        if size_bytes > _FLUSH_BYTES:
+            yield from _flushed(heads, values)
+            size_bytes = 0
+    yield from _flushed(heads, values)
+
+
+def _open(record: Record) -> RecordParts | EntryRecord | CulmError:
+    """The parts of a record, or the error that refuses it."""
+    value = record[1]
+    parts = None if value is None else take_apart(value)
+    if parts is not None:
+        return parts
+    try:
+        return EntryRecord.decode(value)
+    except RecordError as error:
+        return error.with_traceback(None)
+
+
+def _flushed(heads: list[list[bytes]], values: list[list[bytes]]) -> Iterator[PackedRows]:
+    """What has been packed so far; the lists are empty then."""
+    for shard, shard_heads in enumerate(heads):
+        if shard_heads:
+            yield PackedRows(shard, *pack_rows(shard_heads, values[shard]))
+            shard_heads.clear()
+            values[shard].clear()
+
+
+def _refuse(source: Record, error: CulmError, settings: ChainSettings) -> tuple[bytes, bytes, int]:
+    """(head, value, shard) of the ready-made record of `rejected`; undecodable bytes go in as they are."""
+    key, value, partition, offset = source
+    try:
+        record = EntryRecord.decode(value)
+    except RecordError:
+        record = None
+    refused = rejection(
+        error.code,
+        str(error),
+        entry=value if record is None else record.entry,
+        operation=None if record is None else record.operation,
+        brought_by=None if record is None else record.brought_by,
+        source=(settings.entries_topic, partition, offset),
+    ).encode()
+    if key is not None and len(key) == LOG_KEY_SIZE:
+        flags, (shard, block) = READY, place_of_log(key, settings)
+    else:
+        key, flags, shard, block = bytes(LOG_KEY_SIZE), READY | KEYLESS, offset % settings.shards, 0
+    head = PACK_HEAD(
+        key,
+        0,
+        pack_source(partition, offset),
+        NO_HASH,
+        NO_HASH,
+        NO_HASH,
+        bytes(16),
+        bytes(32),
+        block,
+        flags,
+    )
+    return head, refused, shard

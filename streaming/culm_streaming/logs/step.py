@@ -1,0 +1,258 @@
+"""One shard, one micro-batch: rows and state in, rows and state out. A plain function of its arguments.
+
+A log that is simply continued, however many entries it grows by, is judged in array operations over all
+logs at once; only a log with anything unusual (a gap, a fork, a wrong link) goes to `verdicts`, alone.
+Repeats are dropped before that. The same rows on the same state give the same bytes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from culm_models.bamboo import entry_hash
+from culm_models.bamboo.hashes import PREFIX
+from culm_models.errors import CulmError
+from culm_streaming.errors import BlockFullError, EarlyOverflowError, StateMissingError
+from culm_streaming.logs.book import Book
+from culm_streaming.logs.continuation import simply_continued
+from culm_streaming.logs.early import EarlyTotals, decode_early, hold_back
+from culm_streaming.logs.pages import ENDED
+from culm_streaming.logs.rows import (
+    END_OF_LOG,
+    HAS_SKIPLINK,
+    KEYLESS,
+    READY,
+    Array,
+    Rows,
+    hash_bytes,
+    split_source,
+)
+from culm_streaming.logs.settings import ChainSettings
+from culm_streaming.logs.state import ShardStore
+from culm_streaming.logs.verdicts import Candidate, LogState, Verdicts, fork, judge
+from culm_topics.logs.records import LogRecord
+from culm_topics.records import rejection
+
+FetchFirst = Callable[[int, int], bytes | None]
+"""(partition, offset) of `entries` to the entry bytes of that record; None when it is no longer there."""
+
+
+@dataclass(slots=True)
+class LogsOutput:
+    """Records to write, (key, value) each; a log's entries are in sequence order."""
+
+    logs: list[tuple[bytes, bytes]] = field(default_factory=list)
+    rejected: list[tuple[bytes, bytes]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Refused:
+    row: int
+    error: CulmError
+    first: bytes | None = None
+
+
+def step(store: ShardStore, rows: Rows, settings: ChainSettings, fetch_first: FetchFirst) -> LogsOutput:
+    """Judge `rows` of one shard, grow the logs in `store`, and say what is to be written."""
+    totals_before = store.load_totals()
+    totals = EarlyTotals(settings, totals_before)
+    output = LogsOutput()
+    rows = _without_ready(rows, output)
+    if len(rows):
+        _judge_rows(store, rows, output, settings=settings, fetch_first=fetch_first, totals=totals)
+    totals_after = totals.encode()
+    if totals_after != totals_before:
+        store.save_totals(totals_after)
+    return output
+
+
+def _without_ready(rows: Rows, output: LogsOutput) -> Rows:
+    """Pass on the ready-made records of `rejected`; the other rows are returned."""
+    heads = rows.heads
+    ready = (heads["flags"] & READY) != 0
+    if not ready.any():
+        return rows
+    places = np.flatnonzero(ready)
+    for row in places[np.argsort(heads["source"][places], kind="stable")].tolist():
+        keyless = bool(heads["flags"][row] & KEYLESS)
+        output.rejected.append((b"" if keyless else heads["key"][row].tobytes(), rows.values[row]))
+    entries = np.flatnonzero(~ready)
+    return Rows(heads[entries], [rows.values[row] for row in entries.tolist()])
+
+
+def _judge_rows(
+    store: ShardStore,
+    rows: Rows,
+    output: LogsOutput,
+    *,
+    settings: ChainSettings,
+    fetch_first: FetchFirst,
+    totals: EarlyTotals,
+) -> None:
+    keys: list[bytes] = rows.heads["key"].tolist()
+    block_of_key = dict(zip(keys, rows.heads["block"].tolist(), strict=True))
+    book = Book(store, block_of_key, max_logs_per_block=settings.max_logs_per_block)
+    rows, owners, waiting = _with_early(store, book, rows, keys)
+    order = np.lexsort((rows.heads["source"], rows.heads["seq_num"], owners))
+    owners, rows = owners[order], Rows(rows.heads[order], [rows.values[row] for row in order.tolist()])
+    heads = rows.heads
+
+    homeless = owners < 0
+    refused = [
+        _Refused(row, BlockFullError("too many logs share this log's block of state"))
+        for row in np.flatnonzero(homeless).tolist()
+    ]
+    old = ~homeless & (heads["seq_num"] <= book.logs["height"][owners])
+    refused += _forks(
+        book, owners, heads, np.flatnonzero(old), fetch_first=fetch_first, max_fetches=settings.max_fetches
+    )
+
+    above = _without_twins(owners, heads, np.flatnonzero(~homeless & ~old))
+    accepted = simply_continued(book, owners[above], heads[above])
+    for unusual in _runs(owners[above], ~accepted):
+        places = above[unusual]
+        verdicts = _judge_log(book, int(owners[places[0]]), heads, places)
+        accepted[unusual] = np.isin(places, np.array(verdicts.accepted, np.int64))
+        waiting[int(owners[places[0]])] = verdicts.early
+        refused += [
+            _Refused(
+                refusal.row,
+                refusal.error,
+                None if refusal.first is None else LogRecord.decode(rows.values[refusal.first]).entry,
+            )
+            for refusal in verdicts.refused
+        ]
+    grown = above[accepted]
+    book.append(owners[grown], heads[grown])
+    refused += [
+        _Refused(row, EarlyOverflowError(f"entry {heads['seq_num'][row]} came before its predecessors"))
+        for row in hold_back(store, book, waiting, rows, totals=totals, settings=settings)
+    ]
+    book.save()
+
+    values = rows.values
+    output.logs += zip(heads["key"][grown].tolist(), [values[row] for row in grown.tolist()], strict=True)
+    for refusal in sorted(refused, key=lambda refusal: refusal.row):
+        head = heads[refusal.row]
+        value = _rejected_value(
+            head, values[refusal.row], refusal.error, settings.entries_topic, first=refusal.first
+        )
+        output.rejected.append((head["key"].tobytes(), value))
+
+
+def _with_early(
+    store: ShardStore, book: Book, rows: Rows, keys: list[bytes]
+) -> tuple[Rows, Array, dict[int, list[int]]]:
+    """The rows with the early arrivals of their logs, everybody's owner, and the logs that had any."""
+    index = book.index
+    owners = [index.get(key, -1) for key in keys]
+    heads, values = [rows.heads], list(rows.values)
+    waiting: dict[int, list[int]] = {}
+    present = np.unique(np.array(owners, np.int64))
+    present = present[present >= 0]
+    for owner in present[book.logs["early_count"][present] > 0].tolist():
+        blob = store.load_early(book.logs["key"][owner].tobytes())
+        if blob is None:
+            raise StateMissingError("early arrivals of a log are missing")
+        early = decode_early(blob)
+        heads.append(early.heads)
+        values += early.values
+        owners += [owner] * len(early)
+        waiting[owner] = []
+    return Rows(np.concatenate(heads), values), np.array(owners, np.int64), waiting
+
+
+def _without_twins(owners: Array, heads: Array, places: Array) -> Array:
+    """`places` without rows that repeat the row before them."""
+    if not len(places):
+        return places
+    owner, seq_num, row_hash = owners[places], heads["seq_num"][places], heads["hash"][places]
+    twin = np.zeros(len(places), bool)
+    twin[1:] = (
+        (owner[1:] == owner[:-1])
+        & (seq_num[1:] == seq_num[:-1])
+        & (row_hash[1:] == row_hash[:-1]).all(axis=1)
+    )
+    kept: Array = places[~twin]
+    return kept
+
+
+def _runs(owners: Array, wanted: Array) -> list[Array]:
+    """The indexes of each owner's rows, for the owners whose rows are wanted."""
+    places = np.flatnonzero(wanted)
+    return np.split(places, np.flatnonzero(np.diff(owners[places])) + 1) if len(places) else []
+
+
+def _judge_log(book: Book, owner: int, heads: Array, places: Array) -> Verdicts:
+    log = book.logs[owner]
+    state = LogState(
+        height=int(log["height"]),
+        hash=hash_bytes(log["hash"]),
+        schema=log["schema"].tobytes(),
+        ended=bool(log["flags"] & ENDED),
+        hashes={int(link["seq_num"]): hash_bytes(link["hash"]) for link in book.skiplinks_of(owner)},
+    )
+    return judge(state, [_candidate(row, heads[row]) for row in places.tolist()])
+
+
+def _candidate(row: int, head: Array) -> Candidate:
+    flags = int(head["flags"])
+    return Candidate(
+        row=row,
+        seq_num=int(head["seq_num"]),
+        hash=hash_bytes(head["hash"]),
+        backlink=hash_bytes(head["backlink"]),
+        skiplink=hash_bytes(head["skiplink"]) if flags & HAS_SKIPLINK else None,
+        schema=head["schema"].tobytes(),
+        end_of_log=bool(flags & END_OF_LOG),
+    )
+
+
+def _forks(
+    book: Book, owners: Array, heads: Array, old: Array, *, fetch_first: FetchFirst, max_fetches: int
+) -> list[_Refused]:
+    """Refusals for the rows at sequence numbers where another entry was accepted before."""
+    if not len(old):
+        return []
+    recorded = book.recorded(owners[old], heads["seq_num"][old])
+    forked = recorded["prefix"] != heads["hash"][old][:, 0]
+    refusals: list[_Refused] = []
+    seen: set[bytes] = set()
+    fetched: dict[int, bytes | None] = {}
+    for row, record in zip(old[forked].tolist(), recorded[forked], strict=True):
+        row_hash = hash_bytes(heads["hash"][row])
+        if row_hash in seen:
+            continue
+        seen.add(row_hash)
+        source, prefix = int(record["source"]), record["prefix"].tobytes()
+        if source not in fetched and len(fetched) < max_fetches:
+            fetched[source] = _checked_first(fetch_first(*split_source(source)), prefix)
+        error = fork(int(heads["seq_num"][row]), prefix)
+        refusals.append(_Refused(row, error, fetched.get(source)))
+    return refusals
+
+
+def _checked_first(entry: bytes | None, prefix: bytes) -> bytes | None:
+    """The entry, when it is the one that was accepted: a re-created topic may hold another there."""
+    if entry is None or not entry_hash(entry).startswith(PREFIX + prefix):
+        return None
+    return entry
+
+
+def _rejected_value(
+    head: Array, value: bytes, error: CulmError, entries_topic: str, *, first: bytes | None = None
+) -> bytes:
+    """The record for one refused row: `head` of `HEAD`, `value` as it would have stood on `logs`."""
+    record = LogRecord.decode(value)
+    partition, offset = split_source(int(head["source"]))
+    return rejection(
+        error.code,
+        str(error),
+        entry=record.entry,
+        operation=record.operation,
+        brought_by=bytes(head["brought_by"].tobytes()),
+        source=(entries_topic, partition, offset),
+        seq_num=int(head["seq_num"]),
+        first=first,
+    ).encode()

@@ -1,0 +1,123 @@
+"""The rules for one log that is not simply continued, entry by entry (Bamboo, "entry verification").
+
+The rules themselves are the models': here is only what a log does with their answers. Entries are judged in
+order of sequence number, and those of one number in the order in which they came: the first that fits
+stays, whatever the micro-batches were.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from culm_models.bamboo import Entry, check_links, errors
+from culm_models.bamboo.hashes import PREFIX
+from culm_models.errors import CulmError
+from culm_models.p2panda.ingest import LogSchemaError
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An entry above the log's height; hashes are 32 bytes, `row` is whatever the caller knows it by."""
+
+    row: int
+    seq_num: int
+    hash: bytes
+    backlink: bytes
+    skiplink: bytes | None
+    schema: bytes
+    end_of_log: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """What is known of the log: `hashes` are those that skiplinks may name, by sequence number."""
+
+    height: int
+    hash: bytes
+    schema: bytes
+    ended: bool
+    hashes: Mapping[int, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A refused row; of a fork, `first` is the row of the entry that stays."""
+
+    row: int
+    error: CulmError
+    first: int | None = None
+
+
+@dataclass(slots=True)
+class Verdicts:
+    """Rows by what becomes of them; repeats are in none of the lists."""
+
+    accepted: list[int] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+    early: list[int] = field(default_factory=list)
+
+
+def judge(log: LogState, candidates: Sequence[Candidate]) -> Verdicts:
+    """What becomes of `candidates`, sorted by sequence number and then by arrival."""
+    verdicts = Verdicts()
+    height, schema = log.height, log.schema
+    hashes = {**log.hashes, log.height: log.hash} if log.height else {}
+    ended_at = log.height if log.ended else None
+    row_at: dict[int, int] = {}
+    seen: set[tuple[int, bytes]] = set()
+    for candidate in candidates:
+        seq_num = candidate.seq_num
+        if (seq_num, candidate.hash) in seen:
+            continue
+        seen.add((seq_num, candidate.hash))
+        if seq_num in row_at:
+            verdicts.refused.append(Refusal(candidate.row, fork(seq_num, hashes[seq_num]), row_at[seq_num]))
+            continue
+        if ended_at is None and seq_num > height + 1:
+            verdicts.early.append(candidate.row)
+            continue
+        error = _check(candidate, hashes, ended_at, schema)
+        if error is not None:
+            verdicts.refused.append(Refusal(candidate.row, error))
+            continue
+        verdicts.accepted.append(candidate.row)
+        height, schema = seq_num, candidate.schema
+        hashes[seq_num], row_at[seq_num] = candidate.hash, candidate.row
+        if candidate.end_of_log:
+            ended_at = seq_num
+    return verdicts
+
+
+def fork(seq_num: int, first_hash: bytes) -> errors.ForkError:
+    """The error for an entry where another one stands; `first_hash` may be the start of a hash."""
+    start = (PREFIX + first_hash[:8]).hex()
+    return errors.ForkError(f"another entry {seq_num} of this log came first: its hash starts with {start}")
+
+
+def _check(
+    candidate: Candidate, hashes: Mapping[int, bytes], ended_at: int | None, schema: bytes
+) -> CulmError | None:
+    entry = Entry(
+        public_key=b"",
+        log_id=0,
+        seq_num=candidate.seq_num,
+        end_of_log=candidate.end_of_log,
+        skiplink=None if candidate.skiplink is None else PREFIX + candidate.skiplink,
+        backlink=PREFIX + candidate.backlink,
+        payload_size=0,
+        payload_hash=b"",
+        signature=b"",
+    )
+
+    def hash_at(seq_num: int) -> bytes | None:
+        found = hashes.get(seq_num)
+        return None if found is None else PREFIX + found
+
+    try:
+        check_links(entry, hash_at=hash_at, end_of_log_at=ended_at)
+    except errors.BambooError as error:
+        return error
+    if candidate.seq_num > 1 and candidate.schema != schema:
+        return LogSchemaError(
+            f"entry {candidate.seq_num} is of another schema than the first entry of its log"
+        )
+    return None

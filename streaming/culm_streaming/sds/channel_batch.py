@@ -1,0 +1,323 @@
+"""A channel taken out of state for one batch: inputs in, records out, and back into state at the end."""
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import cbor2
+
+from culm_models.errors import CulmError
+from culm_models.sds.channel import Channel
+from culm_models.sds.errors import DisputedIdError, JournalForgottenError, WaitingFullError
+from culm_models.sds.events import Event, Lost, Received, Rejected
+from culm_models.sds.output import ChannelOutput
+from culm_models.sds.wire.messages import Profile
+from culm_streaming.errors import StateMissingError
+from culm_streaming.sds import journal
+from culm_streaming.sds.acks import ChangedAcks
+from culm_streaming.sds.cache import Cache, Copy
+from culm_streaming.sds.channel_settings import BIND_SENDERS, charge_filter, settings_of
+from culm_streaming.sds.output_records import (
+    HostingEvent,
+    OutputRecord,
+    Topic,
+    event_value,
+    fetch_values,
+    kept,
+    out_value,
+    rejected,
+)
+from culm_streaming.sds.owners import Owners
+from culm_streaming.sds.record import NO_TOKEN, ChannelRecord, save_record
+from culm_streaming.sds.settings import ChannelsSettings
+from culm_streaming.sds.state import Kind, State, name_of
+from culm_topics.sds.records import AckKey, Details, SdsChannelRecord, SdsMessageRecord
+
+_SEED_PERSON = b"culm.sds.seed"
+_MOST_HELD = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Where an output comes from: a record's place, bytes, and bringer; a command's token and kind."""
+
+    source: tuple[str, int, int]
+    wire: bytes | None = None
+    peer_id: bytes | None = None
+    hint: bytes | None = None
+    token: bytes | None = None
+    command: str | None = None
+
+
+class OpenChannel:
+    """One channel during one batch. `records` are what it has told so far."""
+
+    def __init__(
+        self,
+        state: State,
+        channel_id: str,
+        record: ChannelRecord,
+        channel: Channel,
+        settings: ChannelsSettings,
+    ) -> None:
+        self.channel_id = channel_id
+        self.key = channel_id.encode()
+        self.record = record
+        self.channel = channel
+        self.records: list[OutputRecord] = []
+        self.is_kept = record.token != NO_TOKEN
+        """Whether it is to be written: one that has never been is not, before something sound has come."""
+        self._state = state
+        self._settings = settings
+        self.owners = Owners(state, channel_id, record, settings)
+        self._acks = ChangedAcks(state, channel_id, settings)
+        self._tokens: dict[bytes, None] | None = None
+        self._is_anew = False
+
+    @property
+    def due_ms(self) -> int | None:
+        """When the channel has something to do."""
+        return self.channel.next_due_ms()
+
+    def now_ms(self, time_ms: int) -> int:
+        """The channel's clock at this time: it never goes back."""
+        self.record.last_ms = max(self.record.last_ms, time_ms)
+        return self.record.last_ms
+
+    def is_done(self, token: bytes) -> bool:
+        """Whether this command was done already; it counts as done from now on."""
+        if self._tokens is None:
+            blob = self._state.load(Kind.TOKENS, name_of(self.key))
+            self._tokens = dict.fromkeys([] if blob is None else cbor2.loads(blob))
+        if token in self._tokens:
+            return True
+        self._tokens[token] = None
+        if len(self._tokens) > self._settings.tokens:
+            del self._tokens[next(iter(self._tokens))]
+        return False
+
+    @property
+    def binds_senders(self) -> bool:
+        """Whether a sender id belongs to the key that first brought it."""
+        return self.record.settings.get(BIND_SENDERS) is True
+
+    def begin_anew(self, profile: Profile, now_ms: int) -> None:
+        """Let the channel begin again in another profile: its log is empty, its events are numbered on."""
+        for participant_id in self.channel.participants:
+            self.report(HostingEvent("left", participant_id), now_ms, None)
+            self.left(participant_id)
+        for message_id in self.record.held:
+            self._state.save(Kind.HELD, name_of(self.key, message_id), None)
+        self.record.held.clear()
+        self.record.profile, self.record.settings = profile, {}
+        self.record.are_settings_final = False
+        self.channel, self._is_anew = _new_channel(self.channel_id, profile, {}, now_ms), True
+
+    def decide_settings(self, changed: Details, now_ms: int) -> None:
+        """Take the settings of the first join of the channel's owner; `ChannelSettingsError`: unfit ones."""
+        if dict(changed) == dict(self.record.settings):
+            return
+        wanted = settings_of(self.record.profile, changed)
+        charge_filter(self._state, self.record.profile, wanted, self._settings)
+        anew = _new_channel(self.channel_id, self.record.profile, changed, now_ms)
+        anew.apply_journal(self.channel.journal_whole())
+        anew.restore_head(self.channel.head())
+        self.channel, self._is_anew = anew, True
+        self.record.settings = dict(changed)
+
+    def joined(self, participant_id: str, now_ms: int) -> None:
+        """A participant is hosted from now on."""
+        self._acks.joined(participant_id, now_ms)
+
+    def left(self, participant_id: str) -> None:
+        """A participant is hosted no longer."""
+        self.records += self._acks.left(participant_id)
+
+    def take(self, output: ChannelOutput, now_ms: int, given: Input | None) -> None:
+        """Tell what a step of the channel did; `given` is what it was given, None for what was due."""
+        profile = self.record.profile
+        for event in map(kept, output.events):
+            if event is None:
+                continue
+            if isinstance(event, Rejected):
+                self._refuse(event, now_ms, given)
+                continue
+            self.is_kept = True
+            if isinstance(event, Received) and event.message_kind == "content":
+                self._store(event, given)
+            elif isinstance(event, Lost):
+                self.record.lost += 1
+            self.report(event, now_ms, given)
+        for outbound in output.send:
+            self._put(Topic.OUT, out_value(profile, outbound))
+            if outbound.kind == "new":
+                self._store_own(outbound.message_id, outbound.participant_id, outbound.wire, output.events)
+        for fetch in output.fetch:
+            for value in fetch_values(profile, fetch):
+                self._put(Topic.FETCH, value)
+        self._acks.note(output)
+
+    def report(self, event: Event | HostingEvent, now_ms: int, given: Input | None) -> None:
+        """Write one event, under the channel's next number."""
+        self.record.event_number += 1
+        details: dict[str, Any] = {}
+        if given is not None and given.token is not None:
+            details["token"] = given.token
+            if isinstance(event, Rejected):
+                details["command"] = given.command
+        self._put(Topic.EVENTS, event_value(event, self.record.event_number, now_ms, details))
+
+    def refuse(self, error: CulmError, given: Input) -> None:
+        """Tell on `rejected` that an input was refused."""
+        self.records.append(
+            rejected(error.code, str(error), wire=given.wire, peer_id=given.peer_id, source=given.source)
+        )
+
+    def save(self, cache: Cache) -> list[OutputRecord]:
+        """Write the channel's state; the records about it as a whole. The record's times are set before."""
+        if not self.is_kept:
+            return []
+        record, channel = self.record, self.channel
+        records = [*self._acks.records(channel), *self.owners.flush()]
+        former_mark = record.journal.mark
+        written, is_anew = self._save_journal()
+        record.head = channel.head()
+        record.advance(former_mark, written, self._settings.lineage, is_anew=is_anew)
+        save_record(self._state, self.channel_id, record)
+        if self._tokens is not None:
+            self._state.save(Kind.TOKENS, name_of(self.key), cbor2.dumps(list(self._tokens)))
+        cache.put(self.key, Copy.of(record.token, channel))
+        records.append(OutputRecord(Topic.ACKS, AckKey(self.channel_id).encode(), self._summary().encode()))
+        return records
+
+    def _save_journal(self) -> tuple[bytes, bool]:
+        """(what was written, whether the whole journal was)."""
+        kept, channel = self.record.journal, self.channel
+        mark = channel.journal_mark
+        is_anew = self._is_anew or journal.is_to_compact(kept, self._settings)
+        if not is_anew:
+            if mark == kept.mark:
+                return b"", False
+            try:
+                written = channel.journal_since(kept.mark)
+            except JournalForgottenError:
+                is_anew = True
+        if is_anew:
+            written = channel.journal_whole()
+            journal.replace(self._state, self.key, kept, mark, written, self._settings)
+        else:
+            journal.append(self._state, self.key, kept, mark, written, self._settings)
+        channel.journal_kept(mark)
+        return written, is_anew
+
+    def _summary(self) -> SdsChannelRecord:
+        record, summary = self.record, self.channel.summary()
+        return SdsChannelRecord(
+            profile=record.profile,
+            time_ms=record.last_ms,
+            lamport_timestamp=summary.lamport_timestamp,
+            log=summary.log,
+            waiting=summary.waiting,
+            missing=summary.missing,
+            lost=record.lost,
+            outgoing=summary.outgoing,
+            participants=summary.participants,
+            event_number=record.event_number,
+            next_due_ms=record.due_ms,
+        )
+
+    def _refuse(self, event: Rejected, now_ms: int, given: Input | None) -> None:
+        """What peers sent and was refused goes to `rejected` alone: they must not fill what is kept."""
+        if event.code == DisputedIdError.code:
+            # Once for each message of the log, so no more than is kept of messages.
+            self.report(event, now_ms, given)
+        if given is None or event.code == WaitingFullError.code:
+            self.report(event, now_ms, given)
+            return
+        self.records.append(
+            rejected(event.code, event.reason, wire=given.wire, peer_id=given.peer_id, source=given.source)
+        )
+        if given.wire is not None and self.channel.is_quarantined(event.message_id):
+            self._hold(event.message_id, given)
+
+    def _hold(self, message_id: str, given: Input) -> None:
+        """Keep the bytes of a message in quarantine, for the store, until it is taken."""
+        self.is_kept = True
+        held = self.record.held
+        if message_id in held:
+            return
+        held.append(message_id)
+        self._state.save(Kind.HELD, name_of(self.key, message_id), cbor2.dumps((given.wire, given.hint)))
+        if len(held) > _MOST_HELD:
+            self._state.save(Kind.HELD, name_of(self.key, held.pop(0)), None)
+
+    def _store(self, event: Received, given: Input | None) -> None:
+        """A message with content has come for the first time: into the store with its bytes."""
+        wire, hint = (None, None) if given is None else (given.wire, given.hint)
+        if event.message_id in self.record.held:
+            name = name_of(self.key, event.message_id)
+            blob = self._state.load(Kind.HELD, name)
+            if blob is None:
+                raise StateMissingError("a message that a channel's record names as held is missing")
+            wire, hint = cbor2.loads(blob)
+            self._state.save(Kind.HELD, name, None)
+            self.record.held.remove(event.message_id)
+        if wire is not None:
+            self._put_message(event.message_id, event.sender_id, event.lamport_timestamp or 0, wire, hint)
+
+    def _store_own(self, message_id: str, sender_id: str, wire: bytes, events: tuple[Event, ...]) -> None:
+        lamport = next(
+            event.lamport_timestamp  # type: ignore[attr-defined]
+            for event in events
+            if event.kind == "sent" and event.message_id == message_id
+        )
+        self._put_message(message_id, sender_id, lamport, wire, None)
+
+    def _put_message(
+        self, message_id: str, sender_id: str, lamport: int, wire: bytes, hint: bytes | None
+    ) -> None:
+        record = SdsMessageRecord(self.record.profile, message_id, sender_id, lamport, wire, hint)
+        self._put(Topic.MESSAGES, record.encode())
+
+    def _put(self, topic: Topic, value: bytes) -> None:
+        self.records.append(OutputRecord(topic, self.key, value))
+
+
+def open_channel(
+    state: State, channel_id: str, record: ChannelRecord, settings: ChannelsSettings, cache: Cache
+) -> OpenChannel:
+    """A channel that is in state, where this is its record."""
+    return OpenChannel(state, channel_id, record, _restored(state, channel_id, record, cache), settings)
+
+
+def new_channel(
+    state: State, channel_id: str, profile: Profile, settings: ChannelsSettings, now_ms: int
+) -> OpenChannel:
+    """A channel that begins now."""
+    channel = _new_channel(channel_id, profile, {}, now_ms)
+    return OpenChannel(state, channel_id, ChannelRecord(profile), channel, settings)
+
+
+def _restored(state: State, channel_id: str, record: ChannelRecord, cache: Cache) -> Channel:
+    key = channel_id.encode()
+    copy = cache.take(key)
+    if copy is not None:
+        if copy.token == record.token:
+            return copy.channel
+        if (copy.token, copy.mark) in record.lineage:
+            _bring(copy.channel, state, key, record, copy.mark)
+            return copy.channel
+    channel = _new_channel(channel_id, record.profile, record.settings, record.last_ms)
+    _bring(channel, state, key, record, -1)
+    return channel
+
+
+def _bring(channel: Channel, state: State, key: bytes, record: ChannelRecord, since: int) -> None:
+    for data in journal.segments(state, key, record.journal, since):
+        channel.apply_journal(data)
+    channel.restore_head(record.head)
+
+
+def _new_channel(channel_id: str, profile: Profile, changed: Details, now_ms: int) -> Channel:
+    seed = blake2b(channel_id.encode(), digest_size=16, person=_SEED_PERSON).digest()
+    return Channel(channel_id, profile, settings_of(profile, changed), now_ms=now_ms, seed=seed)

@@ -1,0 +1,182 @@
+"""Whose a channel and its participant ids are: the first key's that a connector saw them used by.
+
+The job decides by the order of its input, so two connectors never decide differently; `sds.owners` carries
+what was decided to them. An id that was hosted stays its key's when the participant has left: its private
+events are still there to be read. What came without a key is the operator's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import ClassVar, Final, NamedTuple
+
+import cbor2
+
+from culm_streaming.errors import StreamingError
+from culm_streaming.sds.output_records import OutputRecord, Topic
+from culm_streaming.sds.record import ChannelRecord
+from culm_streaming.sds.settings import ChannelsSettings
+from culm_streaming.sds.state import Kind, State, name_of
+from culm_topics.sds.records import OwnedRole, SdsOwnerRecord, owner_key
+
+_CHANNEL: Final = ""
+_PEER_ID = re.compile(r"[0-9a-f]{64}")
+
+
+class OwnedIdError(StreamingError):
+    """A participant id that belongs to another key, which alone may join, speak and leave as it."""
+
+    code: ClassVar[str] = "sds.participant.owned"
+
+
+class FullParticipantError(StreamingError):
+    """An id that has spoken as a full participant: it cannot be hosted as well."""
+
+    code: ClassVar[str] = "sds.participant.full"
+
+
+class OwnedTooManyError(StreamingError):
+    """A key that would have too many ids in a channel, or a channel with too many."""
+
+    code: ClassVar[str] = "sds.participant.too_many"
+
+
+class OwnedSenderError(StreamingError):
+    """A new message under a sender id that belongs to another key; repeats of those that it made are free."""
+
+    code: ClassVar[str] = "sds.sender.owned"
+
+
+class Owned(NamedTuple):
+    """An id and who owns it; `peer_id` None: the operator."""
+
+    role: OwnedRole
+    peer_id: bytes | None
+    time_ms: int
+
+
+class Owners:
+    """The owned ids of one channel during one batch; `flush` writes what has changed."""
+
+    def __init__(
+        self, state: State, channel_id: str, record: ChannelRecord, settings: ChannelsSettings
+    ) -> None:
+        self._state = state
+        self._channel_id = channel_id
+        self._record = record
+        self._settings = settings
+        self._found: dict[str, Owned | None] = {}
+        self._changed: dict[str, None] = {}
+        self._counts: dict[bytes, int] = {}
+
+    def owns_channel(self, peer_id: bytes | None) -> bool:
+        """Whether this is who may decide the channel's settings: its owner, or the operator."""
+        if peer_id is None:
+            return True
+        owned = self._find(_CHANNEL)
+        return owned is not None and owned.peer_id == peer_id
+
+    def take_channel(self, peer_id: bytes | None, now_ms: int) -> None:
+        """The channel is this key's from now on."""
+        self._put(_CHANNEL, Owned("channel", peer_id, now_ms))
+
+    def give(self, participant_id: str, peer_id: bytes | None, now_ms: int) -> None:
+        """The operator gives a hosted id to a key, whoever had it."""
+        self._put(participant_id, Owned("hosted", peer_id, now_ms))
+
+    def check(self, participant_id: str, peer_id: bytes | None) -> None:
+        """Raises `OwnedIdError` unless this key may ask for something as that hosted participant."""
+        if peer_id is None:
+            return
+        owned = self._find(participant_id)
+        if owned is None or owned.peer_id != peer_id:
+            raise OwnedIdError(f"{participant_id[:100]!r} is not this key's")
+
+    def host(
+        self, participant_id: str, peer_id: bytes | None, now_ms: int, *, is_hosted: bool, has_spoken: bool
+    ) -> None:
+        """A key joins as a hosted participant: the id is its own from now on, where it is nobody else's.
+
+        `has_spoken`: the log has messages of it. Raises `OwnedIdError`, `FullParticipantError`,
+        `OwnedTooManyError`.
+        """
+        owned = self._find(participant_id)
+        if owned is not None and peer_id not in (None, owned.peer_id):
+            raise OwnedIdError(f"{participant_id[:100]!r} belongs to another key")
+        if owned is not None and owned.role == "hosted":
+            return
+        if peer_id is not None:
+            if _PEER_ID.fullmatch(participant_id) and participant_id != peer_id.hex():
+                raise OwnedIdError("the participant id is the peer id of another key")
+            # One that was hosted before keys were kept has spoken too, and is its first key's.
+            if has_spoken and not is_hosted:
+                raise FullParticipantError(f"{participant_id[:100]!r} has spoken as a full participant")
+            if owned is None:
+                self._count(peer_id)
+        self._put(participant_id, Owned("hosted", peer_id, now_ms))
+
+    def admit(
+        self, sender_id: str, peer_id: bytes, now_ms: int, *, is_new: bool, binds: bool
+    ) -> OwnedSenderError | OwnedTooManyError | None:
+        """Why a key may not speak as a full participant under a sender id; None where it may.
+
+        `is_new`: the message is not known; then the id is the key's from now on, if the channel `binds` ids.
+        """
+        # Profiles js and nim know messages without a sender.
+        if not sender_id or (not self._record.owned and not binds):
+            return None
+        owned = self._find(sender_id)
+        if owned is not None:
+            if owned.peer_id == peer_id:
+                return None
+            return OwnedSenderError(f"the sender id {sender_id[:100]!r} belongs to another key")
+        if not binds or not is_new:
+            return None
+        if _PEER_ID.fullmatch(sender_id):
+            if sender_id == peer_id.hex():
+                return None
+            return OwnedSenderError("the sender id is the peer id of another key")
+        try:
+            self._count(peer_id)
+        except OwnedTooManyError as error:
+            return error
+        self._put(sender_id, Owned("bound", peer_id, now_ms))
+        return None
+
+    def flush(self) -> Iterator[OutputRecord]:
+        """Write what has changed; the rows of `sds.owners`."""
+        for key, count in self._counts.items():
+            self._state.save(Kind.KEY_IDS, name_of(self._channel_id, key), cbor2.dumps(count))
+        for participant_id in self._changed:
+            owned = self._found[participant_id]
+            assert owned is not None, "an id is owned for good"
+            self._state.save(Kind.OWNER, name_of(self._channel_id, participant_id), cbor2.dumps(owned))
+            row = SdsOwnerRecord(owned.role, self._record.profile, owned.peer_id, owned.time_ms)
+            yield OutputRecord(Topic.OWNERS, owner_key(self._channel_id, participant_id), row.encode())
+        self._changed.clear()
+        self._counts.clear()
+
+    def _find(self, participant_id: str) -> Owned | None:
+        if participant_id not in self._found:
+            blob = self._state.load(Kind.OWNER, name_of(self._channel_id, participant_id))
+            self._found[participant_id] = None if blob is None else Owned(*cbor2.loads(blob))
+        return self._found[participant_id]
+
+    def _put(self, participant_id: str, owned: Owned) -> None:
+        if self._find(participant_id) is None and participant_id != _CHANNEL:
+            self._record.owned += 1
+        self._found[participant_id] = owned
+        self._changed[participant_id] = None
+
+    def _count(self, peer_id: bytes) -> None:
+        """One more id of this key. Raises `OwnedTooManyError`."""
+        count = self._counts.get(peer_id)
+        if count is None:
+            blob = self._state.load(Kind.KEY_IDS, name_of(self._channel_id, peer_id))
+            count = 0 if blob is None else cbor2.loads(blob)
+        if count >= self._settings.ids_per_key:
+            raise OwnedTooManyError(f"a key may have {self._settings.ids_per_key} ids in a channel")
+        if self._record.owned >= self._settings.ids_per_channel:
+            raise OwnedTooManyError(f"a channel keeps the owners of {self._settings.ids_per_channel} ids")
+        self._counts[peer_id] = count + 1

@@ -1,0 +1,6 @@
+"""One job's query from its start over its failures.
+
+`queries` (its checkpoint compared, its sink and trigger), `checkpoint` (what a checkpoint belongs to),
+`restarts` (again after what passes), `failures` (the cause out of Spark's long reports), `executors` (whether
+anybody works).
+"""

@@ -1,0 +1,81 @@
+"""The query of a job: its records, its checkpoint compared with its topics, its sink and its trigger."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from culm_streaming.jobs import load_job, topics_of
+from culm_streaming.kafka_io.topics import kafka_sink
+from culm_streaming.progress import OBSERVED, REJECTED
+from culm_streaming.supervision.checkpoint import Belonging, Checkpoint
+from culm_topics.catalogue.jobs import DEFAULT_GROUP, job_named, jobs_of
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.origin import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What to run and from where to resume.
+
+    `checkpoints` is a directory or any URL that Spark can write; each job has a folder in it. `job_settings`
+    are by the name of the job, each of the kind that its package has. `once` takes what is there now and
+    ends; else micro-batches start at most every `interval_ms`, and those of a job that has timers at most as
+    often as its settings say. A query that has something to read and ends no micro-batch for `stall_seconds`
+    is not ready.
+    """
+
+    kafka: KafkaSettings
+    checkpoints: str
+    jobs: Sequence[str] = field(default_factory=lambda: jobs_of(DEFAULT_GROUP))
+    job_settings: Mapping[str, Any] = field(default_factory=dict)
+    once: bool = False
+    interval_ms: int = 0
+    stall_seconds: float = 120.0
+    stop_timeout_seconds: float = 60.0
+
+    def checkpoint(self, job: str) -> str:
+        """The folder of a job's checkpoint."""
+        return f"{self.checkpoints.rstrip('/')}/{job}"
+
+
+def open_checkpoint(session: SparkSession, settings: RunSettings, job: str, origin: Origin) -> Checkpoint:
+    """The job's checkpoint, which belongs to these topics.
+
+    Raises `OriginChanged`, `StateLayoutError` and `CheckpointError`.
+    """
+    ids = {name: origin.topic_ids[name] for name in topics_of(job, settings.kafka)}
+    stateful = job_named(job).stateful
+    partitions = int(session.conf.get("spark.sql.shuffle.partitions") or 0) if stateful else None
+    checkpoint = Checkpoint(session, settings.checkpoint(job))
+    checkpoint.bind(Belonging(Origin(origin.cluster_id, ids), partitions))
+    return checkpoint
+
+
+def start_query(session: SparkSession, settings: RunSettings, job: str) -> StreamingQuery:
+    """Start the query of a job from its checkpoint."""
+    loaded = load_job(job)
+    given = settings.job_settings[job] if job in settings.job_settings else loaded.settings()
+    interval_ms = settings.interval_ms
+    if loaded.timer_interval_ms is not None and not settings.once:
+        # Timers expire in micro-batches, which must come without records too. A run that is to end has none
+        # of these: they would go on for ever.
+        session = session.newSession()
+        session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
+        interval_ms = interval_ms or loaded.timer_interval_ms(given)
+    records = loaded.records(session, settings.kafka, given)
+    is_rejected = F.col("topic") == settings.kafka.topic("rejected")
+    records = records.observe(OBSERVED, F.count_if(is_rejected).alias(REJECTED))
+    writer = (
+        kafka_sink(records, settings.kafka, settings.checkpoint(job))
+        .queryName(job)
+        .outputMode(loaded.output_mode)
+    )
+    if settings.once:
+        writer = writer.trigger(availableNow=True)
+    elif interval_ms:
+        writer = writer.trigger(processingTime=f"{interval_ms} milliseconds")
+    return writer.start()

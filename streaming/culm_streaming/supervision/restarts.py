@@ -1,0 +1,130 @@
+"""One job over its failures: after what passes it starts again, with growing pauses; what lasts is raised."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from culm_streaming.errors import JobError, JobGivenUp
+from culm_streaming.progress import BatchProgress, Place, read_progress
+from culm_streaming.supervision.failures import Failure, failure_of
+from culm_topics.errors import TopicsError
+
+logger = logging.getLogger(__name__)
+
+_FIRST_PAUSE_SECONDS: Final = 1.0
+_LONGEST_PAUSE_SECONDS: Final = 30.0
+MOST_FAILURES: Final = 20
+"""So many in a row, without a micro-batch between them, are one that lasts. A Kafka that is away may be away
+for longer than that: it is waited for, unless the run is to end."""
+
+
+class SupervisedQuery:
+    """A job, and its query while it has one.
+
+    `start` starts the query; `topics_changed` says why the topics are no longer the job's, when that may be
+    what made it fail; `on_failure` gets the kind of each failure that is retried.
+    """
+
+    def __init__(
+        self,
+        job: str,
+        start: Callable[[], StreamingQuery],
+        *,
+        once: bool,
+        topics_changed: Callable[[], TopicsError | None],
+        on_failure: Callable[[str], None] = lambda _kind: None,
+    ) -> None:
+        self.job = job
+        self.positions: dict[Place, int] = {}
+        self.progressed_s = time.monotonic()
+        self.query: StreamingQuery | None = None
+        self.failure: Failure | None = None
+        self._start = start
+        self._once = once
+        self._topics_changed = topics_changed
+        self._on_failure = on_failure
+        self._reported = ""
+        self._failures = 0
+        self._next_start_s = 0.0
+
+    def poll(self) -> bool:
+        """Look after the query; returns whether it has done everything that `once` asks for.
+
+        Raises `JobError` for a failure that lasts, `JobGivenUp` for one that should have passed, and the
+        error of `topics_changed`.
+        """
+        if self.query is None:
+            if time.monotonic() >= self._next_start_s:
+                self.start()
+            return False
+        if self.query.isActive:
+            return False
+        error = self.query.exception()
+        if error is None:
+            if self._once:
+                return True
+            raise JobError(f"the job {self.job} ended by itself")
+        self._fail(error)
+        return False
+
+    def start(self) -> None:
+        """Start the query; a failure that passes is kept for the next `poll`."""
+        try:
+            self.query = self._start()
+        except Exception as error:
+            self._fail(error)
+
+    def new_progress(self) -> Iterator[BatchProgress]:
+        """What was done since the last call, without micro-batches that had nothing to read."""
+        latest = None if self.query is None else self.query.lastProgress
+        if self.query is None or latest is None or str(latest["timestamp"]) <= self._reported:
+            return
+        for report in self.query.recentProgress:
+            # Not by the batch's number: a trigger that found nothing reports that of the batch to come.
+            if str(report["timestamp"]) <= self._reported:
+                continue
+            self._reported = str(report["timestamp"])
+            progress = read_progress(self.job, report)
+            self.positions |= progress.positions
+            self.failure, self._failures = None, 0
+            if progress.rows_in:
+                self.progressed_s = time.monotonic()
+                yield progress
+
+    def waiting(self) -> str | None:
+        """What the next start waits for, in words; None while the query runs."""
+        if self.query is not None or self.failure is None:
+            return None
+        seconds = max(self._next_start_s - time.monotonic(), 0.0)
+        return f"{self.job}: next start in {seconds:.0f} s, after: {self.failure.cause}"
+
+    def _fail(self, error: Exception) -> None:
+        self.query = None
+        self.failure = failure = failure_of(error)
+        self._failures += 1
+        if (changed := self._topics_changed()) is not None:
+            raise changed from error
+        if not failure.passes:
+            raise JobError(f"the job {self.job} failed: {failure.cause}", hint=failure.hint) from error
+        waits_for_kafka = failure.kind == "kafka" and not self._once
+        if self._failures >= MOST_FAILURES and not waits_for_kafka:
+            raise JobGivenUp(
+                f"the job {self.job} failed {self._failures} times in a row: {failure.cause}",
+                hint=failure.hint,
+            ) from error
+        pause_s = min(_FIRST_PAUSE_SECONDS * 2 ** (self._failures - 1), _LONGEST_PAUSE_SECONDS)
+        self._next_start_s = time.monotonic() + pause_s
+        self._on_failure(failure.kind)
+        logger.warning(
+            "job failed and starts again",
+            extra={
+                "job": self.job,
+                "cause": failure.cause,
+                "kind": failure.kind,
+                "failures": self._failures,
+                "pause_s": pause_s,
+            },
+        )

@@ -1,0 +1,61 @@
+"""Reading a channel's past out of Kafka: bounded pages, and clients that are used again."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+
+import pytest
+
+from culm_connectors.sds.history.replay import PastReaders, read_history
+from culm_topics.errors import KafkaFailure
+from culm_topics.sds.records import SdsMessageRecord, channel_key
+from tests.support.edge import topics
+from tests.support.topic_io import produce
+
+pytestmark = pytest.mark.kafka
+
+PARTITIONS = 1
+
+
+async def test_pages_of_the_past_are_bounded_in_bytes_and_end_where_they_were_to_end(
+    kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
+    records = [
+        SdsMessageRecord("spec", f"m{number}", "x", number, random.randbytes(100_000)).encode()
+        for number in range(100)
+    ]
+    produce(settings, "sds.messages", [(channel_key("room"), record) for record in records])
+    readers = PastReaders(settings)
+    place = (readers, "room", 0)
+    pages = [(page, offset) async for page, offset, _ in read_history(*place, None)]
+    assert sum(len(page) for page, _ in pages) == 100
+    assert max(sum(len(one.wire) for one in page) for page, _ in pages) < 4 * 1024**2
+    assert pages[-1][1] == len(records)
+    part = [one async for page, _, _ in read_history(*place, 10, 20) for one in page]
+    assert [one.message_id for one in part][:10] == [f"m{number}" for number in range(10, 20)]
+    assert len(part) < 90
+    # With the same client: reading is broken off in the middle, then begins anew.
+    async with readers.lend("sds.messages") as first:
+        pass
+    async with contextlib.aclosing(read_history(*place, 5)) as broken_off:
+        async for page, _, _ in broken_off:
+            assert page[0].message_id == "m5"
+            break
+    again = [one.message_id async for page, _, _ in read_history(*place, None) for one in page]
+    assert again == [f"m{number}" for number in range(100)]
+    async with readers.lend("sds.messages") as last_lent:
+        assert last_lent is first
+    await readers.close()
+
+
+async def test_a_client_that_failed_is_not_lent_again(kafka_bootstrap: str, topic_prefix: str) -> None:
+    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
+    readers = PastReaders(settings)
+    with pytest.raises(KafkaFailure):
+        async with readers.lend("sds.messages") as failed:
+            raise KafkaFailure("the broker is away")
+    async with readers.lend("sds.messages") as other:
+        assert other is not failed
+    await readers.close()

@@ -1,0 +1,115 @@
+"""What the hub of replicated logs promises, in its order: durable, indexed, notified."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from culm_connectors.kafka import ProduceFailed
+from culm_connectors.logs.hub import LogHub, Stored
+from culm_connectors.logs.index import IndexWriter, LmdbLogStore
+from culm_connectors.logs.publish import Arrival
+from culm_connectors.logs.warm_start.claims import Claims
+from culm_models.bamboo.checks import SoundEntry
+from culm_models.p2panda.operations.operation import peek
+from tests.support.attacks import forked_logs
+from tests.support.logs import author, make_log
+
+PEER = b"p" * 32
+LOG = make_log(author("hub"), 0, 6)
+
+
+class Topic:
+    """Stands for Kafka: acknowledges when it is let."""
+
+    def __init__(self) -> None:
+        self.acknowledges = asyncio.Event()
+        self.acknowledges.set()
+        self.fails = False
+
+    async def entries(self, arrivals: Sequence[Arrival]) -> None:
+        await self.acknowledges.wait()
+        if self.fails:
+            raise ProduceFailed("Kafka took nothing")
+
+
+class Listener:
+    """A subscriber that looks into the index at the moment it is told."""
+
+    def __init__(self, store: LmdbLogStore) -> None:
+        self.told: list[SoundEntry] = []
+        self.replacing: list[SoundEntry] = []
+        self._store = store
+
+    def on_stored(self, stored: Stored) -> None:
+        for one in stored.entries:
+            assert self._store.entry_hash(*one.log, one.entry.seq_num) == one.hash, "indexed before notified"
+        self.told += stored.entries
+        self.replacing += stored.replacing
+
+
+class Edge:
+    """A hub over an index of its own, with two subscribers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.topic = Topic()
+        self.store = LmdbLogStore(peek, folder)
+        self.index = IndexWriter(self.store)
+        self.hub = LogHub(self.topic, self.index, Claims(self.store.height))
+        self.first, self.second = Listener(self.store), Listener(self.store)
+        self.hub.subscribe(self.first)
+        self.hub.subscribe(self.second)
+
+
+@pytest.fixture
+async def edge(tmp_path: Path) -> AsyncIterator[Edge]:
+    made = Edge(tmp_path / "index")
+    yield made
+    made.index.close()
+    made.store.close()
+
+
+def arrivals(entries: Sequence[SoundEntry]) -> list[Arrival]:
+    return [Arrival(one, PEER, 0) for one in entries]
+
+
+async def test_what_kafka_has_not_acknowledged_is_neither_indexed_nor_notified(edge: Edge) -> None:
+    edge.topic.acknowledges.clear()
+    storing = asyncio.create_task(edge.hub.store(arrivals(LOG)))
+    await asyncio.sleep(0.05)
+    assert (edge.store.height(*LOG[0].log), edge.first.told) == (0, [])
+    edge.topic.acknowledges.set()
+    assert await storing == []
+    assert edge.first.told == edge.second.told == LOG
+
+
+async def test_what_kafka_does_not_take_is_of_no_consequence_here(edge: Edge) -> None:
+    edge.topic.fails = True
+    with pytest.raises(ProduceFailed):
+        await edge.hub.store(arrivals(LOG))
+    assert (edge.store.height(*LOG[0].log), edge.first.told) == (0, [])
+
+
+async def test_the_bringer_is_told_by_the_return_and_everybody_else_once(edge: Edge) -> None:
+    brought = arrivals([*LOG[:3], LOG[4]])
+    assert await edge.hub.store(brought, edge.first) == [brought[3]], "it stands above a gap"
+    assert (edge.first.told, edge.second.told) == ([], LOG[:3])
+    assert await edge.hub.store(arrivals(LOG[:4])) == []
+    assert (edge.first.told, edge.second.told) == ([LOG[3]], LOG[:4]), "what is held already is no news"
+
+
+async def test_entries_of_topics_are_indexed_with_the_offsets_that_cover_them(edge: Edge) -> None:
+    await edge.hub.take(LOG, {("culm.entries", 0): 7}, truth=False)
+    assert edge.store.offsets() == {("culm.entries", 0): 7}
+    assert edge.first.told == edge.second.told == LOG
+
+
+async def test_the_truth_names_where_another_branch_was_cut_back(edge: Edge) -> None:
+    ((ours, theirs),) = forked_logs(author("mallory"), 1, 4)
+    await edge.hub.store(arrivals(ours))
+    await edge.hub.take(theirs, {}, truth=True)
+    assert edge.first.replacing == [theirs[1]]
+    assert edge.store.entry_hash(*theirs[0].log, 4) == theirs[3].hash

@@ -1,0 +1,216 @@
+"""The checkpoints of the streaming jobs with all their topics, and what comes of both when more records come.
+
+The jobs run on what there is at first; then checkpoints and topics are kept, and with them more records.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import cbor2
+
+from culm_streaming.logs.job import LogsSettings
+from culm_streaming.run import RunSettings, run_jobs
+from culm_streaming.supervision.checkpoint import FILE
+from culm_topics.catalogue.jobs import JOBS
+from culm_topics.kafka import admin, clients
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.origin import ask_origin
+from culm_topics.logs.blocks import Blocks, read_block_vectors, read_blocks
+from culm_topics.logs.version_vectors import read_vectors
+from culm_topics.sds.records import (
+    SdsAckRecord,
+    SdsEventRecord,
+    SdsMessageRecord,
+    SdsOutRecord,
+    split_ack_key,
+    split_index_key,
+)
+from tests.support import frozen
+from tests.support.freeze.job_inputs import PARTITIONS, Conversations, first_inputs, later_inputs
+from tests.support.freeze.topics import Input, keep_topics, restore_topics, write
+from tests.support.kafka import running_broker
+from tests.support.topic_io import read_all, read_logs, read_rejected
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAME = "checkpoints"
+PREFIX = "frozen."
+"""Spark's own files name the topics: the fixture goes on under the prefix that it was made with."""
+STEPS: tuple[tuple[str, ...], ...] = (("logs", "sds"), ("version-vectors", "blocks", "sds-index"))
+"""Jobs that run side by side; the second ones read what the first ones have written."""
+_TOLD = frozenset(("sent", "delivered"))
+"""Events that do not depend on when the jobs run."""
+
+
+def make_jobs(folder: Path) -> None:
+    """The fixture, and the outcome of one uninterrupted run over the same records."""
+    from tests.support.spark import spark_session
+
+    with running_broker(folder / "kafka") as broker:
+        spark = spark_session()
+        kafka = settings(broker.bootstrap)
+        admin.create(kafka)
+        kept, conversations = folder / "kept", Conversations()
+        first, said = first_inputs(), later_inputs()
+        write(kafka, first)
+        run(spark, kafka, kept / "checkpoints")
+        answers = list(conversations.begin(outs(kafka)))
+        write(kafka, answers)
+        run(spark, kafka, kept / "checkpoints")
+        later = said + conversations.go_on(outs(kafka))
+        keep_topics(kafka, kept / "topics.cbor")
+        (kept / "later.cbor").write_bytes(cbor2.dumps(later))
+        frozen.pack(kept, NAME)
+
+        whole = kafka.model_copy(update={"prefix": "whole."})
+        admin.create(whole)
+        write(whole, first)
+        write(whole, answers)
+        write(whole, later)
+        run(spark, whole, folder / "whole")
+        frozen.keep(NAME, outcome(whole))
+        spark.stop()
+
+
+def settings(bootstrap: str) -> KafkaSettings:
+    """The deployment of the fixture."""
+    return KafkaSettings(bootstrap=bootstrap, prefix=PREFIX, partitions=PARTITIONS)
+
+
+def run(spark: SparkSession, kafka: KafkaSettings, checkpoints: Path) -> None:
+    """Have every job take what is there."""
+    for jobs in STEPS:
+        # Several micro-batches, and so several versions of the state.
+        given = {"logs": LogsSettings(max_offsets_per_trigger=200)}
+        todo = RunSettings(
+            kafka=kafka, checkpoints=str(checkpoints), jobs=jobs, once=True, job_settings=given
+        )
+        run_jobs(spark, todo, stop=Event())
+
+
+def restore(kafka: KafkaSettings, folder: Path) -> list[Input]:
+    """Put the fixture's topics on this broker, and its checkpoints in the folder, as made with these topics.
+
+    Returns the records that are to come.
+    """
+    frozen.unpack(NAME, folder)
+    restore_topics(kafka, folder / "topics.cbor")
+    for job in JOBS:
+        file = folder / "checkpoints" / job.name / FILE
+        belonging = json.loads(file.read_text())
+        origin = ask_origin(clients.admin(kafka), belonging["topic_ids"])
+        belonging |= {"cluster_id": origin.cluster_id, "topic_ids": dict(origin.topic_ids)}
+        _rewrite(file, json.dumps(belonging))
+    # Spark names the schema of a state by its whole path.
+    here = (folder / "checkpoints").as_uri().replace("file://", "file:", 1)
+    for file in folder.glob("checkpoints/*/state/*/_metadata/v2/[0-9]*"):
+        _rewrite(file, re.sub(r"file:[^\"]*?/checkpoints(?=/)", here, file.read_text()))
+    later = cbor2.loads((folder / "later.cbor").read_bytes())
+    return [(name, partition, key, value) for name, partition, key, value in later]
+
+
+def _rewrite(file: Path, text: str) -> None:
+    file.write_text(text)
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's sum over the former bytes
+
+
+def outs(kafka: KafkaSettings) -> dict[str, list[bytes]]:
+    """By channel what the job has Alice say for the first time."""
+    found: dict[str, list[bytes]] = {}
+    for key, value in read_all(kafka, "sds.out"):
+        assert key is not None
+        out = SdsOutRecord.decode(value)
+        if out.kind == "new":
+            found.setdefault(key.decode(), []).append(out.wire)
+    return found
+
+
+def outcome(kafka: KafkaSettings) -> dict[str, Any]:
+    """What all topics say together, but for what depends on when the jobs ran."""
+    logs = read_logs(kafka)
+    return {
+        "logs": {key: [record.entry_hash for record in records] for key, records in logs.items()},
+        "rejected": sorted(
+            (one.code, one.entry or b"", one.first or b"", one.brought_by or b"")
+            for one in read_rejected(kafka)
+        ),
+        "version vectors": {
+            (peer_id, *map(_text, log)): seq_num
+            for peer_id, held in read_vectors(kafka).by_peer.items()
+            for log, seq_num in held.items()
+        },
+        "blocks": _blocks(read_blocks(kafka), ordered=False),
+        "block vectors": _blocks(read_block_vectors(kafka), ordered=True),
+        "channels": events(kafka),
+        "acknowledged": acks(kafka),
+        "stored": _by_channel(
+            (key.decode(), SdsMessageRecord.decode(value).message_id)
+            for key, value in read_all(kafka, "sds.messages")
+            if key is not None
+        ),
+        "indexed": _by_channel(split_index_key(key) for key, _ in read_all(kafka, "sds.index")),
+    }
+
+
+def events(kafka: KafkaSettings) -> dict[str, list[Any]]:
+    """By channel what happened, in order; numbers have no gaps and stand for one event each."""
+    found: dict[str, dict[int, SdsEventRecord]] = {}
+    for key, value in read_all(kafka, "sds.events"):
+        assert key is not None
+        event = SdsEventRecord.decode(value)
+        assert found.setdefault(key.decode(), {}).setdefault(event.number, event) == event
+    for numbered in found.values():
+        assert sorted(numbered) == list(range(1, len(numbered) + 1))
+    return {
+        channel_id: [
+            (one.kind, one.participant_id, one.message_id, one.content)
+            for _, one in sorted(numbered.items())
+            if one.kind in _TOLD
+        ]
+        for channel_id, numbered in found.items()
+    }
+
+
+def acks(kafka: KafkaSettings) -> dict[str, dict[str, Any]]:
+    """By channel and message how far it is heard, and by whom."""
+    found: dict[str, dict[str, Any]] = {}
+    for key, value in read_all(kafka, "sds.acks"):
+        row = split_ack_key(key)
+        if row.message_id is not None and value is not None:
+            record = SdsAckRecord.decode(value)
+            found.setdefault(row.channel_id, {})[row.message_id] = (record.state, record.evidence)
+    return found
+
+
+def _blocks(blocks: Blocks, *, ordered: bool) -> dict[Any, Any]:
+    """`ordered`: whether the input is the fixture's own; which log is the last of `logs` is chance."""
+    assert not blocks.torn
+    return {
+        (one.name, _text(one.block)): (
+            one.version if ordered else [partition for partition, _ in one.version],
+            one.log_count,
+            one.entry_count,
+            dict(one.fingerprints),
+            one.heights,
+        )
+        for one in blocks
+    } | {"applied": dict(blocks.applied)}
+
+
+def _by_channel(ids: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
+    found: dict[str, Counter[str]] = {}
+    for channel_id, message_id in ids:
+        found.setdefault(channel_id, Counter())[message_id] += 1
+    return {channel_id: dict(counted) for channel_id, counted in found.items()}
+
+
+def _text(value: Any) -> Any:
+    return str(value) if isinstance(value, int) else value

@@ -1,0 +1,102 @@
+"""What `decode` would refuse is not written: ids and sizes come from people and peers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from culm_models.sds.wire.messages import HistoryEntry
+from culm_topics.errors import RecordError, TopicsError
+from culm_topics.logs.consumer.heights import LogHeights
+from culm_topics.logs.consumer.selection import Selection
+from culm_topics.logs.records import EntryRecord, LogRecord, ReceiptRecord
+from culm_topics.records import RejectedRecord, log_key, version_vector_key
+from culm_topics.sds.records import (
+    MAX_FETCH_ENTRIES,
+    MAX_HINT_BYTES,
+    MAX_ID_BYTES,
+    AckKey,
+    SdsCommandRecord,
+    SdsEventRecord,
+    SdsFetchRecord,
+    SdsInRecord,
+    SdsMessageRecord,
+    SdsOutRecord,
+    channel_key,
+    index_key,
+    is_id,
+    owner_key,
+)
+from culm_topics.sds.retrieval_hints import StoreHint
+from tests.support.sds_topics import index_row
+
+LONG = "x" * (MAX_ID_BYTES + 1)
+HALF = "\ud800"
+HINT = bytes(MAX_HINT_BYTES + 1)
+TOKEN, KEY = bytes(16), bytes(32)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda: channel_key(""),
+        lambda: channel_key(LONG),
+        lambda: channel_key(HALF),
+        lambda: index_key("c", ""),
+        lambda: owner_key(LONG, "a"),
+        lambda: AckKey("c", "").encode(),
+        lambda: log_key(KEY[1:], 0),
+        lambda: version_vector_key(KEY[1:], KEY, 0),
+        lambda: Selection.of(public_keys=[KEY, b""]),
+        lambda: Selection.of(logs=[(b"", 0)]),
+        lambda: SdsCommandRecord("join", "spec", LONG, TOKEN).encode(),
+        lambda: SdsCommandRecord("join", "spec", HALF, TOKEN).encode(),
+        lambda: SdsCommandRecord("join", "spec", "a", b"").encode(),
+        lambda: SdsCommandRecord("send", "spec", "a", TOKEN, message_id="").encode(),
+        lambda: SdsCommandRecord("join", "spec", "a", TOKEN, peer_id=b"").encode(),
+        lambda: SdsCommandRecord("join", "spec", "a", TOKEN, settings={"": 1}).encode(),
+        lambda: SdsCommandRecord(
+            "join", "spec", "a", TOKEN, settings=dict.fromkeys(map(str, range(65)), 1)
+        ).encode(),
+        lambda: SdsEventRecord(0, "sent", "a", "m", 0).encode(),
+        lambda: SdsEventRecord(1, "sent", LONG, "m", 0).encode(),
+        lambda: SdsEventRecord(1, "sent", "a", LONG, 0).encode(),
+        lambda: SdsFetchRecord("spec", (), 0).encode(),
+        lambda: SdsFetchRecord("spec", (HistoryEntry("m"),) * (MAX_FETCH_ENTRIES + 1), 0).encode(),
+        lambda: SdsFetchRecord("spec", (HistoryEntry(""),), 0).encode(),
+        lambda: SdsFetchRecord("spec", (HistoryEntry("m", HINT),), 0).encode(),
+        lambda: SdsInRecord("spec", b"", retrieval_hint=HINT).encode(),
+        lambda: SdsInRecord("spec", b"", peer_id=b"").encode(),
+        lambda: SdsInRecord("spec", b"", connector=b"").encode(),
+        lambda: SdsMessageRecord("spec", "", "a", 1, b"").encode(),
+        lambda: SdsMessageRecord("spec", "m", "a", 1, b"", HINT).encode(),
+        lambda: SdsOutRecord("spec", "new", "", "m", b"").encode(),
+        lambda: index_row(-1, 1).encode(),
+        lambda: index_row(1, 1, LONG).encode(),
+        lambda: StoreHint(2**31, 0, bytes(4)).encode(),
+        lambda: StoreHint(0, 2**63, bytes(4)).encode(),
+        lambda: EntryRecord(b"", b"", "s", b"", 0, TOKEN).encode(),
+        lambda: EntryRecord(b"", b"", "s", KEY, 0, b"").encode(),
+        lambda: LogRecord(0, b"", b"", bytes(34), "s").encode(),
+        lambda: LogRecord(1, b"", b"", b"", "s").encode(),
+        lambda: ReceiptRecord(((b"", 0, 1),)).encode(),
+        lambda: RejectedRecord("topics.record", "", brought_by=b"").encode(),
+    ],
+)
+def test_what_would_not_be_read_is_not_written(write: Callable[[], object]) -> None:
+    with pytest.raises(RecordError) as refused:
+        write()
+    assert refused.value.code == "topics.record"
+
+
+def test_half_a_character_is_no_id() -> None:
+    assert not is_id(HALF)
+    assert is_id("ü" * (MAX_ID_BYTES // 2))
+    assert not is_id("ü" * (MAX_ID_BYTES // 2) + "x")
+
+
+def test_a_topic_of_too_many_partitions_cannot_be_followed() -> None:
+    with pytest.raises(TopicsError) as refused:
+        LogHeights().raise_to(log_key(KEY, 0), 1, 1 << 16)
+    assert refused.value.code == "topics.settings"

@@ -1,0 +1,86 @@
+"""What offsets belong to: the cluster, and each topic by the id that it got when it was created.
+
+A topic that is deleted and created again keeps its name and loses its past: offsets of the old one point at
+other records of the new one, or at none. So whatever keeps offsets (a checkpoint of a job, a connector's
+index, a consumer's cursor) keeps the `Origin` of its topics beside them and compares it with what the broker
+says before it uses them, and while it does. Names are full names, so another prefix is another origin.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from culm_topics.errors import OriginChanged, RecordError, TopicMissing
+from culm_topics.kafka.admin import describe
+from culm_topics.kafka.cluster import await_brokers
+
+CREATE_HINT: Final = "create it with `culm topics create`; is the prefix right?"
+_TIMEOUT_SECONDS: Final = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The cluster's id, and the id of each topic by its full name."""
+
+    cluster_id: str
+    topic_ids: Mapping[str, str]
+
+    def encode(self) -> bytes:
+        """Stable bytes of this origin: JSON with sorted names."""
+        value = {"cluster_id": self.cluster_id, "topic_ids": dict(self.topic_ids)}
+        return json.dumps(value, sort_keys=True).encode()
+
+    @classmethod
+    def decode(cls, encoded: bytes) -> Self:
+        """The origin of these bytes. Raises `RecordError` when they are none."""
+        try:
+            value = json.loads(encoded)
+            cluster_id, topic_ids = value["cluster_id"], value["topic_ids"]
+        except (ValueError, LookupError, TypeError) as error:
+            raise RecordError("these bytes name no cluster and no topics") from error
+        if not isinstance(cluster_id, str) or not _is_text_by_name(topic_ids):
+            raise RecordError("an origin is the text of a cluster's id and of each topic's id")
+        return cls(cluster_id, topic_ids)
+
+    def differences(self, found: "Origin") -> tuple[str, ...]:
+        """What `found` contradicts of this origin, a phrase each; topics that only `found` names do not."""
+        phrases: list[str] = []
+        if self.cluster_id != found.cluster_id:
+            phrases.append(f"the cluster was {self.cluster_id} and is {found.cluster_id}")
+        if self.topic_ids and not self.topic_ids.keys() & found.topic_ids.keys():
+            return (*phrases, f"the topics were {_named(self)} and are {_named(found)}")
+        for name, topic_id in sorted(self.topic_ids.items()):
+            now = found.topic_ids.get(name)
+            if now is None:
+                phrases.append(f"the topic {name} is no longer there")
+            elif now != topic_id:
+                phrases.append(f"the topic {name} was deleted and created again (id {topic_id}, now {now})")
+        return tuple(phrases)
+
+    def check(self, found: "Origin", *, what: str, remedy: str) -> None:
+        """Raise `OriginChanged` when `found` differs; `what` holds the offsets, `remedy` becomes the hint."""
+        if phrases := self.differences(found):
+            raise OriginChanged(f"{what} belongs to other topics: {'; '.join(phrases)}", hint=remedy)
+
+
+def ask_origin(admin: Any, topics: Iterable[str], *, timeout_seconds: float = _TIMEOUT_SECONDS) -> Origin:
+    """The origin of topics by their full names, from the broker, through an `AdminClient`; blocks.
+
+    Raises `TopicMissing` with the names of those that do not exist, and `KafkaFailure` when the broker
+    refuses or does not answer in time.
+    """
+    names = sorted(set(topics))
+    cluster_id = await_brokers(admin, timeout_seconds)
+    described = describe(admin, names, timeout_seconds)
+    if missing := [name for name in names if described[name] is None]:
+        raise TopicMissing(f"topics do not exist: {', '.join(missing)}", hint=CREATE_HINT)
+    return Origin(cluster_id, {name: str(described[name].topic_id) for name in names})
+
+
+def _named(origin: Origin) -> str:
+    return ", ".join(sorted(origin.topic_ids)) or "none"
+
+
+def _is_text_by_name(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())

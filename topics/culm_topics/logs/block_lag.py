@@ -1,0 +1,123 @@
+"""How a peer stands to the replicated logs, block by block: `blocks` beside `block-vectors`.
+
+Fingerprints are sums, so a peer's vector of a block is compared without looking at its heights: where the
+peer holds all of one schema, or of all of them, it is that sum. Where it is not, the heights say what is
+missing.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from culm_models.lifts import DEFAULT, Lift, LiftError, by_name
+from culm_topics.errors import RecordError
+from culm_topics.logs.blocks import Block, Blocks
+from culm_topics.logs.records.blocks import LOG_SIZE, ROW_SIZE
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLag:
+    """One peer and one block of one schema.
+
+    `logs` and `entries` are in the block; `logs_held` are those of which the peer holds something, and
+    `entries_behind` what it lacks of these; of the other logs it is not known whether it wants them.
+    """
+
+    peer_id: bytes
+    schema_id: str
+    block: int
+    logs: int
+    entries: int
+    logs_held: int
+    logs_behind: int
+    entries_behind: int
+
+    @property
+    def equal(self) -> bool:
+        """Whether the peer holds the whole block."""
+        return self.logs_held == self.logs and not self.logs_behind
+
+
+def block_lags(blocks: Blocks, vectors: Blocks) -> Iterator[BlockLag]:
+    """Every peer's lag in every block that it holds something of, sorted by peer, block and schema.
+
+    Raises `RecordError` when the two were made with different block bits.
+    """
+    if len(blocks) and len(vectors) and blocks.block_bits != vectors.block_bits:
+        raise RecordError(f"blocks have {blocks.block_bits} bits and the peers' vectors {vectors.block_bits}")
+    by_number: dict[int, list[Block]] = defaultdict(list)
+    for block in blocks:
+        by_number[block.block].append(block)
+    for vector in vectors:
+        schemas = by_number.get(vector.block, [])
+        whole = _held_whole(vector, schemas)
+        held = None if whole is not None else dict(rows_of(vector.heights))
+        for block in schemas:
+            if whole is not None:
+                if block in whole:
+                    yield _block_lag(vector, block, block.log_count, 0, 0)
+                continue
+            assert held is not None
+            lacks = [height - held[log] for log, height in rows_of(block.heights) if log in held]
+            if lacks:
+                behind = [entries for entries in lacks if entries > 0]
+                yield _block_lag(vector, block, len(lacks), len(behind), sum(behind))
+
+
+def _block_lag(vector: Block, block: Block, held: int, logs_behind: int, entries_behind: int) -> BlockLag:
+    return BlockLag(
+        vector.peer_id,
+        block.schema_id,
+        block.block,
+        block.log_count,
+        block.entry_count,
+        held,
+        logs_behind,
+        entries_behind,
+    )
+
+
+def _held_whole(vector: Block, schemas: list[Block]) -> list[Block] | None:
+    """The blocks that the peer holds all of and that are all that it holds; None when it cannot be told."""
+    lift = _common_lift((vector, *schemas))
+    if lift is None:
+        return None
+    wanted = vector.fingerprints[lift.name]
+    for chosen in (schemas, *([block] for block in schemas)):
+        if sum(block.log_count for block in chosen) != vector.log_count:
+            continue
+        total = lift.total(lift.read_value(block.fingerprints[lift.name]) for block in chosen)
+        if lift.value(total) == wanted:
+            return chosen
+    return None
+
+
+def _common_lift(blocks: Iterable[Block]) -> Lift | None:
+    known: set[str] = set.intersection(*(set(block.fingerprints) for block in blocks))
+    for name in sorted(known, key=lambda name: (name != DEFAULT.name, name)):
+        try:
+            return by_name(name)
+        except LiftError:
+            continue
+    return None
+
+
+def rows_of(heights: bytes) -> Iterator[tuple[bytes, int]]:
+    """(log key, sequence number) of packed heights."""
+    for start in range(0, len(heights), ROW_SIZE):
+        log = heights[start : start + LOG_SIZE]
+        yield log, int.from_bytes(heights[start + LOG_SIZE : start + ROW_SIZE], "big")
+
+
+def total_fingerprints(blocks: Iterable[Block]) -> Mapping[str, bytes]:
+    """The fingerprints of several blocks together, of the lifts that all of them have."""
+    many = list(blocks)
+    names = set.intersection(*(set(block.fingerprints) for block in many)) if many else set()
+    totals: dict[str, bytes] = {}
+    for name in sorted(names):
+        try:
+            lift = by_name(name)
+        except LiftError:
+            continue
+        totals[name] = lift.value(lift.total(lift.read_value(block.fingerprints[name]) for block in many))
+    return totals

@@ -1,0 +1,281 @@
+"""The topics `blocks` and `block-vectors` as they stand: log heights and fingerprints by block.
+
+A connector starts from `blocks`: a million logs are some thousand records. `Blocks.applied` says from where
+on the records of `logs` (or `receipts`) have to be read to miss nothing.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from xxhash import xxh64_intdigest
+
+from culm_topics.errors import RecordError
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records.blocks import (
+    LOG_SIZE,
+    ROW_SIZE,
+    BlockHeights,
+    BlockKey,
+    BlockKind,
+    BlockProgress,
+    BlockSummary,
+    Offsets,
+    ProgressKey,
+    split_block_key,
+)
+from culm_topics.readers.whole_topic import PassedOver, TopicMessage, read_to_end
+from culm_topics.records.keys import PEER_ID_SIZE, check_peer_key
+
+_ATTEMPTS = 3
+_EVERY = 1_000
+
+Progress = Callable[[int], None]
+"""Called now and then with the number of records read so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block of one set. `heights` is 48 bytes a log (public key, log id, seq_num), sorted, each log once.
+
+    `fingerprints` is by name of the lift: lanes, most significant byte first. `version` says which input
+    made the block: ((partition, next offset), ...).
+    """
+
+    name: bytes
+    block_bits: int
+    block: int
+    version: Offsets
+    log_count: int
+    entry_count: int
+    fingerprints: Mapping[str, bytes]
+    heights: bytes = field(repr=False)
+
+    @property
+    def schema_id(self) -> str:
+        """The schema of a block out of `blocks`. Raises `RecordError` when the name is no text."""
+        try:
+            return self.name.decode()
+        except UnicodeDecodeError as error:
+            raise RecordError("blocks key: the schema id is not UTF-8") from error
+
+    @property
+    def peer_id(self) -> bytes:
+        """The peer of a block out of `block-vectors`."""
+        assert len(self.name) == PEER_ID_SIZE
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """All blocks of one `block_bits` (None: there are none), by set and block.
+
+    `applied`: of each partition of the input, every record before that offset is in the blocks. `torn`: the
+    blocks (name, block) whose heights could not be put together; whoever needs them reads the input itself.
+    `records`: how many records were read. `passed_over`: those that are none, each at the cost of its block.
+    """
+
+    block_bits: int | None
+    blocks: tuple[Block, ...]
+    applied: Mapping[int, int]
+    torn: tuple[tuple[bytes, int], ...]
+    records: int
+    passed_over: PassedOver = field(default_factory=lambda: PassedOver("blocks"))
+
+    def __iter__(self) -> Iterator[Block]:
+        return iter(self.blocks)
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+
+def read_blocks(
+    settings: KafkaSettings,
+    schema_ids: Collection[str] | None = None,
+    *,
+    block_bits: int | None = None,
+    progress: Progress | None = None,
+) -> Blocks:
+    """The blocks of these schemas (by default of all), of the block bits that have come furthest.
+
+    Raises `TopicMissing`, `KafkaFailure`.
+    """
+    names = None if schema_ids is None else {schema_id.encode() for schema_id in schema_ids}
+    return _read(settings, "blocks", names, block_bits, progress)
+
+
+def read_block_vectors(
+    settings: KafkaSettings,
+    peer_ids: Collection[bytes] | None = None,
+    *,
+    block_bits: int | None = None,
+    progress: Progress | None = None,
+) -> Blocks:
+    """The version vectors of these peers (by default of all) by block; `read_blocks` for the rest."""
+    return _read(settings, "block-vectors", None if peer_ids is None else set(peer_ids), block_bits, progress)
+
+
+def _read(
+    settings: KafkaSettings,
+    topic: str,
+    names: Collection[bytes] | None,
+    block_bits: int | None,
+    progress: Progress | None,
+) -> Blocks:
+    """Read until no block is torn: compaction may remove chunks while they are read, rarely."""
+    for _ in range(_ATTEMPTS):
+        table = BlockTable(names, topic)
+        for message in read_to_end(settings, topic):
+            table.add(message)
+            if progress is not None and not table.records % _EVERY:
+                progress(table.records)
+        found = table.blocks(block_bits)
+        if len(found.torn) == table.unreadable:
+            break
+    if progress is not None:
+        progress(found.records)
+    return found
+
+
+class BlockTable:
+    """The latest record of each key, fed in the order of each partition; restricted to `names` if given."""
+
+    def __init__(self, names: Collection[bytes] | None = None, topic: str = "blocks") -> None:
+        self._names = names
+        self._values: dict[BlockKey, TopicMessage] = {}
+        self._progress: dict[ProgressKey, BlockProgress] = {}
+        self.records = 0
+        self.unreadable = 0
+        """Blocks, as `blocks` last made them, that a record which is none has torn."""
+        self.passed_over = PassedOver(topic)
+
+    def add(self, message: TopicMessage) -> None:
+        """Take one record; an empty value removes, and a record that is none is passed over."""
+        self.records += 1
+        try:
+            key = split_block_key(message.key)
+            if isinstance(key, ProgressKey):
+                if message.value:
+                    self._progress[key] = BlockProgress.decode(message.value)
+                else:
+                    self._progress.pop(key, None)
+                return
+            _check_name(self.passed_over.topic, key.name)
+        except RecordError as error:
+            self.passed_over.add(message, error)
+            return
+        if self._names is None or key.name in self._names:
+            if message.value:
+                self._values[key] = message
+            else:
+                self._values.pop(key, None)
+
+    def blocks(self, block_bits: int | None = None) -> Blocks:
+        """The blocks that the records make, of the block bits asked for or those that have come furthest."""
+        bits = self._furthest() if block_bits is None else block_bits
+        found: list[Block] = []
+        torn: list[tuple[bytes, int]] = []
+        self.unreadable = 0
+        for key in sorted(self._values, key=lambda key: (key.name, key.block)):
+            if key.kind is not BlockKind.SUMMARY or key.block_bits != bits:
+                continue
+            try:
+                summary = BlockSummary.decode(self._values[key].value)
+                heights = self._heights(key, summary)
+            except RecordError as error:
+                self.passed_over.add(self._values[key], error)
+                self.unreadable += 1
+                torn.append((key.name, key.block))
+                continue
+            if heights is None:
+                torn.append((key.name, key.block))
+                continue
+            found.append(
+                Block(
+                    key.name,
+                    key.block_bits,
+                    key.block,
+                    summary.version,
+                    summary.log_count,
+                    summary.entry_count,
+                    dict(summary.fingerprints),
+                    heights,
+                )
+            )
+        applied = {} if bits is None else self._applied(bits)
+        return Blocks(bits, tuple(found), applied, tuple(torn), self.records, self.passed_over)
+
+    def _furthest(self) -> int | None:
+        """The block bits whose shards have applied most; without any progress those of most records."""
+        known = {key.block_bits for key in self._progress} | {key.block_bits for key in self._values}
+        come = {bits: (sum(self._applied(bits).values()), bits) for bits in known}
+        return max(come, key=lambda bits: come[bits]) if come else None
+
+    def _applied(self, block_bits: int) -> dict[int, int]:
+        """What every shard has applied; nothing as long as one of them has not been heard of."""
+        rows = [row for key, row in self._progress.items() if key.block_bits == block_bits]
+        shards = max((row.shards for row in rows), default=0)
+        current = [dict(row.applied) for row in rows if row.shards == shards]
+        if not current or len(current) < shards:
+            return {}
+        return {
+            partition: min(applied.get(partition, 0) for applied in current)
+            for partition in sorted(set().union(*current))
+        }
+
+    def _heights(self, key: BlockKey, summary: BlockSummary) -> bytes | None:
+        """The block's heights in one piece; None when chunks are missing or of another version.
+
+        Raises `RecordError` when a chunk is none.
+        """
+        chunks: list[bytes] = []
+        for number, digest in enumerate(summary.chunks):
+            place = BlockKey(BlockKind.HEIGHTS, key.block_bits, key.block, key.name, summary.slot, number)
+            message = self._values.get(place)
+            if message is None:
+                return None
+            chunk = BlockHeights.decode(message.value).heights
+            if xxh64_intdigest(chunk) != digest:
+                return None
+            chunks.append(chunk)
+        heights = with_recent(b"".join(chunks), summary.recent)
+        return heights if len(heights) == summary.log_count * ROW_SIZE else None
+
+
+def _check_name(topic: str, name: bytes) -> None:
+    """Raise `RecordError` for a name that no set of the topic has."""
+    if topic == "block-vectors":
+        check_peer_key(name)
+        return
+    try:
+        name.decode()
+    except UnicodeDecodeError as error:
+        raise RecordError("blocks key: the schema id is not UTF-8") from error
+
+
+def with_recent(heights: bytes, recent: bytes) -> bytes:
+    """`heights` with the rows of `recent` in place of, or among, its own; both sorted, each log once.
+
+    Raises `RecordError` when a number of bytes is no number of rows.
+    """
+    if len(heights) % ROW_SIZE or len(recent) % ROW_SIZE:
+        raise RecordError(f"blocks: heights are not rows of {ROW_SIZE} bytes")
+    if not heights or not recent:
+        return heights or recent
+    pieces: list[bytes] = []
+    done, rows = 0, len(heights) // ROW_SIZE
+    for start in range(0, len(recent), ROW_SIZE):
+        row = recent[start : start + ROW_SIZE]
+        log = row[:LOG_SIZE]
+        low, high = done, rows
+        while low < high:
+            middle = (low + high) // 2
+            if heights[middle * ROW_SIZE : middle * ROW_SIZE + LOG_SIZE] < log:
+                low = middle + 1
+            else:
+                high = middle
+        pieces += (heights[done * ROW_SIZE : low * ROW_SIZE], row)
+        done = low
+        if low < rows and heights[low * ROW_SIZE : low * ROW_SIZE + LOG_SIZE] == log:
+            done += 1
+    pieces.append(heights[done * ROW_SIZE :])
+    return b"".join(pieces)

@@ -1,0 +1,27 @@
+"""The reader for programs that consume the replicated logs from Kafka.
+
+    from culm_topics.logs.consumer import LogConsumer
+
+    with LogConsumer("127.0.0.1:9092", group_id="culm.my-program", state_dir="state") as consumer:
+        for entry in consumer:
+            handle(entry.public_key, entry.log_id, entry.seq_num, entry.operation_bytes)
+
+- `log_consumer`: `LogConsumer` itself.
+- `entry`: what it yields. `selection`: which logs it yields.
+- `heights`: how far each log has been read; `early`: records that came before their predecessors.
+- `snapshot`: the heights on disk, so that a restart need not read the topic again.
+- `problems`: records that were passed over, and logs set aside for a missing entry.
+- `reader`: the Kafka side: partitions come and go, records come in, positions are committed.
+- `commits`: when positions are committed, and again while the group moves.
+- `sequencer`: the order of the logs, without Kafka.
+- `assignment`: where to begin in each partition; `put_off`: what comes before that is known.
+- `group_end`: whether a group has read everything.
+"""
+
+from culm_topics.logs.consumer.commits import AutoCommit
+from culm_topics.logs.consumer.entry import LogEntry, RebuildProgress
+from culm_topics.logs.consumer.log_consumer import LogConsumer
+from culm_topics.logs.consumer.problems import Problem
+from culm_topics.logs.consumer.selection import Selection
+
+__all__ = ["AutoCommit", "LogConsumer", "LogEntry", "Problem", "RebuildProgress", "Selection"]

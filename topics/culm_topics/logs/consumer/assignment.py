@@ -1,0 +1,183 @@
+"""Where a consumer begins in each partition, and what it must know before it hands anything out.
+
+The committed offset says what the group has handed out, but not how far each log stood then. So reading
+begins at the snapshot's offset, or at the start of the topic without one, and up to the committed offset
+records only raise the heights: from there on repeats and gaps are recognised as if there had been no restart.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from confluent_kafka import Consumer, TopicPartition
+
+from culm_topics.errors import KafkaFailure, OffsetOutOfRange
+from culm_topics.kafka.origin import Origin
+from culm_topics.logs.consumer.heights import LogHeights
+from culm_topics.logs.consumer.snapshot import Snapshot
+from culm_topics.readers.broker_errors import ask
+from culm_topics.readers.offsets import REQUEST_TIMEOUT_SECONDS, watermarks
+
+Start = Literal["beginning", "end"]
+_METADATA_PREFIX = "culm/1/"
+_HAS_GAPS = "/gaps"
+
+
+@dataclass(slots=True)
+class PartitionState:
+    """One partition in the reader's hands; offsets are those of the topic.
+
+    `position`: the next offset to look at. `deliver_from`: below it records only raise heights. `end`: where
+    to stop, if anywhere. `learns`: began in the middle, so the first record of a log says where it stands.
+    `has_gaps`: logs of this partition were set aside, now or by whoever committed before.
+    """
+
+    partition: int
+    position: int
+    deliver_from: int
+    end: int | None = None
+    learns: bool = False
+    committed: int | None = None
+    has_gaps: bool = False
+
+    @property
+    def rebuilding(self) -> bool:
+        """Whether records here still only raise heights."""
+        return self.position < self.deliver_from
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything up to the end has been looked at."""
+        return self.end is not None and self.position >= self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What decides where partitions begin."""
+
+    topic: str
+    origin: Origin
+    first_partition_count: int
+    start: Start
+    start_at: dict[int, int]
+    in_group: bool
+    stop_at_end: bool
+
+
+def commit_metadata(topic_id: str, *, has_gaps: bool) -> str:
+    """What is committed beside an offset: which topic it belongs to, and whether logs were set aside."""
+    return _METADATA_PREFIX + topic_id + (_HAS_GAPS if has_gaps else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Resume:
+    offset: int
+    has_gaps: bool = False
+
+
+def begin(
+    client: Consumer,
+    partitions: Sequence[int],
+    rules: Beginning,
+    heights: LogHeights,
+    snapshot: Snapshot | None,
+) -> list[PartitionState]:
+    """Decide where each of `partitions` begins, and load into `heights` what the snapshot knows.
+
+    `OffsetOutOfRange` and `OriginChanged` when the group's position does not fit the topic.
+    """
+    resume = _resume_offsets(client, partitions, rules)
+    states: list[PartitionState] = []
+    for partition in partitions:
+        low, high = watermarks(client, rules.topic, partition)
+        resumed = resume.get(partition)
+        end = high if rules.stop_at_end else None
+        if resumed is None:
+            # Partitions added later are read from their beginning: what is in them is new.
+            at_end = rules.start == "end" and partition < rules.first_partition_count
+            first = high if at_end else low
+            states.append(PartitionState(partition, first, first, end, learns=at_end))
+            continue
+        if not low <= resumed.offset <= high:
+            raise OffsetOutOfRange(
+                f"{rules.topic} partition {partition}: resuming at offset {resumed.offset}, but the topic "
+                f"holds {low} to {high}: records that were not read yet are gone, or the topic is another one"
+            )
+        states.append(
+            PartitionState(
+                partition,
+                low,
+                resumed.offset,
+                end,
+                committed=resumed.offset,
+                has_gaps=resumed.has_gaps,
+            )
+        )
+    if snapshot is not None:
+        _load_snapshot(states, heights, snapshot)
+    return states
+
+
+def committed_offsets(client: Consumer, partitions: Sequence[int], rules: Beginning) -> dict[int, int]:
+    """The group's committed offsets, where it has some. Raises `KafkaFailure`, `OriginChanged`."""
+    return {
+        partition: resume.offset for partition, resume in _resume_offsets(client, partitions, rules).items()
+    }
+
+
+def _resume_offsets(client: Consumer, partitions: Sequence[int], rules: Beginning) -> dict[int, _Resume]:
+    if not rules.in_group:
+        return {
+            partition: _Resume(rules.start_at[partition])
+            for partition in partitions
+            if partition in rules.start_at
+        }
+    asked = [TopicPartition(rules.topic, partition) for partition in partitions]
+    committed = ask(
+        f"{rules.topic}: asking for the group's committed offsets",
+        REQUEST_TIMEOUT_SECONDS,
+        lambda left_s: client.committed(asked, timeout=left_s),
+    )
+    resume: dict[int, _Resume] = {}
+    for found in committed:
+        if found.error is not None:
+            raise KafkaFailure(f"{rules.topic} partition {found.partition}: {found.error}")
+        if found.offset < 0:
+            continue
+        metadata = found.metadata or ""
+        # Offsets that an operator set by hand carry no topic id: taken at their word.
+        has_gaps = False
+        if metadata.startswith(_METADATA_PREFIX):
+            topic_id, has_gaps = _split_metadata(metadata)
+            kept = Origin(rules.origin.cluster_id, {rules.topic: topic_id})
+            kept.check(rules.origin, what="the group's position", remedy="begin with a new group")
+        resume[found.partition] = _Resume(found.offset, has_gaps)
+    return resume
+
+
+def _split_metadata(metadata: str) -> tuple[str, bool]:
+    topic_id = metadata.removeprefix(_METADATA_PREFIX)
+    return topic_id.removesuffix(_HAS_GAPS), topic_id.endswith(_HAS_GAPS)
+
+
+def _load_snapshot(states: Sequence[PartitionState], heights: LogHeights, snapshot: Snapshot) -> None:
+    loaded = {state.partition: snapshot.load(state.partition) for state in states}
+    ahead = [
+        state
+        for state in states
+        if (known := loaded[state.partition]) is not None
+        and (state.committed is None or known[0] > state.committed)
+    ]
+    if ahead:
+        # The group was set back (or began anew) after the snapshot: its heights would hide what is to be
+        # handed out again.
+        snapshot.wipe()
+        heights.change_all()
+        return
+    for state in states:
+        known = loaded[state.partition]
+        if known is None:
+            continue
+        position, rows = known
+        state.position = max(state.position, position)
+        heights.load(rows, state.partition)

@@ -1,0 +1,98 @@
+"""Records that came before their predecessors: kept until those come, or until it is a gap for sure.
+
+Two things put a record before its predecessor without anything being lost. A batch of the streaming job that
+fails half-way may leave a hole, which the batch's second run fills. And after the topic was given more
+partitions, a log continues in another partition, which may be read first.
+"""
+
+from dataclasses import dataclass, field
+
+from culm_topics.logs.consumer.entry import LogEntry
+
+MAX_EARLY_RECORDS = 10_000
+"""Early records kept at once, over all logs; one more and the oldest hole counts as a gap."""
+
+
+@dataclass(slots=True)
+class Hole:
+    """A log's missing predecessor: what is kept behind it, and until when it may still come."""
+
+    key: bytes
+    missing_seq_num: int
+    deadline_s: float
+    records: dict[int, LogEntry] = field(default_factory=dict)
+    ends: dict[int, int] | None = None
+    """Per partition the end that must be read before the hole counts as a gap; None: not asked yet."""
+
+
+class EarlyRecords:
+    """The records kept, by log and sequence number."""
+
+    def __init__(self) -> None:
+        self._holes: dict[bytes, Hole] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def holes(self) -> tuple[Hole, ...]:
+        """Every open hole, the oldest first."""
+        return tuple(self._holes.values())
+
+    def keep(self, entry: LogEntry, height: int, deadline_s: float) -> None:
+        """Keep the entry, whose log stands at `height`, until its predecessors come."""
+        key = entry.key
+        hole = self._holes.get(key)
+        if hole is None:
+            hole = self._holes[key] = Hole(key, height + 1, deadline_s)
+        if entry.seq_num not in hole.records:
+            hole.records[entry.seq_num] = entry
+            self._count += 1
+
+    def waits(self, key: bytes) -> bool:
+        """Whether something of this log is kept."""
+        return key in self._holes
+
+    def take(self, key: bytes, height: int) -> LogEntry | None:
+        """The entry that follows `height`, when it is here; what is no longer needed is let go."""
+        hole = self._holes.get(key)
+        if hole is None:
+            return None
+        for seq_num in [number for number in hole.records if number <= height]:
+            del hole.records[seq_num]
+            self._count -= 1
+        entry = hole.records.pop(height + 1, None)
+        if entry is not None:
+            self._count -= 1
+        hole.missing_seq_num = height + (2 if entry is not None else 1)
+        if not hole.records:
+            del self._holes[key]
+        return entry
+
+    def abandon(self, hole: Hole) -> None:
+        """Let go of what is kept behind a hole that nothing will fill."""
+        del self._holes[hole.key]
+        self._count -= len(hole.records)
+
+    def first_offset(self, partition: int) -> int | None:
+        """The lowest offset of this partition that is kept: nothing may be committed beyond it."""
+        return min(
+            (
+                entry.offset
+                for hole in self._holes.values()
+                for entry in hole.records.values()
+                if entry.partition == partition
+            ),
+            default=None,
+        )
+
+    def drop(self, partitions: frozenset[int]) -> None:
+        """Let go of what came from these partitions: another reader has them now."""
+        for key, hole in list(self._holes.items()):
+            for seq_num, entry in list(hole.records.items()):
+                if entry.partition in partitions:
+                    del hole.records[seq_num]
+                    self._count -= 1
+            if not hole.records:
+                del self._holes[key]

@@ -1,0 +1,398 @@
+"""The Kafka side of the consumer: partitions come and go, records come in, positions are committed.
+
+The order of a commit: Kafka takes the offsets, then the snapshot is written. After a crash in between, the
+snapshot lags behind Kafka, and the records in between are read again to raise the heights.
+
+In a group, what is handed out is committed before its partition is given up, so that the next member goes on
+behind it. Callbacks of a rebalance come from within `fetch` and `commit`, never in between.
+"""
+
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException, Message, TopicPartition
+
+from culm_topics.errors import KafkaFailure, TopicsError
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.acls import reader_group_prefix
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.origin import Origin
+from culm_topics.logs.consumer.assignment import Beginning, PartitionState, Start, begin, commit_metadata
+from culm_topics.logs.consumer.commits import AutoCommit, CommitPosition, Commits
+from culm_topics.logs.consumer.early import Hole
+from culm_topics.logs.consumer.entry import LogEntry, RebuildProgress
+from culm_topics.logs.consumer.group_end import GroupEnd
+from culm_topics.logs.consumer.put_off import PutOff
+from culm_topics.logs.consumer.sequencer import Sequencer
+from culm_topics.logs.consumer.snapshot import Snapshot
+from culm_topics.readers.broker_errors import judge
+from culm_topics.readers.offsets import watermarks
+from culm_topics.readers.topic_watch import TopicWatch
+
+_BATCH_RECORDS = 500
+_HOLE_CHECK_SECONDS = 0.5
+
+
+class PartitionReader:
+    """Feeds the sequencer from the partitions it holds."""
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        sequencer: Sequencer,
+        *,
+        group_id: str | None,
+        state_dir: Path | None,
+        start: Start,
+        start_at: dict[int, int],
+        origin: Origin | None,
+        stop_at_end: bool,
+        topic_check_seconds: float,
+        auto_commit: AutoCommit | None,
+        commit_timeout_seconds: float,
+        on_rebuild: Callable[[RebuildProgress], None] | None,
+        on_revoke: Callable[[tuple[int, ...]], None] | None,
+    ) -> None:
+        self._topic = settings.topic("logs")
+        self._sequencer = sequencer
+        self._in_group = group_id is not None
+        self._on_rebuild = on_rebuild
+        self._on_revoke = on_revoke
+        self._watch = TopicWatch(settings, self._topic, interval_seconds=topic_check_seconds)
+        self.origin = self._watch.origin
+        if origin is not None:
+            origin.check(self.origin, what="start_at", remedy="begin again without start_at")
+        self._rules = Beginning(
+            topic=self._topic,
+            origin=self._watch.origin,
+            first_partition_count=self._watch.partition_count,
+            start=start,
+            start_at=start_at,
+            in_group=self._in_group,
+            stop_at_end=stop_at_end,
+        )
+        self._snapshot: Snapshot | None = None
+        if state_dir is not None:
+            assert group_id is not None
+            self._snapshot = Snapshot(
+                state_dir,
+                group_id=group_id,
+                topic=self._topic,
+                origin=self._watch.origin,
+                selection=sequencer.selection.fingerprint(),
+            )
+        self._partitions: dict[int, PartitionState] = {}
+        self._assigned_once = False
+        self._last: LogEntry | None = None
+        self._committing = False
+        self._in_callback = False
+        self._given_up_uncommitted: set[int] = set()
+        self._buffer: deque[Message] = deque()
+        self._rebuilding = False
+        self._holes_checked_s = 0.0
+        self._closed = False
+        self._client = kafka.consumer(
+            settings,
+            group_id=group_id or f"{reader_group_prefix(settings)}{uuid.uuid4().hex}",
+            defaults={"topic.metadata.refresh.interval.ms": str(max(int(topic_check_seconds * 1000), 10))},
+        )
+        self._put_off = PutOff(self._client, self._topic)
+        self._group_end = GroupEnd(self._client, self._rules)
+        self._commits = Commits(
+            self._client,
+            self._topic,
+            rule=auto_commit if self._in_group else None,
+            timeout_seconds=commit_timeout_seconds,
+        )
+        if self._in_group:
+            self._client.subscribe(
+                [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+            )
+        else:
+            self._add(range(self._watch.partition_count))
+
+    @property
+    def is_assigned(self) -> bool:
+        """Whether this reader has its partitions; a member of a group may have none of them for now."""
+        return self._assigned_once
+
+    @property
+    def finished(self) -> bool:
+        """Whether, with `stop_at_end`, everything has been read to the end and nothing is left over.
+
+        A member of a group that holds no partition is through when the group has committed all of them.
+        """
+        if not self._rules.stop_at_end or not self._assigned_once or self._buffer or self._put_off:
+            return False
+        if not self._partitions:
+            return self._group_end.is_reached
+        return all(state.finished for state in self._partitions.values())
+
+    def take(self) -> LogEntry | None:
+        """The next entry out of what has been fetched."""
+        entry = self._sequencer.pull()
+        while entry is None and self._buffer:
+            entry = self._look_at(self._buffer.popleft())
+        if entry is None and self.finished:
+            for hole in self._sequencer.early.holes:
+                self._set_aside(hole)
+        if entry is not None:
+            self._last = entry
+            self._commits.count()
+        return entry
+
+    def handled(self) -> None:
+        """What was handed out last has been handled: it may be committed."""
+        self._last = None
+
+    def fetch(self, timeout_seconds: float) -> None:
+        """Fetch more records, once everything fetched before has been taken."""
+        assert not self._buffer
+        self._watch.poll()
+        if not self._in_group:
+            self._add(range(len(self._partitions), self._watch.partition_count))
+        self._settle_rebuild()
+        if self._buffer:
+            return
+        self._check_holes()
+        if self._rules.stop_at_end and self._assigned_once and not self._partitions:
+            self._group_end.check()
+        self._consume(timeout_seconds)
+
+    def _consume(self, timeout_seconds: float) -> None:
+        try:
+            # A rebalance within the call clears the buffer of what was given up: records go in after it.
+            records = self._client.consume(_BATCH_RECORDS, timeout=timeout_seconds)
+        except KafkaException as error:
+            raise KafkaFailure(f"{self._topic}: reading: {error.args[0].str()}") from error
+        self._buffer.extend(records)
+
+    def positions(self) -> dict[int, int]:
+        """By partition the offset before which everything has been handed out or dropped."""
+        positions: dict[int, int] = {}
+        for partition, state in self._partitions.items():
+            waiting = self._sequencer.early.first_offset(partition) if len(self._sequencer.early) else None
+            position = max(state.position, state.deliver_from)
+            positions[partition] = position if waiting is None else min(position, waiting)
+        return positions
+
+    def remaining_records(self) -> int:
+        """Records between the positions and the ends, where there are ends."""
+        return sum(
+            max(state.end - state.position, 0) for state in self._partitions.values() if state.end is not None
+        )
+
+    def commit(self) -> None:
+        """Commit everything handed out, again and again within the bound. Raises `CommitFailed`."""
+        if not self._in_group:
+            raise TopicsError("commit() needs a group_id", hint="keep positions(), and pass them as start_at")
+        self.handled()
+        self._given_up_uncommitted.clear()
+        self._committing = True
+        try:
+            done = self._commits.commit(self._uncommitted, self._serve_group)
+        finally:
+            self._committing = False
+        self._note_committed(done)
+
+    @property
+    def commit_is_due(self) -> bool:
+        """Whether positions are to be committed now."""
+        return self._commits.is_due()
+
+    def commit_when_due(self) -> None:
+        """Commit what was handled, when it is time. Raises `CommitFailed` once it failed for too long."""
+        if self._commits.is_due():
+            offsets = self._uncommitted()
+            if self._commits.commit_when_due(offsets):
+                self._note_committed(offsets)
+
+    def close(self) -> None:
+        """With `auto_commit` commit what was handled; leave the group and close; twice is harmless."""
+        if self._closed:
+            return
+        self._closed = True
+        self._on_revoke = None
+        offsets = self._uncommitted() if self._commits.rule is not None else {}
+        # What was handed out last and not handled is held back in Kafka, but not in the heights.
+        if self._commits.commit_revoked(offsets) and self._last is None:
+            self._note_committed(offsets)
+        self._client.close()
+        if self._snapshot is not None:
+            self._snapshot.close()
+
+    def _uncommitted(self) -> dict[int, CommitPosition]:
+        """What is to be committed: the positions that have moved, up to what was handled."""
+        positions = self.positions()
+        last = self._last
+        if last is not None and last.partition in positions:
+            positions[last.partition] = min(positions[last.partition], last.offset)
+        return {
+            partition: (position, commit_metadata(self._watch.topic_id, has_gaps=state.has_gaps))
+            for partition, position in positions.items()
+            if position != (state := self._partitions[partition]).committed
+        }
+
+    def _note_committed(self, done: Mapping[int, CommitPosition]) -> None:
+        for partition, (position, _) in done.items():
+            if partition in self._partitions:
+                self._partitions[partition].committed = position
+        # Not while heights are being raised: they would be those of no offset.
+        if self._snapshot is not None and done and not self._rebuilding:
+            self._snapshot.save(self.positions(), self._sequencer.heights.take_changes())
+
+    def _serve_group(self, seconds: float) -> frozenset[int]:
+        """Take part in a rebalance while a commit waits; returns what was given up uncommitted meanwhile."""
+        if self._in_callback:
+            time.sleep(seconds)
+        else:
+            self._consume(seconds)
+        given_up = frozenset(self._given_up_uncommitted)
+        self._given_up_uncommitted.clear()
+        return given_up
+
+    def _look_at(self, message: Message) -> LogEntry | None:
+        error = message.error()
+        if error is not None:
+            judge(error, self._topic, self._watch)
+            return None
+        partition, offset = message.partition(), message.offset()
+        assert partition is not None and offset is not None
+        state = self._partitions.get(partition)
+        if state is None or offset < state.position:
+            return None  # given up meanwhile, or fetched a second time after a pause
+        if offset < state.deliver_from:
+            state.position = offset + 1
+            self._sequencer.learn(
+                _bytes(message.key()),
+                _bytes(message.value()),
+                partition=partition,
+                offset=offset,
+                in_sequence=state.has_gaps,
+            )
+            if not state.rebuilding:
+                self._report(state)
+                self._rebuilding = any(state.rebuilding for state in self._partitions.values())
+            return None
+        if state.finished:
+            return None
+        if self._rebuilding or partition in self._put_off:
+            self._put_off.add(message, partition)
+            return None
+        state.position = offset + 1
+        return self._sequencer.push(
+            _bytes(message.key()),
+            _bytes(message.value()),
+            partition=partition,
+            offset=offset,
+            timestamp_ms=message.timestamp()[1],
+            learns=state.learns,
+            now_s=time.monotonic(),
+        )
+
+    def _settle_rebuild(self) -> None:
+        if self._rebuilding:
+            for state in self._partitions.values():
+                if state.rebuilding:
+                    self._report(state)
+            return
+        self._buffer.extend(self._put_off.take())
+
+    def _report(self, state: PartitionState) -> None:
+        if self._on_rebuild is not None:
+            self._on_rebuild(RebuildProgress(state.partition, state.position, state.deliver_from))
+
+    def _check_holes(self) -> None:
+        """A hole is a gap once its time is up and all that was in the topic when it showed has been read."""
+        holes = self._sequencer.early.holes
+        now_s = time.monotonic()
+        if not holes or now_s - self._holes_checked_s < _HOLE_CHECK_SECONDS:
+            return
+        self._holes_checked_s = now_s
+        self._sequencer.release()
+        ends: dict[int, int] | None = None
+        for hole in holes:
+            if hole.ends is None:
+                if ends is None:
+                    ends = {
+                        partition: watermarks(self._client, self._topic, partition)[1]
+                        for partition in self._partitions
+                    }
+                hole.ends = ends
+            read = all(
+                state.position >= hole.ends.get(partition, 0) for partition, state in self._partitions.items()
+            )
+            if read and now_s >= hole.deadline_s:
+                self._set_aside(hole)
+
+    def _set_aside(self, hole: Hole) -> None:
+        """Nothing will fill this hole; also who reads these partitions next must know that logs have gaps."""
+        for entry in hole.records.values():
+            if entry.partition in self._partitions:
+                self._partitions[entry.partition].has_gaps = True
+        some = len(self._partitions) < self._watch.partition_count
+        self._sequencer.set_aside(
+            hole, "; it may be in a partition that another member of the group reads" if some else ""
+        )
+
+    def _add(self, partitions: Sequence[int]) -> None:
+        if not partitions:
+            return
+        states = begin(self._client, partitions, self._rules, self._sequencer.heights, self._snapshot)
+        self._client.incremental_assign(
+            [TopicPartition(self._topic, state.partition, state.position) for state in states]
+        )
+        self._partitions.update((state.partition, state) for state in states)
+        self._rebuilding = any(state.rebuilding for state in self._partitions.values())
+        self._assigned_once = True
+
+    def _assigned(self, _client: Any, partitions: list[TopicPartition]) -> None:
+        if self._closed:
+            return
+        self._assigned_once = True
+        with self._callback():
+            self._add([assigned.partition for assigned in partitions])
+
+    def _revoked(self, _client: Any, partitions: list[TopicPartition]) -> None:
+        self._give_up(partitions, commits=self._committing or self._commits.rule is not None)
+
+    def _lost(self, _client: Any, partitions: list[TopicPartition]) -> None:
+        self._give_up(partitions, commits=False)
+
+    def _give_up(self, partitions: list[TopicPartition], *, commits: bool) -> None:
+        if self._closed:
+            return
+        gone = frozenset(revoked.partition for revoked in partitions)
+        with self._callback():
+            if self._on_revoke is not None:
+                self._on_revoke(tuple(sorted(gone)))
+            if commits and self._commits.commit_revoked(offsets := self._uncommitted()):
+                self._note_committed(offsets)
+        self._forget(gone)
+
+    @contextmanager
+    def _callback(self) -> Iterator[None]:
+        self._in_callback = True
+        try:
+            yield
+        finally:
+            self._in_callback = False
+
+    def _forget(self, gone: frozenset[int]) -> None:
+        """These partitions are another member's now."""
+        self._given_up_uncommitted |= gone & self._uncommitted().keys()
+        for partition in gone:
+            self._partitions.pop(partition, None)
+        self._buffer = deque(message for message in self._buffer if message.partition() not in gone)
+        self._put_off.forget(gone)
+        self._rebuilding = any(state.rebuilding for state in self._partitions.values())
+        self._sequencer.forget(gone)
+
+
+def _bytes(data: bytes | str | None) -> bytes | None:
+    return data.encode() if isinstance(data, str) else data

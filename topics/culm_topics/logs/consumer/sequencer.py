@@ -1,0 +1,155 @@
+"""The order of the logs: takes records as they stand in the topic, gives entries as they follow in their log.
+
+No Kafka and no clock in here: what a record is to its log depends on the heights and on what came early. A
+log that lacks an entry for good is set aside: its later records are dropped until the missing one comes.
+"""
+
+from culm_topics.errors import LogGap, RecordError
+from culm_topics.logs.consumer.early import MAX_EARLY_RECORDS, EarlyRecords, Hole
+from culm_topics.logs.consumer.entry import LogEntry
+from culm_topics.logs.consumer.heights import LogHeights, Verdict
+from culm_topics.logs.consumer.problems import Problem, Problems
+from culm_topics.logs.consumer.selection import Selection
+from culm_topics.logs.records import LogRecord
+from culm_topics.records import split_log_key
+
+
+class Sequencer:
+    """Drops repeats, keeps early records, hands out the rest; what is passed over goes to `problems`."""
+
+    def __init__(
+        self, selection: Selection, problems: Problems, *, gap_wait_seconds: float, remember_changes: bool
+    ) -> None:
+        self.selection = selection
+        self.problems = problems
+        self.heights = LogHeights(remember_changes=remember_changes)
+        self.early = EarlyRecords()
+        self._gap_wait_seconds = gap_wait_seconds
+        self._following: bytes | None = None
+
+    def learn(
+        self, key: bytes | None, value: bytes | None, *, partition: int, offset: int, in_sequence: bool
+    ) -> None:
+        """A record that the group is past: it only raises its log's height.
+
+        `in_sequence`: logs were set aside in this partition, so what is behind a gap was not handed out.
+        """
+        decoded = self._decode(key, value, partition, offset)
+        if decoded is None:
+            return
+        known_key, record = decoded
+        if in_sequence and self.heights.judge(known_key, record.seq_num) is Verdict.EARLY:
+            if not self._is_set_aside(known_key):
+                self._note_gap(known_key, record.seq_num, partition, offset)
+            return
+        self.heights.raise_to(known_key, record.seq_num, partition)
+        self.problems.solved(split_log_key(known_key))
+
+    def push(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        *,
+        partition: int,
+        offset: int,
+        timestamp_ms: int,
+        learns: bool,
+        now_s: float,
+    ) -> LogEntry | None:
+        """The entry to hand out for this record, if any. After each entry, `pull` until it gives None."""
+        decoded = self._decode(key, value, partition, offset)
+        if decoded is None:
+            return None
+        known_key, record = decoded
+        verdict = self.heights.judge(known_key, record.seq_num)
+        if verdict is Verdict.REPEAT:
+            return None
+        if verdict is Verdict.EARLY and learns and not self.early.waits(known_key):
+            height = self.heights.height(known_key)
+            if height == 0:
+                verdict = Verdict.NEXT
+        if verdict is Verdict.EARLY and self._is_set_aside(known_key):
+            return None
+        public_key, log_id = split_log_key(known_key)
+        entry = LogEntry(
+            public_key,
+            log_id,
+            record.seq_num,
+            record.entry,
+            record.operation,
+            record.entry_hash,
+            record.schema_id,
+            partition,
+            offset,
+            timestamp_ms,
+        )
+        if verdict is Verdict.EARLY:
+            self.early.keep(entry, self.heights.height(known_key), now_s + self._gap_wait_seconds)
+            if len(self.early) > MAX_EARLY_RECORDS:
+                self.set_aside(self.early.holes[0])
+            return None
+        self._hand_out(known_key, entry)
+        return entry
+
+    def pull(self) -> LogEntry | None:
+        """An early entry whose turn has come."""
+        if self._following is None:
+            return None
+        key = self._following
+        entry = self.early.take(key, self.heights.height(key))
+        self._following = None
+        if entry is not None:
+            self._hand_out(key, entry)
+        return entry
+
+    def release(self) -> None:
+        """Let `pull` give what came early and whose log has been raised by other means."""
+        for hole in self.early.holes:
+            if min(hole.records) <= self.heights.height(hole.key) + 1:
+                self._following = hole.key
+                return
+
+    def forget(self, partitions: frozenset[int]) -> None:
+        """These partitions are another reader's now."""
+        self.heights.drop(partitions)
+        self.early.drop(partitions)
+        self._following = None
+
+    def set_aside(self, hole: Hole, hint: str = "") -> None:
+        """Nothing will fill this hole: its log waits until the missing entry comes, whatever follows it."""
+        first = hole.records[min(hole.records)]
+        self.early.abandon(hole)
+        self._note_gap(hole.key, first.seq_num, first.partition, first.offset, hint)
+
+    def _note_gap(self, key: bytes, seq_num: int, partition: int, offset: int, hint: str = "") -> None:
+        public_key, log_id = split_log_key(key)
+        missing = self.heights.height(key) + 1
+        error = LogGap(
+            f"log {public_key.hex()} {log_id}: entry {missing} is missing, entry {seq_num} came "
+            f"(partition {partition}, offset {offset}){hint}"
+        )
+        self.problems.add(Problem(error, partition, offset, (public_key, log_id), missing))
+
+    def _is_set_aside(self, key: bytes) -> bool:
+        return bool(self.problems.set_aside) and split_log_key(key) in self.problems.set_aside
+
+    def _hand_out(self, key: bytes, entry: LogEntry) -> None:
+        self.heights.raise_to(key, entry.seq_num, entry.partition)
+        self._following = key if self.early.waits(key) else None
+        if self.problems.set_aside:
+            self.problems.solved((entry.public_key, entry.log_id))
+
+    def _decode(
+        self, key: bytes | None, value: bytes | None, partition: int, offset: int
+    ) -> tuple[bytes, LogRecord] | None:
+        try:
+            split_log_key(key)
+            assert key is not None
+            if not self.selection.takes_key(key):
+                return None
+            record = LogRecord.decode(value)
+        except RecordError as error:
+            placed = RecordError(f"logs, partition {partition} offset {offset}: {error}")
+            self.problems.add(Problem(placed, partition, offset))
+            return None
+        return (key, record) if self.selection.takes_schema(record.schema_id) else None

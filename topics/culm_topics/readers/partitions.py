@@ -1,0 +1,173 @@
+"""Some partitions of a topic from given offsets on: the reader under the index, the store's and the events'.
+
+Never jumps by itself: an offset that is not in the topic is an error, since what lies between was lost to
+this reader.
+"""
+
+import time
+import uuid
+from collections.abc import Collection, Mapping
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from culm_topics.errors import KafkaFailure, OffsetOutOfRange, TopicMissing
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.acls import reader_group_prefix
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.broker_errors import PASSING, ask
+from culm_topics.readers.offsets import REQUEST_TIMEOUT_SECONDS, ask_leader, watermarks
+from culm_topics.readers.whole_topic import TopicMessage
+
+_BATCH_RECORDS = 1_000
+_OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+_GONE = frozenset(
+    {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
+)
+
+
+class TopicPartitions:
+    """A client that reads partitions of the catalogue topic `name` as it is told. Not for several threads.
+
+    Opening asks for nothing; every method raises `TopicMissing`, and `KafkaFailure` where the broker fails.
+    """
+
+    def __init__(
+        self, settings: KafkaSettings, name: str, *, defaults: Mapping[str, str] | None = None
+    ) -> None:
+        self.topic = settings.topic(name)
+        # The group is only a name here: nothing is ever committed.
+        self._client: Consumer = kafka.consumer(
+            settings,
+            group_id=f"{reader_group_prefix(settings)}{uuid.uuid4().hex}",
+            defaults={"enable.partition.eof": "true", **(defaults or {})},
+        )
+        self.positions: dict[int, int] = {}
+        """The next offset to read of each partition being read."""
+
+    def count(self) -> int:
+        """How many partitions the topic has."""
+        known = ask(
+            f"asking for the topic {self.topic}",
+            REQUEST_TIMEOUT_SECONDS,
+            lambda left_s: self._client.list_topics(self.topic, timeout=left_s),
+        )
+        found = known.topics.get(self.topic)
+        if found is None or found.error is not None:
+            raise TopicMissing(f"the topic {self.topic} does not exist: create it with `culm topics create`")
+        return len(found.partitions)
+
+    def range_of(self, partition: int) -> tuple[int, int]:
+        """(first offset, offset after the last) now."""
+        return watermarks(self._client, self.topic, partition)
+
+    def offset_at(self, partition: int, timestamp_ms: int) -> int:
+        """The first offset whose record was taken at `timestamp_ms` or later; the end where there is none."""
+        asked = [TopicPartition(self.topic, partition, timestamp_ms)]
+        found = ask_leader(
+            self._client,
+            self.topic,
+            f"asking for an offset of {self.topic} [{partition}] by its time",
+            lambda attempt_s: self._client.offsets_for_times(asked, timeout=attempt_s),
+        )[0]
+        if found.error is not None:
+            raise KafkaFailure(f"{self.topic} [{partition}]: {found.error}")
+        return found.offset if found.offset >= 0 else self.range_of(partition)[1]
+
+    def read_from(self, starts: Mapping[int, int]) -> dict[int, int]:
+        """Read these partitions from these offsets on, and no others; returns where each ends now.
+
+        `OffsetOutOfRange` for an offset that is no longer, or not yet, in the topic.
+        """
+        ends: dict[int, int] = {}
+        for partition, start in starts.items():
+            low, ends[partition] = self.range_of(partition)
+            if not low <= start <= ends[partition]:
+                raise OffsetOutOfRange(
+                    f"{self.topic} [{partition}]: offset {start} is outside of {low} to {ends[partition]}"
+                )
+        self.assign(starts)
+        return ends
+
+    def assign(self, starts: Mapping[int, int]) -> None:
+        """`read_from` for offsets that are known to be in the topic; none at all stops reading."""
+        self.positions = dict(starts)
+        self._client.assign([TopicPartition(self.topic, *place) for place in starts.items()])
+
+    def poll(self, timeout_seconds: float, most: int = _BATCH_RECORDS) -> list[TopicMessage]:
+        """The next records, at most `most`, each partition in order; none when none come in time.
+
+        Returns as soon as there is one, and with what has come besides. An empty list also when the end of a
+        partition was reached: `positions` says how far it is.
+        """
+        taken = self._client.consume(1, timeout_seconds)
+        if taken and most > 1:
+            taken += self._client.consume(most - 1, 0)
+        records = [record for message in taken if (record := self._record(message)) is not None]
+        for record in records:
+            self.positions[record.partition] = record.offset + 1
+        return records
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _record(self, message: Message) -> TopicMessage | None:
+        partition, offset = message.partition(), message.offset()
+        if (error := message.error()) is not None:
+            if error.code() == KafkaError._PARTITION_EOF:
+                if partition in self.positions and offset is not None:
+                    # What lies behind the last record, as transactions leave it, is no record.
+                    self.positions[partition] = max(self.positions[partition], offset)
+                return None
+            if error.code() in _OUT_OF_RANGE:
+                raise OffsetOutOfRange(f"{self.topic} [{partition}]: {error.str()}")
+            if error.code() in _GONE:
+                raise TopicMissing(f"the topic {self.topic} is gone: {error.str()}")
+            if error.fatal() or not (error.retriable() or error.code() in PASSING):
+                raise KafkaFailure(f"reading {self.topic} failed: {error.str()}")
+            return None
+        assert partition is not None and offset is not None, "a record has a place"
+        # After another assignment, what was fetched for the former one may still come.
+        if offset < self.positions.get(partition, offset + 1):
+            return None
+        return TopicMessage(
+            _bytes(message.key()), _bytes(message.value()), partition, offset, message.timestamp()[1]
+        )
+
+
+def read_until(
+    reader: TopicPartitions, ends: Mapping[int, int], silence_seconds: float, most: int = _BATCH_RECORDS
+) -> "list[TopicMessage] | None":
+    """The next records before `ends`; None when every partition has come there.
+
+    `KafkaFailure` when nothing comes for `silence_seconds` although something should.
+    """
+    deadline_s = time.monotonic() + silence_seconds
+    while any(reader.positions[partition] < end for partition, end in ends.items()):
+        if records := reader.poll(0.2, most):
+            return [record for record in records if record.offset < ends[record.partition]]
+        if time.monotonic() > deadline_s:
+            raise KafkaFailure(f"the broker sent nothing of {reader.topic} for {silence_seconds:.0f} s")
+    return None
+
+
+def starts_of(reader: TopicPartitions, partitions: Collection[int], *, at_end: bool) -> dict[int, int]:
+    """Where these partitions begin, or end, now."""
+    return {partition: reader.range_of(partition)[1 if at_end else 0] for partition in partitions}
+
+
+def _bytes(data: bytes | str | None) -> bytes:
+    return data.encode() if isinstance(data, str) else data or b""

@@ -1,0 +1,89 @@
+"""The topic `sds.acks` as it stands: every channel, who is hosted in it, how far each message is heard."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from culm_topics.errors import RecordError
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.partitions import TopicPartitions, read_until
+from culm_topics.readers.whole_topic import PassedOver
+from culm_topics.sds.records.acks import AckState, SdsAckRecord, SdsChannelRecord, SdsParticipantRecord
+from culm_topics.sds.records.keys import shard_of, split_ack_key
+
+_SILENCE_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class ParticipantStatus:
+    """One hosted participant; `row` is None where only its messages are known yet."""
+
+    row: SdsParticipantRecord | None = None
+    messages: dict[str, SdsAckRecord] = field(default_factory=dict)
+
+    def counts(self) -> Counter[AckState]:
+        """How many of its messages are in each state; of finished ones the newest 1,000 are known."""
+        return Counter(message.state for message in self.messages.values())
+
+
+@dataclass(slots=True)
+class ChannelStatus:
+    """One channel; `summary` is None where only rows of its participants are known yet."""
+
+    summary: SdsChannelRecord | None = None
+    participants: dict[str, ParticipantStatus] = field(default_factory=dict)
+
+    def participant(self, participant_id: str) -> ParticipantStatus:
+        """The status of one participant, made where there is none."""
+        return self.participants.setdefault(participant_id, ParticipantStatus())
+
+
+def read_channels(
+    settings: KafkaSettings, channel_id: str | None = None, *, passed_over: PassedOver | None = None
+) -> dict[str, ChannelStatus]:
+    """Every channel, or the one that is asked for, by its id; the last record of a key counts.
+
+    Of one channel only its partition is read. Records that are none are passed over, and counted in
+    `passed_over` if given. Raises `TopicMissing`, `KafkaFailure`.
+    """
+    unread = passed_over or PassedOver("sds.acks")
+    channels: dict[str, ChannelStatus] = {}
+    with TopicPartitions(settings, "sds.acks") as reader:
+        count = reader.count()
+        partitions = range(count) if channel_id is None else (shard_of(channel_id, count),)
+        ends = reader.read_from({partition: reader.range_of(partition)[0] for partition in partitions})
+        while (records := read_until(reader, ends, _SILENCE_SECONDS)) is not None:
+            for record in records:
+                try:
+                    _take(channels, record.key, record.value, channel_id)
+                except RecordError as error:
+                    unread.add(record, error)
+    return channels
+
+
+def _take(channels: dict[str, ChannelStatus], raw: bytes, value: bytes, channel_id: str | None) -> None:
+    key = split_ack_key(raw)
+    if channel_id is not None and key.channel_id != channel_id:
+        return
+    # Decoded before anything is changed: a record that is none leaves no trace.
+    if key.participant_id is None:
+        summary = SdsChannelRecord.decode(value) if value else None
+        channel = channels.setdefault(key.channel_id, ChannelStatus())
+        channel.summary = summary
+    elif key.message_id is None:
+        row = SdsParticipantRecord.decode(value) if value else None
+        channel = channels.setdefault(key.channel_id, ChannelStatus())
+        channel.participant(key.participant_id).row = row
+    else:
+        message = SdsAckRecord.decode(value) if value else None
+        channel = channels.setdefault(key.channel_id, ChannelStatus())
+        messages = channel.participant(key.participant_id).messages
+        if message is None:
+            messages.pop(key.message_id, None)
+        else:
+            messages[key.message_id] = message
+    if key.participant_id is not None:
+        participant = channel.participants.get(key.participant_id)
+        if participant is not None and participant.row is None and not participant.messages:
+            del channel.participants[key.participant_id]
+    if channel.summary is None and not channel.participants:
+        del channels[key.channel_id]

@@ -1,0 +1,225 @@
+"""`SdsEventReader`: every event of `sds.events` once, each channel's in the order of their numbers.
+
+    with SdsEventReader(settings, ["general"], start="now") as events:
+        for found in events:
+            print(found.event.kind, found.event.message_id)
+
+Repeats are dropped, a record that is none is passed over, and no event is jumped over: a channel that
+lacks one is set aside until it comes, or ends a reader that is strict (`topics.sds.gap`).
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Literal, Self
+
+from culm_topics.errors import RecordError
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.partitions import TopicPartitions
+from culm_topics.readers.topic_watch import TopicWatch
+from culm_topics.readers.whole_topic import PassedOver, TopicMessage
+from culm_topics.sds.event_sequence import ChannelEvent, EventGap, EventSequence
+from culm_topics.sds.records.events import SdsEventRecord
+from culm_topics.sds.records.keys import channel_key, shard_of, split_channel_key
+
+logger = logging.getLogger(__name__)
+
+EventStart = Literal["beginning", "now"]
+LOOK_BACK_RECORDS = 1_000
+"""Records before the end of a partition that a reader from now on looks at, to know the channels' numbers."""
+_CLOCK_ALLOWANCE_MS = 60_000
+_POLL_SECONDS = 0.2
+_TOPIC_CHECK_SECONDS = 30.0
+
+
+class SdsEventReader:
+    """An iterator of `ChannelEvent`. Not for several threads at once, but for `stop()`.
+
+    `channels`: only these, and only their partitions are read; None: all. `start`: at each channel's first
+    event, or with what comes from now on (then without `after`). `after`: by channel the number that was
+    seen last; what is not above it is not handed out. `since_ms` saves reading what is older: with `after`,
+    the time of the event that was seen last (`time_ms`), since no later event is earlier by its channel's
+    clock; without, a channel begins with the first event that was written then or later. `follow=False`: ends
+    at the end that the topic has when it is opened, or when a hole that is open there is filled or judged.
+
+    A missing event is given `gap_wait_seconds` to turn up, then its channel is set aside: it goes on when the
+    missing event comes, and others go on meanwhile. With `strict` the iteration ends with `EventGap`.
+
+    Raises `TopicMissing`, `KafkaFailure`, `OffsetOutOfRange`, `TopicRecreated`.
+    Memory: about 100 bytes a channel.
+    """
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        channels: Iterable[str] | None = None,
+        *,
+        start: EventStart = "beginning",
+        after: Mapping[str, int] | None = None,
+        since_ms: int | None = None,
+        follow: bool = True,
+        gap_wait_seconds: float = 30.0,
+        strict: bool = False,
+    ) -> None:
+        assert not (after and start == "now"), "from now on there is nothing to go on after"
+        self._keys = None if channels is None else frozenset(map(channel_key, channels))
+        self._sequence = EventSequence(
+            after or {}, learns=start == "now" or since_ms is not None, gap_wait_seconds=gap_wait_seconds
+        )
+        self.passed_over = PassedOver("sds.events")
+        self._follow = follow
+        self._strict = strict
+        self._judge_at: dict[int, int] | None = None
+        self._stopped = threading.Event()
+        self._ready: deque[ChannelEvent] = deque()
+        self._watch = TopicWatch(
+            settings, settings.topic("sds.events"), interval_seconds=_TOPIC_CHECK_SECONDS
+        )
+        self._reader = TopicPartitions(settings, "sds.events")
+        try:
+            self._begin(start, since_ms)
+        except BaseException:
+            self._reader.close()
+            raise
+
+    def _begin(self, start: EventStart, since_ms: int | None) -> None:
+        count = self._reader.count()
+        wanted = (
+            range(count)
+            if self._keys is None
+            else sorted({shard_of(key.decode(), count) for key in self._keys})
+        )
+        starts: dict[int, int] = {}
+        self._deliver_from: dict[int, int] = {}
+        for partition in wanted:
+            low, high = self._reader.range_of(partition)
+            if start == "now":
+                starts[partition] = max(low, high - LOOK_BACK_RECORDS)
+                self._deliver_from[partition] = high
+            elif since_ms is not None:
+                since = max(0, since_ms - _CLOCK_ALLOWANCE_MS)
+                starts[partition] = max(low, self._reader.offset_at(partition, since))
+            else:
+                starts[partition] = low
+        self._ends = self._reader.read_from(starts)
+
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """By channel the number of the last event that was handed out, or is about to be."""
+        return self._sequence.numbers
+
+    @property
+    def channels_set_aside(self) -> Mapping[str, EventGap]:
+        """The channels that wait for a missing event."""
+        return self._sequence.set_aside
+
+    @property
+    def finished(self) -> bool:
+        """Whether the end has been reached that a reader which does not follow goes to."""
+        return not self._follow and self.at_present and not self._sequence.waits
+
+    @property
+    def at_present(self) -> bool:
+        """Whether all that was in the topic when it was opened has been handed out."""
+        return not self._ready and self._has_read_to(self._ends)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> ChannelEvent:
+        while not self._stopped.is_set():
+            found = self.poll(_POLL_SECONDS)
+            if found is not None:
+                return found
+            if self.finished:
+                break
+        raise StopIteration
+
+    def poll(self, timeout_seconds: float) -> ChannelEvent | None:
+        """The next event, or None when none comes in time (or the end has been reached)."""
+        deadline_s = time.monotonic() + timeout_seconds
+        while not self._ready:
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0 or self.finished or self._stopped.is_set():
+                return None
+            self._fetch(min(left_s, _POLL_SECONDS))
+        return self._ready.popleft()
+
+    def stop(self) -> None:
+        """End the iteration before the next event; safe from other threads and from signal handlers."""
+        self._stopped.set()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._stopped.set()
+        self._reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _fetch(self, timeout_seconds: float) -> None:
+        self._watch.poll()
+        records = self._reader.poll(timeout_seconds)
+        now_s = time.monotonic()
+        for record in records:
+            with self._gaps_set_aside():
+                self._take(record, now_s)
+        with self._gaps_set_aside():
+            self._judge_holes(now_s)
+
+    @contextmanager
+    def _gaps_set_aside(self) -> Iterator[None]:
+        try:
+            yield
+        except EventGap as gap:
+            if self._strict:
+                raise
+            logger.warning("this channel is set aside: %s (%s)", gap, gap.code)
+
+    def _judge_holes(self, now_s: float) -> None:
+        """A hole that is overdue is a gap when all that the topic has by then has been read."""
+        if not self._sequence.overdue(now_s):
+            self._judge_at = None
+        elif self._judge_at is None:
+            self._judge_at = {
+                partition: self._reader.range_of(partition)[1] for partition in self._reader.positions
+            }
+        elif self._has_read_to(self._judge_at):
+            self._sequence.check(now_s)
+
+    def _has_read_to(self, ends: Mapping[int, int]) -> bool:
+        return all(self._reader.positions[partition] >= end for partition, end in ends.items())
+
+    def _take(self, record: TopicMessage, now_s: float) -> None:
+        if self._keys is not None and record.key not in self._keys:
+            return
+        behind_the_end = record.offset >= self._ends[record.partition]
+        if behind_the_end and not self._follow and not self._sequence.waits:
+            return
+        try:
+            found = ChannelEvent(
+                split_channel_key(record.key),
+                SdsEventRecord.decode(record.value),
+                record.partition,
+                record.offset,
+                record.timestamp_ms,
+            )
+        except RecordError as error:
+            self.passed_over.add(record, error)
+            return
+        if record.offset < self._deliver_from.get(record.partition, 0):
+            self._sequence.skip(found)
+        else:
+            self._ready.extend(self._sequence.take(found, now_s))

@@ -1,0 +1,213 @@
+"""Point look-ups in `sds.index`: the compacted topic followed into a local file, for tools and connectors.
+
+    index = SdsIndex(settings, Path("index.sqlite"))
+    index.catch_up()
+    rows = index.find("general", ["f3a1..."])
+
+One thread calls `catch_up` and `poll`; the questions may come from any.
+"""
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from culm_topics.errors import KafkaFailure, OffsetOutOfRange, RecordError, TopicMissing, TopicRecreated
+from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.admin import describe
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.partitions import TopicPartitions
+from culm_topics.readers.topic_watch import TopicWatch
+from culm_topics.readers.whole_topic import TopicMessage
+from culm_topics.sds.index_file import Change, IndexFile, IndexFileFailed, Position, is_damaged
+from culm_topics.sds.records.index import SdsIndexRecord
+from culm_topics.sds.records.keys import shard_of, split_index_key
+
+_Answer = TypeVar("_Answer")
+_SILENCE_SECONDS = 30.0
+_REQUEST_TIMEOUT_SECONDS = 10.0
+HEAD_SIZE = 16
+"""Messages of a channel's head: enough that two logs which differ near their ends differ in it."""
+
+
+class SdsIndex:
+    """Where the messages of channels lie in `sds.messages`, as far as `catch_up` and `poll` have read.
+
+    `path` is a SQLite file, kept between runs and shared between programs of one deployment; what is in doubt
+    (another topic of the same name, a damaged file, offsets that the topic does not have) is read anew. With
+    `channels` only their partitions are read. About 250 bytes of disk a message.
+
+    Raises `TopicMissing`, `KafkaFailure`, and `IndexFileFailed` where the file cannot be written.
+    """
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        path: Path,
+        *,
+        channels: Iterable[str] | None = None,
+        topic_check_seconds: float = 30.0,
+    ) -> None:
+        self._settings = settings
+        self._channels = None if channels is None else tuple(channels)
+        self._check_seconds = topic_check_seconds
+        self.goal = 0
+        """Records that the last `catch_up` had to read."""
+        self.malformed = 0
+        """Records of the topic that were none of its kind; passed over."""
+        self._watch, self._origin = self._look()
+        self._file = IndexFile(path, self._origin)
+        self._reader = TopicPartitions(settings, "sds.index")
+        self._ends: dict[int, int] = {}
+        self._begin()
+
+    def catch_up(self) -> int:
+        """Read up to the end that the topic has now; returns how many records that were."""
+        before = sum(self._reader.positions.values())
+        for _ in self.catching_up():
+            pass
+        return sum(self._reader.positions.values()) - before
+
+    def catching_up(self) -> Iterator[int]:
+        """`catch_up` step by step: yields how many records are left of the `goal`."""
+        self._ends = {partition: self._reader.range_of(partition)[1] for partition in self._reader.positions}
+        self.goal = self.remaining()
+        deadline_s = time.monotonic() + _SILENCE_SECONDS
+        while left := self.remaining():
+            yield left
+            self._poll(0.2)
+            if self.remaining() < left:
+                deadline_s = time.monotonic() + _SILENCE_SECONDS
+            elif time.monotonic() > deadline_s:
+                raise KafkaFailure(
+                    f"the broker sent nothing of {self._reader.topic} for {_SILENCE_SECONDS:.0f} s"
+                )
+
+    def poll(self, timeout_seconds: float) -> int:
+        """Take in what has come; waits at most so long for the first record. Returns how many there were."""
+        try:
+            self._watch.poll()
+        except TopicRecreated:
+            self._renew(discard=False)
+        return self._poll(timeout_seconds)
+
+    def remaining(self) -> int:
+        """Records between where the index stands and the end that `catch_up` is going to."""
+        return sum(
+            max(0, end - self._reader.positions.get(partition, end)) for partition, end in self._ends.items()
+        )
+
+    def find(self, channel_id: str, message_ids: Iterable[str]) -> dict[str, SdsIndexRecord]:
+        """The rows of these messages, as far as they are stored."""
+        wanted = list(message_ids)
+        return self._ask(lambda: self._file.find(channel_id, wanted), {})
+
+    def head(self, channel_id: str, count: int = HEAD_SIZE) -> list[Position]:
+        """(Lamport timestamp, message id) of the channel's newest messages, the newest last.
+
+        Whoever knows all of them misses nothing at the end of the log, which no later message has named yet.
+        """
+        return self._ask(lambda: self._file.newest(channel_id, count), [])
+
+    def page(
+        self, channel_id: str, after: Position | None = None, count: int = 1_000
+    ) -> list[tuple[str, SdsIndexRecord]]:
+        """(message id, row) of the channel's next messages behind `after`, in the order of its log."""
+        return self._ask(lambda: self._file.page(channel_id, after, count), [])
+
+    def count(self, channel_id: str) -> int:
+        """How many messages of the channel are stored."""
+        return self._ask(lambda: self._file.count(channel_id), 0)
+
+    def close(self) -> None:
+        """Close the file and the connection."""
+        self._reader.close()
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _look(self) -> tuple[TopicWatch, str]:
+        """The topic's identity, watched, and words for what offsets in it and out of it count in."""
+        store = self._settings.topic("sds.messages")
+        watch = TopicWatch(
+            self._settings, self._settings.topic("sds.index"), interval_seconds=self._check_seconds
+        )
+        found = describe(kafka.admin(self._settings), [store], _REQUEST_TIMEOUT_SECONDS)[store]
+        if found is None:
+            raise TopicMissing(f"topic {store} does not exist: create it with `culm topics create`")
+        return watch, f"{watch.topic_id} {found.topic_id}"
+
+    def _begin(self) -> None:
+        count = self._reader.count()
+        wanted = (
+            range(count)
+            if self._channels is None
+            else sorted({shard_of(channel, count) for channel in self._channels})
+        )
+        for partition in wanted:
+            self._file.begin(partition, self._reader.range_of(partition)[0])
+        reached = self._file.reached()
+        try:
+            self._reader.read_from({partition: reached[partition] for partition in wanted})
+        except OffsetOutOfRange:
+            # The topic is not what it was, although it has the same identity: a broker lost its end.
+            self._file.renew(self._origin, discard=True)
+            self._reader.read_from({partition: self._reader.range_of(partition)[0] for partition in wanted})
+            for partition, start in self._reader.positions.items():
+                self._file.begin(partition, start)
+
+    def _renew(self, *, discard: bool) -> None:
+        self._watch, self._origin = self._look()
+        self._file.renew(self._origin, discard=discard)
+        self._begin()
+
+    def _poll(self, timeout_seconds: float) -> int:
+        before = dict(self._reader.positions)
+        try:
+            records = self._reader.poll(timeout_seconds)
+        except OffsetOutOfRange:
+            self._renew(discard=True)
+            return 0
+        changes: dict[int, list[tuple[int, Change]]] = {partition: [] for partition in before}
+        for record in records:
+            if (change := self._change(record)) is not None:
+                changes[record.partition].append((record.offset, change))
+        whole = True
+        for partition, first in before.items():
+            after = self._reader.positions[partition]
+            if after > first:
+                taken = partial(self._file.apply, partition, first, after, changes[partition])
+                whole &= self._ask(taken, False)
+        if not whole:
+            self._begin()
+        return len(records)
+
+    def _change(self, record: TopicMessage) -> Change | None:
+        try:
+            channel_id, message_id = split_index_key(record.key)
+            return channel_id, message_id, SdsIndexRecord.decode(record.value) if record.value else None
+        except RecordError:
+            self.malformed += 1
+            return None
+
+    def _ask(self, question: Callable[[], _Answer], nothing: _Answer) -> _Answer:
+        """The file's answer; a damaged file knows nothing, and is filled anew by the next `poll`."""
+        try:
+            return question()
+        except sqlite3.DatabaseError as error:
+            if not is_damaged(error):
+                raise IndexFileFailed(f"{self._file.path}: {error}") from error
+            self._file.renew(self._origin, discard=True)
+            return nothing

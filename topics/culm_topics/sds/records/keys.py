@@ -1,0 +1,136 @@
+"""The keys of the SDS topics, and the partition that a channel belongs to.
+
+Most topics are keyed by the channel id in UTF-8. In `sds.index` and `sds.acks` ids stand behind each other,
+each but the last behind its length as u16, most significant byte first: a channel's rows share a prefix.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from xxhash import xxh64_intdigest
+
+from culm_topics.errors import RecordError
+from culm_topics.sds.records.shape import MAX_ID_BYTES, require_id
+
+
+def shard_of(channel_id: str, partitions: int) -> int:
+    """The partition, of `partitions`, that all records of a channel are in: its id's XXH64 (seed 42), signed.
+
+    It is Spark's `pmod(xxhash64(key), partitions)`. Producers name it explicitly, because the clients' own
+    partitioners would hash the key differently.
+    """
+    place = xxh64_intdigest(channel_id.encode(), seed=42)
+    return int(place - (place >> 63 << 64)) % partitions
+
+
+def channel_key(channel_id: str) -> bytes:
+    """The key of a record of one channel; `RecordError` for what can be no channel's id."""
+    require_id("channel key", "channel_id", channel_id)
+    return channel_id.encode()
+
+
+def split_channel_key(key: bytes | None) -> str:
+    """The channel id that is the key; `RecordError` when it is none."""
+    return _id(key, "channel key")
+
+
+def index_key(channel_id: str, message_id: str) -> bytes:
+    """The key of a message in `sds.index`; `RecordError` for what can be no ids."""
+    return _counted(channel_id) + _last(message_id)
+
+
+def split_index_key(key: bytes | None) -> tuple[str, str]:
+    """(channel id, message id); `RecordError` when the key is no such thing."""
+    channel_id, rest = _split(key, "sds.index key")
+    return channel_id, _id(rest, "sds.index key")
+
+
+def owner_key(channel_id: str, participant_id: str = "") -> bytes:
+    """The key of a participant id in `sds.owners`; without one, that of the channel itself."""
+    return _counted(channel_id) + (_last(participant_id) if participant_id else b"")
+
+
+def split_owner_key(key: bytes | None) -> tuple[str, str]:
+    """(channel id, participant id or ""); `RecordError` when the key is no such thing."""
+    channel_id, rest = _split(key, "sds.owners key")
+    return channel_id, _id(rest, "sds.owners key") if rest else ""
+
+
+class AckKind(IntEnum):
+    """What the record of `sds.acks` under a key is; the key's first byte."""
+
+    CHANNEL = 0
+    PARTICIPANT = 1
+    MESSAGE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class AckKey:
+    """Key of `sds.acks`: a channel's summary, a hosted participant of it, or a message of that participant.
+
+    Which of the three it is, follows from the ids that are given.
+    """
+
+    channel_id: str
+    participant_id: str | None = None
+    message_id: str | None = None
+
+    @property
+    def kind(self) -> AckKind:
+        """What the record under this key is."""
+        if self.participant_id is None:
+            return AckKind.CHANNEL
+        return AckKind.PARTICIPANT if self.message_id is None else AckKind.MESSAGE
+
+    def encode(self) -> bytes:
+        """`kind`, the channel id behind its length, then the participant id likewise, then the message id."""
+        key = bytes((self.kind,)) + _counted(self.channel_id)
+        if self.participant_id is not None:
+            key += _counted(self.participant_id)
+        if self.message_id is not None:
+            key += _last(self.message_id)
+        return key
+
+
+def split_ack_key(key: bytes | None) -> AckKey:
+    """The key of a record of `sds.acks`; `RecordError` when it is none."""
+    if not key or key[0] > AckKind.MESSAGE:
+        raise RecordError("sds.acks key: it does not start with a kind")
+    kind = AckKind(key[0])
+    channel_id, rest = _split(key[1:], "sds.acks key")
+    participant_id = message_id = None
+    if kind is not AckKind.CHANNEL:
+        participant_id, rest = _split(rest, "sds.acks key")
+    if kind is AckKind.MESSAGE:
+        message_id, rest = _id(rest, "sds.acks key"), b""
+    if rest:
+        raise RecordError(f"sds.acks key: {len(rest)} bytes behind its last id")
+    return AckKey(channel_id, participant_id, message_id)
+
+
+def _counted(text: str) -> bytes:
+    raw = _last(text)
+    return len(raw).to_bytes(2, "big") + raw
+
+
+def _last(text: str) -> bytes:
+    require_id("key", "a part", text)
+    return text.encode()
+
+
+def _split(key: bytes | None, name: str) -> tuple[str, bytes]:
+    if key is None or len(key) < 2:
+        raise RecordError(f"{name}: it is cut off before an id")
+    end = 2 + int.from_bytes(key[:2], "big")
+    if len(key) < end:
+        raise RecordError(f"{name}: it is cut off within an id")
+    return _id(key[2:end], name), key[end:]
+
+
+def _id(raw: bytes | None, name: str) -> str:
+    if not raw or len(raw) > MAX_ID_BYTES:
+        raise RecordError(f"{name}: an id of {len(raw or b'')} bytes, not 1 to {MAX_ID_BYTES}")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise RecordError(f"{name}: an id is not UTF-8") from error

@@ -1,0 +1,225 @@
+"""`SdsStore`: retrieval of messages from `sds.messages`, by hint and by id.
+
+What is asked for is put in order of offsets, near ones are read in one go, and each record is checked against
+what the hint or the index promised, and against the id. A hint of ours that does not fit (the topic was made
+anew, or somebody made the hint up) costs one look and falls back to the index.
+"""
+
+import threading
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+from culm_models.errors import require
+from culm_models.sds.wire.messages import HistoryEntry, Profile
+from culm_topics.errors import KafkaFailure, RecordError
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.partitions import TopicPartitions
+from culm_topics.readers.whole_topic import TopicMessage
+from culm_topics.sds.index import SdsIndex
+from culm_topics.sds.records.fetch import MAX_FETCH_ENTRIES
+from culm_topics.sds.records.index import check_of
+from culm_topics.sds.records.keys import channel_key, shard_of
+from culm_topics.sds.records.messages import SdsMessageRecord
+from culm_topics.sds.retrieval_hints import StoreHint
+
+NEAR_RECORDS: Final = 64
+"""Places with fewer records between them are read in one go: what is skipped costs less than a request."""
+MAX_FETCH_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of messages that one retrieval hands out at most; what is left is asked for again."""
+_SILENCE_SECONDS: Final = 10.0
+_CLIENT: Final = {
+    # What is wanted lies together; what comes behind it is read for nothing.
+    "fetch.message.max.bytes": str(1024 * 1024),
+    "queued.min.messages": "100",
+    "queued.max.messages.kbytes": str(4 * 1024),
+    "fetch.wait.max.ms": "10",
+    # A queue that was full for one retrieval must not make the next one wait a second.
+    "fetch.queue.backoff.ms": "5",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message out of the store. `hint` is ours, of 17 bytes; `foreign_hint` another transport's."""
+
+    profile: Profile
+    message_id: str
+    sender_id: str
+    lamport_timestamp: int
+    wire: bytes
+    hint: bytes
+    foreign_hint: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """What one retrieval brought.
+
+    `found` by id. `unknown` are not in the store, or not yet in the index. `left` were not looked for,
+    because `MAX_FETCH_BYTES` were reached: ask again.
+    """
+
+    found: Mapping[str, StoredMessage]
+    unknown: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+class SdsStore:
+    """Reads the store of one deployment. For use by several threads, one at a time.
+
+    Without an `index` only hints of ours are followed. Raises `TopicMissing`, and `KafkaFailure` where the
+    broker fails or falls silent.
+    """
+
+    def __init__(self, settings: KafkaSettings, index: SdsIndex | None) -> None:
+        self._index = index
+        self._reader = TopicPartitions(settings, "sds.messages", defaults=_CLIENT)
+        self._partitions: int | None = None
+        self._lock = threading.Lock()
+
+    def retrieve(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Retrieved:
+        """The messages of a channel that `entries` name, at most `MAX_FETCH_ENTRIES` of them.
+
+        By the hint where it is ours, and by the index otherwise or where it led astray. Raises `RecordError`
+        for more of them.
+        """
+        require(len(entries) <= MAX_FETCH_ENTRIES, RecordError, f"more than {MAX_FETCH_ENTRIES} ids")
+        with self._lock:
+            return self._retrieve(channel_id, entries)
+
+    def by_ids(self, channel_id: str, message_ids: Iterable[str]) -> Retrieved:
+        """The messages with these ids."""
+        return self.retrieve(channel_id, [HistoryEntry(message_id) for message_id in message_ids])
+
+    def by_hint(self, channel_id: str, hint: StoreHint) -> StoredMessage | None:
+        """The message that a hint of ours leads to, whatever its id; None where it leads to none."""
+        with self._lock:
+            if hint.partition != shard_of(channel_id, self._partition_count()):
+                return None
+            found = self._read(channel_id, {hint.offset: {hint}}, hint.partition, MAX_FETCH_BYTES)
+        return next(iter(found.values()), None)
+
+    def close(self) -> None:
+        """Close the connection, not the index."""
+        self._reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _retrieve(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Retrieved:
+        wanted = dict.fromkeys(entry.message_id for entry in entries)
+        hints = {entry.message_id: StoreHint.parse(entry.retrieval_hint) for entry in entries}
+        found: dict[str, StoredMessage] = {}
+        hinted = {message_id: hint for message_id, hint in hints.items() if hint is not None}
+        room = self._gather(channel_id, hinted, found, MAX_FETCH_BYTES)
+        rest = [message_id for message_id in wanted if message_id not in found]
+        indexed: dict[str, StoreHint] = {}
+        if rest and self._index is not None:
+            indexed = {
+                message_id: StoreHint.of_index(row)
+                for message_id, row in self._index.find(channel_id, rest).items()
+            }
+            room = self._gather(channel_id, indexed, found, room)
+        rest = [message_id for message_id in rest if message_id not in found]
+        if room <= 0:
+            return Retrieved(found, left=tuple(rest))
+        return Retrieved(found, unknown=tuple(rest))
+
+    def _gather(
+        self, channel_id: str, places: Mapping[str, StoreHint], found: dict[str, StoredMessage], room: int
+    ) -> int:
+        """Put what lies at these places, and is what it should be, into `found`; returns the bytes left."""
+        partitions = self._partition_count()
+        ours = shard_of(channel_id, partitions)
+        by_offset: dict[int, set[StoreHint]] = {}
+        for hint in places.values():
+            if hint.partition == ours:
+                by_offset.setdefault(hint.offset, set()).add(hint)
+        read = self._read(channel_id, by_offset, ours, room) if by_offset and room > 0 else {}
+        for message_id, hint in places.items():
+            message = read.get(hint.offset)
+            if message is not None and message.message_id == message_id and message_id not in found:
+                found[message_id] = message
+                room -= len(message.wire)
+        return room
+
+    def _partition_count(self) -> int:
+        if self._partitions is None:
+            self._partitions = self._reader.count()
+        return self._partitions
+
+    def _read(
+        self, channel_id: str, places: Mapping[int, Collection[StoreHint]], partition: int, room: int
+    ) -> dict[int, StoredMessage]:
+        """By offset the messages of the channel that lie there with the right check bytes."""
+        low, high = self._reader.range_of(partition)
+        found: dict[int, StoredMessage] = {}
+        key = channel_key(channel_id)
+        for run in runs([offset for offset in places if low <= offset < high]):
+            for record in self._records(partition, run):
+                if record.key != key:
+                    continue
+                message = _message(record, places[record.offset])
+                if message is not None:
+                    found[record.offset] = message
+                    room -= len(message.wire)
+            if room <= 0:
+                break
+        self._reader.assign({})
+        return found
+
+    def _records(self, partition: int, run: list[int]) -> Iterator[TopicMessage]:
+        """The records at these offsets, which ascend."""
+        self._reader.assign({partition: run[0]})
+        wanted = frozenset(run)
+        heard_s = time.monotonic()
+        while self._reader.positions[partition] <= run[-1]:
+            for record in self._reader.poll(0.2, NEAR_RECORDS):
+                heard_s = time.monotonic()
+                if record.offset in wanted:
+                    yield record
+            if time.monotonic() > heard_s + _SILENCE_SECONDS:
+                raise KafkaFailure(
+                    f"the broker sent nothing of {self._reader.topic} for {_SILENCE_SECONDS:.0f} s"
+                )
+
+
+def runs(offsets: Iterable[int]) -> list[list[int]]:
+    """The offsets in order, cut where `NEAR_RECORDS` or more lie between two of them."""
+    cut: list[list[int]] = []
+    for offset in sorted(offsets):
+        if cut and offset - cut[-1][-1] <= NEAR_RECORDS:
+            cut[-1].append(offset)
+        else:
+            cut.append([offset])
+    return cut
+
+
+def _message(found: TopicMessage, hints: Collection[StoreHint]) -> StoredMessage | None:
+    try:
+        record = SdsMessageRecord.decode(found.value)
+    except RecordError:
+        return None
+    check = check_of(record.wire)
+    if all(hint.check != check for hint in hints):
+        return None
+    return StoredMessage(
+        record.profile,
+        record.message_id,
+        record.sender_id,
+        record.lamport_timestamp,
+        record.wire,
+        StoreHint(found.partition, found.offset, check).encode(),
+        record.retrieval_hint,
+    )
