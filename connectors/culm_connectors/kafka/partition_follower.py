@@ -93,7 +93,7 @@ class Following:
         self._deliver = deliver
         self._linger_s = linger_s
         self._whole = frozenset(whole)
-        self._reading: list[tuple[concurrent.futures.Future[None], dict[tuple[str, int], int]]] = []
+        self._reading: list[tuple[concurrent.futures.Future[None], Mapping[tuple[str, int], int]]] = []
         """Requests that wait for what was there before: on the event loop, with the offsets behind it."""
         self._wanted: Counter[int] = Counter()
         self._changed = threading.Condition()
@@ -239,8 +239,7 @@ class Following:
             found = {(name, one): ends[topic, one] for topic, name in self._topics.items()}
             first = {place: end for place, end in found.items() if place[0] in self._whole and end}
             self.positions.update(found | dict.fromkeys(first, 0))
-            self._on_loop(partial(self._reading.append, (new.pop(one).done, first)))
-        self._on_loop(self._settle)
+            self._on_loop(partial(self._grant_after, new.pop(one).done, first))
         late = [one for one, request in new.items() if request.deadline_s <= time.monotonic()]
         with self._changed:
             for one in late:
@@ -252,6 +251,12 @@ class Following:
         if new:
             # A broker that has just started, or a topic just made, needs a moment.
             self._stopping.wait(_POLL_S)
+
+    def _grant_after(
+        self, done: concurrent.futures.Future[None], ends: Mapping[tuple[str, int], int]
+    ) -> None:
+        self._reading.append((done, ends))
+        self._settle()
 
     def _settle(self) -> None:
         """Grant the requests for which everything has been read."""

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 
 from culm_connectors.kafka.partition_follower import FollowedRecord, Following
 from culm_topics.kafka import clients as kafka_clients
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.edge import topics
 from tests.support.quic import eventually
-
-pytestmark = pytest.mark.kafka
 
 PARTITIONS = 4
 
@@ -78,6 +77,7 @@ def say(settings: KafkaSettings, partition: int, value: bytes) -> None:
     assert client.flush(30) == 0
 
 
+@pytest.mark.kafka
 async def test_following_and_leaving_in_a_loop_asks_the_broker_once(
     kafka_bootstrap: str, topic_prefix: str
 ) -> None:
@@ -92,6 +92,7 @@ async def test_following_and_leaving_in_a_loop_asks_the_broker_once(
         await eventually(lambda: [record.value for record in heard] == [b"heard"])
 
 
+@pytest.mark.kafka
 async def test_wishes_that_were_taken_back_before_they_were_granted_are_not_granted(
     kafka_bootstrap: str, topic_prefix: str
 ) -> None:
@@ -105,3 +106,38 @@ async def test_wishes_that_were_taken_back_before_they_were_granted_are_not_gran
         await one.follow(1)
         assert calls["incremental_assign"] <= PARTITIONS
         assert set(one.positions) >= {("sds.in", 1)}
+
+
+class _LateEnd:
+    """Stands for a client whose broker tells the end of partition 0 at once, of 1 when asked again."""
+
+    def __init__(self) -> None:
+        self.all_assigned = threading.Event()
+        self._ready = {0}
+
+    def offsets_for_times(self, asked: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+        found = [TopicPartition(one.topic, one.partition, 5) for one in asked if one.partition in self._ready]
+        self._ready.add(1)
+        return found
+
+    def incremental_assign(self, places: list[TopicPartition]) -> None:
+        if any(place.partition == 1 for place in places):
+            self.all_assigned.set()
+
+    def consume(self, count: int, timeout: float) -> list[Any]:
+        return []
+
+    def close(self) -> None:
+        pass
+
+
+async def test_requests_that_a_busy_loop_hears_of_together_are_all_granted() -> None:
+    client = _LateEnd()
+    one = Following(lambda: cast(Consumer, client), {"all.sds.in": "sds.in"}, lambda records: None)
+    wishes = asyncio.gather(one.follow(0), one.follow(1))
+    await asyncio.sleep(0)
+    # The loop turns once both are assigned, and not before.
+    assert client.all_assigned.wait(30)
+    await asyncio.wait_for(wishes, 30)
+    assert one.positions == {("sds.in", 0): 5, ("sds.in", 1): 5}
+    await one.close()
