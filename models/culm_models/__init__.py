@@ -6,6 +6,7 @@ clock, a thread, Kafka or Spark.
 - `bamboo`: append-only logs: entries, hashes, links, signatures.
 - `p2panda`: operations, schema ids, replication messages and sessions, and the whole `Peer`.
 - `sds`: reliable broadcast in channels, in three wire profiles, and the whole `Channel`.
+- `chotki`: typed fields that merge: values, packets, and the whole replica.
 - `reconciliation`: sets compared range by range.
 - `lifts`: items of a sync range as fingerprints that can be combined.
 - `conform`: all of it behind one JSON object a line.

@@ -15,7 +15,7 @@ from culm_models.p2panda.events import Event
 from culm_models.p2panda.wire.codec import DECODERS
 
 DOC = (Path(__file__).parents[2] / "docs" / "conform.md").read_text()
-PACKAGES = ("bamboo", "cbor", "conform", "p2panda", "reconciliation", "sds")
+PACKAGES = ("bamboo", "cbor", "chotki", "conform", "p2panda", "reconciliation", "sds")
 
 
 def subclasses(base: type[CulmError]) -> Iterator[type[CulmError]]:

@@ -1,0 +1,158 @@
+"""Records: a letter, a length, a body; in three forms (reference 1.1).
+
+| form | header | body length | letter |
+|---|---|---|---|
+| tiny | a digit | 0 to 9 | lost: readers see 0 |
+| short | lower case, a byte | 0 to 255 | kept |
+| long | upper case, 4 bytes little-endian | 0 to 2^31 - 1 | kept |
+
+Readers take any form anywhere. `probe` looks at one header, `records` takes apart what is complete, and
+`RecordReader` finds whole records in a stream without taking memory on a header's word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from culm_models.chotki.errors import ChotkiError, PacketMalformed, RecordMalformed, RecordTooLarge
+
+TINY: Final = "0"
+"""The letter that a tiny record is read with."""
+TINY_MAX: Final = 9
+SHORT_MAX: Final = 0xFF
+LONG_MAX: Final = 0x7FFFFFFF
+LONG_HEADER_SIZE: Final = 5
+
+MALFORMED: Final = (0x2D, 0, 0)
+INCOMPLETE: Final = (0, 0, 0)
+
+_DIGITS: Final = tuple(bytes([0x30 + length]) for length in range(TINY_MAX + 1))
+_LETTERS: Final = tuple(chr(code) for code in range(256))
+
+
+def header(letter: str, length: int) -> bytes:
+    """The header of so long a body: of a letter in lower case tiny where it fits, in upper case never."""
+    assert 0 <= length <= LONG_MAX, "no record is as long"
+    code = ord(letter)
+    if code >= 0x61:
+        if length <= TINY_MAX:
+            return _DIGITS[length]
+        code -= 0x20
+    assert 0x41 <= code <= 0x5A, "the letters are A to Z"
+    if length <= SHORT_MAX:
+        return bytes((code + 0x20, length))
+    return bytes((code,)) + length.to_bytes(4, "little")
+
+
+def record(letter: str, *bodies: bytes) -> bytes:
+    """A record of these parts, with the `header` of its letter's case."""
+    body = bodies[0] if len(bodies) == 1 else b"".join(bodies)
+    return header(letter, len(body)) + body
+
+
+def long_header(letter: str, length: int) -> bytes:
+    """The long header, whatever the length."""
+    assert 0 <= length <= LONG_MAX, "no record is as long"
+    return letter.upper().encode("ascii") + length.to_bytes(4, "little")
+
+
+def long_record(letter: str, *bodies: bytes) -> bytes:
+    """A record of these parts in the long form, whatever its length."""
+    return long_header(letter, sum(map(len, bodies))) + b"".join(bodies)
+
+
+def probe(data: bytes | bytearray | memoryview, at: int = 0) -> tuple[int, int, int]:
+    """The header at ``at``: (letter's code, header length, body length). The body need not be there.
+
+    `INCOMPLETE` where the data end inside the header, `MALFORMED` where none begins there; a tiny record has
+    the code of the digit 0.
+    """
+    if at >= len(data):
+        return INCOMPLETE
+    code = data[at]
+    if 0x61 <= code <= 0x7A:
+        return (code - 0x20, 2, data[at + 1]) if at + 1 < len(data) else INCOMPLETE
+    if 0x30 <= code <= 0x39:
+        return 0x30, 1, code - 0x30
+    if 0x41 <= code <= 0x5A:
+        if at + LONG_HEADER_SIZE > len(data):
+            return INCOMPLETE
+        length = int.from_bytes(data[at + 1 : at + LONG_HEADER_SIZE], "little")
+        return (code, LONG_HEADER_SIZE, length) if length <= LONG_MAX else MALFORMED
+    return MALFORMED
+
+
+def records(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """The records, letter and body, that ``data`` consists of; `PacketMalformed` on anything left over."""
+    at, end = 0, len(data)
+    while at < end:
+        code, header_length, length = probe(data, at)
+        start = at + header_length
+        at = start + length
+        if header_length == 0 or at > end:
+            raise PacketMalformed(f"no whole record at byte {start} of {end}")
+        yield _LETTERS[code], data[start:at]
+
+
+class RecordReader:
+    """Whole records out of a stream of bytes that comes in any pieces.
+
+    Holds the bytes of at most one incomplete record and of what was fed last. A header that announces a body
+    of more than ``max_record_bytes`` is refused before a byte of the body is kept. After an error the stream
+    cannot be read on: every further call raises that error.
+    """
+
+    __slots__ = ("_buffer", "_failure", "_max_record_bytes", "_wanted")
+
+    def __init__(self, max_record_bytes: int) -> None:
+        self._max_record_bytes = max_record_bytes
+        self._buffer = bytearray()
+        # So many bytes must be there before another look is worth it.
+        self._wanted = 1
+        self._failure: ChotkiError | None = None
+
+    @property
+    def pending_bytes(self) -> int:
+        """The bytes of the record that is not complete yet."""
+        return len(self._buffer)
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The records that are whole with ``data``, header and body; take all of them before feeding on.
+
+        `RecordMalformed` or `RecordTooLarge` is raised when what came before it has been taken.
+        """
+        if self._failure is None:
+            self._buffer += data
+        return self._whole()
+
+    def _whole(self) -> Iterator[bytes]:
+        buffer = self._buffer
+        at = 0
+        try:
+            while self._failure is None and len(buffer) - at >= self._wanted:
+                code, header_length, length = probe(buffer, at)
+                if header_length == 0:
+                    if code:
+                        self._failure = RecordMalformed(f"no header begins with the byte {buffer[at]:02x}")
+                    else:
+                        self._wanted = len(buffer) - at + 1
+                    break
+                if length > self._max_record_bytes:
+                    self._failure = RecordTooLarge(
+                        f"a record of {length} bytes, where {self._max_record_bytes} is the most"
+                    )
+                    break
+                end = at + header_length + length
+                if end > len(buffer):
+                    self._wanted = end - at
+                    break
+                found = bytes(buffer[at:end])
+                at = end
+                self._wanted = 1
+                yield found
+        finally:
+            del buffer[:at]
+        if self._failure is not None:
+            buffer.clear()
+            raise self._failure
