@@ -18,12 +18,13 @@ from culm_connectors.p2panda.connections.shared import Shared
 from culm_connectors.p2panda.connections.writer import Writer
 from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_connectors.p2panda.settings import DriverSettings
+from culm_models.bamboo import decode_entry
 from culm_models.bamboo.log_store import LogKey
 from culm_models.p2panda.operations.checks import CheckedOperation
 from culm_models.p2panda.reconciliation.ranges import EntryRange
-from culm_models.p2panda.sessions.outbox import Outbox
+from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage
 from culm_models.p2panda.wire.codec import encode
-from culm_models.p2panda.wire.messages import EntryMessage, Message, SyncDone, SyncRequest
+from culm_models.p2panda.wire.messages import EntryMessage, Have, Message, SyncDone, SyncRequest
 from culm_models.p2panda.wire.stream import MessageStream
 from culm_models.reconciliation.messages import Terminal
 from tests.support.logs import SCHEMA, author, make_log
@@ -103,7 +104,7 @@ class Rig:
 
     async def say(self, *items: Message | EntryRange) -> None:
         for item in items:
-            self.outbox.append(item if isinstance(item, EntryRange) else encode(item))
+            self.outbox.append(item if isinstance(item, EntryRange) else queued(item))
         self.link.wake.set()
         await self.settle()
 
@@ -115,6 +116,19 @@ class Rig:
         """What was written since the last call."""
         said, self.said_so_far = self.said_so_far, []
         return said
+
+
+def queued(message: Message) -> QueuedMessage:
+    """A message as its session queues it."""
+    match message:
+        case EntryMessage():
+            entry = decode_entry(message.entry)
+            place = ((entry.public_key, entry.log_id), entry.seq_num)
+            return QueuedMessage(encode(message), message.session_id, place)
+        case Have() | SyncDone():
+            return QueuedMessage(encode(message), message.session_id)
+        case _:
+            return QueuedMessage(encode(message))
 
 
 @contextlib.asynccontextmanager

@@ -386,7 +386,9 @@ class Peer:
         """Everything that waits for a remote, ranges read from the store."""
         parts: list[bytes] = []
         while (outbox := self.outgoing(remote)) or outbox.is_partial:
-            item = outbox.popleft() if outbox else b""
+            if not outbox:
+                continue
+            item = outbox.popleft()
             if isinstance(item, EntryRange):
                 encode = partial(codec.encode_entry_message, item.session_id)
                 pairs = self.store.entries(
@@ -394,7 +396,7 @@ class Peer:
                 )
                 parts.extend(encode(entry, operation) for entry, operation in pairs)
             else:
-                parts.append(item)
+                parts.append(item.data)
         return b"".join(parts)
 
     def take_events(self) -> list[Event]:

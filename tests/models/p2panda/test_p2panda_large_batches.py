@@ -28,8 +28,10 @@ def say_one(sender: Peer, receiver: Peer) -> bool:
     item = outgoing.popleft()
     if isinstance(item, EntryRange):
         pairs = sender.store.entries(item.public_key, item.log_id, item.first_seq_num, item.last_seq_num)
-        item = b"".join(codec.encode_entry_message(item.session_id, *pair) for pair in pairs)
-    receiver.receive(sender.peer_id, item, NOW)
+        data = b"".join(codec.encode_entry_message(item.session_id, *pair) for pair in pairs)
+    else:
+        data = item.data
+    receiver.receive(sender.peer_id, data, NOW)
     return True
 
 

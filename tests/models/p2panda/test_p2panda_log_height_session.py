@@ -11,6 +11,7 @@ from culm_models.p2panda.events import Heights
 from culm_models.p2panda.operations.checks import check_entry
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.reconciliation.ranges import EntryRange
+from culm_models.p2panda.sessions.outbox import QueuedMessage
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.messages import EntryMessage, Have, SyncDone, SyncRequest
 from culm_models.p2panda.wire.reconciliation_messages import (
@@ -90,9 +91,10 @@ def test_what_the_remote_lacks(
     shown = Have(0, tuple((key, log_id, height) for log_id, height in remote.items()))
     peer.receive(HIGH, codec.encode(SyncRequest(0, 0, (SCHEMA,))) + codec.encode(shown), NOW)
     have, *ranges, done = peer.outgoing(HIGH)
-    assert codec.decode(bytes(have)) == Have(0, tuple((key, *log) for log in held.items()))  # type: ignore[arg-type]
+    assert isinstance(have, QueuedMessage) and isinstance(done, QueuedMessage)
+    assert codec.decode(have.data) == Have(0, tuple((key, *log) for log in held.items()))
     assert ranges == [EntryRange(0, key, *part) for part in expected]
-    assert codec.decode(bytes(done)) == SyncDone(0, True)  # type: ignore[arg-type]
+    assert codec.decode(done.data) == SyncDone(0, True)
 
 
 def test_a_log_named_twice_counts_with_its_larger_height() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from culm_models.p2panda.peer import Peer
+from culm_models.p2panda.sessions.outbox import QueuedMessage
 from culm_models.p2panda.sessions.session import SessionState
 from culm_models.p2panda.wire.codec import encode
 from culm_models.p2panda.wire.messages import EntryMessage
@@ -86,11 +87,11 @@ def test_entries_that_are_missing_in_live_mode_come_with_a_new_session() -> None
     connect(dialler, listener)
     for one in log[2:]:
         dialler.publish(one.entry_bytes, one.payload_bytes, NOW)
-    first, *others = list(dialler.outgoing(HIGH))
-    assert isinstance(first, bytes)
+    first, *others = dialler.outgoing(HIGH)
+    assert isinstance(first, QueuedMessage)
     dialler.outgoing(HIGH).popleft()
     dialler.outgoing(HIGH).clear()
-    listener.receive(LOW, b"".join(one for one in others if isinstance(one, bytes)), NOW)
+    listener.receive(LOW, b"".join(one.data for one in others if isinstance(one, QueuedMessage)), NOW)
     assert codes(listener.take_events()).count("bamboo.backlink_unknown") == 3
     assert heights(listener) == [(*log[0].log, 2)]
     pass_time(dialler, listener, now=NOW, until=NOW + _LATER_MS)

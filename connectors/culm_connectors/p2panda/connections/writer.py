@@ -14,21 +14,16 @@ from dataclasses import dataclass, field
 from culm_connectors.p2panda.connections.link import PeerLink
 from culm_connectors.p2panda.connections.shared import Shared
 from culm_connectors.transport.interface import SendStream
-from culm_models.bamboo import decode_entry
 from culm_models.bamboo.log_store import LogKey
 from culm_models.p2panda.reconciliation.ranges import EntryRange
-from culm_models.p2panda.wire.codec import decode, encode_entry_message
-from culm_models.p2panda.wire.messages import TYPE_ENTRY, TYPE_HAVE, TYPE_SYNC_DONE, EntryMessage
+from culm_models.p2panda.sessions.outbox import Queued, QueuedMessage
+from culm_models.p2panda.wire.codec import encode_entry_message
 
 _RANGES_AT_ONCE = 256
 # What a session may say behind a range that is held back; beyond it everything waits in the outbox, which
 # has bounds of its own.
 _MAX_BEHIND = 4_096
 _MAX_BEHIND_BYTES = 4 * 1024 * 1024
-# A CBOR array of four whose first item, the message's type, is 2.
-_ENTRY_MESSAGE = b"\x84\x02"
-# These say something about what has been sent before them.
-_IN_ORDER = frozenset({TYPE_ENTRY, TYPE_HAVE, TYPE_SYNC_DONE})
 
 
 @dataclass(slots=True)
@@ -36,7 +31,7 @@ class HeldBack:
     """What one session waits with: ranges by log, in any order, and what is to follow all of them."""
 
     ranges: dict[LogKey, EntryRange] = field(default_factory=dict)
-    behind: deque[bytes | EntryRange] = field(default_factory=deque)
+    behind: deque[Queued] = field(default_factory=deque)
 
 
 class Writer:
@@ -111,11 +106,11 @@ class Writer:
         if self._ready or self._all_ready:
             self._link.wake.set()
 
-    def _hold(self, item: bytes | EntryRange, session_id: int) -> None:
+    def _hold(self, item: Queued, session_id: int) -> None:
         held = self._held.setdefault(session_id, HeldBack())
         held.behind.append(item)
         self._behind += 1
-        self._behind_bytes += len(item) if isinstance(item, bytes) else 0
+        self._behind_bytes += len(item.data) if isinstance(item, QueuedMessage) else 0
 
     def _hold_range(self, part: EntryRange) -> None:
         held = self._held.setdefault(part.session_id, HeldBack())
@@ -141,11 +136,11 @@ class Writer:
                     del self._held[session_id]
                     await self._release(held.behind)
 
-    async def _release(self, behind: deque[bytes | EntryRange]) -> None:
+    async def _release(self, behind: deque[Queued]) -> None:
         while behind:
             item = behind.popleft()
             self._behind -= 1
-            self._behind_bytes -= len(item) if isinstance(item, bytes) else 0
+            self._behind_bytes -= len(item.data) if isinstance(item, QueuedMessage) else 0
             if isinstance(item, EntryRange):
                 await self._write_ranges([item])
             else:
@@ -153,29 +148,23 @@ class Writer:
 
     # What goes out.
 
-    async def _say(self, message: bytes) -> None:
-        if self._held:
-            kind, session_id = _type_and_session(message)
-            if session_id in self._held and kind in _IN_ORDER:
-                self._hold(message, session_id)
-                return
-        self._buffer += message
-        if message.startswith(_ENTRY_MESSAGE):
-            self._note_entry(message)
+    async def _say(self, message: QueuedMessage) -> None:
+        if message.follows is not None and message.follows in self._held:
+            self._hold(message, message.follows)
+            return
+        self._buffer += message.data
+        if message.entry is not None:
+            self._note_entry(*message.entry)
         if len(self._buffer) >= self._shared.settings.write_bytes:
             await self._flush()
 
-    def _note_entry(self, message: bytes) -> None:
+    def _note_entry(self, log: LogKey, seq_num: int) -> None:
         """A live entry goes out: it counts, and its delivery will be waited for."""
         self._link.entries_out += 1
         self._shared.metrics.entries_out += 1
         if self._shared.observer.wants_deliveries:
-            said = decode(message)
-            assert isinstance(said, EntryMessage), "the first two bytes say so"
-            entry = decode_entry(said.entry)
-            log = (entry.public_key, entry.log_id)
             # Entries that two others have brought go out twice, the second time perhaps not as far.
-            self._entries[log] = max(entry.seq_num, self._entries.get(log, 0))
+            self._entries[log] = max(seq_num, self._entries.get(log, 0))
 
     async def _flush(self) -> None:
         if self._buffer:
@@ -244,19 +233,3 @@ class Writer:
 
     def _is_expected(self, part: EntryRange) -> bool:
         return self._shared.claims.awaits((part.public_key, part.log_id), part.last_seq_num)
-
-
-def _type_and_session(message: bytes) -> tuple[int, int]:
-    """The first two numbers of a message that we encoded: its type and, but for `Announce`, its session."""
-    kind, position = _number(message, 1)
-    return kind, _number(message, position)[0]
-
-
-def _number(message: bytes, position: int) -> tuple[int, int]:
-    """An unsigned integer of CBOR, and where the next item begins."""
-    head = message[position]
-    if head < 24:
-        return head, position + 1
-    assert head <= 27, "a type or a session id is an unsigned integer"
-    end = position + 1 + (1 << (head - 24))
-    return int.from_bytes(message[position + 1 : end], "big"), end

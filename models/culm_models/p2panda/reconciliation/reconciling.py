@@ -12,7 +12,7 @@ from culm_models.p2panda.peer_state import PeerState
 from culm_models.p2panda.reconciliation.lift_choice import LiftChoice, choose, first_named
 from culm_models.p2panda.reconciliation.set_reconciliation import SetReconciliation
 from culm_models.p2panda.sessions.errors import OutOfTurnError, UnreadError
-from culm_models.p2panda.sessions.outbox import Outbox
+from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage
 from culm_models.p2panda.sessions.session import Session
 from culm_models.p2panda.wire.offers import Offer
 from culm_models.p2panda.wire.reconciliation_writer import encode_many
@@ -151,4 +151,4 @@ class Reconciling:
         for first in range(0, len(messages), _MESSAGES_AN_ITEM):
             data = encode_many(messages[first : first + _MESSAGES_AN_ITEM], session.reconciliation.form)
             session.bytes_out += len(data)
-            self._outbox.append(data)
+            self._outbox.append(QueuedMessage(data))

@@ -7,11 +7,11 @@ from culm_models.p2panda.reconciliation.ranges import EntryRange
 from culm_models.p2panda.reconciliation.reconciling import Reconciling
 from culm_models.p2panda.sessions import errors as session_errors
 from culm_models.p2panda.sessions.auto_sync import AutoSync
-from culm_models.p2panda.sessions.outbox import Outbox
+from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage
 from culm_models.p2panda.sessions.session import Session, SessionState
 from culm_models.p2panda.sessions.table import SessionTable
 from culm_models.p2panda.wire import codec
-from culm_models.p2panda.wire.messages import MODE_SET_RECONCILIATION, Message, SyncDone
+from culm_models.p2panda.wire.messages import MODE_SET_RECONCILIATION, Have, Message, SyncDone
 
 
 class SessionLifecycle:
@@ -139,7 +139,8 @@ class SessionLifecycle:
 
     def send(self, item: Message | EntryRange) -> None:
         """Queue a message, or a range that stands for entries."""
-        if not isinstance(item, EntryRange):
-            self._outbox.append(codec.encode(item, self._peer.settings.compat))
-        else:
+        if isinstance(item, EntryRange):
             self._outbox.append(item)
+            return
+        follows = item.session_id if isinstance(item, Have | SyncDone) else None
+        self._outbox.append(QueuedMessage(codec.encode(item, self._peer.settings.compat), follows))

@@ -12,7 +12,7 @@ from culm_models.p2panda.sessions import announcement, errors, requests
 from culm_models.p2panda.sessions.announcement import AnnouncementError, Announcements
 from culm_models.p2panda.sessions.auto_sync import AutoSync
 from culm_models.p2panda.sessions.lifecycle import SessionLifecycle
-from culm_models.p2panda.sessions.outbox import Outbox
+from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage
 from culm_models.p2panda.sessions.requests import WaitingRequests
 from culm_models.p2panda.sessions.session import Session, SessionState
 from culm_models.p2panda.wire import codec
@@ -134,9 +134,9 @@ class Link:
         entry = checked.entry
         live = self.sessions.live_for(checked.schema_id)
         if live is session and not session.has_unsent and not self.outbox.is_full:
-            self.outbox.append(
-                codec.encode_entry_message(session.session_id, checked.entry_bytes, checked.payload_bytes)
-            )
+            data = codec.encode_entry_message(session.session_id, checked.entry_bytes, checked.payload_bytes)
+            log = (entry.public_key, entry.log_id)
+            self.outbox.append(QueuedMessage(data, session.session_id, (log, entry.seq_num)))
         elif live is session or (live is None and session.planned):
             # Where the remote takes slowly ranges of logs wait in place of the entries themselves, too.
             session.note_stored(entry.public_key, entry.log_id, entry.seq_num)

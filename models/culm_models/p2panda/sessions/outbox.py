@@ -2,14 +2,30 @@
 
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TypeAlias
 
+from culm_models.bamboo.log_store import LogKey
 from culm_models.p2panda.reconciliation.ranges import EntryRange
 
-Outgoing: TypeAlias = bytes | EntryRange
+
+@dataclass(frozen=True, slots=True)
+class QueuedMessage:
+    """The bytes of a message, or of several, and what its writer must know of it.
+
+    `follows`: the session of whose entries it speaks, and which must not overtake them; None where it may
+    pass. `entry`: the log and the sequence number of the live entry that it carries.
+    """
+
+    data: bytes
+    follows: int | None = None
+    entry: tuple[LogKey, int] | None = None
 
 
-class Outbox(deque[Outgoing]):
+Queued: TypeAlias = QueuedMessage | EntryRange
+
+
+class Outbox(deque[Queued]):
     """A queue that counts what was taken off its front, so that it is known when a message has left.
 
     `waiting_bytes` is what the messages in it hold; a range takes next to nothing. `is_partial`: there is
@@ -35,23 +51,23 @@ class Outbox(deque[Outgoing]):
         """Whether the remote takes more slowly than it is sent to."""
         return len(self) >= self._max_items or self.waiting_bytes >= self._max_bytes
 
-    def append(self, item: Outgoing) -> None:
+    def append(self, item: Queued) -> None:
         """Put an item at the end."""
         super().append(item)
-        if isinstance(item, bytes):
-            self.waiting_bytes += len(item)
+        if isinstance(item, QueuedMessage):
+            self.waiting_bytes += len(item.data)
 
-    def extend(self, items: Iterable[Outgoing]) -> None:
+    def extend(self, items: Iterable[Queued]) -> None:
         """Put items at the end."""
         for item in items:
             self.append(item)
 
-    def popleft(self) -> Outgoing:
+    def popleft(self) -> Queued:
         """Take the next item."""
         item = super().popleft()
         self.sent_count += 1
-        if isinstance(item, bytes):
-            self.waiting_bytes -= len(item)
+        if isinstance(item, QueuedMessage):
+            self.waiting_bytes -= len(item.data)
         return item
 
     def clear(self) -> None:

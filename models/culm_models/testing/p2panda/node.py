@@ -119,7 +119,7 @@ class Node:
                 )
                 parts.extend(encode_entry_message(item.session_id, *pair) for pair in pairs)
             else:
-                parts.append(item)
+                parts.append(item.data)
         return b"".join(parts)
 
     def take_events(self) -> None:
