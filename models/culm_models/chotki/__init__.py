@@ -1,6 +1,7 @@
 """Chotki, free of I/O: replicas of one database of typed fields that merge; vectors say who lacks what.
 
 Bytes: `tlv` (records and their incremental, bounded reader), `zip` (integers, floats and pairs), `ids`
-(IDs, their text, store keys and blocks). `errors` has a class for each code. `compat` chooses between our
+(IDs, their text, store keys and blocks). `rdx/`: values that merge. `log0` is what a fresh replica holds,
+`dump` a store as text. `errors` has a class for each code. `compat` chooses between our
 own behaviour and that of the Go replica, where they differ.
 """

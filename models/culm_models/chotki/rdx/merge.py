@@ -1,0 +1,180 @@
+"""Merging operands of one field, the stored one first (reference 3.1).
+
+FIRST: one wins. V: the greatest of each source. N Z E M C: series of elements, each with a key that says what
+it is about and a rank that says which of two holds. These are merged by the Go replica's heap of iterators;
+series in strictly ascending order, which is all that correct writers make, need no heap as long as no two
+elements of one key and one rank differ. L and unknown types are put one behind the other.
+
+No bytes make a merge fail: what cannot be read any further is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from culm_models.chotki.rdx.first import FIRST_LETTERS, elements, magnitude, pairs, read_stamp
+from culm_models.chotki.rdx.version_vector import merge_vectors
+
+Ranked = tuple[Any, Any, bytes]
+"""(key, rank, record as it came): of two with one key the one of the greater rank holds."""
+Series = list[Ranked]
+
+
+def merge(letter: str, operands: Sequence[bytes]) -> bytes:
+    """The value that these operands of a field of this type merge to; there is at least one operand."""
+    if letter in FIRST_LETTERS:
+        return _merge_first(operands)
+    read = _SERIES.get(letter)
+    if read is not None:
+        return _merge_series([read(operand) for operand in operands])
+    if letter == "V":
+        return merge_vectors(operands)
+    if letter in "OY":
+        return operands[0]
+    return b"".join(operands)
+
+
+def _merge_first(operands: Sequence[bytes]) -> bytes:
+    """The operand of the highest revision, value bytes and source; the later one of equals."""
+    best: tuple[int, bytes, int] | None = None
+    winner = b""
+    for operand in operands:
+        stamp = read_stamp(operand)
+        if stamp is None:
+            continue
+        rank = magnitude(stamp[0]), operand[stamp[2] :], stamp[1]
+        if best is None or rank >= best:
+            best, winner = rank, operand
+    return winner
+
+
+def _by_source(data: bytes) -> Series:
+    """N and Z: of each source the greatest raw revision, which in N is the value itself."""
+    found = []
+    start = 0
+    for _, raw, src, _, end in elements(data):
+        found.append((src, raw, data[start:end]))
+        start = end
+    return found
+
+
+def _by_value(data: bytes) -> Series:
+    """E: of each value, whatever its letter, the latest stamp."""
+    found = []
+    start = 0
+    for _, raw, src, value, end in elements(data):
+        found.append((value, (raw, src), data[start:end]))
+        start = end
+    return found
+
+
+def _by_map_key(data: bytes) -> Series:
+    """M: of each key the latest stamp of the key; the value comes along."""
+    found = []
+    start = 0
+    for (code, raw, src, key, _), (*_, end) in pairs(data):
+        found.append(((code, key), (raw, src), data[start:end]))
+        start = end
+    return found
+
+
+def _by_class_entry(data: bytes) -> Series:
+    """C: every entry that differs in offset, letter or value stays."""
+    found = []
+    start = 0
+    for code, raw, _, value, end in elements(data):
+        found.append(((raw, code, value), 0, data[start:end]))
+        start = end
+    return found
+
+
+_SERIES: Final[dict[str, Callable[[bytes], Series]]] = {
+    "N": _by_source,
+    "Z": _by_source,
+    "E": _by_value,
+    "M": _by_map_key,
+    "C": _by_class_entry,
+}
+
+
+def _merge_series(inputs: list[Series]) -> bytes:
+    """The series' records merged, without the heap where its result does not depend on it."""
+    inputs = [series for series in inputs if series]
+    if len(inputs) == 1:
+        return b"".join([found for _, _, found in inputs[0]])
+    best: dict[Any, tuple[Any, bytes]] = {}
+    for series in inputs:
+        before = None
+        for key, rank, found in series:
+            if before is not None and not before < key:
+                return _merge_by_heap(inputs)
+            before = key
+            known = best.get(key)
+            if known is None or rank > known[0]:
+                best[key] = rank, found
+            elif rank == known[0] and found != known[1]:
+                return _merge_by_heap(inputs)
+    return b"".join([best[key][1] for key in sorted(best)])
+
+
+def _merge_by_heap(inputs: list[Series]) -> bytes:
+    """The series' records merged in the order in which a binary heap of them gives them up.
+
+    What comes out of series that are not sorted depends on every step of the heap, so these are the
+    reference's, one by one.
+    """
+    heap: list[list[Ranked]] = []
+    for series in inputs:
+        if series:
+            # The next record of each is its last: it is taken off there.
+            _push(heap, series[::-1])
+    merged = []
+    while heap:
+        taken = _pop(heap)
+        merged.append(taken[-1][2])
+        while heap and _supersedes(taken[-1], heap[0][-1]):
+            superseded = _pop(heap)
+            superseded.pop()
+            if superseded:
+                _push(heap, superseded)
+        taken.pop()
+        if taken:
+            _push(heap, taken)
+    return b"".join(merged)
+
+
+def _supersedes(one: Ranked, other: Ranked) -> bool:
+    """Whether both are about one key, and ``one`` holds: also when nothing tells them apart."""
+    return bool(one[0] == other[0] and one[1] >= other[1])
+
+
+def _is_before(one: Ranked, other: Ranked) -> bool:
+    """Whether ``one`` comes out of the heap before ``other``: also when nothing tells them apart."""
+    return bool(one[0] < other[0] or (one[0] == other[0] and one[1] >= other[1]))
+
+
+def _push(heap: list[list[Ranked]], series: list[Ranked]) -> None:
+    heap.append(series)
+    at = len(heap) - 1
+    while at > 0:
+        parent = (at - 1) // 2
+        if not _is_before(heap[at][-1], heap[parent][-1]):
+            return
+        heap[at], heap[parent] = heap[parent], heap[at]
+        at = parent
+
+
+def _pop(heap: list[list[Ranked]]) -> list[Ranked]:
+    heap[0], heap[-1] = heap[-1], heap[0]
+    taken = heap.pop()
+    at, size = 0, len(heap)
+    while (child := 2 * at + 1) < size:
+        right = child + 1
+        if right < size and _is_before(heap[right][-1], heap[child][-1]):
+            child = right
+        if not _is_before(heap[child][-1], heap[at][-1]):
+            break
+        heap[at], heap[child] = heap[child], heap[at]
+        at = child
+    return taken

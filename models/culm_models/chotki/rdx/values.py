@@ -1,0 +1,140 @@
+"""Whether bytes parse as a value of their type (reference 1.4).
+
+Asked at every door: bytes that do not parse never reach another peer, since some of them end the Go replica's
+process. Order, repeats and UTF-8 are not asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from culm_models.chotki.compat import Compat
+from culm_models.chotki.errors import FieldLetterUnknown, PairLength, ValueMalformed
+from culm_models.chotki.rdx.classes import is_type
+from culm_models.chotki.tlv import probe
+from culm_models.chotki.zip import PAIR_WIDTHS, WIDTH_MAX
+
+_F, _I, _R, _T, _V = map(ord, "FIRTV")
+_FIRST_CODES: Final = frozenset(map(ord, "FIRST"))
+_TINY: Final = ord("0")
+
+
+def check_value(letter: str, value: bytes, *, compat: Compat = Compat.DEFAULT) -> None:
+    """Nothing, if ``value`` parses as its type.
+
+    `ValueMalformed` when it does not, `PairLength` when only the length of an id or a stamp is impossible,
+    which is taken with `Compat.GO`, and `FieldLetterUnknown` when there is no such type.
+    """
+    check = _CHECKS.get(letter)
+    if check is None:
+        raise FieldLetterUnknown(f"there is no type {letter!r}")
+    check(value, compat)
+
+
+def _check_stamp(data: bytes, at: int, end: int, compat: Compat) -> int:
+    """Where the stamp at ``at`` ends."""
+    code, header_length, size = probe(data, at) if at < end else (0, 0, 0)
+    stop = at + header_length + size
+    if code not in (_TINY, _T) or stop > end:
+        raise ValueMalformed(f"no whole stamp at byte {at} of {end}")
+    if size not in PAIR_WIDTHS and compat is Compat.DEFAULT:
+        raise PairLength(f"a stamp of {size} bytes")
+    return stop
+
+
+def _check_first(code: int, data: bytes, at: int, end: int, compat: Compat) -> None:
+    """A FIRST of this letter's code between ``at`` and ``end``."""
+    size = end - _check_stamp(data, at, end, compat)
+    if code == _R:
+        if size not in PAIR_WIDTHS and compat is Compat.DEFAULT:
+            raise PairLength(f"a reference of {size} bytes")
+    elif code in (_F, _I) and size > WIDTH_MAX:
+        raise ValueMalformed(f"a number of {size} bytes")
+
+
+def _bodies(data: bytes) -> list[tuple[int, int, int]]:
+    """(letter's code, start, end) of the bodies that ``data`` consists of."""
+    found = []
+    at, size = 0, len(data)
+    while at < size:
+        code, header_length, length = probe(data, at)
+        start = at + header_length
+        at = start + length
+        if header_length == 0 or at > size:
+            raise ValueMalformed(f"no whole record at byte {start} of {size}")
+        found.append((code, start, at))
+    return found
+
+
+def _check_of(code: int) -> Callable[[bytes, Compat], None]:
+    def check(data: bytes, compat: Compat) -> None:
+        _check_first(code, data, 0, len(data), compat)
+
+    return check
+
+
+def _check_natural(data: bytes, compat: Compat) -> None:
+    for code, start, end in _bodies(data):
+        if code != _T:
+            raise ValueMalformed("an N has a record that is no T")
+        if _check_stamp(data, start, end, compat) != end:
+            raise ValueMalformed("an N has a record with more than a pair")
+
+
+def _check_integer_counter(data: bytes, compat: Compat) -> None:
+    for code, start, end in _bodies(data):
+        if code != _I:
+            raise ValueMalformed("a Z has a record that is no I")
+        _check_first(_I, data, start, end, compat)
+
+
+def _check_elements(data: bytes, compat: Compat) -> None:
+    for code, start, end in _bodies(data):
+        if code not in _FIRST_CODES:
+            raise ValueMalformed(f"an element with the letter {chr(code)}")
+        _check_first(code, data, start, end, compat)
+
+
+def _check_map(data: bytes, compat: Compat) -> None:
+    _check_elements(data, compat)
+    if len(_bodies(data)) % 2:
+        raise ValueMalformed("an M has a key without a value")
+
+
+def _check_class(data: bytes, compat: Compat) -> None:
+    for code, start, end in _bodies(data):
+        if code != _T:
+            raise ValueMalformed("a C has an entry that is no T")
+        at = _check_stamp(data, start, end, compat)
+        if end - at == 1 and is_type(data[at]):
+            raise ValueMalformed("a C has an entry of a type without index and name")
+
+
+def _check_vector(data: bytes, compat: Compat) -> None:
+    for code, start, end in _bodies(data):
+        if code not in (_V, _TINY):
+            raise ValueMalformed("a V has an entry that is no V")
+        _check_id(data[start:end], compat)
+
+
+def _check_id(data: bytes, compat: Compat) -> None:
+    if len(data) not in PAIR_WIDTHS and compat is Compat.DEFAULT:
+        raise PairLength(f"an ID of {len(data)} bytes")
+
+
+_CHECKS: Final[dict[str, Callable[[bytes, Compat], None]]] = {
+    **{letter: _check_of(ord(letter)) for letter in "FIRST"},
+    "N": _check_natural,
+    "Z": _check_integer_counter,
+    "E": _check_elements,
+    "L": _check_elements,
+    "M": _check_map,
+    "C": _check_class,
+    "V": _check_vector,
+    "O": _check_id,
+    "Y": _check_id,
+}
+
+FIELD_LETTERS: Final = frozenset(_CHECKS)
+"""Every type that a field can have, with C, O and Y of the objects themselves."""

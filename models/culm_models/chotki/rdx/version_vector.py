@@ -1,0 +1,58 @@
+"""Version vectors: how far each source is known (reference 1.4, type V).
+
+Records V, each a pair of source and progress, by source. What is stored is read as far as it can be read:
+`values.check_value` says whether bytes are a vector throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from culm_models.chotki.ids import PRO_MASK
+from culm_models.chotki.tlv import probe, record
+from culm_models.chotki.zip import PAIR_WIDTHS, pack_pair
+
+_NO_PAIR: Final = (0, 0)
+
+
+def parse_vector(data: bytes) -> dict[int, int]:
+    """Source to progress, the greatest of each; a rest that cannot be read is left out."""
+    entries: dict[int, int] = {}
+    raise_vector(entries, data)
+    return entries
+
+
+def raise_vector(entries: dict[int, int], data: bytes) -> None:
+    """Raise ``entries`` to those of a vector's bytes."""
+    at, size = 0, len(data)
+    while at < size:
+        _, header_length, length = probe(data, at)
+        start = at + header_length
+        at = start + length
+        if header_length == 0 or at > size:
+            return
+        middle = start + PAIR_WIDTHS.get(length, _NO_PAIR)[0]
+        # A pair of an impossible length is read as 0-0, so both of its halves are empty.
+        src = int.from_bytes(data[start:middle], "little")
+        pro = int.from_bytes(data[middle:at], "little") & PRO_MASK if middle > start else 0
+        if entries.get(src, -1) < pro:
+            entries[src] = pro
+
+
+def write_vector(entries: Mapping[int, int]) -> bytes:
+    """The bytes of a vector, by source as a number."""
+    return b"".join([record("V", pack_pair(src, entries[src] & PRO_MASK)) for src in sorted(entries)])
+
+
+def merge_vectors(vectors: Iterable[bytes]) -> bytes:
+    """The vector of the greatest progress of each source."""
+    entries: dict[int, int] = {}
+    for vector in vectors:
+        raise_vector(entries, vector)
+    return write_vector(entries)
+
+
+def entries_beyond(new: Mapping[int, int], old: Mapping[int, int]) -> dict[int, int]:
+    """The entries in which ``new`` is beyond ``old``, or that ``old`` has not at all."""
+    return {src: pro for src, pro in new.items() if src not in old or pro > old[src]}
