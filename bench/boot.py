@@ -142,6 +142,7 @@ def _measure(folder: Path, kafka: KafkaSettings) -> dict[str, float]:
 
     from culm_connectors.connector import Connector
     from culm_connectors.p2panda.protocol import P2pandaProtocol
+    from culm_connectors.p2panda.settings import P2pandaSettings
     from culm_connectors.settings import ConnectorSettings
     from culm_connectors.transport import Address
 
@@ -153,7 +154,7 @@ def _measure(folder: Path, kafka: KafkaSettings) -> dict[str, float]:
         told["serves_mb"] = _anonymous_mb()
 
     async def work() -> None:
-        settings = ConnectorSettings(directory=folder, schemas=(_SCHEMA,))
+        settings = ConnectorSettings(directory=folder, p2panda=P2pandaSettings(schemas=(_SCHEMA,)))
         connector = Connector(settings, kafka, started=started, progress=lambda *_: None)
 
         def p2panda() -> P2pandaProtocol:

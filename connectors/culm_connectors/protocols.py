@@ -1,13 +1,18 @@
-"""The protocols that a connector speaks: names of what opens them, which nothing is loaded for.
+"""The protocols that a connector speaks: names of what opens them, which nothing is loaded for, and settings.
 
 Each entry: the protocol's name, the function that opens it (`edge.protocol.Opening`), and its table in the
-allow-list. They are opened in this order and closed in the other.
+allow-list. They are opened in this order and closed in the other. Its settings are one field below.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any, NamedTuple
+
+from pydantic import BaseModel, Field
+
+from culm_connectors.p2panda.settings import P2pandaSettings
+from culm_connectors.sds.settings import SdsEdgeSettings
 
 
 class ProtocolEntry(NamedTuple):
@@ -27,3 +32,14 @@ PROTOCOLS = (
     ProtocolEntry("p2panda", "culm_connectors.p2panda.protocol:open_p2panda", "peers"),
     ProtocolEntry("sds", "culm_connectors.sds.protocol:open_sds", "channels"),
 )
+
+
+class ProtocolSettings(BaseModel):
+    """A section of each protocol; what holds them says what else there is."""
+
+    p2panda: P2pandaSettings = Field(
+        P2pandaSettings(), description="replicated logs: what is served, and what one peer may do"
+    )
+    sds: SdsEdgeSettings = Field(
+        SdsEdgeSettings(), description="channels of SDS: whether, and what one peer may do"
+    )

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-from culm_connectors.edge.access import EVERYTHING
 from culm_connectors.logs.index.environment import MAX_SIZE_BYTES
 from culm_connectors.logs.index.store import DEFAULT_MAP_SIZE_BYTES
-from culm_connectors.p2panda.settings import DriverSettings, SessionSettings
-from culm_connectors.sds.settings import SdsEdgeSettings
+from culm_connectors.protocols import ProtocolSettings
 from culm_connectors.transport import Address, TransportSettings
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 
 
-class ConnectorSettings(BaseModel):
-    """One connector process."""
+class ConnectorSettings(ProtocolSettings):
+    """One connector process, with a section of each protocol."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -28,20 +25,12 @@ class ConnectorSettings(BaseModel):
     dial: tuple[Address, ...] = ()
     """Peers to keep a connection to."""
     listen_libp2p: Address | None = None
-    """Where to serve p2panda nodes, over libp2p's QUIC (UDP); None serves none."""
+    """Where to serve nodes, over libp2p's QUIC (UDP); None serves none."""
     dial_libp2p: tuple[Multiaddr, ...] = ()
-    """p2panda nodes to keep a connection to."""
-    schemas: tuple[str, ...] = (EVERYTHING,)
-    """Schema ids to serve; `*` adds what its own peers announce and what the index holds."""
+    """Nodes to keep a connection to."""
     allow_list: Path | None = None
     """A file as `access` describes it; without one every proven key may connect."""
     transport: TransportSettings = TransportSettings(datagram_bytes="auto")
-    driver: DriverSettings = DriverSettings()
-    sessions: SessionSettings = SessionSettings()
-    sds: SdsEdgeSettings = SdsEdgeSettings()
-    """SDS, at the address of `listen`."""
-    compat: Literal["spec", "aquadoggo"] = "spec"
-    live_mode: bool = True
     verify_entries_topic: bool = True
     """Check signatures of what other connectors produced; off trusts everyone who may write to `entries`."""
     serve_before_caught_up: bool = False

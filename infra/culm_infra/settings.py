@@ -23,10 +23,10 @@ from pydantic_settings import (
 )
 from pydantic_settings.exceptions import SettingsError as MalformedSource
 
-from culm_connectors.p2panda.settings import DriverSettings, SessionSettings
-from culm_connectors.sds.settings import SdsEdgeSettings
+from culm_connectors.protocols import ProtocolSettings
 from culm_connectors.transport.settings import TransportSettings
 from culm_infra.errors import SettingsError
+from culm_infra.protocols import ProtocolJobs, ProtocolSections
 
 if TYPE_CHECKING:
     from culm_topics.kafka.clients import KafkaSettings
@@ -54,8 +54,10 @@ class StackSection(Section):
     quick_start: bool = Field(False, description="the broker starts sooner and is slower once warm")
 
 
-class JobSection(Section):
+class JobSection(ProtocolJobs):
     """The streaming jobs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     master: str = Field("local[*]", description="the Spark master")
     checkpoints: str | None = Field(
@@ -73,21 +75,6 @@ class JobSection(Section):
         ("add128",), min_length=1, description="fingerprints kept of each block; add64 and xor64 are slow"
     )
     max_offsets_per_trigger: int = Field(250_000, ge=1, description="the most records a micro-batch takes")
-    sds_max_offsets_per_trigger: int = Field(
-        20_000, ge=1, description="the same of the job sds: a message may have a MiB"
-    )
-    sds_interval_ms: int = Field(
-        1_000, ge=0, description="the job sds looks after its timers at most this often, in ms"
-    )
-    sds_cache_entries: int = Field(
-        400_000, ge=0, description="messages of channels that each worker of the job sds keeps in memory"
-    )
-    sds_filter_bytes: int = Field(
-        256 * 1024, ge=0, description="the largest bloom filter that a join may ask for, in bytes"
-    )
-    sds_shard_filter_bytes: int = Field(
-        32 * 1024**2, ge=0, description="all filters of a shard together that are larger than the default"
-    )
     stall_seconds: float = Field(
         120.0, gt=0, description="a job that is behind and ends no micro-batch for so long is not ready, in s"
     )
@@ -97,16 +84,17 @@ class JobSection(Section):
     metrics_host: str = Field("127.0.0.1", description="the address that serves the metrics")
 
 
-class ConnectorSection(Section):
+class ConnectorSection(ProtocolSettings):
     """A connector process at a network edge."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     listen: str = Field("127.0.0.1:0", description="the UDP address and port to serve QUIC on")
     dial: list[str] = Field(
         default_factory=list, description="peers to keep a connection to: HOST:PORT, or a node's multiaddr"
     )
-    listen_libp2p: str | None = Field(None, description="the UDP address and port to serve p2panda nodes on")
+    listen_libp2p: str | None = Field(None, description="the UDP address and port to serve libp2p on")
     directory: Path | None = Field(None, description="key and index; by default below the stack's directory")
-    schemas: list[str] = Field(default_factory=lambda: ["*"], description="schemas it serves, `*` for all")
     allow_list: Path | None = Field(None, description="a TOML or JSON file of peers and their schemas")
     verify_entries_topic: bool = Field(True, description="check signatures of what other connectors produced")
     serve_before_caught_up: bool = Field(False, description="serve peers while `logs` is still being read")
@@ -115,24 +103,9 @@ class ConnectorSection(Section):
     transport: TransportSettings = Field(
         TransportSettings(datagram_bytes="auto"), description="datagrams, timeouts, limits on connections"
     )
-    driver: DriverSettings = Field(DriverSettings(), description="limits on what one peer may send and keep")
-    sessions: SessionSettings = Field(SessionSettings(), description="how sessions find out what differs")
-    sds: SdsEdgeSettings = Field(
-        SdsEdgeSettings(), description="channels of SDS: whether, and what one peer may do"
-    )
 
 
-class PeerSection(Section):
-    """The reference peer."""
-
-    directory: Path | None = Field(
-        None, description="its key and its store; by default the user's data directory"
-    )
-    datagram_size: int | Literal["auto"] = Field("auto", description="1200, 1452, 8900 bytes, or auto")
-    sessions: SessionSettings = Field(SessionSettings(), description="how sessions find out what differs")
-
-
-class Settings(BaseSettings):
+class Settings(ProtocolSections, BaseSettings):
     """Everything that can be set, with its default."""
 
     model_config = SettingsConfigDict(
@@ -174,7 +147,6 @@ class Settings(BaseSettings):
     stack: StackSection = StackSection()
     job: JobSection = JobSection()
     connector: ConnectorSection = ConnectorSection()
-    peer: PeerSection = PeerSection()
 
     @classmethod
     def settings_customise_sources(
@@ -283,7 +255,13 @@ def redacted(settings: Settings) -> dict[str, Any]:
 
     shown = settings.model_dump(mode="json")
     shown["kafka"] = {name: REDACTED if is_secret(name) else value for name, value in settings.kafka.items()}
-    return shown
+    return _tables_last(shown)
+
+
+def _tables_last(table: dict[str, Any]) -> dict[str, Any]:
+    """As a settings file has it: first what stands in a table itself."""
+    inner = {name: _tables_last(value) for name, value in table.items() if isinstance(value, dict)}
+    return {name: value for name, value in table.items() if name not in inner} | inner
 
 
 def stack_directory(settings: Settings) -> Path:

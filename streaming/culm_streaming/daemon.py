@@ -18,7 +18,7 @@ import pyspark.worker  # noqa: E402, F401
 from pyspark.daemon import manager  # noqa: E402
 
 from culm_streaming.jobs import load_job  # noqa: E402
-from culm_topics.catalogue.jobs import JOBS  # noqa: E402
+from culm_topics.catalogue.registry import JOBS  # noqa: E402
 
 _jobs = [load_job(job.name) for job in JOBS]
 

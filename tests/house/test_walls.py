@@ -23,11 +23,10 @@ NAME_PROTOCOLS = frozenset(
     {
         # Literal tables: a new protocol is one line in each.
         "culm_models.conform.dispatch",
-        "culm_topics.catalogue.topics",
-        "culm_infra.cli.demo.group",
-        # Settings stay one typed tree.
-        "culm_connectors.settings",
-        "culm_infra.settings",
+        "culm_topics.catalogue.registry",
+        "culm_connectors.protocols",
+        "culm_infra.protocols",
+        # What each job is told.
         "culm_infra.cli.job_settings",
         # Of entries whose payloads are operations people see the fields, and the job checks them.
         "culm_infra.cli.logs.output",

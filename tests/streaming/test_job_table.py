@@ -15,7 +15,8 @@ from culm_infra.cli.root import run
 from culm_streaming.jobs import StreamingJob, load_job
 from culm_streaming.progress import BatchProgress
 from culm_streaming.run import RunSettings, run_jobs
-from culm_topics.catalogue import jobs
+from culm_topics.catalogue import jobs, registry
+from culm_topics.catalogue.spec import JobSpec
 from culm_topics.catalogue.topics import spec
 from culm_topics.kafka import admin
 from culm_topics.kafka.acls import acls
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def noop(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(jobs, "JOBS", (*jobs.JOBS, noop_job.ENTRY))
+    monkeypatch.setattr(registry, "JOBS", (*registry.JOBS, noop_job.ENTRY))
     return noop_job.ENTRY.name
 
 
-@pytest.mark.parametrize("job", jobs.JOBS, ids=lambda job: job.name)
-def test_every_job_is_loaded_and_its_topics_are_in_the_catalogue(job: jobs.JobSpec) -> None:
+@pytest.mark.parametrize("job", registry.JOBS, ids=lambda job: job.name)
+def test_every_job_is_loaded_and_its_topics_are_in_the_catalogue(job: JobSpec) -> None:
     loaded = load_job(job.name)
     assert isinstance(loaded, StreamingJob)
     assert loaded.settings() == loaded.settings()
@@ -42,7 +43,7 @@ def test_every_job_is_loaded_and_its_topics_are_in_the_catalogue(job: jobs.JobSp
 
 
 def test_names_are_of_one_job_and_groups_come_first() -> None:
-    names = [job.name for job in jobs.JOBS]
+    names = [job.name for job in registry.JOBS]
     assert len(set(names)) == len(names)
     assert jobs.groups() == ("all", "sds")
     assert jobs.jobs_of("all") == ("logs", "version-vectors", "blocks")

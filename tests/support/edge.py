@@ -23,6 +23,7 @@ from culm_connectors.p2panda.interest import Interest
 from culm_connectors.p2panda.protocol import P2pandaProtocol
 from culm_connectors.p2panda.reference_peer.authoring import Draft
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
+from culm_connectors.p2panda.settings import P2pandaSettings
 from culm_connectors.p2panda.topic_followers import TopicFollowers
 from culm_connectors.sds.driver import SdsDriver
 from culm_connectors.sds.protocol import SdsProtocol
@@ -152,5 +153,6 @@ def hold_catching_up(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
 
 
 def connector(folder: Path, kafka: KafkaSettings, **settings: Any) -> Edge:
-    """A connector in a folder of its own."""
-    return Edge(ConnectorSettings(directory=folder, **settings), kafka)
+    """A connector in a folder of its own; settings of p2panda may stand among the others."""
+    p2panda = {name: settings.pop(name) for name in P2pandaSettings.model_fields.keys() & settings.keys()}
+    return Edge(ConnectorSettings(directory=folder, p2panda=P2pandaSettings(**p2panda), **settings), kafka)

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from culm_topics.catalogue.topics import CATALOGUE, readers, spec, topic_name, writers
+from culm_topics.catalogue.registry import CATALOGUE
+from culm_topics.catalogue.topics import readers, spec, topic_name, writers
 from culm_topics.errors import KafkaSettingsError
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import FIXED, KafkaSettings, is_secret, spark_options

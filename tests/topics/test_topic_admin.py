@@ -6,7 +6,8 @@ import uuid
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
-from culm_topics.catalogue.topics import CATALOGUE, readers, spec, writers
+from culm_topics.catalogue.registry import CATALOGUE
+from culm_topics.catalogue.topics import readers, spec, writers
 from culm_topics.errors import KafkaFailure
 from culm_topics.kafka import admin
 from culm_topics.kafka import clients as kafka

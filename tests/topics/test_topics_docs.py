@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from culm_topics import docs
-from culm_topics.catalogue.topics import CATALOGUE
+from culm_topics.catalogue.registry import CATALOGUE
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "topics.md"
 

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 
-from culm_topics.catalogue.jobs import JOBS
+from culm_topics.catalogue.registry import CATALOGUE, JOBS
 from culm_topics.catalogue.spec import TopicSpec
-from culm_topics.catalogue.topics import CATALOGUE, readers, writers
+from culm_topics.catalogue.topics import readers, writers
 from culm_topics.kafka.acls import GRANTEES, acls
 from culm_topics.kafka.clients import FIXED, KafkaSettings
 from culm_topics.kafka.java_client import IGNORED, RENAMED, SAME

@@ -60,6 +60,8 @@ class Libp2pDoor:
     serve: ConnectionHandler
     judge: Judge
     identity: Libp2pIdentity
+    protocol: bytes
+    """What its streams carry, by its name in a negotiation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,14 @@ class Doors:
                 return serve_all(door.address, self._identity, self._settings, services)
             case Libp2pDoor():
                 judge = partial(self._judge_key, door)
-                return serve_libp2p(door.address, door.identity, self._settings, door.serve, authorise=judge)
+                return serve_libp2p(
+                    door.address,
+                    door.identity,
+                    self._settings,
+                    door.serve,
+                    protocol=door.protocol,
+                    authorise=judge,
+                )
             case TcpDoor():
                 authorise = partial(self._judge, door)
                 return serve_tcp(door.address, door.serve, door.settings, tls=door.tls, authorise=authorise)

@@ -20,8 +20,8 @@ class KeyFileError(ConnectorError):
     code: ClassVar[str] = "connector.key"
 
 
-def load_key(folder: Path) -> KeyPair:
-    """The key of a folder.
+def load_key(folder: Path, *, hint: str | None = None) -> KeyPair:
+    """The key of a folder; `hint` says how one is made.
 
     Raises KeyFileError.
     """
@@ -31,9 +31,7 @@ def load_key(folder: Path) -> KeyPair:
         text = path.read_text(encoding="ascii").strip()
         private_key = bytes.fromhex(text)
     except FileNotFoundError as error:
-        raise KeyFileError(
-            f"{path} does not exist", hint="make a key with `culm p2panda peer init`"
-        ) from error
+        raise KeyFileError(f"{path} does not exist", hint=hint) from error
     except (OSError, ValueError) as error:
         raise KeyFileError(f"{path} cannot be read as a key") from error
     if mode & (stat.S_IRWXG | stat.S_IRWXO):

@@ -145,7 +145,7 @@ class Following:
                 self._changed.notify()
             request.left_s = None
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="sds-follow", daemon=True)
+            self._thread = threading.Thread(target=self._run, name="partition-follower", daemon=True)
             self._thread.start()
         return request.done
 

@@ -69,13 +69,16 @@ def assemble(
     announcements = AnnouncementTopic(
         logs.sender, kafka.topic("announcements"), logs.publisher.refused_record, clock_ms
     )
-    interest = Interest(settings.schemas, index.store)
+    interest = Interest(settings.p2panda.schemas, index.store)
     events = PeerEvents(logs.publisher, interest, announcements)
     peer = Peer(
         key_pair.public_key,
         ClaimingStore(index.store, logs.warm_start.claims),
         peer_settings(
-            settings.sessions, settings.driver, live_mode=settings.live_mode, compat=settings.compat
+            settings.p2panda.sessions,
+            settings.p2panda.driver,
+            live_mode=settings.p2panda.live_mode,
+            compat=settings.p2panda.compat,
         ),
         random_seed=secrets.randbits(64),
         admit=quotas.admit,
@@ -86,7 +89,7 @@ def assemble(
         sink=logs.hub,
         observer=events,
         pool=pool,
-        settings=settings.driver,
+        settings=settings.p2panda.driver,
         permit=access.permit,
         schemas_of=access.schemas_of,
         claims=logs.warm_start.claims,
@@ -103,7 +106,7 @@ def assemble(
             sink=logs.hub,
             observer=events,
             pool=pool,
-            settings=settings.driver,
+            settings=settings.p2panda.driver,
             transport=settings.transport,
             permit=access.permit,
             schemas_of=access.schemas_of,

@@ -60,7 +60,7 @@ async def _open(context: EdgeContext) -> AsyncIterator[EdgeProtocol]:
         stack.callback(close_index, store)
         index = IndexWriter(store)
         stack.callback(index.close)
-        pool = CheckPool(settings.driver.check_threads, check_many)
+        pool = CheckPool(settings.p2panda.driver.check_threads, check_many)
         stack.callback(pool.close)
         try:
             yield P2pandaProtocol(context, index, pool, origin)

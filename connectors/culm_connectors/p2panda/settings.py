@@ -130,6 +130,27 @@ class DriverSettings(BaseModel):
     tick_interval_s: float = Field(default=1.0, gt=0)
 
 
+class P2pandaSettings(BaseModel):
+    """p2panda at the edge."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schemas: tuple[str, ...] = Field(
+        default=("*",),
+        description="schema ids to serve; `*` adds what its own peers announce and what the index holds",
+    )
+    compat: Literal["spec", "aquadoggo"] = Field(
+        default="spec", description="aquadoggo: heights only, as its nodes expect them"
+    )
+    live_mode: bool = Field(default=True, description="sessions go on with what is new")
+    driver: DriverSettings = Field(
+        default=DriverSettings(), description="limits on what one peer may send and keep"
+    )
+    sessions: SessionSettings = Field(
+        default=SessionSettings(), description="how sessions find out what differs"
+    )
+
+
 def peer_settings(
     sessions: SessionSettings,
     driver: DriverSettings,

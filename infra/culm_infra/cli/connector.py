@@ -85,10 +85,9 @@ def run(
             "dial": dial,
             "listen_libp2p": listen_libp2p,
             "directory": directory,
-            "schemas": schema,
             "allow_list": allow_list,
             "transport": {"datagram_bytes": datagram_size},
-            "sessions": {"mode": mode, "latency": latency or None},
+            "p2panda": {"schemas": schema, "sessions": {"mode": mode, "latency": latency or None}},
             "verify_entries_topic": False if trust_connectors else None,
             "serve_before_caught_up": serve_at_once or None,
             "metrics_host": metrics_host,
@@ -121,6 +120,7 @@ def home(settings: Settings) -> Path:
 
 
 def _settings(settings: Settings) -> ConnectorSettings:
+    from culm_connectors.protocols import ProtocolSettings
     from culm_connectors.settings import ConnectorSettings
     from culm_connectors.transport.libp2p.multiaddr import is_multiaddr
     from culm_infra.settings import wrong_values
@@ -133,12 +133,9 @@ def _settings(settings: Settings) -> ConnectorSettings:
             dial=tuple(address(text) for text in section.dial if not is_multiaddr(text)),
             listen_libp2p=None if section.listen_libp2p is None else address(section.listen_libp2p),
             dial_libp2p=tuple(_multiaddr(text) for text in section.dial if is_multiaddr(text)),
-            schemas=tuple(section.schemas),
             allow_list=section.allow_list,
             transport=section.transport,
-            driver=section.driver,
-            sessions=section.sessions,
-            sds=section.sds,
+            **{name: getattr(section, name) for name in ProtocolSettings.model_fields},
             verify_entries_topic=section.verify_entries_topic,
             serve_before_caught_up=section.serve_before_caught_up,
             metrics_host=section.metrics_host,

@@ -15,7 +15,7 @@ from culm_infra.cli import log_lines, options
 from culm_infra.cli.options import KafkaFlags, spread
 from culm_infra.cli.output import EXIT_FAILED, emit_json, print_error, print_table, say
 from culm_infra.errors import InfraError
-from culm_topics.catalogue import jobs as job_table
+from culm_topics.catalogue import registry
 from culm_topics.catalogue.jobs import DEFAULT_GROUP, groups, jobs_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _EXIT_TRY_AGAIN = 75
 
 
 def _complete_job(incomplete: str) -> list[str]:
-    names = dict.fromkeys((*groups(), *(one.name for one in job_table.JOBS)))
+    names = dict.fromkeys((*groups(), *(one.name for one in registry.JOBS)))
     return [name for name in names if name.startswith(incomplete)]
 
 
@@ -48,7 +48,7 @@ def list_(*, json: options.Json = False) -> None:
     Example: `culm job list`
     """
     if json:
-        for one in job_table.JOBS:
+        for one in registry.JOBS:
             emit_json(asdict(one))
         return
     print_table(
@@ -56,7 +56,7 @@ def list_(*, json: options.Json = False) -> None:
         ("job", "group", "reads", "writes", "what it does"),
         (
             (one.name, one.group, ", ".join(one.reads), ", ".join(one.writes), one.doc)
-            for one in job_table.JOBS
+            for one in registry.JOBS
         ),
     )
 
@@ -155,9 +155,11 @@ def run(
             "shards": shards,
             "state_partitions": state_partitions,
             "max_offsets_per_trigger": max_offsets,
-            "sds_max_offsets_per_trigger": sds_max_offsets,
-            "sds_interval_ms": sds_interval_ms,
-            "sds_cache_entries": sds_cache_entries,
+            "sds": {
+                "max_offsets_per_trigger": sds_max_offsets,
+                "interval_ms": sds_interval_ms,
+                "cache_entries": sds_cache_entries,
+            },
             "quick_start": quick_start,
             "metrics_port": metrics_port,
             "metrics_host": metrics_host,

@@ -46,12 +46,12 @@ def _sds(settings: Settings) -> Any:
     from culm_streaming.sds.settings import ChannelsSettings
 
     return SdsJobSettings(
-        max_offsets_per_trigger=settings.job.sds_max_offsets_per_trigger,
-        interval_ms=settings.job.sds_interval_ms,
+        max_offsets_per_trigger=settings.job.sds.max_offsets_per_trigger,
+        interval_ms=settings.job.sds.interval_ms,
         channels=ChannelsSettings(
-            cache_weight=settings.job.sds_cache_entries,
-            filter_bytes=settings.job.sds_filter_bytes,
-            shard_filter_bytes=settings.job.sds_shard_filter_bytes,
+            cache_weight=settings.job.sds.cache_entries,
+            filter_bytes=settings.job.sds.filter_bytes,
+            shard_filter_bytes=settings.job.sds.shard_filter_bytes,
         ),
     )
 
@@ -59,7 +59,7 @@ def _sds(settings: Settings) -> Any:
 def _sds_index(settings: Settings) -> Any:
     from culm_streaming.sds_index import SdsIndexSettings
 
-    return SdsIndexSettings(max_offsets_per_trigger=settings.job.sds_max_offsets_per_trigger)
+    return SdsIndexSettings(max_offsets_per_trigger=settings.job.sds.max_offsets_per_trigger)
 
 
 _OF_JOB: Final[dict[str, Callable[[Settings], Any]]] = {

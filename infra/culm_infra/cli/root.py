@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
+from culm_infra import protocols
 from culm_infra.cli.output import print_error
 from culm_models.errors import CulmError
 
-# Each noun is `module: attribute`, the attribute a Typer app or one command function. A protocol's own
-# commands are one noun, so it adds one line here.
+# Each noun is `module:attribute`, the attribute a Typer app or one command function.
 NOUNS: dict[str, str] = {
     "demo": "demo.group:app",
     "stack": "stack:app",
@@ -23,8 +23,7 @@ NOUNS: dict[str, str] = {
     "job": "job:app",
     "connector": "connector:app",
     "logs": "logs.group:app",
-    "p2panda": "p2panda.group:app",
-    "sds": "sds.group:app",
+    **protocols.NOUNS,
     "jars": "jars:app",
     "settings": "settings:app",
     "doctor": "doctor:doctor",

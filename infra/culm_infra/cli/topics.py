@@ -98,7 +98,7 @@ def create(
 
     Example: `culm topics create --partitions 16 --replication-factor 3`
     """
-    from culm_topics.catalogue.topics import CATALOGUE
+    from culm_topics.catalogue.registry import CATALOGUE
     from culm_topics.kafka import admin
 
     settings = kafka.settings(**asdict(layout))

@@ -31,7 +31,7 @@ def _computed_needs_skiplink(seq_num: int) -> bool:
     return seq_num > 1 and lipmaa(seq_num) != seq_num - 1
 
 
-# Nearly every p2panda log is short, so the answer is nearly always in this table.
+# Nearly every log is short, so the answer is nearly always in this table.
 _TABLE_SIZE = 2048
 _TABLE = bytes(_computed_needs_skiplink(seq_num) for seq_num in range(_TABLE_SIZE))
 

@@ -50,7 +50,7 @@ class Payload(ReconciliationMessage):
     upper_bound: Any = None
 
     def __post_init__(self) -> None:
-        # By its place in p2panda's array, an upper bound has an answer to `can_respond` before it.
+        # By its place in the array on the wire, an upper bound has an answer to `can_respond` before it.
         assert self.upper_bound is None or self.can_respond is not None, "an upper bound without can_respond"
 
 

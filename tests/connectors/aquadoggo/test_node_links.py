@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from culm_connectors.edge.reconnect import keep_calling
+from culm_connectors.p2panda.aquadoggo.links import NODE_PROTOCOL
 from culm_connectors.p2panda.driver import clock_ms
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.transport import ConnectError
@@ -48,7 +49,11 @@ async def dialling(node: ReferencePeer, edge: Edge) -> AsyncIterator[None]:
     """The node calls the connector for as long as the context lasts."""
     to, identity = edge.listening_libp2p, Libp2pIdentity.from_private_key(node.key_pair.private_key)
     calling = asyncio.create_task(
-        keep_calling(node.driver, lambda: dial_libp2p(to, identity, TRANSPORT), name="the connector")
+        keep_calling(
+            node.driver,
+            lambda: dial_libp2p(to, identity, TRANSPORT, protocol=NODE_PROTOCOL),
+            name="the connector",
+        )
     )
     try:
         yield
@@ -109,7 +114,9 @@ async def test_a_node_has_receipts_for_what_it_shows_alone(tmp_path: Path, kafka
 async def test_a_connector_calls_a_node(tmp_path: Path, kafka: KafkaSettings) -> None:
     async with a_node(tmp_path) as node:
         identity = Libp2pIdentity.from_private_key(node.key_pair.private_key)
-        async with serve_libp2p(LOOPBACK, identity, TRANSPORT, node.driver.serve) as listener:
+        async with serve_libp2p(
+            LOOPBACK, identity, TRANSPORT, node.driver.serve, protocol=NODE_PROTOCOL
+        ) as listener:
             to = Multiaddr(listener.address, node.peer_id)
             async with running(connector(tmp_path / "edge", kafka, dial_libp2p=(to,))) as edge:
                 own, protocol = edge.key_pair.public_key, node.driver.peer
@@ -146,7 +153,7 @@ async def test_the_allow_list_is_for_nodes_too(tmp_path: Path, kafka: KafkaSetti
         assert edge.nodes is not None
         identity = Libp2pIdentity.from_private_key(stranger.key_pair.private_key)
         with pytest.raises(ConnectError, match="allow-list"):
-            await dial_libp2p(edge.listening_libp2p, identity, TRANSPORT)
+            await dial_libp2p(edge.listening_libp2p, identity, TRANSPORT, protocol=NODE_PROTOCOL)
         links = edge.nodes.driver.links
         async with dialling(node, edge):
             await until(lambda: node.peer_id in links)

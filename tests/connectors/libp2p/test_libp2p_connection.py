@@ -22,13 +22,14 @@ from culm_connectors.transport import (
 )
 from culm_connectors.transport.libp2p import wire
 from culm_connectors.transport.libp2p.certificate import Libp2pIdentity
-from culm_connectors.transport.libp2p.connection import IDENTIFY, P2PANDA, PING
+from culm_connectors.transport.libp2p.connection import IDENTIFY, PING
 from culm_connectors.transport.libp2p.endpoints import ALPN, dial_libp2p, serve_libp2p
 from culm_connectors.transport.libp2p.host_key import HostKey
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 from culm_connectors.transport.libp2p.multistream import HEADER, encode_line
 from tests.support.quic import LOOPBACK, eventually, quick_settings
 
+PROTOCOL = b"/a/protocol/1.0.0"
 SERVER, CLIENT = (Libp2pIdentity.from_private_key(bytes([number]) * 32) for number in (1, 2))
 SETTINGS = quick_settings()
 Handler = Callable[[Connection], Awaitable[None]]
@@ -50,9 +51,16 @@ async def stay(connection: Connection) -> None:
     await connection.wait_closed()
 
 
+async def dial(to: Multiaddr) -> Connection:
+    return await dial_libp2p(to, CLIENT, SETTINGS, protocol=PROTOCOL)
+
+
 @asynccontextmanager
 async def serving(handler: Handler) -> AsyncIterator[Listener]:
-    async with asyncio.timeout(30), serve_libp2p(LOOPBACK, SERVER, SETTINGS, handler) as listener:
+    async with (
+        asyncio.timeout(30),
+        serve_libp2p(LOOPBACK, SERVER, SETTINGS, handler, protocol=PROTOCOL) as listener,
+    ):
         yield listener
 
 
@@ -75,7 +83,9 @@ async def read_all(stream: SendStream, size: int) -> bytes:
 
 async def test_bytes_flow_on_one_stream_a_side() -> None:
     async with serving(shout) as listener:
-        connection = await dial_libp2p(Multiaddr(listener.address, SERVER.peer_id), CLIENT, SETTINGS)
+        connection = await dial_libp2p(
+            Multiaddr(listener.address, SERVER.peer_id), CLIENT, SETTINGS, protocol=PROTOCOL
+        )
         assert (connection.peer_id, connection.dialled) == (SERVER.peer_id, True)
         out = await connection.open_stream()
         assert out.written == 0
@@ -93,7 +103,7 @@ async def test_bytes_flow_on_one_stream_a_side() -> None:
 async def test_more_than_a_window_flows() -> None:
     data = bytes(range(97, 123)) * 100_000
     async with serving(shout) as listener:
-        connection = await dial_libp2p(Multiaddr(listener.address), CLIENT, SETTINGS)
+        connection = await dial(Multiaddr(listener.address))
         out = await connection.open_stream()
 
         async def write() -> None:
@@ -116,7 +126,9 @@ async def parts_of(stream: object) -> AsyncIterator[bytes]:
 async def test_the_peer_id_of_the_address_is_checked() -> None:
     async with serving(shout) as listener:
         with pytest.raises(ConnectError, match="wrong_peer"):
-            await dial_libp2p(Multiaddr(listener.address, CLIENT.peer_id), CLIENT, SETTINGS)
+            await dial_libp2p(
+                Multiaddr(listener.address, CLIENT.peer_id), CLIENT, SETTINGS, protocol=PROTOCOL
+            )
 
 
 async def test_a_plain_certificate_is_refused() -> None:
@@ -138,7 +150,7 @@ async def test_we_are_identified() -> None:
         fields = list(wire.read_fields(answer[start:]))
         assert len(answer) == start + size
         assert (1, HostKey.ed25519(SERVER.peer_id).encode()) in fields
-        assert {value for number, value in fields if number == 3} == {P2PANDA, IDENTIFY, PING}
+        assert {value for number, value in fields if number == 3} == {PROTOCOL, IDENTIFY, PING}
 
 
 async def test_pings_come_back_whole() -> None:
@@ -185,7 +197,7 @@ async def test_many_p2panda_streams_that_nobody_takes_end_the_connection() -> No
     async with stranger(stay) as connection:
         for _ in range(4):
             stream = await connection.open_stream(bidirectional=True)
-            await stream.write(encode_line(HEADER) + encode_line(P2PANDA))
+            await stream.write(encode_line(HEADER) + encode_line(PROTOCOL))
         reason = await connection.wait_closed()
         assert reason.code == CloseCode.TOO_MANY_STREAMS
 
@@ -219,7 +231,7 @@ async def test_a_stopped_stream_ends_the_connection_for_a_new_start() -> None:
     async with stranger(ours) as connection:
         stream = await connection.accept_stream()
         assert stream.send is not None
-        await stream.send.write(encode_line(HEADER) + encode_line(P2PANDA))
+        await stream.send.write(encode_line(HEADER) + encode_line(PROTOCOL))
         stream.stop(0)
         assert (await told).code == CloseCode.PROTOCOL
 
@@ -234,7 +246,7 @@ async def test_a_defect_of_ours_costs_its_connection_alone(monkeypatch: pytest.M
 
 async def test_waiting_for_a_stream_ends_with_the_connection() -> None:
     async with serving(stay) as listener:
-        connection = await dial_libp2p(Multiaddr(listener.address), CLIENT, SETTINGS)
+        connection = await dial(Multiaddr(listener.address))
         await connection.accept_stream()
         waiting = asyncio.create_task(connection.accept_stream())
         connection.abort(CloseCode.NORMAL)

@@ -285,7 +285,7 @@ async def test_a_connector_without_participants_reads_nothing_of_sds(
 ) -> None:
     settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
     async with running(connector(tmp_path, settings, sds=QUICK)) as edge:
-        assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("sds-follow")]
+        assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("partition-follower")]
         async with at(edge, 1) as a:
             await a.joins("room", "a")
         await eventually(lambda: not edge.sds.channels.rooms)

@@ -18,7 +18,7 @@ import cbor2
 from culm_streaming.logs.job import LogsSettings
 from culm_streaming.run import RunSettings, run_jobs
 from culm_streaming.supervision.checkpoint import FILE
-from culm_topics.catalogue.jobs import JOBS
+from culm_topics.catalogue.registry import JOBS
 from culm_topics.kafka import admin, clients
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import ask_origin

@@ -12,8 +12,7 @@ from prometheus_client.core import Metric
 from culm_models.errors import CulmError
 from culm_streaming.metrics import JobMetrics
 from culm_streaming.progress import BatchProgress
-from culm_topics.catalogue.jobs import JOBS
-from culm_topics.catalogue.topics import CATALOGUE
+from culm_topics.catalogue.registry import CATALOGUE, JOBS
 from culm_topics.kafka.acls import acls
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support import frozen

@@ -9,7 +9,7 @@ from pathlib import Path
 import cbor2
 from confluent_kafka import KafkaException
 
-from culm_topics.catalogue.topics import CATALOGUE
+from culm_topics.catalogue.registry import CATALOGUE
 from culm_topics.errors import KafkaFailure
 from culm_topics.kafka import admin, clients
 from culm_topics.kafka.clients import KafkaSettings

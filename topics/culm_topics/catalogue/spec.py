@@ -1,4 +1,4 @@
-"""What is said of a topic, and the topic properties that its clean-up asks for."""
+"""What is said of a topic and of a job, and the topic properties that a clean-up asks for."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,6 +45,23 @@ class TopicSpec:
     readers: tuple[Program, ...]
     doc: str
     writers: tuple[Program, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """One job: `name` is also that of its Spark query and of its checkpoint's folder.
+
+    `reads` and `writes` are topics by their names in the catalogue, `load` is the `module:attribute` that
+    runs it. Jobs of a `group` run together by its name. `stateful` jobs have a state store of a fixed layout.
+    """
+
+    name: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    load: str
+    doc: str
+    group: str = "all"
+    stateful: bool = True
 
 
 def kept_for(days: int) -> dict[str, str]:

@@ -1,14 +1,10 @@
-"""The table of topics: each room's own list, one behind the other."""
+"""The table of topics, looked up."""
 
 from typing import get_args
 
-from culm_topics.catalogue import jobs
+from culm_topics.catalogue import registry
+from culm_topics.catalogue.registry import CATALOGUE
 from culm_topics.catalogue.spec import Program, TopicSpec
-from culm_topics.logs.catalogue import LOGS
-from culm_topics.p2panda.catalogue import P2PANDA
-from culm_topics.sds.catalogue import SDS
-
-CATALOGUE: tuple[TopicSpec, ...] = (*P2PANDA, *LOGS, *SDS)
 
 
 def topic_name(prefix: str, name: str) -> str:
@@ -23,12 +19,12 @@ def spec(name: str) -> TopicSpec:
 
 def readers(topic: TopicSpec) -> tuple[Program, ...]:
     """The programs that read a topic; whether jobs do, the table of jobs says too."""
-    return _with_jobs(topic.readers, any(topic.name in job.reads for job in jobs.JOBS))
+    return _with_jobs(topic.readers, any(topic.name in job.reads for job in registry.JOBS))
 
 
 def writers(topic: TopicSpec) -> tuple[Program, ...]:
     """The programs that write a topic; whether jobs do, the table of jobs says."""
-    return _with_jobs(topic.writers, any(topic.name in job.writes for job in jobs.JOBS))
+    return _with_jobs(topic.writers, any(topic.name in job.writes for job in registry.JOBS))
 
 
 def _with_jobs(named: tuple[Program, ...], of_a_job: bool) -> tuple[Program, ...]:

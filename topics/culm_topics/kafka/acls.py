@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from culm_topics.catalogue.registry import CATALOGUE
 from culm_topics.catalogue.spec import Program
-from culm_topics.catalogue.topics import CATALOGUE, readers, writers
+from culm_topics.catalogue.topics import readers, writers
 from culm_topics.kafka.clients import KafkaSettings
 
 ResourceKind = Literal["topic", "group"]

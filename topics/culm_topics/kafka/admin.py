@@ -19,8 +19,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from culm_topics.catalogue.registry import CATALOGUE
 from culm_topics.catalogue.spec import TopicSpec
-from culm_topics.catalogue.topics import CATALOGUE
 from culm_topics.errors import UNREACHABLE_HINT, KafkaFailure
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings

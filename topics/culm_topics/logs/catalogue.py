@@ -1,6 +1,6 @@
 """Topics of replicated logs: entries on their way, the logs, what was refused, and who holds what."""
 
-from culm_topics.catalogue.spec import DEFAULT_PARTITIONS, TopicSpec, compacted, kept, kept_for
+from culm_topics.catalogue.spec import DEFAULT_PARTITIONS, JobSpec, TopicSpec, compacted, kept, kept_for
 
 LOGS: tuple[TopicSpec, ...] = (
     TopicSpec(
@@ -89,5 +89,29 @@ LOGS: tuple[TopicSpec, ...] = (
         config=compacted(),
         readers=("connector", "operator"),
         doc="Per peer and block the version vector of what the peer holds: records as in `blocks`.",
+    ),
+)
+
+LOG_JOBS: tuple[JobSpec, ...] = (
+    JobSpec(
+        name="logs",
+        reads=("entries",),
+        writes=("logs", "rejected"),
+        load="culm_streaming.logs.job:JOB",
+        doc="checks entries and puts each log in order, without gaps or repeats",
+    ),
+    JobSpec(
+        name="version-vectors",
+        reads=("logs", "receipts"),
+        writes=("version-vectors", "rejected"),
+        load="culm_streaming.version_vectors:JOB",
+        doc="keeps the highest number of each log that each peer holds",
+    ),
+    JobSpec(
+        name="blocks",
+        reads=("logs", "receipts"),
+        writes=("blocks", "block-vectors", "rejected"),
+        load="culm_streaming.blocks.job:JOB",
+        doc="keeps heights and fingerprints of the logs by schema and block of public keys",
     ),
 )

@@ -3,7 +3,7 @@
 Producers and the job put a channel into partition `culm_topics.records.shard_of` of each of these topics.
 """
 
-from culm_topics.catalogue.spec import DEFAULT_PARTITIONS, TopicSpec, compacted, kept, kept_for
+from culm_topics.catalogue.spec import DEFAULT_PARTITIONS, JobSpec, TopicSpec, compacted, kept, kept_for
 
 SDS: tuple[TopicSpec, ...] = (
     TopicSpec(
@@ -115,5 +115,25 @@ SDS: tuple[TopicSpec, ...] = (
         config=compacted(),
         readers=("connector", "operator"),
         doc="Whose each channel is, and each participant id that belongs to a key; its profile.",
+    ),
+)
+
+SDS_JOBS: tuple[JobSpec, ...] = (
+    JobSpec(
+        name="sds",
+        reads=("sds.in", "sds.commands"),
+        writes=("sds.messages", "sds.out", "sds.events", "sds.fetch", "sds.acks", "sds.owners", "rejected"),
+        load="culm_streaming.sds.job:JOB",
+        doc="keeps channels of SDS, their store and their hosted participants",
+        group="sds",
+    ),
+    JobSpec(
+        name="sds-index",
+        reads=("sds.messages",),
+        writes=("sds.index", "rejected"),
+        load="culm_streaming.sds_index:JOB",
+        doc="says where in the store of SDS each message lies",
+        group="sds",
+        stateful=False,
     ),
 )

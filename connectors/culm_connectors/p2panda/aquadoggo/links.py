@@ -36,6 +36,8 @@ from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT
 
+NODE_PROTOCOL = b"/p2p/p2panda/1.0.0"
+"""What nodes call p2panda's messages when they negotiate over libp2p."""
 # Before it says what it has, a node looks at every document that it holds: seconds for thousands.
 _SESSION_TIMEOUT_MS = 600_000
 _ANNOUNCE_INTERVAL_S = 1.0
@@ -129,13 +131,13 @@ class NodeLinks:
 
     def door(self, address: Address, judge: Judge) -> Libp2pDoor:
         """Where nodes may call us."""
-        return Libp2pDoor("libp2p", address, self.driver.serve, judge, self._identity)
+        return Libp2pDoor("libp2p", address, self.driver.serve, judge, self._identity, NODE_PROTOCOL)
 
     async def keep_calling(self, dial: Sequence[Multiaddr]) -> None:
         """Hold a connection to each of these nodes, until cancelled."""
         async with asyncio.TaskGroup() as group:
             for to in dial:
-                call = partial(dial_libp2p, to, self._identity, self._transport)
+                call = partial(dial_libp2p, to, self._identity, self._transport, protocol=NODE_PROTOCOL)
                 group.create_task(
                     keep_calling(self.driver, call, name=str(to), expected_peer_id=to.peer_id),
                     name=f"node {to}",

@@ -57,6 +57,11 @@ EventListener = Callable[[Event], None]
 StoredListener = Callable[[Sequence[SoundEntry]], None]
 
 
+def peer_key(folder: Path) -> KeyPair:
+    """The key of a peer's folder. Raises KeyFileError."""
+    return load_key(folder, hint="make a key with `culm p2panda peer init`")
+
+
 class ReferencePeer:
     """A peer of its own; an asynchronous context manager, for one event loop.
 
@@ -79,7 +84,7 @@ class ReferencePeer:
         durable: bool = True,
     ) -> None:
         self.folder = folder
-        self.key_pair = key_pair or load_key(folder)
+        self.key_pair = key_pair or peer_key(folder)
         self.peer_id = self.key_pair.public_key
         self.listeners: list[EventListener] = []
         self.stored_listeners: list[StoredListener] = []

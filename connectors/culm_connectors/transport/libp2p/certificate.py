@@ -64,7 +64,7 @@ class Libp2pIdentity:
         """The Ed25519 host key (32 bytes) that the remote's certificate proves. Error: `CertificateError`."""
         host_key = host_key_of(certificates, datetime.datetime.now(datetime.UTC))
         if host_key.kind is not KeyKind.ED25519:
-            raise CertificateError(f"a p2panda peer has an Ed25519 host key, not {host_key.kind.name}")
+            raise CertificateError(f"only Ed25519 host keys are taken, not {host_key.kind.name}")
         return host_key.data
 
 

@@ -30,20 +30,25 @@ from culm_connectors.transport.libp2p.streams import FollowingReceiveStream, Fol
 
 logger = logging.getLogger(__name__)
 
-P2PANDA = b"/p2p/p2panda/1.0.0"
 IDENTIFY = b"/ipfs/id/1.0.0"
 PING = b"/ipfs/ping/1.0.0"
-PROTOCOLS = (P2PANDA, IDENTIFY, PING)
 NEGOTIATION_TIMEOUT_S = 10.0
 _PING_BYTES = 32
 _MAX_WAITING_STREAMS = 2
 
 
 class Libp2pConnection:
-    """Implements `Connection` on top of a connection whose host key libp2p's certificate has proven."""
+    """Implements `Connection` on top of a connection whose host key libp2p's certificate has proven.
 
-    def __init__(self, inner: Connection, own_peer_id: bytes, listening: Sequence[Address] = ()) -> None:
+    `protocol`: what its streams carry, by its name in a negotiation.
+    """
+
+    def __init__(
+        self, inner: Connection, own_peer_id: bytes, protocol: bytes, listening: Sequence[Address] = ()
+    ) -> None:
         self._inner = inner
+        self._protocol = protocol
+        self._protocols = (protocol, IDENTIFY, PING)
         self._own_peer_id = own_peer_id
         self._listening = listening
         self._accepted: asyncio.Queue[ReceiveStream | None] = asyncio.Queue(_MAX_WAITING_STREAMS + 1)
@@ -75,9 +80,9 @@ class Libp2pConnection:
         return self._inner.statistics()
 
     async def open_stream(self, bidirectional: bool = False) -> SendStream:
-        """Open our p2panda stream. What is written may go out before the remote has agreed to it."""
+        """Open our stream of the protocol. What is written may go out before the remote has agreed to it."""
         stream = await self._inner.open_stream(bidirectional=True)
-        proposing = Proposing(P2PANDA)
+        proposing = Proposing(self._protocol)
         await stream.write(proposing.opening)
         confirmation = asyncio.create_task(self._confirm(stream, proposing), name="libp2p proposal")
         self._confirmations.add(confirmation)
@@ -85,7 +90,7 @@ class Libp2pConnection:
         return FollowingSendStream(stream, self._inner)
 
     async def accept_stream(self) -> ReceiveStream:
-        """Wait for the next p2panda stream that the remote opens. Error: `ConnectionClosedError`."""
+        """Wait for the next stream of the protocol that the remote opens. Error: `ConnectionClosedError`."""
         stream = await self._accepted.get()
         if stream is None:
             self._accepted.put_nowait(None)
@@ -121,8 +126,9 @@ class Libp2pConnection:
                         proposing.feed(data)
             except (NegotiationError, TimeoutError) as error:
                 text = str(error) or "the remote does not answer"
-                logger.warning("%s does not speak p2panda: %s", self.peer_id.hex()[:16], text)
-                self.abort(CloseCode.PROTOCOL, f"p2panda: {text}")
+                name = self._protocol.decode()
+                logger.warning("%s does not speak %s: %s", self.peer_id.hex()[:16], name, text)
+                self.abort(CloseCode.PROTOCOL, f"{name}: {text}")
 
     # --- the streams that the remote opens
 
@@ -151,7 +157,7 @@ class Libp2pConnection:
     async def _answer(self, stream: ReceiveStream, answers: SendStream) -> None:
         """Agree on a protocol and serve it; the number of streams at a time is bounded by the transport."""
         with contextlib.suppress(TransportError):
-            listening = Listening(PROTOCOLS)
+            listening = Listening(self._protocols)
             try:
                 async with asyncio.timeout(NEGOTIATION_TIMEOUT_S):
                     await _negotiate(listening, stream, answers)
@@ -159,10 +165,12 @@ class Libp2pConnection:
                 logger.debug("%s: %s", self.peer_id.hex()[:16], error)
                 stream.stop(CloseCode.PROTOCOL)
                 answers.reset(CloseCode.PROTOCOL)
-            if listening.agreed == P2PANDA:
+            if listening.agreed == self._protocol:
                 self._accept(FollowingReceiveStream(stream, listening.rest))
             elif listening.agreed == IDENTIFY:
-                message = encode_identify(self._own_peer_id, PROTOCOLS, self.remote_address, self._listening)
+                message = encode_identify(
+                    self._own_peer_id, self._protocols, self.remote_address, self._listening
+                )
                 await answers.write(message)
                 answers.finish()
                 stream.stop(CloseCode.NORMAL)

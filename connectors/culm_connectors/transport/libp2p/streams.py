@@ -62,7 +62,7 @@ class FollowingSendStream:
         try:
             yield
         except StreamStoppedError:
-            self._connection.abort(CloseCode.PROTOCOL, "the stream that carries p2panda was stopped")
+            self._connection.abort(CloseCode.PROTOCOL, "the stream that carries the protocol was stopped")
             raise
 
 

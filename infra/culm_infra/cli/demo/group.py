@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 import typer
 
-from culm_infra.cli.p2panda.demo import demo
-from culm_infra.cli.sds.demo import demo as sds_demo
+from culm_infra.protocols import DEMOS
 
 app = typer.Typer(
     invoke_without_command=True,
     no_args_is_help=False,
     help="The main job, seen, in about a minute and a half.",
 )
-app.callback()(demo)
-app.command("sds")(sds_demo)
+
+
+def _load(place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(f"culm_infra.cli.{module}"), attribute)
+
+
+_first, *_others = DEMOS
+app.callback()(_load(DEMOS[_first]))
+for _name in _others:
+    app.command(_name)(_load(DEMOS[_name]))

@@ -269,10 +269,10 @@ def show_log(
 
     Example: `culm p2panda peer log`
     """
-    from culm_connectors.edge.keyfile import load_key
+    from culm_connectors.p2panda.reference_peer.peer import peer_key
     from culm_models.p2panda.operations.checks import check_entry
 
-    author = optional_hex(public_key, "PUBLIC_KEY") or load_key(folder(directory)).public_key
+    author = optional_hex(public_key, "PUBLIC_KEY") or peer_key(folder(directory)).public_key
     rows: list[dict[str, Any]] = []
     with store(directory) as held:
         if log_id is None:
@@ -298,10 +298,10 @@ def status(directory: Directory = None, *, json: options.Json = False) -> None:
 
     Example: `culm p2panda peer status --json`
     """
-    from culm_connectors.edge.keyfile import load_key
+    from culm_connectors.p2panda.reference_peer.peer import peer_key
 
     home = folder(directory)
-    peer_id = load_key(home).public_key
+    peer_id = peer_key(home).public_key
     with store(directory) as held:
         logs, entries = held.counts()
         row = {

@@ -1,0 +1,31 @@
+"""What each protocol adds to the command line and to the settings: a line in each of these tables.
+
+Light to import: a noun and a demo are loaded when they are used.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import BaseModel, Field
+
+from culm_infra.cli.p2panda.peer_section import PeerSection
+from culm_infra.cli.sds.job_section import SdsJobSection
+
+NOUNS: Final = {"p2panda": "p2panda.group:app", "sds": "sds.group:app"}
+"""`culm <noun>`: `module:attribute` below `culm_infra.cli`."""
+
+DEMOS: Final = {"p2panda": "p2panda.demo:demo", "sds": "sds.demo:demo"}
+"""`culm demo <protocol>`; the first is what `culm demo` shows."""
+
+
+class ProtocolSections(BaseModel):
+    """Sections of programs of their own."""
+
+    peer: PeerSection = Field(PeerSection(), description="the reference peer of p2panda")
+
+
+class ProtocolJobs(BaseModel):
+    """Settings of those jobs that have some of their own."""
+
+    sds: SdsJobSection = Field(SdsJobSection(), description="the job sds")
