@@ -1,0 +1,114 @@
+"""H, the handshake: who speaks, what it wants and what it holds (reference 2.1, 4.3).
+
+It opens a connection; later ones announce syncs: of replicas behind the peer, or the next part of its own
+diff.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from culm_models.chotki.compat import Compat
+from culm_models.chotki.errors import HandshakeMalformed, ModeUnknown, ValueMalformed
+from culm_models.chotki.ids import Id
+from culm_models.chotki.packets.packet import Packet
+from culm_models.chotki.rdx import check_value
+from culm_models.chotki.tlv import TINY, record
+from culm_models.chotki.zip import WIDTH_MAX, pack_uint
+
+READ: Final = 1
+WRITE: Final = 2
+LIVE: Final = 4
+MODE_MAX: Final = READ | WRITE | LIVE
+MODES: Final = {
+    "r": READ,
+    "w": WRITE,
+    "rw": READ | WRITE,
+    "l": LIVE,
+    "rl": READ | LIVE,
+    "wl": WRITE | LIVE,
+    "rwl": MODE_MAX,
+}
+"""Modes by the names that people write."""
+
+TRACE_SIZE: Final = 10
+READS_FILTERED_DIFFS: Final = 1
+"""The feature bit that says: diffs may leave out fields that the vector covers."""
+_EXTENSION: Final = b"culm"
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """`t`: the sender's own entry in its `vector` (TLV), which marks its diff. `features`: of its X."""
+
+    t: Id
+    mode: int
+    vector: bytes
+    trace: bytes
+    features: int
+
+
+class Agreed(NamedTuple):
+    """What two modes come to: who sends diffs and live packets, and whether the session stays live."""
+
+    sends: bool
+    receives: bool
+    live: bool
+
+
+def agree(own: int, peer: int, compat: Compat) -> Agreed:
+    """What both modes come to (reference 4.3). With `Compat.GO` diffs go both ways, whatever they are."""
+    live = bool(own & peer & LIVE)
+    if compat is Compat.GO:
+        return Agreed(True, True, live)
+    return Agreed(bool(own & WRITE and peer & READ), bool(own & READ and peer & WRITE), live)
+
+
+def write_handshake(t: Id, mode: int, vector: bytes, trace: bytes, *, features: int | None = None) -> bytes:
+    """H. ``features`` goes into the first one of a connection alone, and never towards what imitates Go."""
+    extension = () if features is None else (record("X", _EXTENSION, bytes([features])),)
+    return record(
+        "H",
+        record("t", t.zip()),
+        record("m", pack_uint(mode)),
+        record("V", vector),
+        record("S", trace),
+        *extension,
+    )
+
+
+def read_handshake(packet: Packet, *, compat: Compat = Compat.DEFAULT) -> Handshake:
+    """What H says; what stands behind the trace id is ignored but for our own extension.
+
+    Raises `HandshakeMalformed`, `PairLength` (of an entry of the vector), then `ModeUnknown`.
+    """
+    if packet.letter != "H":
+        raise HandshakeMalformed(f"the first packet is {packet.letter}, not a handshake")
+    bodies = []
+    for place, wanted in enumerate("MVS"):
+        if place >= len(packet.inner) or packet.inner[place][0] not in (wanted, TINY):
+            raise HandshakeMalformed(f"a handshake without {wanted}")
+        bodies.append(packet.inner[place][1])
+    mode_bytes, vector, trace = bodies
+    if len(trace) != TRACE_SIZE:
+        raise HandshakeMalformed(f"a trace id of {len(trace)} bytes, not {TRACE_SIZE}")
+    if compat is Compat.DEFAULT:
+        try:
+            check_value("V", vector)
+        except ValueMalformed as error:
+            raise HandshakeMalformed(f"the vector of a handshake: {error}") from None
+    mode = int.from_bytes(mode_bytes[: WIDTH_MAX + 1], "little")
+    if mode > MODE_MAX or len(mode_bytes) > WIDTH_MAX:
+        raise ModeUnknown(f"the mode {mode_bytes[: WIDTH_MAX + 1].hex()} has more than three bits")
+    features = 0
+    for letter, body in packet.inner[3:]:
+        if letter == "X" and body.startswith(_EXTENSION) and len(body) > len(_EXTENSION):
+            features = body[len(_EXTENSION)]
+    return Handshake(packet.id, mode, vector, trace, features)
+
+
+def trace_pair(own: bytes, peer: bytes) -> str:
+    """Both ends' trace ids in hex as logs write them: the larger first, with a dash."""
+    larger, smaller = sorted((own.hex(), peer.hex()), reverse=True)
+    return f"{larger}-{smaller}"

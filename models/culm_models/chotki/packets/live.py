@@ -1,0 +1,113 @@
+"""Live packets: C, O, E and Y, one change of one source each (reference 2.4, 3.3).
+
+`read_live` turns a packet into what it does: operands for store keys, stamped with the packet's source, and
+the entry that it sets in the vector of a block and in the global one.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from culm_models.chotki.compat import Compat
+from culm_models.chotki.errors import FieldLetterUnknown, OffsetWrong, PacketMalformed, ReferenceWrong
+from culm_models.chotki.ids import OFFSET_MAX, ZERO_ID, Id, block_of, object_key
+from culm_models.chotki.packets.packet import Packet
+from culm_models.chotki.rdx import check_value, stamp
+from culm_models.chotki.tlv import TINY, record
+from culm_models.chotki.zip import WIDTH_MAX
+
+_STAMPED: Final = frozenset("FIRSTELM")
+"""Types whose stamps get the packet's source; the others carry their sources themselves."""
+
+
+class LivePacket(NamedTuple):
+    """What a live packet does.
+
+    ``writes``: store keys and the operands to merge there. ``entry``: what the vector of ``block`` gets;
+    ``counts`` says that the global vector gets it too. ``record``: the packet as it came.
+    """
+
+    letter: str
+    id: Id
+    ref: Id
+    writes: list[tuple[bytes, bytes]]
+    entry: Id
+    block: Id
+    counts: bool
+    record: bytes
+
+
+def write_live(letter: str, id: Id, ref: Id, body: bytes) -> bytes:
+    """The packet of a change; ``body`` is what follows R."""
+    return record(letter, record("I", id.zip()), record("R", ref.zip()), body)
+
+
+def read_live(packet: Packet, whole: bytes, *, compat: Compat = Compat.DEFAULT) -> LivePacket:
+    """What the packet does; ``whole`` are its bytes.
+
+    Raises `PacketMalformed`, `ReferenceWrong`, then in the order of the bytes `OffsetWrong`,
+    `FieldLetterUnknown`, `ValueMalformed` and `PairLength`. With `Compat.GO` only what cannot be stamped is
+    refused as a value.
+    """
+    letter, id, ref = packet.letter, packet.id, packet.ref
+    if letter == "E" and len(packet.inner) % 2:
+        raise PacketMalformed("an edit whose last field number has no value")
+    if (letter in "OE" and ref == ZERO_ID) or (letter == "Y" and ref != ZERO_ID):
+        raise ReferenceWrong(f"a packet {letter} that refers to {ref}")
+    if letter == "C":
+        target = ref if ref != ZERO_ID else id
+        if compat is Compat.DEFAULT:
+            check_value("C", packet.body)
+        writes = [(object_key(target, "C"), packet.body)]
+        return LivePacket(letter, id, ref, writes, id, block_of(target), True, whole)
+    if letter == "E":
+        return _edit(packet, whole, compat)
+    return _creation(packet, whole, compat)
+
+
+def _edit(packet: Packet, whole: bytes, compat: Compat) -> LivePacket:
+    id, ref = packet.id, packet.ref
+    if id.off or ref.off:
+        raise OffsetWrong(f"an edit {id} of {ref}: neither may have an offset")
+    writes = []
+    inner = iter(packet.inner)
+    for (number_letter, number_bytes), (letter, value) in zip(inner, inner, strict=True):
+        if number_letter not in ("F", TINY):
+            raise PacketMalformed(f"a record {number_letter} where an edit has a field number")
+        number = int.from_bytes(number_bytes[: WIDTH_MAX + 1], "little")
+        if number > OFFSET_MAX or len(number_bytes) > WIDTH_MAX:
+            raise OffsetWrong("a field number beyond 12 bits")
+        writes.append(_write(Id(ref.src, ref.pro + number), letter, value, id.src, compat))
+    return LivePacket(packet.letter, id, ref, writes, id, block_of(ref), True, whole)
+
+
+def _creation(packet: Packet, whole: bytes, compat: Compat) -> LivePacket:
+    id = packet.id
+    writes = [(object_key(id, packet.letter), packet.ref.zip())]
+    start = id.pro - id.off
+    for number, (letter, value) in enumerate(packet.inner, 1):
+        if number > OFFSET_MAX:
+            raise OffsetWrong(f"an object of more than {OFFSET_MAX} fields")
+        writes.append(_write(Id(id.src, start + number), letter, value, id.src, compat))
+    entry, counts = Id(id.src, start + len(packet.inner)), True
+    if not packet.inner:
+        entry, counts = (ZERO_ID, False) if compat is Compat.GO else (id, True)
+    return LivePacket(packet.letter, id, packet.ref, writes, entry, block_of(id), counts, whole)
+
+
+def _write(at: Id, letter: str, value: bytes, src: int, compat: Compat) -> tuple[bytes, bytes]:
+    """The key of a field and the operand for it."""
+    check_field(letter, value, compat)
+    return object_key(at, letter), stamp(letter, value, src) if letter in _STAMPED else value
+
+
+def check_field(letter: str, value: bytes, compat: Compat) -> None:
+    """Raise unless a field may have this type and value.
+
+    A record that has lost its letter is `FieldLetterUnknown` in any case; else nothing is asked with
+    `Compat.GO`.
+    """
+    if letter == TINY:
+        raise FieldLetterUnknown("a value without the letter of its type")
+    if compat is Compat.DEFAULT:
+        check_value(letter, value)

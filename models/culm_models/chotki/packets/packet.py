@@ -1,0 +1,130 @@
+"""The form of every packet, and P and B, which have no more than that (reference 2, 2.5).
+
+A packet is a record that begins with an id, T in H, D and V and I in all others, or a tiny record in its
+place; then R where there is a reference. `parse` takes any packet so far apart. The form of a whole packet
+is checked before anything that it says, so nothing is half read.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from culm_models.chotki.compat import Compat
+from culm_models.chotki.errors import LetterUnknown, PacketMalformed
+from culm_models.chotki.ids import ZERO_ID, Id
+from culm_models.chotki.tlv import TINY, TINY_MAX, probe, record
+
+LETTERS: Final = frozenset("HDVBPCOEY")
+LIVE_LETTERS: Final = frozenset("COEY")
+_FREE_TEXT: Final = frozenset("BP")
+"""Packets whose inside is not made of records only."""
+_BEGIN_WITH_T: Final = frozenset("HDV")
+
+REASON_MAX_BYTES: Final = 256
+PING: Final = b"ping"
+PONG: Final = b"pong"
+
+_TEXTS: Final = tuple(chr(code) for code in range(256))
+
+
+class Packet(NamedTuple):
+    """A packet taken apart. ``inner``: the records that follow id and reference; none of B and P are read."""
+
+    letter: str
+    id: Id
+    ref: Id
+    body: bytes
+    inner: list[tuple[str, bytes]]
+
+
+def outer_letter(packet: bytes) -> str:
+    """The letter of a whole record; "0" of a tiny one."""
+    return _TEXTS[probe(packet)[0]]
+
+
+def split(data: bytes) -> list[tuple[str, bytes]]:
+    """The records that ``data`` consists of; `PacketMalformed` where they do not fill it."""
+    found = []
+    at, end = 0, len(data)
+    while at < end:
+        code = data[at]
+        if 0x61 <= code <= 0x7A and at + 1 < end:  # the usual form, without a call
+            start = at + 2
+            at = start + data[at + 1]
+            code -= 0x20
+        else:
+            code, header_length, length = probe(data, at)
+            if header_length == 0:
+                raise PacketMalformed(f"no record at byte {at} of {end}")
+            start = at + header_length
+            at = start + length
+        if at > end:
+            raise PacketMalformed(f"a record of {at - start} bytes, {end - start} are left")
+        found.append((_TEXTS[code], data[start:at]))
+    return found
+
+
+def parse(packet: bytes, *, compat: Compat = Compat.DEFAULT) -> Packet:
+    """A whole record as a packet.
+
+    Raises `LetterUnknown`, then `PacketMalformed`, then `PairLength` of its id or reference.
+    """
+    code, header_length, length = probe(packet)
+    letter = _TEXTS[code]
+    if header_length == 0 or header_length + length != len(packet):
+        raise PacketMalformed("the bytes are not one whole record")
+    if letter not in LETTERS:
+        raise LetterUnknown(f"no packet has the letter {letter!r}")
+    first, id_bytes, at = _record_at(packet, header_length)
+    wanted = "T" if letter in _BEGIN_WITH_T else "I"
+    if first not in (wanted, TINY):
+        raise PacketMalformed(f"a packet {letter} that does not begin with {wanted}")
+    ref_bytes = b""
+    if at < len(packet) and probe(packet, at)[0] == 0x52:
+        _, ref_bytes, at = _record_at(packet, at)
+    body = packet[at:]
+    inner = [] if letter in _FREE_TEXT else split(body)
+    id = Id.unzip(id_bytes, compat=compat)
+    ref = Id.unzip(ref_bytes, compat=compat) if ref_bytes else ZERO_ID
+    return Packet(letter, id, ref, body, inner)
+
+
+def _record_at(data: bytes, at: int) -> tuple[str, bytes, int]:
+    """The letter and body of the record at ``at``, and where the next one begins."""
+    code, header_length, length = probe(data, at)
+    end = at + header_length + length
+    if header_length == 0 or end > len(data):
+        raise PacketMalformed(f"no whole record at byte {at} of {len(data)}")
+    return _TEXTS[code], data[at + header_length : end], end
+
+
+def write_ping(word: bytes) -> bytes:
+    """P with `PING` or `PONG`."""
+    return record("P", record("t"), word)
+
+
+def read_ping(packet: bytes) -> bytes:
+    """The word of a P: what follows its stamp, which may have any form. `PacketMalformed` without a stamp."""
+    header_length = probe(packet)[1]
+    first, _, at = _record_at(packet, header_length)
+    if first not in ("T", "I", TINY):
+        raise PacketMalformed("a P that does not begin with a stamp")
+    return packet[at:]
+
+
+def write_bye(t: Id, reason: str) -> bytes:
+    """B: the session is over. T is left empty when it would not fit a tiny record, which Go needs."""
+    t_bytes = t.zip()
+    if len(t_bytes) > TINY_MAX:
+        t_bytes = b""
+    return record("B", record("t", t_bytes), reason.encode())
+
+
+def read_bye(packet: bytes) -> str:
+    """The reason of a B of any form: what follows T, or all of it; its first 256 bytes, readable."""
+    header_length = probe(packet)[1]
+    reason = packet[header_length:]
+    code, inner_header, inner_length = probe(reason)
+    if code in (0x30, 0x54) and inner_header and inner_header + inner_length <= len(reason):
+        reason = reason[inner_header + inner_length :]
+    return reason[:REASON_MAX_BYTES].decode("utf-8", "replace")

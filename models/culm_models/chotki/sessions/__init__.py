@@ -1,0 +1,6 @@
+"""One connection between two replicas.
+
+`session` is its state machine. `sync_receiver` takes the peer's diffs, `outgoing` is what there is to send,
+`clock` knows when to ping and whom not to wait for any longer. `host` says what a session needs of the
+replica that it belongs to.
+"""

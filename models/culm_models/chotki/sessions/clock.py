@@ -1,0 +1,119 @@
+"""When a session is to ping, and when a peer is late, silent or deaf (reference 4.4).
+
+Two questions have two timers. Is the peer there? A ping goes out when nothing came for a while, and
+anything is an answer. Does it read? A peer that went deaf writes on, so now and then a ping goes out
+whatever comes, and only a pong is an answer.
+"""
+
+from __future__ import annotations
+
+from culm_models.chotki.errors import PeerDeaf, PingTimeout
+from culm_models.chotki.settings import ChotkiSettings
+
+
+class SessionClock:
+    """The times that count for one session; all in milliseconds, all given by the caller."""
+
+    __slots__ = (
+        "_asked_at_ms",
+        "_bye_at_ms",
+        "_deaf_asked_at_ms",
+        "_diff_heard_at_ms",
+        "_heard_at_ms",
+        "_opened_at_ms",
+        "_pong_at_ms",
+        "_settings",
+    )
+
+    def __init__(self, settings: ChotkiSettings, now_ms: int) -> None:
+        self._settings = settings
+        self._opened_at_ms = now_ms
+        self._heard_at_ms = now_ms
+        self._pong_at_ms = now_ms
+        self._diff_heard_at_ms = now_ms
+        self._bye_at_ms = now_ms
+        self._asked_at_ms: int | None = None
+        """The ping that anything answers."""
+        self._deaf_asked_at_ms: int | None = None
+        """The ping that only a pong answers."""
+
+    def start_live(self, now_ms: int) -> None:
+        """The own V is out, or none is due."""
+        self._heard_at_ms = max(self._heard_at_ms, now_ms)
+        self._pong_at_ms = now_ms
+
+    def heard(self, now_ms: int, *, within_diff: bool) -> None:
+        """Bytes came; ``within_diff``: in the middle of a record while the peer's diff is awaited."""
+        self._heard_at_ms = now_ms
+        self._asked_at_ms = None
+        if within_diff:
+            self.heard_diff(now_ms)
+
+    def heard_diff(self, now_ms: int) -> None:
+        """The peer is sending its diff: it reads, but Go answers no ping before it is through."""
+        self._diff_heard_at_ms = now_ms
+        self._deaf_asked_at_ms = None
+
+    def heard_pong(self, now_ms: int) -> None:
+        """A pong came."""
+        self._pong_at_ms = now_ms
+        self._deaf_asked_at_ms = None
+
+    def sent_ping(self, now_ms: int) -> None:
+        """A ping goes out. It asks both questions, as far as they are due."""
+        if self._asked_at_ms is None:
+            self._asked_at_ms = now_ms
+        if self._deaf_asked_at_ms is None and now_ms >= self._deaf_check_at_ms():
+            self._deaf_asked_at_ms = now_ms
+
+    def sent_bye(self, now_ms: int) -> None:
+        """B goes out."""
+        self._bye_at_ms = now_ms
+
+    def is_ping_due(self, now_ms: int) -> bool:
+        """Whether one of the questions is to be asked."""
+        return now_ms >= self._next_ping_ms()
+
+    def check_answers(self, now_ms: int) -> None:
+        """Raise `PingTimeout` if nothing answered a ping, `PeerDeaf` if other things than a pong did."""
+        settings = self._settings
+        if self._asked_at_ms is not None and now_ms >= self._asked_at_ms + settings.ping_wait_ms:
+            raise PingTimeout(f"nothing came in {settings.ping_wait_ms} ms after a ping")
+        if self._deaf_asked_at_ms is not None and now_ms >= self._deaf_asked_at_ms + settings.deaf_wait_ms:
+            raise PeerDeaf(f"records but no pong came in {settings.deaf_wait_ms} ms after a ping")
+
+    def is_handshake_late(self, now_ms: int) -> bool:
+        """Whether the peer's handshake should have come."""
+        return now_ms >= self.handshake_late_at_ms()
+
+    def is_bye_old(self, now_ms: int) -> bool:
+        """Whether the peer's B need not be waited for any longer."""
+        return now_ms >= self.bye_old_at_ms()
+
+    def handshake_late_at_ms(self) -> int:
+        """When the peer's handshake is late."""
+        return self._opened_at_ms + self._settings.ping_wait_ms
+
+    def bye_old_at_ms(self) -> int:
+        """When the transport is closed after an own B."""
+        return self._bye_at_ms + self._settings.close_wait_ms
+
+    def next_ping_or_timeout_ms(self) -> int:
+        """When a live session has something to do."""
+        due_ms = [self._next_ping_ms()]
+        if self._asked_at_ms is not None:
+            due_ms.append(self._asked_at_ms + self._settings.ping_wait_ms)
+        if self._deaf_asked_at_ms is not None:
+            due_ms.append(self._deaf_asked_at_ms + self._settings.deaf_wait_ms)
+        return min(due_ms)
+
+    def _next_ping_ms(self) -> int:
+        due_ms = []
+        if self._asked_at_ms is None:
+            due_ms.append(self._heard_at_ms + self._settings.ping_period_ms)
+        if self._deaf_asked_at_ms is None:
+            due_ms.append(self._deaf_check_at_ms())
+        return min(due_ms, default=1 << 62)
+
+    def _deaf_check_at_ms(self) -> int:
+        return max(self._pong_at_ms, self._diff_heard_at_ms) + self._settings.deaf_check_ms

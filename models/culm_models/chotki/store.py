@@ -1,0 +1,151 @@
+"""What a replica needs of its store, and a store in memory (reference 1.3, 4.1).
+
+A store maps keys of 18 bytes to values: fields under O, vectors under V. Values change by merging operands
+into them. Beside the fields of types that are always sent whole it keeps *seen vectors*: per source the
+last id that was merged into the field, as far as that is known of everything in it. They let a diff leave
+such fields out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Protocol
+
+from culm_models.chotki.rdx import merge
+
+SEEN_TYPES: Final = frozenset(b"NZELMCV")
+"""Types of fields that have seen vectors."""
+_VECTORS_FROM: Final = b"V"
+
+
+class Snapshot(Protocol):
+    """A store as it is at one moment, whatever is merged later. Whoever took it releases it."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key."""
+        ...
+
+    def fields(self, start: bytes) -> Iterator[tuple[bytes, bytes, bytes | None]]:
+        """Fields in the order of their keys, from the first key at or after ``start`` on.
+
+        Key, value, seen vector (TLV); None of a field where not all that was merged into it is known.
+        """
+        ...
+
+    def vectors(self) -> Iterator[tuple[bytes, bytes]]:
+        """All vectors in the order of their keys; the one of everything is the first."""
+        ...
+
+    def release(self) -> None:
+        """It is not needed any more."""
+        ...
+
+
+class Store(Protocol):
+    """What is kept of a replica."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """The store as it is now."""
+        ...
+
+    def merge(self, writes: Iterable[tuple[bytes, bytes, bytes | None]]) -> None:
+        """Merge operands, in this order and all or nothing: key, operand, seen vector of what it brings.
+
+        A seen vector is kept for new fields of `SEEN_TYPES` and grows with each operand; an operand without
+        one leaves the field without for ever.
+        """
+        ...
+
+
+class MemorySnapshot:
+    """A `MemoryStore` at one moment: it shares the dictionaries, which nobody changes any more."""
+
+    __slots__ = ("_keys", "_seen", "_values")
+
+    def __init__(self, values: dict[bytes, bytes], seen: dict[bytes, bytes], keys: list[bytes]) -> None:
+        self._values = values
+        self._seen = seen
+        self._keys = keys
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key."""
+        return self._values.get(key)
+
+    def fields(self, start: bytes) -> Iterator[tuple[bytes, bytes, bytes | None]]:
+        """See `Snapshot.fields`."""
+        keys, values, seen = self._keys, self._values, self._seen
+        for place in range(bisect_left(keys, start), bisect_left(keys, _VECTORS_FROM)):
+            key = keys[place]
+            yield key, values[key], seen.get(key)
+
+    def vectors(self) -> Iterator[tuple[bytes, bytes]]:
+        """See `Snapshot.vectors`."""
+        for place in range(bisect_left(self._keys, _VECTORS_FROM), len(self._keys)):
+            key = self._keys[place]
+            yield key, self._values[key]
+
+    def release(self) -> None:
+        """Nothing: a snapshot costs one copy of the dictionaries at the first merge after it."""
+
+
+class MemoryStore:
+    """A `Store` in memory."""
+
+    __slots__ = ("_keys", "_new_keys", "_seen", "_shared", "_values")
+
+    def __init__(self, values: Mapping[bytes, bytes] | None = None) -> None:
+        """A store of these values, of which no seen vector is known."""
+        self._values = dict(values or {})
+        self._seen: dict[bytes, bytes] = {}
+        self._keys = sorted(self._values)
+        self._new_keys: list[bytes] = []
+        self._shared = False
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key."""
+        return self._values.get(key)
+
+    def values(self) -> dict[bytes, bytes]:
+        """A copy of everything, in the order of the keys."""
+        return {key: self._values[key] for key in sorted(self._values)}
+
+    def seen(self, key: bytes) -> bytes | None:
+        """The seen vector of a field."""
+        return self._seen.get(key)
+
+    def snapshot(self) -> MemorySnapshot:
+        """See `Store.snapshot`."""
+        if self._new_keys:
+            self._keys = sorted(self._keys + self._new_keys)
+            self._new_keys = []
+        self._shared = True
+        return MemorySnapshot(self._values, self._seen, self._keys)
+
+    def merge(self, writes: Iterable[tuple[bytes, bytes, bytes | None]]) -> None:
+        """See `Store.merge`."""
+        if self._shared:
+            self._values, self._seen, self._shared = dict(self._values), dict(self._seen), False
+        values, all_seen, new_keys = self._values, self._seen, self._new_keys
+        for key, operand, seen in writes:
+            code = key[17]
+            old = values.get(key)
+            if old is None:
+                new_keys.append(key)
+                values[key] = merge(chr(code), [operand])
+                if seen is not None and code in SEEN_TYPES:
+                    all_seen[key] = seen
+                continue
+            values[key] = merge(chr(code), [old, operand])
+            if code in SEEN_TYPES and key in all_seen:
+                if seen is None:
+                    del all_seen[key]
+                elif all_seen[key] != seen:
+                    all_seen[key] = merge("V", [all_seen[key], seen])

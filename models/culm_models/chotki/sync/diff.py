@@ -1,0 +1,246 @@
+"""The sender of diffs: what a snapshot holds that a peer lacks, as D's and V (reference 4.1).
+
+`Diff` walks the blocks whose vectors are ahead of the peer's global one. A field whose own source is ahead
+goes out whole, another as its `xdiff`; towards a peer that reads filtered diffs, fields of types that are
+always whole are left out where their seen vector says that the peer holds everything in them. With
+`Compat.GO` the walk has the Go replica's two quirks, see `_as_go_walks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from culm_models.chotki.compat import Compat
+from culm_models.chotki.ids import BLOCK_MASK, GLOBAL_VECTOR_KEY, Id, split_vector_key
+from culm_models.chotki.packets.parcels import block_vector, parcel_head, write_end
+from culm_models.chotki.rdx import parse_vector, write_vector, xdiff
+from culm_models.chotki.store import SEEN_TYPES, Snapshot
+from culm_models.chotki.tlv import LONG_HEADER_SIZE, SHORT_MAX, long_record, record
+from culm_models.chotki.zip import U64_MAX
+
+_LETTERS: Final = tuple(chr(code) for code in range(256))
+_MERGED: Final = frozenset(b"FIRSTOY")
+"""Types of which `xdiff` may send nothing; all others it sends whole."""
+
+
+class BlockAhead(NamedTuple):
+    """A block with something for the peer. ``want``: the sources ahead, with what the peer has of them."""
+
+    block: Id
+    vector: bytes
+    want: dict[int, int]
+
+
+def wanted(vector: bytes, peer: dict[int, int]) -> dict[int, int]:
+    """The sources of a block's vector that the peer lacks or has less of, with what it has (0: nothing)."""
+    return {src: peer.get(src, 0) for src, pro in parse_vector(vector).items() if pro > peer.get(src, -1)}
+
+
+def blocks_ahead(snapshot: Snapshot, peer: dict[int, int]) -> list[BlockAhead]:
+    """The blocks with something for a peer that holds ``peer``, in the order of their keys."""
+    found = []
+    for key, vector in snapshot.vectors():
+        block = split_vector_key(key)
+        if block is not None and (want := wanted(vector, peer)):
+            found.append(BlockAhead(block, vector, want))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class DiffRequest:
+    """What a diff is made for.
+
+    `t`: the sender's T. `peer`: the peer's global vector. `filtered`: the peer reads diffs that leave out
+    what its vector covers. `handshake` writes H with the vector it is given, for parts of a long diff.
+    """
+
+    t: Id
+    peer: dict[int, int]
+    filtered: bool
+    max_parcel_bytes: int
+    cut_bytes: int | None
+    handshake: Callable[[bytes], bytes]
+    compat: Compat
+
+
+class Diff:
+    """The records of a diff, one by one, each made when it is asked for: D's and V, or several parts of them.
+
+    `blocks_total` and `blocks_done` show how far it is.
+    """
+
+    __slots__ = ("_ahead", "_ends", "_request", "_snapshot", "blocks_done", "blocks_total")
+
+    def __init__(self, snapshot: Snapshot, request: DiffRequest) -> None:
+        self._snapshot = snapshot
+        self._request = request
+        self._ahead = blocks_ahead(snapshot, request.peer)
+        self._ends: list[bytes] = []
+        self.blocks_total = len(self._ahead)
+        self.blocks_done = 0
+
+    def records(self) -> Iterator[bytes]:
+        """All records, the last of them V."""
+        if self._request.compat is Compat.GO:
+            yield from self._as_go_walks()
+        elif self._request.cut_bytes is None:
+            yield from self._part(0, self.blocks_total)
+        else:
+            yield from self._in_parts(self._request.cut_bytes)
+
+    def _in_parts(self, cut_bytes: int) -> Iterator[bytes]:
+        """Parts of whole blocks, each a sync of its own; without H where all of them make one part.
+
+        The vector of a part claims nothing of a source in which a later part is ahead of the peer.
+        """
+        whole = self._snapshot.get(GLOBAL_VECTOR_KEY) or b""
+        start = 0
+        while True:
+            end, size = start, 0
+            while end < self.blocks_total and size < cut_bytes:
+                size += self._block_bytes(self._ahead[end].block)
+                end += 1
+            if start or end < self.blocks_total:
+                later = {src for ahead in self._ahead[end:] for src in ahead.want}
+                claimed = {src: pro for src, pro in parse_vector(whole).items() if src not in later}
+                yield self._request.handshake(write_vector(claimed) if later else whole)
+            yield from self._part(start, end)
+            start = end
+            if end == self.blocks_total:
+                return
+
+    def _block_bytes(self, block: Id) -> int:
+        """The bytes of all values of a block."""
+        start, end = _bounds(block)
+        size = 0
+        for key, value, _ in self._snapshot.fields(start):
+            if key >= end:
+                break
+            size += len(value)
+        return size
+
+    def _part(self, start: int, end: int) -> Iterator[bytes]:
+        for ahead in self._ahead[start:end]:
+            yield from self._block(ahead)
+            self.blocks_done += 1
+        yield self._end()
+
+    def _end(self) -> bytes:
+        ends, self._ends = self._ends, []
+        return write_end(self._request.t, ends)
+
+    def _parcel(self, block: Id, vector: bytes, parts: list[bytes]) -> bytes:
+        """The D of these parts; V will have its block."""
+        self._ends.append(block_vector(block, vector))
+        return long_record("D", *parts)
+
+    def _block(self, ahead: BlockAhead) -> Iterator[bytes]:
+        """The D's of one block."""
+        block, vector, want = ahead
+        limit = want.get(block.src)
+        # Fields of so high a progress go out whole.
+        whole_from = U64_MAX if limit is None else limit + 1 if limit else 0
+        most, base = self._request.max_parcel_bytes, block.pro
+        head = parcel_head(self._request.t, block)
+        parts, size = [head], LONG_HEADER_SIZE + len(head)
+        start, end = _bounds(block)
+        for key, value, seen in self._snapshot.fields(start):
+            if key >= end:
+                break
+            if size > most:
+                yield self._parcel(block, vector, parts)
+                parts, size = [head], LONG_HEADER_SIZE + len(head)
+            pro = int.from_bytes(key[9:17], "big")
+            sent = value
+            if pro < whole_from:
+                sent = self._difference(key[17], value, seen, want)
+                if not sent:
+                    continue
+            part = _field(pro - base, key[17], sent)
+            parts.append(part)
+            size += len(part)
+        yield self._parcel(block, vector, parts)
+
+    def _difference(self, code: int, value: bytes, seen: bytes | None, want: dict[int, int]) -> bytes:
+        """What of a field goes out whose own source is not ahead; empty where nothing does."""
+        if code in _MERGED:
+            return xdiff(_LETTERS[code], value, want)
+        if self._request.filtered and seen is not None and code in SEEN_TYPES:
+            peer = self._request.peer
+            if not any(pro > peer.get(src, -1) for src, pro in parse_vector(seen).items()):
+                return b""
+        return value
+
+    def _as_go_walks(self) -> Iterator[bytes]:
+        """The Go replica's walk.
+
+        Quirk (a): a field whose id is the first of the next block goes out with its own block and with the
+        one before. Quirk (b): the iterator over the fields stays where the last D ended; when it stands
+        inside the next block, that block gets a D although it has nothing for the peer.
+        """
+        request = self._request
+        fields = _FieldCursor(self._snapshot)
+        for key, vector in self._snapshot.vectors():
+            block = split_vector_key(key)
+            if block is None:
+                continue
+            start, end = _bounds(block)
+            want = wanted(vector, request.peer)
+            if want:
+                fields.seek(start)
+            while want or (fields.key is not None and fields.key < end):
+                head = parcel_head(request.t, block)
+                parts, size = [head], LONG_HEADER_SIZE + len(head)
+                while fields.key is not None and fields.key[:17] <= end and size <= request.max_parcel_bytes:
+                    src = int.from_bytes(fields.key[1:9], "big")
+                    pro = int.from_bytes(fields.key[9:17], "big")
+                    limit, code, sent = want.get(src), fields.key[17], fields.value
+                    whole = limit is not None and (pro > limit or limit == 0)
+                    if whole or (sent := xdiff(_LETTERS[code], sent, want)):
+                        part = _field(pro - block.pro & U64_MAX, code, sent)
+                        parts.append(part)
+                        size += len(part)
+                    fields.advance()
+                yield self._parcel(block, vector, parts)
+                if fields.key is None or fields.key >= end:
+                    break
+            self.blocks_done += bool(want)
+        yield self._end()
+
+
+class _FieldCursor:
+    """A place among the fields of a snapshot: none before the first `seek` and behind the last field."""
+
+    __slots__ = ("_rest", "_snapshot", "key", "value")
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._rest: Iterator[tuple[bytes, bytes, bytes | None]] = iter(())
+        self.key: bytes | None = None
+        self.value = b""
+
+    def seek(self, start: bytes) -> None:
+        """Go to the first field at or after a key."""
+        self._rest = self._snapshot.fields(start)
+        self.advance()
+
+    def advance(self) -> None:
+        """Go to the next field."""
+        found = next(self._rest, None)
+        self.key, self.value = (None, b"") if found is None else found[:2]
+
+
+def _bounds(block: Id) -> tuple[bytes, bytes]:
+    """Where a block begins and the next one does, as beginnings of keys, before all keys of that id."""
+    prefix = b"O" + block.src.to_bytes(8, "big")
+    return prefix + block.pro.to_bytes(8, "big"), prefix + (block.pro + BLOCK_MASK + 1).to_bytes(8, "big")
+
+
+def _field(offset: int, code: int, value: bytes) -> bytes:
+    """F and the value's record."""
+    number = offset.to_bytes((offset.bit_length() + 7) >> 3, "little")
+    if len(value) <= SHORT_MAX:
+        return b"f%c%b%c%c%b" % (len(number), number, code | 0x20, len(value), value)
+    return b"f%c%b%b" % (len(number), number, record(_LETTERS[code], value))
