@@ -54,15 +54,13 @@ def parse_class(value: bytes) -> list[ClassField]:
 
 
 def write_class(fields: Iterable[ClassField]) -> bytes:
-    """The entries of these fields, by offset."""
-    ordered = sorted(fields, key=lambda field: (zigzag(field.offset), field.letter))
-    return b"".join(
-        write_element(
-            _T, zigzag(field.offset), 0, bytes([ord(field.letter), field.index]) + field.name.encode()
-        )
-        for field in ordered
+    """The entries of these fields, by offset and name."""
+    entries = {
+        (zigzag(field.offset), bytes([ord(field.letter), field.index]) + field.name.encode())
+        for field in fields
         if field != REFERENCE_FIELD
-    )
+    }
+    return b"".join(write_element(_T, raw, 0, entry) for raw, entry in sorted(entries))
 
 
 def is_type(code: int) -> bool:

@@ -22,16 +22,16 @@ Series = list[Ranked]
 
 
 def merge(letter: str, operands: Sequence[bytes]) -> bytes:
-    """The value that these operands of a field of this type merge to; there is at least one operand."""
+    """The value that these operands of a field of this type merge to."""
     if letter in FIRST_LETTERS:
         return _merge_first(operands)
     read = _SERIES.get(letter)
     if read is not None:
-        return _merge_series([read(operand) for operand in operands])
+        return merge_series([read(operand) for operand in operands])
     if letter == "V":
         return merge_vectors(operands)
     if letter in "OY":
-        return operands[0]
+        return operands[0] if operands else b""
     return b"".join(operands)
 
 
@@ -98,7 +98,7 @@ _SERIES: Final[dict[str, Callable[[bytes], Series]]] = {
 }
 
 
-def _merge_series(inputs: list[Series]) -> bytes:
+def merge_series(inputs: list[Series]) -> bytes:
     """The series' records merged, without the heap where its result does not depend on it."""
     inputs = [series for series in inputs if series]
     if len(inputs) == 1:
@@ -108,17 +108,17 @@ def _merge_series(inputs: list[Series]) -> bytes:
         before = None
         for key, rank, found in series:
             if before is not None and not before < key:
-                return _merge_by_heap(inputs)
+                return merge_by_heap(inputs)
             before = key
             known = best.get(key)
             if known is None or rank > known[0]:
                 best[key] = rank, found
             elif rank == known[0] and found != known[1]:
-                return _merge_by_heap(inputs)
+                return merge_by_heap(inputs)
     return b"".join([best[key][1] for key in sorted(best)])
 
 
-def _merge_by_heap(inputs: list[Series]) -> bytes:
+def merge_by_heap(inputs: list[Series]) -> bytes:
     """The series' records merged in the order in which a binary heap of them gives them up.
 
     What comes out of series that are not sorted depends on every step of the heap, so these are the

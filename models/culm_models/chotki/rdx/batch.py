@@ -1,0 +1,351 @@
+"""Many fields of one type merged at once, with numpy (reference 3.1). Imported by those that have numpy.
+
+Operands stand one behind the other in a `Column`, those of one field side by side, the stored one first.
+FIRST, N, Z and V are merged in arrays, in pieces that stay in the processor's cache; fields that this does
+not fit, for a record in an unusual form or elements out of order, go one by one through `merge`, as all other
+types do. So the result is that of `merge`, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from culm_models.chotki.ids import PRO_MASK
+from culm_models.chotki.rdx.first import FIRST_LETTERS
+from culm_models.chotki.rdx.merge import merge
+from culm_models.chotki.zip import PAIR_WIDTHS
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Ints: TypeAlias = NDArray[np.int64]
+Words: TypeAlias = NDArray[np.uint64]
+Flags: TypeAlias = NDArray[np.bool_]
+
+PIECE_OPERANDS: Final = 1 << 13
+"""As many operands are worked on at a time, or those of one field if they are more."""
+RECORD_BYTES_MAX: Final = 24
+"""Records longer than three words are compared one by one."""
+_PADDING: Final = RECORD_BYTES_MAX + 8
+
+# By the length of a pair: its widths, and the least integers that are written so. Lengths that no pair has
+# are read as widths of 0, and nothing is written so.
+_BIG_WIDTH: Final = np.zeros(256, np.int64)
+_LIL_WIDTH: Final = np.zeros(256, np.int64)
+_LEAST_BIG: Final = np.full(256, (1 << 64) - 1, np.uint64)
+_LEAST_LIL: Final = np.zeros(256, np.uint64)
+_LEAST: Final = {0: 0, 1: 1, 2: 1 << 8, 4: 1 << 16, 8: 1 << 32}
+for _size, (_big, _lil) in PAIR_WIDTHS.items():
+    _BIG_WIDTH[_size], _LIL_WIDTH[_size] = _big, _lil
+    # The first is never narrower than the second, and a second of one byte stands behind any first of two.
+    _LEAST_BIG[_size] = _LEAST[_big] if _big > _lil else 0
+    _LEAST_LIL[_size] = 0 if (_lil, _big > 1) == (1, True) else _LEAST[_lil]
+# By the number of bytes that count, 0 to 8: a word's first ones in memory, and its uppermost ones.
+_LOW_MASK: Final = np.array([(1 << 8 * width) - 1 for width in range(9)], np.uint64)
+_HIGH_MASK: Final = np.array(
+    [((1 << 64) - 1) ^ ((1 << 8 * (8 - width)) - 1) for width in range(9)], np.uint64
+)
+_ONE: Final = np.uint64(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Byte strings one behind the other, as in Arrow: string i is ``data[offsets[i]:offsets[i + 1]]``."""
+
+    data: Bytes
+    offsets: Ints
+
+    @classmethod
+    def of(cls, values: Sequence[bytes]) -> Column:
+        """The column of these strings."""
+        offsets = np.zeros(len(values) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=offsets[1:])
+        return cls(np.frombuffer(b"".join(values), np.uint8), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator[bytes]:
+        data = self.data.tobytes()
+        return (data[start:end] for start, end in pairwise(self.offsets.tolist()))
+
+
+class _Piece(NamedTuple):
+    """Some fields' operands: ``data`` is padded; ``field`` says, for each operand, which one it is of."""
+
+    data: Bytes
+    words: Words
+    starts: Ints
+    ends: Ints
+    field: Ints
+    first: Ints
+
+
+class _Segments(NamedTuple):
+    """What the merged values are put together of: bytes of a piece, in order of their fields.
+
+    Fields of ``left`` have none: they are for `merge`.
+    """
+
+    field: Ints
+    starts: Ints
+    lengths: Ints
+    left: Flags
+
+
+def merge_fields(letter: str, operands: Column, first: Ints) -> Column:
+    """A value for each field; the operands of field i, at least one, are those from ``first[i]`` on."""
+    bounds = np.append(first, len(operands))
+    assert bool((np.diff(bounds) > 0).all()), "a field has at least one operand"
+    work = _merge_first if letter in FIRST_LETTERS else _SERIES.get(letter)
+    merged = [_merge_piece(letter, work, operands, bounds[at : to + 1]) for at, to in _pieces(bounds)]
+    if not merged:
+        return Column.of([])
+    lengths = np.concatenate([np.diff(piece.offsets) for piece in merged])
+    return Column(np.concatenate([piece.data for piece in merged]), _offsets(lengths))
+
+
+def _pieces(bounds: Ints) -> Iterator[tuple[int, int]]:
+    """(first field, end of the fields) of each piece."""
+    at, fields = 0, len(bounds) - 1
+    while at < fields:
+        to = max(int(np.searchsorted(bounds, bounds[at] + PIECE_OPERANDS, "right")) - 1, at + 1)
+        yield at, to
+        at = to
+
+
+def _merge_piece(
+    letter: str, work: Callable[[_Piece], _Segments] | None, operands: Column, bounds: Ints
+) -> Column:
+    offsets = operands.offsets[bounds[0] : bounds[-1] + 1]
+    data = operands.data[offsets[0] : offsets[-1]]
+    offsets = offsets - offsets[0]
+    bounds = bounds - bounds[0]
+    fields = len(bounds) - 1
+    if work is None:
+        return _merge_one_by_one(letter, Column(data, offsets), bounds, np.arange(fields))
+    padded = np.zeros(len(data) + _PADDING, np.uint8)
+    padded[: len(data)] = data
+    words: Words = np.ndarray((len(padded) - 7,), "<u8", padded.data, strides=(1,))
+    field = np.repeat(np.arange(fields), np.diff(bounds))
+    found = work(_Piece(padded, words, offsets[:-1], offsets[1:], field, bounds[:-1]))
+    if found.left.any():
+        left = np.flatnonzero(found.left)
+        rest = _merge_one_by_one(letter, Column(data, offsets), bounds, left)
+        return _gathered(np.concatenate([data, rest.data]), _joined(found, left, rest, len(data)), fields)
+    return _gathered(data, found, fields)
+
+
+def _merge_one_by_one(letter: str, operands: Column, bounds: Ints, fields: Ints) -> Column:
+    """The values of these fields alone."""
+    data = operands.data.tobytes()
+    at = operands.offsets.tolist()
+    return Column.of(
+        [
+            merge(letter, [data[at[place] : at[place + 1]] for place in range(start, end)])
+            for start, end in zip(bounds[fields].tolist(), bounds[fields + 1].tolist(), strict=True)
+        ]
+    )
+
+
+def _joined(found: _Segments, left: Ints, rest: Column, shift: int) -> _Segments:
+    """The segments, with those of the fields that were left, whose bytes lie ``shift`` further on."""
+    field = np.concatenate([found.field, left])
+    order = np.argsort(field, kind="stable")
+    starts = np.concatenate([found.starts, rest.offsets[:-1] + shift])
+    lengths = np.concatenate([found.lengths, np.diff(rest.offsets)])
+    return _Segments(field[order], starts[order], lengths[order], found.left)
+
+
+def _gathered(data: Bytes, segments: _Segments, fields: int) -> Column:
+    ends = np.cumsum(segments.lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    shift = np.repeat(segments.starts - (ends - segments.lengths), segments.lengths)
+    shift += np.arange(total)
+    lengths = np.bincount(segments.field, segments.lengths, fields).astype(np.int64)
+    return Column(data[shift], _offsets(lengths))
+
+
+def _offsets(lengths: Ints) -> Ints:
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def _read_stamps(piece: _Piece, at: Ints, ends: Ints) -> tuple[Words, Words, Ints, Flags]:
+    """The stamps at ``at``: raw revision, source, end, and whether there is a tiny or a short one."""
+    code = piece.data[at]
+    is_short = code == ord("t")
+    size = np.where(is_short, piece.data[at + 1], code - np.uint8(0x30))
+    start = at + 1 + is_short
+    after = start + size
+    # A digit below 0x30 wraps round, and is far above 9.
+    fits = (is_short | (size <= 9)) & (after <= ends)
+    big = np.where(fits, _BIG_WIDTH[size], 0)
+    lil = np.where(fits, _LIL_WIDTH[size], 0)
+    start = np.where(fits, start, 0)
+    raw = piece.words[start] & _LOW_MASK[big]
+    src = piece.words[start + big] & _LOW_MASK[lil]
+    return raw, src, after, fits
+
+
+def _merge_first(piece: _Piece) -> _Segments:
+    """F I R S T: which operand wins, by magnitude, value bytes, source and place."""
+    is_empty = piece.starts == piece.ends
+    raw, src, at, fits = _read_stamps(piece, np.where(is_empty, 0, piece.starts), piece.ends)
+    fields = len(piece.first)
+    left = np.zeros(fields, np.bool_)
+    left[piece.field[~fits | is_empty]] = True
+    length = np.where(left[piece.field], 0, piece.ends - at)
+    at = np.where(left[piece.field], 0, at)
+    # Zeros behind a value shorter than a word do not matter: of equal words the longer value is greater.
+    prefix = piece.words[at].byteswap() & _HIGH_MASK[np.minimum(length, 8)]
+    alive = np.ones(len(at), np.bool_)
+    ranks = ((raw >> _ONE) + (raw & _ONE), prefix, np.minimum(length, 9), src)
+    for place, rank in enumerate(ranks):
+        if place == 3:
+            # What lies behind the first word has not been compared.
+            long = np.bincount(piece.field[alive & (length > 8)], minlength=fields)
+            left |= long > 1
+        best = np.maximum.reduceat(np.where(alive, rank, 0), piece.first)
+        alive &= rank == best[piece.field]
+        if np.count_nonzero(alive) == fields:
+            break
+    places = np.where(alive, np.arange(len(at)), 0)
+    winners = np.maximum.reduceat(places, piece.first)
+    kept = np.flatnonzero(~left)
+    winners = winners[kept]
+    return _Segments(kept, piece.starts[winners], piece.ends[winners] - piece.starts[winners], left)
+
+
+class _Entries(NamedTuple):
+    """Records of sources, of all operands: whose they are, what ranks them, and where they lie."""
+
+    field: Ints
+    src: Words
+    rank: Words
+    starts: Ints
+    lengths: Ints
+
+
+def _merge_sources(
+    piece: _Piece, read: Callable[[_Piece, Ints, Ints], tuple[Words, Words, Flags]]
+) -> _Segments:
+    """N, Z and V: of each source the record of the highest rank, by source."""
+    left = np.zeros(len(piece.first), np.bool_)
+    entries = _taken_apart(piece, read, left)
+    if len(entries.field) == 0:
+        return _Segments(entries.field, entries.starts, entries.lengths, left)
+    order, begins = _by_field_and_source(entries)
+    rank, starts, lengths = entries.rank[order], entries.starts[order], entries.lengths[order]
+    run = np.cumsum(begins) - 1
+    best = np.maximum.reduceat(rank, np.flatnonzero(begins))
+    at_best = np.flatnonzero(rank == best[run])
+    is_first = np.ones(len(at_best), np.bool_)
+    is_first[1:] = run[at_best[1:]] != run[at_best[:-1]]
+    chosen = at_best[is_first]
+    field = entries.field[order]
+    twins = at_best[~is_first]
+    if len(twins):
+        # Records that only their bytes tell apart: which of them comes out, only the heap knows.
+        ones = chosen[run[twins]]
+        left[field[twins[_differ(piece, starts, lengths, ones, twins)]]] = True
+        chosen = chosen[~left[field[chosen]]]
+    return _Segments(field[chosen], starts[chosen], lengths[chosen], left)
+
+
+def _differ(piece: _Piece, starts: Ints, lengths: Ints, ones: Ints, others: Ints) -> Flags:
+    """Whether the bytes of two records differ, pair by pair."""
+    found: Flags = lengths[ones] != lengths[others]
+    for word in range(0, RECORD_BYTES_MAX, 8):
+        mask = _LOW_MASK[np.clip(lengths[ones] - word, 0, 8)]
+        found |= ((piece.words[starts[ones] + word] ^ piece.words[starts[others] + word]) & mask) != 0
+    return found
+
+
+def _taken_apart(
+    piece: _Piece, read: Callable[[_Piece, Ints, Ints], tuple[Words, Words, Flags]], left: Flags
+) -> _Entries:
+    """The entries of all operands, record by record; what does not fit marks its field in ``left``."""
+    rounds: list[_Entries] = []
+    live = np.flatnonzero(piece.starts < piece.ends)
+    at = piece.starts[live]
+    before: Words | None = None
+    while len(live):
+        length = piece.data[at + 1].astype(np.int64) + 2
+        ends = at + length
+        src, rank, fits = read(piece, at, np.minimum(ends, piece.ends[live]))
+        fits &= (ends <= piece.ends[live]) & (length <= RECORD_BYTES_MAX)
+        if before is not None:
+            fits &= src > before
+        field = piece.field[live]
+        if not fits.all():
+            left[field[~fits]] = True
+        rounds.append(_Entries(field, src, rank, at, length))
+        more = fits & (ends < piece.ends[live])
+        live, at, before = live[more], ends[more], src[more]
+    if not rounds:
+        nothing = np.zeros(0, np.int64)
+        return _Entries(nothing, nothing.astype(np.uint64), nothing.astype(np.uint64), nothing, nothing)
+    field = np.concatenate([taken.field for taken in rounds])
+    entries = _Entries(
+        field,
+        np.concatenate([taken.src for taken in rounds]),
+        np.concatenate([taken.rank for taken in rounds]),
+        np.concatenate([taken.starts for taken in rounds]),
+        np.concatenate([taken.lengths for taken in rounds]),
+    )
+    if not left.any():
+        return entries
+    kept = ~left[field]
+    _, src, rank, starts, lengths = entries
+    return _Entries(field[kept], src[kept], rank[kept], starts[kept], lengths[kept])
+
+
+def _by_field_and_source(entries: _Entries) -> tuple[Ints, Flags]:
+    """The order of the entries by field and source, and where in it another source or field begins."""
+    field, src = entries.field.astype(np.uint64), entries.src
+    begins = np.ones(len(field), np.bool_)
+    bits = int(src.max()).bit_length()
+    if int(field.max()).bit_length() + bits <= 64:
+        # Both in one word are put in order several times as fast.
+        both = (field << np.uint64(bits % 64)) | src
+        order = np.argsort(both)
+        ordered = both[order]
+        begins[1:] = ordered[1:] != ordered[:-1]
+    else:
+        order = np.lexsort((src, field))
+        begins[1:] = (field[order[1:]] != field[order[:-1]]) | (src[order[1:]] != src[order[:-1]])
+    return order, begins
+
+
+def _read_counter(letter: str) -> Callable[[_Piece], _Segments]:
+    code = ord(letter.lower())
+
+    def read(piece: _Piece, at: Ints, ends: Ints) -> tuple[Words, Words, Flags]:
+        raw, src, _, fits = _read_stamps(piece, at + 2, ends)
+        return src, raw, fits & (piece.data[at] == code) & (at + 2 < ends)
+
+    return lambda piece: _merge_sources(piece, read)
+
+
+def _read_entry(piece: _Piece, at: Ints, ends: Ints) -> tuple[Words, Words, Flags]:
+    size = piece.data[at + 1]
+    big, lil = _BIG_WIDTH[size], _LIL_WIDTH[size]
+    src = piece.words[at + 2] & _LOW_MASK[big]
+    pro = piece.words[at + 2 + big] & _LOW_MASK[lil]
+    # A merge writes vectors anew: only entries that would look the same again may be taken as they are.
+    fits = (piece.data[at] == ord("v")) & (pro <= PRO_MASK)
+    fits &= (src >= _LEAST_BIG[size]) & (pro >= _LEAST_LIL[size])
+    return src, pro, fits
+
+
+_SERIES: Final[dict[str, Callable[[_Piece], _Segments]]] = {
+    "N": _read_counter("T"),
+    "Z": _read_counter("I"),
+    "V": lambda piece: _merge_sources(piece, _read_entry),
+}

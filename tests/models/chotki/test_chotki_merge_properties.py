@@ -1,0 +1,106 @@
+"""Merges hang together: order, grouping and repetition do not matter, diffs bring what a replica lacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from culm_models.chotki.rdx import FIELD_LETTERS, check_value, merge, xdiff
+from culm_models.chotki.rdx.batch import Column, merge_fields
+from culm_models.chotki.rdx.merge import merge_by_heap, merge_series
+from tests.models.chotki.drawn_values import MERGED_IN_ANY_ORDER, SLOPPY_VALUES, SOURCES, written, written_by
+
+
+@pytest.mark.parametrize("letter", MERGED_IN_ANY_ORDER)
+@given(st.data())
+def test_order_grouping_and_repetition_do_not_matter(letter: str, data: st.DataObject) -> None:
+    operands = data.draw(st.lists(written(letter), min_size=1, max_size=5))
+    merged = merge(letter, operands)
+    check_value(letter, merged)
+    assert merge(letter, data.draw(st.permutations(operands))) == merged
+    cut = data.draw(st.integers(1, len(operands)))
+    left = merge(letter, operands[:cut])
+    right = [merge(letter, operands[cut:])] if operands[cut:] else []
+    assert merge(letter, [left, *right]) == merged
+    assert merge(letter, [merged, *operands, merged]) == merged
+
+
+@pytest.mark.parametrize("letter", MERGED_IN_ANY_ORDER)
+@given(st.data())
+def test_a_difference_brings_what_a_replica_lacks(letter: str, data: st.DataObject) -> None:
+    logs = {src: data.draw(st.lists(written_by(letter, src), max_size=3)) for src in SOURCES}
+    ours = {src: data.draw(st.integers(0, len(log))) for src, log in logs.items()}
+    theirs = {src: data.draw(st.integers(0, len(log))) for src, log in logs.items()}
+
+    def value(known: dict[int, int]) -> bytes:
+        return merge(letter, [one for src, log in logs.items() for one in log[: known[src]]])
+
+    wanted = {src: ours[src] for src in SOURCES if ours[src] > theirs[src]}
+    difference = xdiff(letter, value(ours), wanted)
+    both = {src: max(ours[src], theirs[src]) for src in SOURCES}
+    assert merge(letter, [value(theirs), difference] if difference else [value(theirs)]) == value(both)
+
+
+@pytest.mark.parametrize("letter", "OY")
+def test_of_classes_the_first_holds(letter: str) -> None:
+    assert merge(letter, [b"\1", b"\2"]) == b"\1"
+    assert merge(letter, [b"", b"\2"]) == b""
+    assert xdiff(letter, b"\1", dict.fromkeys(range(300), 0)) == b""
+
+
+@pytest.mark.parametrize("letter", "LQ")
+def test_lists_and_unknown_types_are_put_one_behind_the_other(letter: str) -> None:
+    assert merge(letter, [b"a", b"", b"b", b"a"]) == b"aba"
+
+
+ranked = st.tuples(st.integers(0, 4), st.integers(0, 2), st.sampled_from([b"a", b"b", b"c"]))
+
+
+@given(st.lists(st.lists(ranked, max_size=6), max_size=6))
+def test_what_needs_no_heap_comes_out_as_from_the_heap(inputs: list[list[Any]]) -> None:
+    assert merge_series(inputs) == merge_by_heap(inputs)
+
+
+@given(st.lists(st.dictionaries(st.integers(0, 6), st.integers(0, 3)), max_size=6))
+def test_sorted_series_come_out_as_from_the_heap(drawn: list[dict[int, int]]) -> None:
+    inputs = [[(key, rank, b"%d.%d " % (key, rank)) for key, rank in sorted(one.items())] for one in drawn]
+    assert merge_series(inputs) == merge_by_heap(inputs)
+
+
+def in_batches(letter: str, fields: list[list[bytes]]) -> list[bytes]:
+    first = np.cumsum([0, *map(len, fields)])[:-1].astype(np.int64)
+    return list(merge_fields(letter, Column.of([one for field in fields for one in field]), first))
+
+
+@pytest.mark.parametrize("letter", sorted(FIELD_LETTERS | {"Q"}))
+@given(st.data())
+def test_batches_are_what_single_merges_are(letter: str, data: st.DataObject) -> None:
+    of = written(letter) | SLOPPY_VALUES if letter in MERGED_IN_ANY_ORDER else SLOPPY_VALUES
+    fields = data.draw(st.lists(st.lists(of, min_size=1, max_size=4), max_size=6))
+    assert in_batches(letter, fields) == [merge(letter, field) for field in fields]
+
+
+@pytest.mark.parametrize("letter", "IRSNZV")
+@given(st.data())
+def test_batches_in_many_pieces_are_what_single_merges_are(letter: str, data: st.DataObject) -> None:
+    fields = data.draw(st.lists(st.lists(written(letter), min_size=1, max_size=4), min_size=1, max_size=6))
+    size = data.draw(st.integers(1, 6))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("culm_models.chotki.rdx.batch.PIECE_OPERANDS", size)
+        assert in_batches(letter, fields) == [merge(letter, field) for field in fields]
+
+
+def test_a_column_that_is_a_part_of_another_is_merged_alone() -> None:
+    column = Column.of([b"x", b"32000a", b"0a", b"y"])
+    part = Column(column.data, column.offsets[1:4])
+    assert list(merge_fields("S", part, np.array([0, 1]))) == [merge("S", [b"32000a"]), b"0a"]
+
+
+def test_sources_too_large_for_one_word_with_their_field_are_merged_too() -> None:
+    one = merge("V", [b"v\x10" + b"\xff" * 12 + bytes(4), b"v\x01\x05"])
+    fields = [[one, one], [one], [b"v\x01\x05", b"v\x02\x05\x01"]]
+    assert in_batches("V", fields) == [one, one, b"v\x02\x05\x01"]
