@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar, Final
 
-from culm_models.conform import bamboo, p2panda, rbsr, sds
+from culm_models.conform import bamboo, chotki, p2panda, rbsr, sds
 from culm_models.conform.arguments import ArgumentError, Arguments
 from culm_models.conform.operation import Machines, Operation
 from culm_models.errors import CulmError, ModelError
@@ -38,6 +38,7 @@ OPERATIONS: Final = (
     *p2panda.OPERATIONS,
     *rbsr.OPERATIONS,
     *sds.OPERATIONS,
+    *chotki.OPERATIONS,
     Operation("close", "name (of machines of any kind)", "", _close),
 )
 """Every operation, in the order of the documentation: a line a protocol."""

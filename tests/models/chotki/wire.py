@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from culm_models.chotki.ids import Id
 from culm_models.chotki.packets.handshake import MODE_MAX
 from culm_models.chotki.replica import Output, Replica
 from culm_models.chotki.sessions.session import Session
-from culm_models.chotki.tlv import record
+from culm_models.chotki.tlv import RecordReader, record
 
 NAME = "wire"
 NOW = 1_000_000
@@ -54,8 +54,6 @@ def letters(records: Iterable[bytes]) -> str:
 
 def split(stream: bytes) -> list[bytes]:
     """The records of a stream."""
-    from culm_models.chotki.tlv import RecordReader
-
     return list(RecordReader(1 << 30).feed(stream))
 
 
@@ -127,8 +125,3 @@ class Wire:
     def session(self, replica: Replica) -> Session:
         """A replica's session."""
         return replica.sessions[NAME]
-
-
-def sizes(length: int) -> Iterator[int]:
-    """Where a stream is cut: at every byte."""
-    yield from range(length + 1)
