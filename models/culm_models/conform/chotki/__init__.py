@@ -1,5 +1,8 @@
-"""Operations on Chotki: whole ``replicas`` with their sessions."""
+"""Operations on Chotki: bytes and values (``codecs``), whole ``replicas`` with their sessions.
 
-from culm_models.conform.chotki import replicas
+``arguments`` reads what both have in common.
+"""
 
-OPERATIONS = (*replicas.OPERATIONS,)
+from culm_models.conform.chotki import codecs, replicas
+
+OPERATIONS = (*codecs.OPERATIONS, *replicas.OPERATIONS)

@@ -6,7 +6,6 @@ import re
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from culm_models.chotki.compat import Compat
 from culm_models.chotki.dump import dump
 from culm_models.chotki.events import Event
 from culm_models.chotki.ids import KEY_SIZE, OBJECT_KEY, VECTOR_KEY, Id
@@ -16,6 +15,7 @@ from culm_models.chotki.sessions.session import Session
 from culm_models.chotki.settings import LARGEST_SETTING, UNREADABLE, ChotkiSettings, SettingsUnfit
 from culm_models.chotki.store import MemoryStore
 from culm_models.conform.arguments import U64_MAX, ArgumentError, Arguments, as_integer, as_octets
+from culm_models.conform.chotki.arguments import compat_of
 from culm_models.conform.operation import MachineError, Machines, Operation
 
 _KIND: Final = "chotki"
@@ -23,17 +23,6 @@ _U63_MAX: Final = (1 << 63) - 1
 _SETTING_NAMES: Final = {field.name.removesuffix("_ms"): field.name for field in fields(ChotkiSettings)}
 _NOT_SHOWN: Final = frozenset({"record"})
 """Members of events that may be larger than a line should be."""
-
-
-def compat_of(arguments: Arguments) -> Compat:
-    """The argument ``compat``; `Compat.DEFAULT` where it is left out."""
-    if not arguments.has("compat"):
-        return Compat.DEFAULT
-    name = arguments.text("compat")
-    try:
-        return Compat(name)
-    except ValueError:
-        raise ArgumentError(f"compat is not one of {', '.join(Compat)}") from None
 
 
 def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
