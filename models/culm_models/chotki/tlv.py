@@ -6,8 +6,8 @@
 | short | lower case, a byte | 0 to 255 | kept |
 | long | upper case, 4 bytes little-endian | 0 to 2^31 - 1 | kept |
 
-Readers take any form anywhere. `probe` looks at one header, `records` takes apart what is complete, and
-`RecordReader` finds whole records in a stream without taking memory on a header's word.
+Readers take any form anywhere. `probe` looks at one header, `spans` and `records` take apart what is whole,
+and `RecordReader` finds whole records in a stream without taking memory on a header's word.
 """
 
 from __future__ import annotations
@@ -83,16 +83,40 @@ def probe(data: bytes | bytearray | memoryview, at: int = 0) -> tuple[int, int, 
     return MALFORMED
 
 
+def spans(data: bytes, at: int = 0) -> tuple[list[tuple[int, int, int]], int]:
+    """The whole records that follow from ``at`` on, as (letter's code, start and end of the body).
+
+    Also where reading stopped: at the end of ``data``, or before what is no whole record.
+    """
+    found = []
+    size = len(data)
+    while at < size:
+        code = data[at]
+        if 0x61 <= code <= 0x7A and at + 1 < size:
+            # The usual form, without a call.
+            code -= 0x20
+            start = at + 2
+            end = start + data[at + 1]
+        else:
+            code, header_length, length = probe(data, at)
+            if header_length == 0:
+                break
+            start = at + header_length
+            end = start + length
+        if end > size:
+            break
+        found.append((code, start, end))
+        at = end
+    return found, at
+
+
 def records(data: bytes) -> Iterator[tuple[str, bytes]]:
     """The records, letter and body, that ``data`` consists of; `PacketMalformed` on anything left over."""
-    at, end = 0, len(data)
-    while at < end:
-        code, header_length, length = probe(data, at)
-        start = at + header_length
-        at = start + length
-        if header_length == 0 or at > end:
-            raise PacketMalformed(f"no whole record at byte {start} of {end}")
-        yield _LETTERS[code], data[start:at]
+    found, stopped = spans(data)
+    for code, start, end in found:
+        yield _LETTERS[code], data[start:end]
+    if stopped < len(data):
+        raise PacketMalformed(f"no whole record at byte {stopped} of {len(data)}")
 
 
 class RecordReader:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.errors import LetterUnknown, PacketMalformed
 from culm_models.chotki.ids import ZERO_ID, Id
-from culm_models.chotki.tlv import TINY, TINY_MAX, probe, record
+from culm_models.chotki.tlv import TINY, TINY_MAX, probe, record, spans
 
 LETTERS: Final = frozenset("HDVBPCOEY")
 LIVE_LETTERS: Final = frozenset("COEY")
@@ -44,24 +44,10 @@ def outer_letter(packet: bytes) -> str:
 
 def split(data: bytes) -> list[tuple[str, bytes]]:
     """The records that ``data`` consists of; `PacketMalformed` where they do not fill it."""
-    found = []
-    at, end = 0, len(data)
-    while at < end:
-        code = data[at]
-        if 0x61 <= code <= 0x7A and at + 1 < end:  # the usual form, without a call
-            start = at + 2
-            at = start + data[at + 1]
-            code -= 0x20
-        else:
-            code, header_length, length = probe(data, at)
-            if header_length == 0:
-                raise PacketMalformed(f"no record at byte {at} of {end}")
-            start = at + header_length
-            at = start + length
-        if at > end:
-            raise PacketMalformed(f"a record of {at - start} bytes, {end - start} are left")
-        found.append((_TEXTS[code], data[start:at]))
-    return found
+    found, stopped = spans(data)
+    if stopped < len(data):
+        raise PacketMalformed(f"no whole record at byte {stopped} of {len(data)}")
+    return [(_TEXTS[code], data[start:end]) for code, start, end in found]
 
 
 def parse(packet: bytes, *, compat: Compat = Compat.DEFAULT) -> Packet:

@@ -32,18 +32,21 @@ RECORD_BYTES_MAX: Final = 24
 """Records longer than three words are compared one by one."""
 _PADDING: Final = RECORD_BYTES_MAX + 8
 
-# By the length of a pair: its widths, and the least integers that are written so. Lengths that no pair has
-# are read as widths of 0, and nothing is written so.
-_BIG_WIDTH: Final = np.zeros(256, np.int64)
-_LIL_WIDTH: Final = np.zeros(256, np.int64)
+# By the length of a pair: where its second integer begins, what is left of a word for each, and the least
+# integers that are written so. Lengths that no pair has are read as zeros, and nothing is written so.
+_MIDDLE: Final = np.zeros(256, np.int64)
+_BIG_MASK: Final = np.zeros(256, np.uint64)
+_LIL_MASK: Final = np.zeros(256, np.uint64)
 _LEAST_BIG: Final = np.full(256, (1 << 64) - 1, np.uint64)
 _LEAST_LIL: Final = np.zeros(256, np.uint64)
 _LEAST: Final = {0: 0, 1: 1, 2: 1 << 8, 4: 1 << 16, 8: 1 << 32}
 for _size, (_big, _lil) in PAIR_WIDTHS.items():
-    _BIG_WIDTH[_size], _LIL_WIDTH[_size] = _big, _lil
+    _MIDDLE[_size] = _big
+    _BIG_MASK[_size], _LIL_MASK[_size] = (1 << 8 * _big) - 1, (1 << 8 * _lil) - 1
     # The first is never narrower than the second, and a second of one byte stands behind any first of two.
     _LEAST_BIG[_size] = _LEAST[_big] if _big > _lil else 0
     _LEAST_LIL[_size] = 0 if (_lil, _big > 1) == (1, True) else _LEAST[_lil]
+_MIDDLE_BITS: Final = (8 * _MIDDLE).astype(np.uint64)
 # By the number of bytes that count, 0 to 8: a word's first ones in memory, and its uppermost ones.
 _LOW_MASK: Final = np.array([(1 << 8 * width) - 1 for width in range(9)], np.uint64)
 _HIGH_MASK: Final = np.array(
@@ -176,20 +179,32 @@ def _offsets(lengths: Ints) -> Ints:
     return offsets
 
 
+def _read_pairs(piece: _Piece, at: Ints, size: Ints | Bytes) -> tuple[Words, Words]:
+    """The pairs at ``at`` of these lengths, below 256."""
+    word = piece.words[at]
+    big = word & _BIG_MASK.take(size)
+    lil = (word >> _MIDDLE_BITS.take(size)) & _LIL_MASK.take(size)
+    long = np.flatnonzero(size > 8)
+    if len(long):
+        sizes = size[long]
+        lil[long] = piece.words[at[long] + _MIDDLE.take(sizes)] & _LIL_MASK.take(sizes)
+    return big, lil
+
+
 def _read_stamps(piece: _Piece, at: Ints, ends: Ints) -> tuple[Words, Words, Ints, Flags]:
     """The stamps at ``at``: raw revision, source, end, and whether there is a tiny or a short one."""
-    code = piece.data[at]
-    is_short = code == ord("t")
-    size = np.where(is_short, piece.data[at + 1], code - np.uint8(0x30))
-    start = at + 1 + is_short
+    size = piece.data.take(at) - np.uint8(0x30)
+    # A digit is at most 9 now; what was below 0x30 has wrapped round.
+    fits = size <= 9
+    start = at + 1
+    if not fits.all():
+        is_short = size == ord("t") - 0x30
+        size = np.where(is_short, piece.data.take(at + 1), size)
+        start += is_short
+        fits |= is_short
     after = start + size
-    # A digit below 0x30 wraps round, and is far above 9.
-    fits = (is_short | (size <= 9)) & (after <= ends)
-    big = np.where(fits, _BIG_WIDTH[size], 0)
-    lil = np.where(fits, _LIL_WIDTH[size], 0)
-    start = np.where(fits, start, 0)
-    raw = piece.words[start] & _LOW_MASK[big]
-    src = piece.words[start + big] & _LOW_MASK[lil]
+    fits &= after <= ends
+    raw, src = _read_pairs(piece, np.where(fits, start, 0), size)
     return raw, src, after, fits
 
 
@@ -276,7 +291,7 @@ def _taken_apart(
     at = piece.starts[live]
     before: Words | None = None
     while len(live):
-        length = piece.data[at + 1].astype(np.int64) + 2
+        length = piece.data.take(at + 1).astype(np.int64) + 2
         ends = at + length
         src, rank, fits = read(piece, at, np.minimum(ends, piece.ends[live]))
         fits &= (ends <= piece.ends[live]) & (length <= RECORD_BYTES_MAX)
@@ -334,13 +349,11 @@ def _read_counter(letter: str) -> Callable[[_Piece], _Segments]:
 
 
 def _read_entry(piece: _Piece, at: Ints, ends: Ints) -> tuple[Words, Words, Flags]:
-    size = piece.data[at + 1]
-    big, lil = _BIG_WIDTH[size], _LIL_WIDTH[size]
-    src = piece.words[at + 2] & _LOW_MASK[big]
-    pro = piece.words[at + 2 + big] & _LOW_MASK[lil]
+    size = piece.data.take(at + 1)
+    src, pro = _read_pairs(piece, at + 2, size)
     # A merge writes vectors anew: only entries that would look the same again may be taken as they are.
-    fits = (piece.data[at] == ord("v")) & (pro <= PRO_MASK)
-    fits &= (src >= _LEAST_BIG[size]) & (pro >= _LEAST_LIL[size])
+    fits = (piece.data.take(at) == ord("v")) & (pro <= PRO_MASK)
+    fits &= (src >= _LEAST_BIG.take(size)) & (pro >= _LEAST_LIL.take(size))
     return src, pro, fits
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from culm_models.chotki.tlv import probe, record
+from culm_models.chotki.tlv import TINY, TINY_MAX, probe, record, spans
 from culm_models.chotki.zip import PAIR_WIDTHS, pack_pair
 
 FIRST_LETTERS: Final = "FIRST"
@@ -20,30 +20,33 @@ EMPTY_STAMP: Final = b"0"
 
 _MAGNITUDE_MAX: Final = (1 << 63) - 1
 _T: Final = ord("T")
+_TINY: Final = ord(TINY)
 _NO_PAIR: Final = (0, 0)
 
 Element = tuple[int, int, int, bytes, int]
 """(letter's code, raw revision, source, value, end of the record in what was read)."""
 
 
-def read_stamp(data: bytes, at: int = 0) -> tuple[int, int, int] | None:
+def read_stamp(data: bytes, at: int = 0, end: int | None = None) -> tuple[int, int, int] | None:
     """The stamp at ``at``: (raw revision, source, where it ends); None where no whole stamp is."""
-    if at >= len(data):
+    if end is None:
+        end = len(data)
+    if at >= end:
         return None
     size = data[at] - 0x30
     start = at + 1
-    if not 0 <= size <= 9:
+    if not 0 <= size <= TINY_MAX:
         code, header_length, size = probe(data, at)
         if code != _T:
             return None
         start = at + header_length
-    end = start + size
-    if end > len(data):
+    stop = start + size
+    if stop > end:
         return None
     middle = start + PAIR_WIDTHS.get(size, _NO_PAIR)[0]
     if middle == start:
-        return 0, 0, end
-    return int.from_bytes(data[start:middle], "little"), int.from_bytes(data[middle:end], "little"), end
+        return 0, 0, stop
+    return int.from_bytes(data[start:middle], "little"), int.from_bytes(data[middle:stop], "little"), stop
 
 
 def write_stamp(raw: int, src: int) -> bytes:
@@ -83,18 +86,13 @@ def write_element(code: int, raw: int, src: int, value: bytes) -> bytes:
 def elements(data: bytes) -> list[Element]:
     """The elements that ``data`` begins with, up to the first byte that begins none."""
     found = []
-    at, size = 0, len(data)
-    while at < size:
-        code, header_length, length = probe(data, at)
-        start = at + header_length
-        at = start + length
-        if code < 0x41 or at > size:
+    for code, start, end in spans(data)[0]:
+        if code == _TINY:
             break
-        body = data[start:at]
-        stamp = read_stamp(body)
+        stamp = read_stamp(data, start, end)
         if stamp is None:
             break
-        found.append((code, stamp[0], stamp[1], body[stamp[2] :], at))
+        found.append((code, stamp[0], stamp[1], data[stamp[2] : end], end))
     return found
 
 

@@ -12,12 +12,12 @@ from typing import Final
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.errors import FieldLetterUnknown, PairLength, ValueMalformed
 from culm_models.chotki.rdx.classes import is_type
-from culm_models.chotki.tlv import probe
+from culm_models.chotki.tlv import INCOMPLETE, TINY, TINY_MAX, probe, spans
 from culm_models.chotki.zip import PAIR_WIDTHS, WIDTH_MAX
 
 _F, _I, _R, _T, _V = map(ord, "FIRTV")
 _FIRST_CODES: Final = frozenset(map(ord, "FIRST"))
-_TINY: Final = ord("0")
+_TINY: Final = ord(TINY)
 
 
 def check_value(letter: str, value: bytes, *, compat: Compat = Compat.DEFAULT) -> None:
@@ -34,9 +34,12 @@ def check_value(letter: str, value: bytes, *, compat: Compat = Compat.DEFAULT) -
 
 def _check_stamp(data: bytes, at: int, end: int, compat: Compat) -> int:
     """Where the stamp at ``at`` ends."""
-    code, header_length, size = probe(data, at) if at < end else (0, 0, 0)
-    stop = at + header_length + size
-    if code not in (_TINY, _T) or stop > end:
+    size = data[at] - 0x30 if at < end else -1
+    stop = at + 1 + size
+    if not 0 <= size <= TINY_MAX:
+        code, header_length, size = probe(data, at) if at < end else INCOMPLETE
+        stop = at + header_length + size if code == _T else end + 1
+    if stop > end:
         raise ValueMalformed(f"no whole stamp at byte {at} of {end}")
     if size not in PAIR_WIDTHS and compat is Compat.DEFAULT:
         raise PairLength(f"a stamp of {size} bytes")
@@ -55,15 +58,9 @@ def _check_first(code: int, data: bytes, at: int, end: int, compat: Compat) -> N
 
 def _bodies(data: bytes) -> list[tuple[int, int, int]]:
     """(letter's code, start, end) of the bodies that ``data`` consists of."""
-    found = []
-    at, size = 0, len(data)
-    while at < size:
-        code, header_length, length = probe(data, at)
-        start = at + header_length
-        at = start + length
-        if header_length == 0 or at > size:
-            raise ValueMalformed(f"no whole record at byte {start} of {size}")
-        found.append((code, start, at))
+    found, stopped = spans(data)
+    if stopped < len(data):
+        raise ValueMalformed(f"no whole record at byte {stopped} of {len(data)}")
     return found
 
 
@@ -89,16 +86,18 @@ def _check_integer_counter(data: bytes, compat: Compat) -> None:
         _check_first(_I, data, start, end, compat)
 
 
-def _check_elements(data: bytes, compat: Compat) -> None:
-    for code, start, end in _bodies(data):
+def _check_elements(data: bytes, compat: Compat) -> int:
+    """How many elements there are."""
+    bodies = _bodies(data)
+    for code, start, end in bodies:
         if code not in _FIRST_CODES:
             raise ValueMalformed(f"an element with the letter {chr(code)}")
         _check_first(code, data, start, end, compat)
+    return len(bodies)
 
 
 def _check_map(data: bytes, compat: Compat) -> None:
-    _check_elements(data, compat)
-    if len(_bodies(data)) % 2:
+    if _check_elements(data, compat) % 2:
         raise ValueMalformed("an M has a key without a value")
 
 
@@ -123,7 +122,7 @@ def _check_id(data: bytes, compat: Compat) -> None:
         raise PairLength(f"an ID of {len(data)} bytes")
 
 
-_CHECKS: Final[dict[str, Callable[[bytes, Compat], None]]] = {
+_CHECKS: Final[dict[str, Callable[[bytes, Compat], object]]] = {
     **{letter: _check_of(ord(letter)) for letter in "FIRST"},
     "N": _check_natural,
     "Z": _check_integer_counter,

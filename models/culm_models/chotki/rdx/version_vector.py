@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from culm_models.chotki.ids import PRO_MASK
-from culm_models.chotki.tlv import probe, record
+from culm_models.chotki.tlv import record, spans
 from culm_models.chotki.zip import PAIR_WIDTHS, pack_pair
 
 _NO_PAIR: Final = (0, 0)
@@ -25,17 +25,11 @@ def parse_vector(data: bytes) -> dict[int, int]:
 
 def raise_vector(entries: dict[int, int], data: bytes) -> None:
     """Raise ``entries`` to those of a vector's bytes."""
-    at, size = 0, len(data)
-    while at < size:
-        _, header_length, length = probe(data, at)
-        start = at + header_length
-        at = start + length
-        if header_length == 0 or at > size:
-            return
-        middle = start + PAIR_WIDTHS.get(length, _NO_PAIR)[0]
+    for _, start, end in spans(data)[0]:
+        middle = start + PAIR_WIDTHS.get(end - start, _NO_PAIR)[0]
         # A pair of an impossible length is read as 0-0, so both of its halves are empty.
         src = int.from_bytes(data[start:middle], "little")
-        pro = int.from_bytes(data[middle:at], "little") & PRO_MASK if middle > start else 0
+        pro = int.from_bytes(data[middle:end], "little") & PRO_MASK if middle > start else 0
         if entries.get(src, -1) < pro:
             entries[src] = pro
 
