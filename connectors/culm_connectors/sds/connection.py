@@ -42,8 +42,7 @@ from culm_models.sds.frames.messages import (
     Send,
 )
 from culm_models.sds.wire.codec import encode
-from culm_models.sds.wire.message_ids import content_message_id
-from culm_models.sds.wire.messages import Message
+from culm_models.sds.wire.messages import Message, content_message_id
 from culm_topics.sds.records import SdsCommandRecord
 
 logger = logging.getLogger(__name__)

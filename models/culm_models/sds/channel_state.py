@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from culm_models.sds.acks.outgoing import OutgoingBuffer, ResendRule, Stripped
 from culm_models.sds.bloom import ReceivedFilter
 from culm_models.sds.delivery.delivery import Delivery
+from culm_models.sds.delivery.log import WireCache
 from culm_models.sds.delivery.missing import FetchRule
 from culm_models.sds.delivery.missing import Missing as MissingBook
 from culm_models.sds.delivery.quarantine import Quarantine
@@ -17,7 +18,6 @@ from culm_models.sds.sync.schedule import SyncRule, SyncSchedule
 from culm_models.sds.wire.codec import Decoder, bloom_field
 from culm_models.sds.wire.messages import Profile
 from culm_models.sds.wire.profiles import PROFILES, WireProfile
-from culm_models.sds.wires import WireCache
 
 
 @dataclass(frozen=True, slots=True)

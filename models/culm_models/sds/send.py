@@ -29,8 +29,7 @@ from culm_models.sds.output import Collected, Outbound
 from culm_models.sds.state.journal import pending_record
 from culm_models.sds.wire.codec import assemble, bloom_field
 from culm_models.sds.wire.entry_codec import MAX_ID_BYTES, id_bytes
-from culm_models.sds.wire.message_ids import content_message_id
-from culm_models.sds.wire.messages import HistoryEntry
+from culm_models.sds.wire.messages import HistoryEntry, content_message_id
 
 _NAMED_IN_PASSING: Final = 16
 """Ids that content names before the end of the log; a sync is free to name more."""

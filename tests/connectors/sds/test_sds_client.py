@@ -14,7 +14,7 @@ from culm_connectors.sds.participants.client import FROM_THE_BEGINNING, Place, S
 from culm_connectors.transport import Address
 from culm_models.keys import KeyPair
 from culm_models.sds.frames.messages import EventFrame
-from culm_models.sds.wire.message_ids import content_message_id
+from culm_models.sds.wire.messages import content_message_id
 from tests.support.quic import eventually, lossy_proxy, quick_settings
 from tests.support.sds_edge import MemoryBackbone, event, serving
 

@@ -8,8 +8,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.sds.delivery.evicted_ids import OldIds
-from culm_models.sds.delivery.log import LogEntry, MessageLog
+from culm_models.sds.delivery.log import LogEntry, MessageLog, OldIds
 from culm_models.sds.wire.codec import encode_entry
 
 KEYS = st.lists(

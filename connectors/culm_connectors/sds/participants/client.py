@@ -36,8 +36,7 @@ from culm_models.sds.frames.messages import (
     Send,
     Setting,
 )
-from culm_models.sds.wire.message_ids import content_message_id
-from culm_models.sds.wire.messages import Profile
+from culm_models.sds.wire.messages import Profile, content_message_id
 
 logger = logging.getLogger(__name__)
 

@@ -16,12 +16,12 @@ from culm_connectors.sds.errors import StateError
 from culm_connectors.sds.participants.state import Snapshot, StateFolder, log_entries
 from culm_models.errors import CulmError
 from culm_models.sds.channel import Channel
+from culm_models.sds.delivery.log import WireCache
 from culm_models.sds.events import Delivered, Event, Received, Sent
 from culm_models.sds.output import ChannelOutput
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.status import Status
 from culm_models.sds.wire.messages import Profile
-from culm_models.sds.wires import WireCache
 
 _SAY, _RECEIVE, _TICK, _HEAD, _AGAIN, _STAND = range(6)
 _SHELF_BYTES = 16 * 1024 * 1024

@@ -14,9 +14,8 @@ from typing import Final
 
 from culm_models.sds.bloom import HashPair, RollingFilter
 from culm_models.sds.bloom.recent import Recent
-from culm_models.sds.delivery.evicted_ids import OldIds
 from culm_models.sds.delivery.incoming_buffer import Held, WaitingRoom
-from culm_models.sds.delivery.log import LogEntry, MessageLog
+from culm_models.sds.delivery.log import LogEntry, MessageLog, OldIds
 from culm_models.sds.delivery.missing import Missing as MissingBook
 from culm_models.sds.errors import WaitingFullError
 from culm_models.sds.events import Lost, Missing, Rejected, content_delivered, content_received
@@ -34,8 +33,7 @@ from culm_models.sds.state.journal import (
     waiting_record,
 )
 from culm_models.sds.wire.codec import encode_entry
-from culm_models.sds.wire.message_ids import message_digest
-from culm_models.sds.wire.messages import HistoryEntry
+from culm_models.sds.wire.messages import HistoryEntry, message_digest
 from culm_models.sds.wire.profiles import WireProfile
 
 FETCH_ENTRIES_MOST: Final = 256

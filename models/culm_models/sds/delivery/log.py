@@ -1,17 +1,21 @@
 """The log of a channel: message ids by Lamport timestamp, ties by id (specification "Resolve Conflicts").
 
 The end is what almost everything touches, so messages are put there, and causal histories taken from there,
-at a price that does not depend on the log's length. The oldest leave at the front when there are too many.
+at a price that does not depend on the log's length. The oldest leave at the front when there are too many;
+their ids are known for long, at 16 bytes each (`OldIds`). The newest are also kept as they were on the wire,
+so that those whom others ask for are repeated byte by byte (`WireCache`).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Final
 
+from culm_models.sds.errors import SnapshotError
 from culm_models.sds.wire.codec import encode_entry
 from culm_models.sds.wire.messages import HistoryEntry, Profile
 
@@ -178,3 +182,87 @@ class MessageLog:
 
     def _tail_start(self) -> int:
         return max(len(self._keys) - self._window, self._first)
+
+
+_DIGEST_BYTES: Final = 16
+
+
+class OldIds:
+    """The newest `most` ids that were added, as digests."""
+
+    __slots__ = ("_digests", "_most", "_order")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._digests: set[bytes] = set()
+        self._order: deque[bytes] = deque()
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __contains__(self, message_id: str) -> bool:
+        return bool(self._digests) and _digest(message_id) in self._digests
+
+    def add(self, message_id: str) -> None:
+        """Remember an id; the oldest is forgotten when there are too many."""
+        self._take(_digest(message_id))
+
+    def pack(self) -> bytes:
+        """All digests, oldest first."""
+        return b"".join(self._order)
+
+    def extend_packed(self, data: bytes) -> None:
+        """Take in what `pack` gave."""
+        if len(data) % _DIGEST_BYTES:
+            raise SnapshotError(f"{len(data)} bytes are no digests of ids")
+        for at in range(0, len(data), _DIGEST_BYTES):
+            self._take(data[at : at + _DIGEST_BYTES])
+
+    def _take(self, digest: bytes) -> None:
+        if digest in self._digests:
+            return
+        self._digests.add(digest)
+        self._order.append(digest)
+        if len(self._order) > self._most:
+            self._digests.remove(self._order.popleft())
+
+
+def _digest(message_id: str) -> bytes:
+    return blake2b(message_id.encode(), digest_size=_DIGEST_BYTES).digest()
+
+
+class WireCache:
+    """The newest messages that fit into `most_bytes`; none where that is 0."""
+
+    __slots__ = ("_bytes", "_most_bytes", "_wires")
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        # Linked, for it is emptied from the front: a plain one would be walked over its holes.
+        self._wires: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
+        self._bytes = 0
+
+    def __contains__(self, message_id: object) -> bool:
+        return message_id in self._wires
+
+    def __len__(self) -> int:
+        return len(self._wires)
+
+    def put(self, message_id: str, writer_id: str, wire: bytes) -> None:
+        """Keep a message with who wrote it; the oldest ones go for it."""
+        if len(wire) > self._most_bytes or message_id in self._wires:
+            return
+        self._wires[message_id] = (writer_id, wire)
+        self._bytes += len(wire)
+        while self._bytes > self._most_bytes:
+            self._bytes -= len(self._wires.popitem(last=False)[1][1])
+
+    def get(self, message_id: str) -> bytes | None:
+        """The message's bytes, or None when they are not kept."""
+        found = self._wires.get(message_id)
+        return None if found is None else found[1]
+
+    def writer(self, message_id: str) -> str | None:
+        """Who wrote a message that is kept, else None."""
+        found = self._wires.get(message_id)
+        return None if found is None else found[0]

@@ -1,28 +1,137 @@
-"""Messages as bytes and back: the door to the codec (specification "Message"; see `profiles`, `decoder`).
+"""Messages as bytes and back, in each of the three wire profiles (specification "Message"; see `profiles`).
 
-What is written is, byte for byte, what the implementations of the profile write.
+What is written is, byte for byte, what the implementations of the profile write. Fields are read in any
+order, unknown ones skipped, the last of a repeated one wins. What cannot be trusted is refused with a
+`MessageError`; nothing else is raised, whatever the bytes.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
-from culm_models.sds.wire.decoder import DEFAULT_MAX_MESSAGE_BYTES, MAX_ENTRIES, Decoder
-from culm_models.sds.wire.entry_codec import entry_body, id_bytes
-from culm_models.sds.wire.errors import FieldMissingError, LamportRangeError, MessageKindError
-from culm_models.sds.wire.field_tags import TAG_BYTES
+from culm_models.frozen import unfrozen
+from culm_models.sds.wire.entry_codec import EntryReader, entry_body, id_bytes, read_id
+from culm_models.sds.wire.errors import (
+    FieldMissingError,
+    LamportRangeError,
+    MalformedMessageError,
+    MessageKindError,
+    MessageTooLargeError,
+    TruncatedMessageError,
+    WireTypeError,
+)
 from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
-from culm_models.sds.wire.profiles import PROFILES, WireProfile
-from culm_models.sds.wire.protobuf import varint, with_length
+from culm_models.sds.wire.profiles import NAMES, NUMBERS, PROFILES, TAG_BYTES, TAGS, TEXT_FIELDS, WireProfile
+from culm_models.sds.wire.protobuf import read_length, read_tag, read_varint, skip, varint, with_length
 
-__all__ = [
-    "DEFAULT_MAX_MESSAGE_BYTES",
-    "MAX_ENTRIES",
-    "Decoder",
-    "assemble",
-    "bloom_field",
-    "decode",
-    "encode",
-    "encode_entry",
-]
+DEFAULT_MAX_MESSAGE_BYTES: Final = 1 << 20
+MAX_ENTRIES: Final = 10_000
+_REMEMBERED_ENTRIES: Final = 1_024
+_UnfrozenMessage: Final = unfrozen(Message)
+
+
+class Decoder:
+    """Reads the messages of one profile; remembers history entries, so that repeated ones cost little.
+
+    At most `cached_entries` are remembered, fewer where histories are short; with 0 it remembers nothing.
+    """
+
+    __slots__ = ("_facts", "_history_tag", "_max_bytes", "_names", "_numbers", "_reader", "_strict")
+
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        max_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
+        max_entries: int = MAX_ENTRIES,
+        cached_entries: int = _REMEMBERED_ENTRIES,
+    ) -> None:
+        self._facts = PROFILES[profile]
+        self._names = NAMES[profile]
+        self._numbers = NUMBERS[profile]
+        self._history_tag = TAGS[profile]["causal_history"]
+        self._strict = self._facts.strict
+        self._max_bytes = max_bytes
+        self._reader = EntryReader(profile, max_entries, cached_entries)
+
+    def decode(self, data: bytes) -> Message:
+        """The message that bytes say. Raises MessageError for bytes that are none."""
+        if len(data) > self._max_bytes:
+            raise MessageTooLargeError(f"{len(data)} bytes, at most {self._max_bytes} are taken")
+        found: dict[str, Any] = {}
+        entries: dict[str, list[HistoryEntry]] = {"causal_history": [], "repair_request": []}
+        names = self._names
+        size = len(data)
+        position = 0
+        # Tags of up to two bytes and lengths of one are read in place.
+        while position < size:
+            field_tag = data[position]
+            if field_tag == self._history_tag:
+                position = self._reader.read_run(data, position, entries["causal_history"])
+                continue
+            position += 1
+            if field_tag >= 0x80:
+                if position < size and 0 < (high := data[position]) < 0x80:
+                    field_tag = high << 7 | field_tag & 0x7F
+                    position += 1
+                else:
+                    field_tag, position = read_tag(data, position - 1, self._strict)
+            name = names.get(field_tag)
+            if name is None:
+                position = self._pass(data, position, field_tag)
+            elif name == "lamport_timestamp":
+                found[name], position = read_varint(data, position, self._strict)
+            else:
+                if position < size and (length := data[position]) < 0x80:
+                    start = position + 1
+                    position = start + length
+                    if position > size:
+                        raise TruncatedMessageError("a field is longer than what follows")
+                else:
+                    start, position = read_length(data, position, self._strict)
+                value = data[start:position]
+                if name in TEXT_FIELDS:
+                    found[name] = read_id(value)
+                elif name in entries:
+                    self._reader.read_one(value, entries[name])
+                else:
+                    found[name] = value
+        return self._checked(found, entries)
+
+    def _pass(self, data: bytes, position: int, field_tag: int) -> int:
+        number = field_tag >> 3
+        if number == 0:
+            raise MalformedMessageError("a field has the number 0")
+        if number in self._numbers:
+            raise WireTypeError(f"field {number} has the wire type {field_tag & 7}")
+        return skip(data, position, field_tag, self._strict)
+
+    def _checked(self, found: dict[str, Any], entries: dict[str, list[HistoryEntry]]) -> Message:
+        facts = self._facts
+        if not facts.required <= found.keys() or not all(map(found.get, facts.required_filled)):
+            raise FieldMissingError(f"a message of profile {facts.name} has {', '.join(facts.required)}")
+        lamport = found.get("lamport_timestamp")
+        content = found.get("content")
+        bloom_filter = found.get("bloom_filter")
+        if lamport is None:
+            if not content:
+                raise MessageKindError("neither a Lamport timestamp nor content")
+        elif lamport > facts.lamport_most:
+            raise LamportRangeError(f"the Lamport timestamp is larger than {facts.lamport_most}")
+        if facts.empty_is_absent:
+            content = content or None
+            bloom_filter = bloom_filter or None
+        message = _UnfrozenMessage(
+            found.get("sender_id", ""),
+            found.get("message_id", ""),
+            found.get("channel_id", ""),
+            lamport,
+            tuple(entries["causal_history"]),
+            bloom_filter,
+            content,
+            tuple(entries["repair_request"]),
+        )
+        message.__class__ = Message
+        return message  # type: ignore[no-any-return]
 
 
 def encode(message: Message, profile: Profile) -> bytes:

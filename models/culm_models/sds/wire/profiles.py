@@ -1,4 +1,4 @@
-"""What differs between the dialects of SDS that are spoken: one row of facts a profile.
+"""What differs between the dialects of SDS that are spoken: one row of facts a profile, and its tags.
 
 `spec` has the field numbers of the specification with its later additions (64-bit Lamport timestamps in
 milliseconds, field 13 and the sender of a history entry). `js` is what @waku/sds 0.0.8 puts on the wire;
@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from culm_models.sds.wire.messages import MessageKind, Profile
+from culm_models.sds.wire.protobuf import LENGTH, VARINT, tag, varint
 
 BloomLayout: TypeAlias = Literal["spec", "js", "nim"]
 RepairHash: TypeAlias = Literal["sha256", "farmhash"]
@@ -153,3 +154,33 @@ PROFILES: Final[Mapping[Profile, WireProfile]] = MappingProxyType(
         ),
     }
 )
+
+
+TEXT_FIELDS: Final = ("sender_id", "message_id", "channel_id")
+_FIELDS: Final = (
+    *TEXT_FIELDS,
+    "lamport_timestamp",
+    "causal_history",
+    "repair_request",
+    "bloom_filter",
+    "content",
+)
+
+
+def _tag_of(profile: WireProfile, name: str) -> int:
+    number: int = getattr(profile.fields, name)
+    return tag(number, VARINT if name == "lamport_timestamp" else LENGTH)
+
+
+TAGS: Final[Mapping[Profile, Mapping[str, int]]] = {
+    name: {field: _tag_of(profile, field) for field in _FIELDS} for name, profile in PROFILES.items()
+}
+TAG_BYTES: Final[Mapping[Profile, Mapping[str, bytes]]] = {
+    name: {field: varint(found) for field, found in tags.items()} for name, tags in TAGS.items()
+}
+NAMES: Final[Mapping[Profile, Mapping[int, str]]] = {
+    name: {found: field for field, found in tags.items()} for name, tags in TAGS.items()
+}
+NUMBERS: Final[Mapping[Profile, frozenset[int]]] = {
+    name: frozenset(found >> 3 for found in tags.values()) for name, tags in TAGS.items()
+}
