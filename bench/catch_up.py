@@ -20,8 +20,7 @@ from culm_connectors.transport.quic.probe import measure_stream
 from culm_infra.demo.kit.processes import free_udp_ports
 from culm_infra.demo.p2panda.history import SCHEMAS, EntryPair
 from culm_models.bamboo.checks import CheckedEntry
-from culm_models.p2panda.operations.checks import check_many
-from culm_models.p2panda.operations.operation import peek
+from culm_models.p2panda.operations.operation import check_many, peek
 from culm_models.p2panda.wire.codec import encode_entry_message
 
 _GOAL = 0.3

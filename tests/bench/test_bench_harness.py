@@ -10,7 +10,7 @@ from bench.__main__ import CASES
 from bench.harness import Ratio, Settings, interleaved_rates, save
 from bench.material import entries, for_sign_open, verify_all
 from culm_models.bamboo.checks import CheckedEntry
-from culm_models.p2panda.operations.checks import check_many
+from culm_models.p2panda.operations.operation import check_many
 
 
 def test_a_rate_has_to_reach_its_goal_and_a_latency_has_to_stay_below() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from culm_models.conform.dispatch import Conformance
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 
 
 class Talk:

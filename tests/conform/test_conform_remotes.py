@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from culm_models.bamboo import sign_entry
-from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
-from culm_models.p2panda.operations.operation import encode_operation
+from culm_models.p2panda.operations.operation import CheckedOperation, check_entry, encode_operation
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 
 NOW = 1_700_000_000_000

@@ -10,8 +10,7 @@ import pytest
 
 from culm_connectors.logs.index import LmdbLogStore, close_index, layout
 from culm_connectors.p2panda.protocol import INDEX_FOLDER
-from culm_models.p2panda.operations.checks import CheckedOperation
-from culm_models.p2panda.operations.operation import peek
+from culm_models.p2panda.operations.operation import CheckedOperation, peek
 from culm_topics.catalogue.registry import CATALOGUE
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings, producer

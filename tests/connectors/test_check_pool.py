@@ -9,7 +9,7 @@ import pytest
 from culm_connectors.logs.check_pool import CHUNK_PAIRS, INLINE_PAIRS, CheckPool
 from culm_models.bamboo.checks import CheckedEntry
 from culm_models.errors import CulmError
-from culm_models.p2panda.operations.checks import check_many
+from culm_models.p2panda.operations.operation import check_many
 from tests.support.logs import author, make_log
 
 

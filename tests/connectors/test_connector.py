@@ -15,7 +15,7 @@ from culm_connectors.logs.index.environment import DATA_FILE
 from culm_connectors.logs.warm_start import gaps
 from culm_connectors.p2panda import announcements
 from culm_connectors.transport import ConnectError
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.wire.codec import decode, encode
 from culm_models.p2panda.wire.messages import Announce
 from culm_models.p2panda.wire.offers import split

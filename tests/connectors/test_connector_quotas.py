@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import log_key

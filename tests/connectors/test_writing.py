@@ -20,7 +20,7 @@ from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_models.bamboo import decode_entry
 from culm_models.bamboo.log_store import LogKey
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.reconciliation.ranges import EntryRange
 from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage
 from culm_models.p2panda.wire.codec import encode

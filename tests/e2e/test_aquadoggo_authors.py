@@ -15,8 +15,7 @@ import pytest
 
 from culm_connectors.logs.index import LmdbLogStore
 from culm_infra.demo.kit.processes import CulmProcess
-from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
-from culm_models.p2panda.operations.operation import peek
+from culm_models.p2panda.operations.operation import CheckedOperation, check_entry, peek
 from culm_topics.logs.records import LogRecord
 from culm_topics.readers.whole_topic import read_to_end
 from tests.support.aquadoggo import (

@@ -10,7 +10,7 @@ import pytest
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.transport import CloseCode, TransportSettings
 from culm_models.bamboo.hashes import hash_bytes
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_topics.kafka.clients import KafkaSettings
 from tests.interop.go_peer import build
 from tests.interop.go_peer import running as running_go

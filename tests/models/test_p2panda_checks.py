@@ -11,7 +11,7 @@ from culm_models.bamboo import errors
 from culm_models.bamboo.checks import CheckedEntry, check_entry
 from culm_models.errors import CulmError
 from culm_models.keys import KeyPair
-from culm_models.p2panda.operations import checks, operation
+from culm_models.p2panda.operations import operation
 from culm_models.p2panda.operations.errors import OperationError
 from tests.support import p2panda_vectors
 
@@ -21,7 +21,7 @@ ROWS = p2panda_vectors.chain_entries()
 
 def test_every_entry_of_the_chains_passes_with_what_its_operation_says() -> None:
     for (entry_bytes, operation_bytes), row in zip(PAIRS, ROWS, strict=True):
-        checked = checks.check_entry(entry_bytes, operation_bytes)
+        checked = operation.check_entry(entry_bytes, operation_bytes)
         decoded = operation.decode_operation(operation_bytes)
         assert checked == CheckedEntry(
             bamboo.decode_entry(entry_bytes),
@@ -53,7 +53,7 @@ def test_an_entry_of_a_bare_log_is_checked_without_a_look_into_its_payload() -> 
 
 
 def test_checked_entries_are_frozen() -> None:
-    checked = checks.check_entry(*PAIRS[0])
+    checked = operation.check_entry(*PAIRS[0])
     assert type(checked) is CheckedEntry
     with pytest.raises(dataclasses.FrozenInstanceError):
         checked.hash = b""  # type: ignore[misc]
@@ -63,18 +63,18 @@ def test_each_part_is_checked() -> None:
     entry_bytes, operation_bytes = PAIRS[0]
     forged = entry_bytes[:-1] + bytes((entry_bytes[-1] ^ 1,))
     with pytest.raises(errors.SignatureError):
-        checks.check_entry(forged, operation_bytes)
-    assert checks.check_entry(forged, operation_bytes, verify_signature=False).entry_bytes == forged
+        operation.check_entry(forged, operation_bytes)
+    assert operation.check_entry(forged, operation_bytes, verify_signature=False).entry_bytes == forged
     with pytest.raises(errors.PayloadSizeError):
-        checks.check_entry(entry_bytes, operation_bytes + b"\x00")
+        operation.check_entry(entry_bytes, operation_bytes + b"\x00")
     with pytest.raises(errors.PayloadHashError):
-        checks.check_entry(entry_bytes, operation_bytes[:-1] + bytes((operation_bytes[-1] ^ 1,)))
+        operation.check_entry(entry_bytes, operation_bytes[:-1] + bytes((operation_bytes[-1] ^ 1,)))
     payload = cbor.dumps([1, 0, "no schema", {}])
     with pytest.raises(CulmError) as caught:
-        checks.check_entry(bamboo.sign_entry(KeyPair.generate(b"author"), 0, 1, payload), payload)
+        operation.check_entry(bamboo.sign_entry(KeyPair.generate(b"author"), 0, 1, payload), payload)
     assert caught.value.code == "p2panda.schema_id"
     with pytest.raises(OperationError):
-        checks.check_entry(bamboo.sign_entry(KeyPair.generate(b"author"), 0, 1, b""), b"")
+        operation.check_entry(bamboo.sign_entry(KeyPair.generate(b"author"), 0, 1, b""), b"")
 
 
 def test_a_chunk_gives_one_result_an_item_in_order_and_never_raises() -> None:
@@ -86,23 +86,23 @@ def test_a_chunk_gives_one_result_an_item_in_order_and_never_raises() -> None:
         (entry_bytes[:-1] + b"\xff", operation_bytes),
         PAIRS[1],
     ]
-    results = checks.check_many(chunk)
+    results = operation.check_many(chunk)
     codes = [result.code if isinstance(result, CulmError) else "" for result in results]
     assert codes == ["", "bamboo.truncated", "bamboo.payload_size", "bamboo.signature", ""]
-    assert [bool(result) for result in checks.check_many(iter(()))] == []
-    unverified = checks.check_many(chunk, verify_signature=False)
+    assert [bool(result) for result in operation.check_many(iter(()))] == []
+    unverified = operation.check_many(chunk, verify_signature=False)
     assert isinstance(unverified[3], CheckedEntry)
 
 
 @given(st.lists(st.tuples(st.binary(max_size=250), st.binary(max_size=60)), max_size=4))
 def test_no_bytes_make_a_chunk_raise(chunk: list[tuple[bytes, bytes]]) -> None:
-    results = checks.check_many(chunk)
+    results = operation.check_many(chunk)
     assert len(results) == len(chunk)
     assert all(isinstance(result, CulmError) for result in results)
 
 
 def test_results_travel_between_processes() -> None:
-    results = checks.check_many([PAIRS[0], (b"", b"")])
+    results = operation.check_many([PAIRS[0], (b"", b"")])
     returned = pickle.loads(pickle.dumps(results))
     assert returned[0] == results[0]
     assert (type(returned[1]), str(returned[1])) == (errors.TruncatedError, str(results[1]))

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models.bamboo import sign_entry
-from culm_models.p2panda.operations.checks import check_entry
-from culm_models.p2panda.operations.operation import encode_operation
+from culm_models.p2panda.operations.operation import check_entry, encode_operation
 from culm_streaming.logs import packing
 from culm_streaming.logs.packing import pack_records
 from culm_streaming.logs.rows import HEAD, unpack_rows

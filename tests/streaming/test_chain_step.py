@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from culm_models.bamboo import lipmaa, needs_skiplink, sign_entry
 from culm_models.keys import KeyPair
-from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
-from culm_models.p2panda.operations.operation import encode_operation
+from culm_models.p2panda.operations.operation import CheckedOperation, check_entry, encode_operation
 from culm_streaming.logs.settings import ChainSettings
 from culm_topics.records import log_key
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client import generate_latest
 
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_streaming.errors import JobError
 from culm_streaming.logs.job import LogsSettings
 from culm_streaming.logs.settings import ChainSettings

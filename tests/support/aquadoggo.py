@@ -30,8 +30,13 @@ from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 from culm_infra.demo.kit.processes import CulmProcess, environment, free_udp_ports
 from culm_models.bamboo import sign_entry
 from culm_models.keys import KeyPair
-from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
-from culm_models.p2panda.operations.operation import Action, Value, encode_operation
+from culm_models.p2panda.operations.operation import (
+    Action,
+    CheckedOperation,
+    Value,
+    check_entry,
+    encode_operation,
+)
 from tests.support.world import DEADLINE_S, World
 
 FIELDS = "schema_field_definition_v1"

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 
 from culm_models.keys import KeyPair
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.wire.codec import encode_entry_message
 from culm_models.p2panda.wire.messages import Announce, LogHeight
 from tests.support.logs import SCHEMA, make_log

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from xxhash import xxh64_intdigest
 
 from culm_models.lifts import DEFAULT, pack
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.wire.messages import LogHeight
 from culm_topics.kafka.clients import KafkaSettings, producer
 from culm_topics.logs.blocks import Block, Blocks

@@ -29,7 +29,7 @@ from culm_connectors.sds.driver import SdsDriver
 from culm_connectors.sds.protocol import SdsProtocol
 from culm_connectors.settings import ConnectorSettings
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr, parse_multiaddr
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.logs import SCHEMA, author

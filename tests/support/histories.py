@@ -7,8 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from culm_models.bamboo import lipmaa, needs_skiplink, sign_entry
-from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
-from culm_models.p2panda.operations.operation import Action, Value, encode_operation
+from culm_models.p2panda.operations.operation import (
+    Action,
+    CheckedOperation,
+    Value,
+    check_entry,
+    encode_operation,
+)
 from culm_models.p2panda.wire.messages import LogHeight
 from tests.support.logs import SCHEMA, author
 

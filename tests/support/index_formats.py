@@ -10,7 +10,7 @@ from pathlib import Path
 import lmdb
 
 from culm_connectors.logs.index import layout
-from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
+from culm_models.p2panda.operations.operation import CheckedOperation, check_entry
 
 _FIXTURES = Path(__file__).parents[1] / "connectors" / "index_formats"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from culm_models.p2panda.events import Event
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.sessions.session import SessionState
 from culm_models.p2panda.settings import PeerSettings

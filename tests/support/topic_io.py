@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from confluent_kafka import Message, TopicPartition
 
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import LogRecord

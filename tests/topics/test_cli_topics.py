@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from culm_infra.cli.root import run
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_topics.kafka import admin
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings

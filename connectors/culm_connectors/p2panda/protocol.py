@@ -25,8 +25,7 @@ from culm_connectors.p2panda.settings import ALPN
 from culm_connectors.settings import ConnectorSettings
 from culm_connectors.transport import CloseCode, Identity
 from culm_models.keys import KeyPair
-from culm_models.p2panda.operations.checks import check_many
-from culm_models.p2panda.operations.operation import OperationFacts, peek
+from culm_models.p2panda.operations.operation import OperationFacts, check_many, peek
 from culm_topics.kafka.origin import Origin
 
 INDEX_FOLDER = "index"

@@ -16,7 +16,7 @@ from culm_connectors.edge.limited_log import LimitedLog
 from culm_connectors.logs.index import LmdbLogStore
 from culm_connectors.logs.publish import Arrival
 from culm_models.p2panda.ingest import NotAdmittedError
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 
 _LIMITED = LimitedLog(logging.getLogger(__name__))
 

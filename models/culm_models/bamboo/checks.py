@@ -1,8 +1,9 @@
-"""What one entry shows by itself: its form, its signature, and that its payload is the one it names.
+"""What one entry shows by itself, and whether it continues its log (Bamboo, "entry verification").
 
-What the payload says is its owner's to judge, by a function of its bytes that gives facts or raises. Nothing
-here needs the log. Pure functions, so that connectors call them in threads and streaming jobs in workers,
-and both judge alike. Verifying the signature takes most of the time and releases the interpreter lock.
+By itself: its form, its signature, and that its payload is the one it names. What the payload says is its
+owner's to judge, by a function of its bytes that gives facts or raises. `check_links` alone asks for the
+log. Pure functions, so that connectors call them in threads and streaming jobs in workers, and both judge
+alike. Verifying the signature takes most of the time and releases the interpreter lock.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,8 +12,10 @@ from typing import Generic, Protocol, TypeVar
 
 from blake3 import blake3
 
+from culm_models.bamboo import errors
 from culm_models.bamboo.entry import Entry, decode_entry
 from culm_models.bamboo.hashes import PREFIX
+from culm_models.bamboo.lipmaa import lipmaa
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo.signing import check_payload
 from culm_models.bamboo.signing import verify_signature as verify_entry_signature
@@ -135,3 +138,34 @@ def _check_contents(
     checked: CheckedEntry[Facts] = _UnfrozenCheckedEntry(entry, entry_bytes, payload_bytes, entry_hash, facts)
     checked.__class__ = CheckedEntry
     return checked
+
+
+def check_links(
+    entry: Entry, *, hash_at: Callable[[int], bytes | None], end_of_log_at: int | None = None
+) -> None:
+    """Raise unless both links of `entry` name the entries that are held.
+
+    `hash_at` gives the hash of the held entry of the same log with that sequence number, or None;
+    `end_of_log_at` is the sequence number of the entry that ended the log, if one did. The unknown-link
+    errors mean "too early", the others "never". A fork is the caller's to see: it alone knows the hash
+    of this entry and of the one held in its place.
+    """
+    if end_of_log_at is not None and entry.seq_num > end_of_log_at:
+        raise errors.AfterEndOfLogError(f"entry {entry.seq_num} follows the end of its log, {end_of_log_at}")
+    if entry.seq_num == 1:
+        return
+    held = hash_at(entry.seq_num - 1)
+    if held is None:
+        raise errors.BacklinkUnknownError(f"entry {entry.seq_num - 1} is not held")
+    if held != entry.backlink:
+        raise errors.BacklinkMismatchError(f"the backlink of entry {entry.seq_num} names another entry")
+    if entry.skiplink is None:
+        return
+    target = lipmaa(entry.seq_num)
+    held = hash_at(target)
+    if held is None:
+        raise errors.SkiplinkUnknownError(f"entry {target} is not held")
+    if held != entry.skiplink:
+        raise errors.SkiplinkMismatchError(
+            f"the skiplink of entry {entry.seq_num} does not name the entry {target} that is held"
+        )

@@ -22,7 +22,7 @@ from culm_models.bamboo.errors import (
 from culm_models.bamboo.lipmaa import lipmaa
 from culm_models.bamboo.log_store import LogKey
 from culm_models.p2panda.errors import P2pandaError
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.store import LogStore
 
 

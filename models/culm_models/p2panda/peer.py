@@ -25,7 +25,7 @@ from culm_models.errors import CulmError
 from culm_models.p2panda import events
 from culm_models.p2panda.events import Event
 from culm_models.p2panda.ingest import BLAMELESS, Admit, Ingest, admit_everything
-from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
+from culm_models.p2panda.operations.operation import CheckedOperation, check_entry
 from culm_models.p2panda.peer_state import PeerState
 from culm_models.p2panda.reconciliation.ranges import EntryRange
 from culm_models.p2panda.sessions import announcement

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from culm_models.bamboo.log_store import LogInfo, LogKey, LogKind
 from culm_models.lifts import Lift
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.reconciliation.sync_range import SyncRange
 from culm_models.p2panda.wire.messages import LogHeight
 from culm_models.reconciliation import OrderedSet

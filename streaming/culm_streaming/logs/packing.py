@@ -12,7 +12,7 @@ from xxhash import xxh64_intdigest
 
 from culm_models.bamboo.errors import LogIdError
 from culm_models.errors import CulmError
-from culm_models.p2panda.operations.checks import check_many
+from culm_models.p2panda.operations.operation import check_many
 from culm_streaming.logs.rows import (
     END_OF_LOG,
     HAS_SKIPLINK,

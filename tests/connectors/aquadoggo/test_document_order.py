@@ -20,8 +20,7 @@ from culm_connectors.logs.index.chunks import Pair, Range
 from culm_connectors.p2panda.aquadoggo import operation_order, refusals
 from culm_connectors.p2panda.aquadoggo.document_order import DocumentOrder
 from culm_connectors.p2panda.connections.link import PeerLink
-from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
-from culm_models.p2panda.operations.operation import peek
+from culm_models.p2panda.operations.operation import CheckedOperation, check_entry, peek
 from culm_models.p2panda.reconciliation.ranges import EntryRange, in_order, missing
 from tests.support.histories import History, NodeModel, random_history
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author

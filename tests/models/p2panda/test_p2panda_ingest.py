@@ -9,8 +9,7 @@ import pytest
 from culm_models.bamboo import sign_entry
 from culm_models.errors import CulmError
 from culm_models.p2panda.ingest import Ingest
-from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
-from culm_models.p2panda.operations.operation import encode_operation
+from culm_models.p2panda.operations.operation import CheckedOperation, check_entry, encode_operation
 from culm_models.p2panda.store import MemoryLogStore
 from culm_models.testing.p2panda.logs import LogWriter
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log

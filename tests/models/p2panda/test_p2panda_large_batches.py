@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.reconciliation import reconciling
 from culm_models.p2panda.reconciliation.ranges import EntryRange

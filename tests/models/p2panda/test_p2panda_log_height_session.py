@@ -8,7 +8,7 @@ import pytest
 
 from culm_models.cbor import ItemScanner
 from culm_models.p2panda.events import Heights
-from culm_models.p2panda.operations.checks import check_entry
+from culm_models.p2panda.operations.operation import check_entry
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.reconciliation.ranges import EntryRange
 from culm_models.p2panda.sessions.outbox import QueuedMessage

@@ -9,7 +9,7 @@ import pytest
 from culm_models.errors import CulmError
 from culm_models.p2panda.events import Rejected
 from culm_models.p2panda.ingest import LogBusyError
-from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
+from culm_models.p2panda.operations.operation import CheckedOperation, check_entry
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.messages import EntryMessage, Have, Message, SyncDone, SyncRequest

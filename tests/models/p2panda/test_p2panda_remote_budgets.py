@@ -10,7 +10,7 @@ import pytest
 
 from culm_models.bamboo.log_store import LogKey, LogKind
 from culm_models.p2panda.events import Heights, Rejected
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.reconciliation import ranges
 from culm_models.p2panda.sessions.announcement import AnnouncementSizeError

@@ -11,8 +11,7 @@ from culm_connectors.edge.keyfile import make_key
 from culm_connectors.logs.index import LmdbLogStore, close_index
 from culm_connectors.p2panda.protocol import INDEX_FOLDER, READ_TOPICS
 from culm_connectors.sds.kafka_backbone import INDEX_FILE
-from culm_models.p2panda.operations.checks import CheckedOperation
-from culm_models.p2panda.operations.operation import peek
+from culm_models.p2panda.operations.operation import CheckedOperation, peek
 from culm_topics.kafka import admin, clients
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import ask_origin

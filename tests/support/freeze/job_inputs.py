@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from culm_models.keys import KeyPair
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.sds.channel import Channel
 from culm_models.sds.wire.messages import Profile
 from culm_topics.logs.records import ReceiptRecord

@@ -14,8 +14,14 @@ from culm_connectors.errors import ConnectorError
 from culm_connectors.logs.index.store import LmdbLogStore
 from culm_models.bamboo import lipmaa, needs_skiplink, sign_entry
 from culm_models.keys import KeyPair
-from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
-from culm_models.p2panda.operations.operation import Action, Value, decode_operation, encode_operation
+from culm_models.p2panda.operations.operation import (
+    Action,
+    CheckedOperation,
+    Value,
+    check_entry,
+    decode_operation,
+    encode_operation,
+)
 
 LogKey = tuple[bytes, int]
 

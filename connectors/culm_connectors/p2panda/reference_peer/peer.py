@@ -46,8 +46,7 @@ from culm_models.p2panda.events import (
     Announced,
     Event,
 )
-from culm_models.p2panda.operations.checks import CheckedOperation, check_many
-from culm_models.p2panda.operations.operation import peek
+from culm_models.p2panda.operations.operation import CheckedOperation, check_many, peek
 from culm_models.p2panda.operations.schema_id import normalise
 from culm_models.p2panda.peer import Peer
 

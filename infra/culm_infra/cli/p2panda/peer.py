@@ -28,7 +28,7 @@ from culm_infra.cli.p2panda.peer_home import (
 if TYPE_CHECKING:
     from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
     from culm_connectors.p2panda.reference_peer.sync_progress import SyncSummary
-    from culm_models.p2panda.operations.checks import CheckedOperation
+    from culm_models.p2panda.operations.operation import CheckedOperation
 
 app = typer.Typer(no_args_is_help=True, help="The reference peer: its own logs, synchronised over QUIC.")
 
@@ -270,7 +270,7 @@ def show_log(
     Example: `culm p2panda peer log`
     """
     from culm_connectors.p2panda.reference_peer.peer import peer_key
-    from culm_models.p2panda.operations.checks import check_entry
+    from culm_models.p2panda.operations.operation import check_entry
 
     author = optional_hex(public_key, "PUBLIC_KEY") or peer_key(folder(directory)).public_key
     rows: list[dict[str, Any]] = []

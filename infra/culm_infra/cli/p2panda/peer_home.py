@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
     from culm_connectors.p2panda.reference_peer.sync_progress import SyncSummary
     from culm_infra.settings import Settings
-    from culm_models.p2panda.operations.checks import CheckedOperation
+    from culm_models.p2panda.operations.operation import CheckedOperation
 
 Result = TypeVar("Result")
 

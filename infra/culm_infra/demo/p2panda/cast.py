@@ -18,7 +18,7 @@ from culm_infra.demo.p2panda.plan import Fork, PeerPlan, Plan
 from culm_infra.demo.p2panda.sessions import SessionBook
 from culm_models.bamboo.log_store import LogKey
 from culm_models.keys import KeyPair
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.sessions.session import SessionState
 
 _MS_PER_S = 1_000

@@ -1,6 +1,6 @@
 """What an entry's payload says (p2panda, "operations", "documents").
 
-`operation` (its fields, and the quick way to read the usual ones; `reader` takes the unusual spellings),
-`document` (document and view ids), `schema_id` (names of schemas and their order), `checks` (an entry with
-its operation, checked together). Errors in `errors`.
+`operation` (its fields, and the quick way to read the usual ones; an entry checked with its operation;
+`reader` takes the unusual spellings), `document` (document and view ids), `schema_id` (names of schemas and
+their order). Errors in `errors`.
 """

@@ -11,10 +11,13 @@ canonical form: shortest numbers, field names in the order of their UTF-8 bytes.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final, Literal, NamedTuple
 
 from culm_models import cbor
+from culm_models.bamboo import checks
+from culm_models.bamboo.checks import CheckedEntry
 from culm_models.bamboo.hashes import HASH_SIZE as _ID_SIZE
 from culm_models.cbor.strict import FLAT_MAX_DEPTH, decode_item
 from culm_models.frozen import unfrozen
@@ -36,10 +39,13 @@ from culm_models.p2panda.operations.reader import (
 __all__ = [
     "ACTIONS",
     "Action",
+    "CheckedOperation",
     "Operation",
     "OperationError",
     "OperationFacts",
     "Value",
+    "check_entry",
+    "check_many",
     "decode_operation",
     "encode_operation",
     "peek",
@@ -201,3 +207,13 @@ def encode_operation(
         raise ValueKindError(str(error)) from error
     decode_operation(data)
     return data
+
+
+CheckedOperation = CheckedEntry[OperationFacts]
+"""An entry whose payload is an operation; `hash` identifies both."""
+
+check_entry: Final = partial(checks.check_entry, read_facts=peek)
+"""Check an entry with its operation: Bamboo's rules for the one, the form and the schema id of the other."""
+
+check_many: Final = partial(checks.check_many, read_facts=peek)
+"""Check many (entry bytes, operation bytes): in order, the checked entry or the error that refuses it."""

@@ -13,7 +13,6 @@ from culm_models import cbor
 from culm_models.cbor.errors import TooLargeError
 from culm_models.p2panda.operations import schema_id
 from culm_models.p2panda.wire import have_codec, messages, reconciliation_codec
-from culm_models.p2panda.wire.cbor_heads import NUMBER, OCTETS, head
 from culm_models.p2panda.wire.errors import (
     ItemKindError,
     MalformedMessageError,
@@ -21,7 +20,7 @@ from culm_models.p2panda.wire.errors import (
     MessageTooLargeError,
     UnknownTypeError,
 )
-from culm_models.p2panda.wire.items import count, flag, octets, u64
+from culm_models.p2panda.wire.items import NUMBER, OCTETS, count, flag, head, octets, u64
 from culm_models.p2panda.wire.messages import Announce, EntryMessage, Have, Message, SyncDone, SyncRequest
 from culm_models.p2panda.wire.reconciliation_writer import Form, encode_many
 from culm_models.reconciliation.messages import ReconciliationMessage

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, TypeAlias
 
 from culm_models.p2panda.wire import compact
-from culm_models.p2panda.wire.cbor_heads import NUMBER, OCTETS, head
 from culm_models.p2panda.wire.errors import FingerprintSizeError
+from culm_models.p2panda.wire.items import NUMBER, OCTETS, head
 from culm_models.p2panda.wire.reconciliation_messages import (
     MAX_FINGERPRINT_BYTES,
     Bound,

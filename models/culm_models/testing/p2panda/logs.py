@@ -2,8 +2,13 @@
 
 from culm_models.bamboo import lipmaa, needs_skiplink, sign_entry
 from culm_models.keys import KeyPair
-from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
-from culm_models.p2panda.operations.operation import Action, Value, encode_operation
+from culm_models.p2panda.operations.operation import (
+    Action,
+    CheckedOperation,
+    Value,
+    check_entry,
+    encode_operation,
+)
 
 
 class LogWriter:

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from culm_models.errors import CulmError
 from culm_models.p2panda.events import EntryAccepted, Event, LinkFailed
-from culm_models.p2panda.operations.checks import CheckedOperation, check_entry
+from culm_models.p2panda.operations.operation import CheckedOperation, check_entry
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.reconciliation.ranges import EntryRange
 from culm_models.p2panda.settings import PeerSettings

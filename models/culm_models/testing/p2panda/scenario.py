@@ -6,7 +6,7 @@ from typing import Final
 
 from culm_models.keys import KeyPair
 from culm_models.lifts import LIFTS
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.testing.p2panda.logs import LogWriter
 

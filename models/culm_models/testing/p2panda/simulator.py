@@ -15,7 +15,7 @@ from typing import Final
 from culm_models.bamboo.log_store import LogKey
 from culm_models.p2panda.events import SessionFailed
 from culm_models.p2panda.ingest import LogBusyError
-from culm_models.p2panda.operations.checks import CheckedOperation
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.sessions import errors as session_errors
 from culm_models.p2panda.sessions.session import SessionState
 from culm_models.testing.errors import InvariantError, SimulationError
