@@ -83,13 +83,12 @@ def probe(data: bytes | bytearray | memoryview, at: int = 0) -> tuple[int, int, 
     return MALFORMED
 
 
-def spans(data: bytes, at: int = 0) -> tuple[list[tuple[int, int, int]], int]:
-    """The whole records that follow from ``at`` on, as (letter's code, start and end of the body).
+def spans(data: bytes, *, refuse: type[ChotkiError] | None = None) -> Iterator[tuple[int, int, int]]:
+    """The whole records that ``data`` begins with, as (letter's code, start and end of the body).
 
-    Also where reading stopped: at the end of ``data``, or before what is no whole record.
+    Before what is no whole record it ends, or raises ``refuse``.
     """
-    found = []
-    size = len(data)
+    at, size = 0, len(data)
     while at < size:
         code = data[at]
         if 0x61 <= code <= 0x7A and at + 1 < size:
@@ -99,24 +98,19 @@ def spans(data: bytes, at: int = 0) -> tuple[list[tuple[int, int, int]], int]:
             end = start + data[at + 1]
         else:
             code, header_length, length = probe(data, at)
-            if header_length == 0:
-                break
             start = at + header_length
-            end = start + length
+            end = start + length if header_length else size + 1
         if end > size:
-            break
-        found.append((code, start, end))
+            if refuse is not None:
+                raise refuse(f"no whole record at byte {at} of {size}")
+            return
+        yield code, start, end
         at = end
-    return found, at
 
 
-def records(data: bytes) -> Iterator[tuple[str, bytes]]:
+def records(data: bytes) -> list[tuple[str, bytes]]:
     """The records, letter and body, that ``data`` consists of; `PacketMalformed` on anything left over."""
-    found, stopped = spans(data)
-    for code, start, end in found:
-        yield _LETTERS[code], data[start:end]
-    if stopped < len(data):
-        raise PacketMalformed(f"no whole record at byte {stopped} of {len(data)}")
+    return [(_LETTERS[code], data[start:end]) for code, start, end in spans(data, refuse=PacketMalformed)]
 
 
 class RecordReader:

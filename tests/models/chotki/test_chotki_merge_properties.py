@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -88,10 +89,24 @@ def test_batches_are_what_single_merges_are(letter: str, data: st.DataObject) ->
 @given(st.data())
 def test_batches_in_many_pieces_are_what_single_merges_are(letter: str, data: st.DataObject) -> None:
     fields = data.draw(st.lists(st.lists(written(letter), min_size=1, max_size=4), min_size=1, max_size=6))
-    size = data.draw(st.integers(1, 6))
+    bounds = {
+        "PIECE_OPERANDS": data.draw(st.integers(1, 6)),
+        "PIECE_BYTES": data.draw(st.integers(1, 60)),
+        "SERIES_BYTES_MAX": data.draw(st.sampled_from([5, 20, 1000])),
+    }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("culm_models.chotki.rdx.batch.PIECE_OPERANDS", size)
+        for name, bound in bounds.items():
+            patch.setattr(f"culm_models.chotki.rdx.batch.{name}", bound)
         assert in_batches(letter, fields) == [merge(letter, field) for field in fields]
+
+
+@pytest.mark.parametrize("letter", "NZEMC")
+@given(st.lists(SLOPPY_VALUES, min_size=1, max_size=4))
+def test_series_that_are_too_long_to_be_held_come_out_alike(letter: str, operands: list[bytes]) -> None:
+    merged = merge(letter, operands)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(import_module("culm_models.chotki.rdx.merge"), "LISTED_BYTES_MAX", -1)
+        assert merge(letter, operands) == merged
 
 
 def test_a_column_that_is_a_part_of_another_is_merged_alone() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -205,3 +207,22 @@ def test_a_stamped_value_names_one_source(letter: str, data: st.DataObject) -> N
     if letter in "FIRST":
         assert xdiff(letter, stamped, {src: 0}) == stamped
         assert xdiff(letter, stamped, {src ^ 1: 0}) == b""
+
+
+@pytest.mark.parametrize(
+    ("letter", "element"), [("E", "730130"), ("L", "730130"), ("M", "730130"), ("V", "7600")]
+)
+def test_a_value_of_many_elements_takes_no_more_memory_than_a_few_times_its_bytes(
+    letter: str, element: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_module("culm_models.chotki.rdx.merge"), "LISTED_BYTES_MAX", 1 << 16)
+    value = bytes.fromhex(element) * 50_000
+    tracemalloc.start()
+    try:
+        check_value(letter, value)
+        assert tracemalloc.get_traced_memory()[1] < len(value) // 10
+        merge(letter, [value])
+        stamp(letter, value, 10)
+        assert tracemalloc.get_traced_memory()[1] < 10 * len(value)
+    finally:
+        tracemalloc.stop()

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.errors import LetterUnknown, PacketMalformed
 from culm_models.chotki.ids import ZERO_ID, Id
-from culm_models.chotki.tlv import TINY, TINY_MAX, probe, record, spans
+from culm_models.chotki.tlv import TINY, TINY_MAX, probe, record, records
 
 LETTERS: Final = frozenset("HDVBPCOEY")
 LIVE_LETTERS: Final = frozenset("COEY")
@@ -42,14 +42,6 @@ def outer_letter(packet: bytes) -> str:
     return _TEXTS[probe(packet)[0]]
 
 
-def split(data: bytes) -> list[tuple[str, bytes]]:
-    """The records that ``data`` consists of; `PacketMalformed` where they do not fill it."""
-    found, stopped = spans(data)
-    if stopped < len(data):
-        raise PacketMalformed(f"no whole record at byte {stopped} of {len(data)}")
-    return [(_TEXTS[code], data[start:end]) for code, start, end in found]
-
-
 def parse(packet: bytes, *, compat: Compat = Compat.DEFAULT) -> Packet:
     """A whole record as a packet.
 
@@ -69,7 +61,7 @@ def parse(packet: bytes, *, compat: Compat = Compat.DEFAULT) -> Packet:
     if at < len(packet) and probe(packet, at)[0] == 0x52:
         _, ref_bytes, at = _record_at(packet, at)
     body = packet[at:]
-    inner = [] if letter in _FREE_TEXT else split(body)
+    inner = [] if letter in _FREE_TEXT else records(body)
     id = Id.unzip(id_bytes, compat=compat)
     ref = Id.unzip(ref_bytes, compat=compat) if ref_bytes else ZERO_ID
     return Packet(letter, id, ref, body, inner)

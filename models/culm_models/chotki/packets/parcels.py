@@ -12,9 +12,9 @@ from culm_models.chotki.compat import Compat
 from culm_models.chotki.errors import ChotkiError, PacketMalformed
 from culm_models.chotki.ids import PRO_MASK, Id, block_of
 from culm_models.chotki.packets.live import check_field
-from culm_models.chotki.packets.packet import Packet, split
+from culm_models.chotki.packets.packet import Packet
 from culm_models.chotki.rdx import check_value
-from culm_models.chotki.tlv import TINY, long_record, record
+from culm_models.chotki.tlv import TINY, long_record, record, records
 from culm_models.chotki.zip import WIDTH_MAX
 
 _LETTER_BYTES: Final = {chr(code): bytes([code]) for code in range(256)}
@@ -101,7 +101,7 @@ def read_end(packet: Packet, *, compat: Compat = Compat.DEFAULT) -> list[tuple[I
     """
     pairs = []
     for letter, body in packet.inner:
-        first, *entries = split(body) or [("", b"")]
+        first, *entries = records(body) or [("", b"")]
         if letter not in ("V", TINY) or first[0] not in ("R", TINY):
             raise PacketMalformed("a record in V that is not a block with its vector")
         if any(one not in ("V", TINY) for one, _ in entries):

@@ -27,7 +27,10 @@ Words: TypeAlias = NDArray[np.uint64]
 Flags: TypeAlias = NDArray[np.bool_]
 
 PIECE_OPERANDS: Final = 1 << 13
-"""As many operands are worked on at a time, or those of one field if they are more."""
+PIECE_BYTES: Final = 1 << 20
+"""As many operands and bytes are worked on at a time, or those of one field if they are more."""
+SERIES_BYTES_MAX: Final = 1 << 10
+"""Longer series are merged one by one: an array of the n-th records is short where n is large."""
 RECORD_BYTES_MAX: Final = 24
 """Records longer than three words are compared one by one."""
 _PADDING: Final = RECORD_BYTES_MAX + 8
@@ -105,18 +108,24 @@ def merge_fields(letter: str, operands: Column, first: Ints) -> Column:
     bounds = np.append(first, len(operands))
     assert bool((np.diff(bounds) > 0).all()), "a field has at least one operand"
     work = _merge_first if letter in FIRST_LETTERS else _SERIES.get(letter)
-    merged = [_merge_piece(letter, work, operands, bounds[at : to + 1]) for at, to in _pieces(bounds)]
+    merged = [
+        _merge_piece(letter, work, operands, bounds[at : to + 1])
+        for at, to in _pieces(bounds, operands.offsets)
+    ]
     if not merged:
         return Column.of([])
     lengths = np.concatenate([np.diff(piece.offsets) for piece in merged])
     return Column(np.concatenate([piece.data for piece in merged]), _offsets(lengths))
 
 
-def _pieces(bounds: Ints) -> Iterator[tuple[int, int]]:
+def _pieces(bounds: Ints, offsets: Ints) -> Iterator[tuple[int, int]]:
     """(first field, end of the fields) of each piece."""
     at, fields = 0, len(bounds) - 1
+    places = offsets[bounds]
     while at < fields:
-        to = max(int(np.searchsorted(bounds, bounds[at] + PIECE_OPERANDS, "right")) - 1, at + 1)
+        by_count = np.searchsorted(bounds, bounds[at] + PIECE_OPERANDS, "right")
+        by_bytes = np.searchsorted(places, places[at] + PIECE_BYTES, "right")
+        to = max(min(int(by_count), int(by_bytes)) - 1, at + 1)
         yield at, to
         at = to
 
@@ -287,7 +296,9 @@ def _taken_apart(
 ) -> _Entries:
     """The entries of all operands, record by record; what does not fit marks its field in ``left``."""
     rounds: list[_Entries] = []
-    live = np.flatnonzero(piece.starts < piece.ends)
+    sizes = piece.ends - piece.starts
+    left[piece.field[sizes > SERIES_BYTES_MAX]] = True
+    live = np.flatnonzero((sizes > 0) & ~left[piece.field])
     at = piece.starts[live]
     before: Words | None = None
     while len(live):

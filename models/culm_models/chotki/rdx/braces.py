@@ -59,7 +59,7 @@ def write_set(data: bytes) -> str:
 
 def write_map(data: bytes) -> str:
     """The pairs in stored order: without those whose key is removed; a removed value is ``null``."""
-    found = elements(data)
+    found = list(elements(data))
     texts = []
     for at in range(0, len(found), 2):
         key, value = found[at], found[at + 1] if at + 1 < len(found) else None

@@ -8,6 +8,7 @@ impossible length is (0, 0).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from culm_models.chotki.tlv import TINY, TINY_MAX, probe, record, spans
@@ -83,20 +84,16 @@ def write_element(code: int, raw: int, src: int, value: bytes) -> bytes:
     return record(chr(code), write_stamp(raw, src), value)
 
 
-def elements(data: bytes) -> list[Element]:
+def elements(data: bytes) -> Iterator[Element]:
     """The elements that ``data`` begins with, up to the first byte that begins none."""
-    found = []
-    for code, start, end in spans(data)[0]:
-        if code == _TINY:
-            break
-        stamp = read_stamp(data, start, end)
+    for code, start, end in spans(data):
+        stamp = read_stamp(data, start, end) if code != _TINY else None
         if stamp is None:
-            break
-        found.append((code, stamp[0], stamp[1], data[stamp[2] : end], end))
-    return found
+            return
+        yield code, stamp[0], stamp[1], data[stamp[2] : end], end
 
 
-def pairs(data: bytes) -> list[tuple[Element, Element]]:
+def pairs(data: bytes) -> Iterator[tuple[Element, Element]]:
     """The pairs, key and value, that ``data`` begins with; a key without a value is left out."""
     found = elements(data)
-    return list(zip(found[::2], found[1::2], strict=False))
+    return zip(found, found, strict=False)

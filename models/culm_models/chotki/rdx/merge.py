@@ -10,7 +10,7 @@ No bytes make a merge fail: what cannot be read any further is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from culm_models.chotki.rdx.first import FIRST_LETTERS, elements, magnitude, pairs, read_stamp
@@ -18,7 +18,11 @@ from culm_models.chotki.rdx.version_vector import merge_vectors
 
 Ranked = tuple[Any, Any, bytes]
 """(key, rank, record as it came): of two with one key the one of the greater rank holds."""
-Series = list[Ranked]
+LISTED_BYTES_MAX: Final = 1 << 20
+"""Elements of more bytes are not all held at once: each is many times larger in memory than on the wire."""
+
+_Waiting = tuple[Ranked, Iterator[Ranked]]
+"""The next element of a series, and those behind it."""
 
 
 def merge(letter: str, operands: Sequence[bytes]) -> bytes:
@@ -27,7 +31,9 @@ def merge(letter: str, operands: Sequence[bytes]) -> bytes:
         return _merge_first(operands)
     read = _SERIES.get(letter)
     if read is not None:
-        return merge_series([read(operand) for operand in operands])
+        if sum(map(len, operands)) > LISTED_BYTES_MAX:
+            return merge_by_heap([read(operand) for operand in operands])
+        return merge_series([list(read(operand)) for operand in operands])
     if letter == "V":
         return merge_vectors(operands)
     if letter in "OY":
@@ -49,47 +55,39 @@ def _merge_first(operands: Sequence[bytes]) -> bytes:
     return winner
 
 
-def _by_source(data: bytes) -> Series:
+def _by_source(data: bytes) -> Iterator[Ranked]:
     """N and Z: of each source the greatest raw revision, which in N is the value itself."""
-    found = []
     start = 0
     for _, raw, src, _, end in elements(data):
-        found.append((src, raw, data[start:end]))
+        yield src, raw, data[start:end]
         start = end
-    return found
 
 
-def _by_value(data: bytes) -> Series:
+def _by_value(data: bytes) -> Iterator[Ranked]:
     """E: of each value, whatever its letter, the latest stamp."""
-    found = []
     start = 0
     for _, raw, src, value, end in elements(data):
-        found.append((value, (raw, src), data[start:end]))
+        yield value, (raw, src), data[start:end]
         start = end
-    return found
 
 
-def _by_map_key(data: bytes) -> Series:
+def _by_map_key(data: bytes) -> Iterator[Ranked]:
     """M: of each key the latest stamp of the key; the value comes along."""
-    found = []
     start = 0
     for (code, raw, src, key, _), (*_, end) in pairs(data):
-        found.append(((code, key), (raw, src), data[start:end]))
+        yield (code, key), (raw, src), data[start:end]
         start = end
-    return found
 
 
-def _by_class_entry(data: bytes) -> Series:
+def _by_class_entry(data: bytes) -> Iterator[Ranked]:
     """C: every entry that differs in offset, letter or value stays."""
-    found = []
     start = 0
     for code, raw, _, value, end in elements(data):
-        found.append(((raw, code, value), 0, data[start:end]))
+        yield (raw, code, value), 0, data[start:end]
         start = end
-    return found
 
 
-_SERIES: Final[dict[str, Callable[[bytes], Series]]] = {
+_SERIES: Final[dict[str, Callable[[bytes], Iterator[Ranked]]]] = {
     "N": _by_source,
     "Z": _by_source,
     "E": _by_value,
@@ -98,7 +96,7 @@ _SERIES: Final[dict[str, Callable[[bytes], Series]]] = {
 }
 
 
-def merge_series(inputs: list[Series]) -> bytes:
+def merge_series(inputs: list[list[Ranked]]) -> bytes:
     """The series' records merged, without the heap where its result does not depend on it."""
     inputs = [series for series in inputs if series]
     if len(inputs) == 1:
@@ -118,30 +116,23 @@ def merge_series(inputs: list[Series]) -> bytes:
     return b"".join([best[key][1] for key in sorted(best)])
 
 
-def merge_by_heap(inputs: list[Series]) -> bytes:
+def merge_by_heap(inputs: Iterable[Iterable[Ranked]]) -> bytes:
     """The series' records merged in the order in which a binary heap of them gives them up.
 
     What comes out of series that are not sorted depends on every step of the heap, so these are the
-    reference's, one by one.
+    reference's, one by one. Of each series one record is held at a time.
     """
-    heap: list[list[Ranked]] = []
+    heap: list[_Waiting] = []
     for series in inputs:
-        if series:
-            # The next record of each is its last: it is taken off there.
-            _push(heap, series[::-1])
-    merged = []
+        _push_next(heap, iter(series))
+    merged = bytearray()
     while heap:
-        taken = _pop(heap)
-        merged.append(taken[-1][2])
-        while heap and _supersedes(taken[-1], heap[0][-1]):
-            superseded = _pop(heap)
-            superseded.pop()
-            if superseded:
-                _push(heap, superseded)
-        taken.pop()
-        if taken:
-            _push(heap, taken)
-    return b"".join(merged)
+        taken, rest = _pop(heap)
+        merged += taken[2]
+        while heap and _supersedes(taken, heap[0][0]):
+            _push_next(heap, _pop(heap)[1])
+        _push_next(heap, rest)
+    return bytes(merged)
 
 
 def _supersedes(one: Ranked, other: Ranked) -> bool:
@@ -149,31 +140,36 @@ def _supersedes(one: Ranked, other: Ranked) -> bool:
     return bool(one[0] == other[0] and one[1] >= other[1])
 
 
-def _is_before(one: Ranked, other: Ranked) -> bool:
+def _is_before(one: _Waiting, other: _Waiting) -> bool:
     """Whether ``one`` comes out of the heap before ``other``: also when nothing tells them apart."""
-    return bool(one[0] < other[0] or (one[0] == other[0] and one[1] >= other[1]))
+    (one_key, one_rank, _), (other_key, other_rank, _) = one[0], other[0]
+    return bool(one_key < other_key or (one_key == other_key and one_rank >= other_rank))
 
 
-def _push(heap: list[list[Ranked]], series: list[Ranked]) -> None:
-    heap.append(series)
+def _push_next(heap: list[_Waiting], series: Iterator[Ranked]) -> None:
+    """Put a series into the heap with its next record, if it has one."""
+    following = next(series, None)
+    if following is None:
+        return
+    heap.append((following, series))
     at = len(heap) - 1
     while at > 0:
         parent = (at - 1) // 2
-        if not _is_before(heap[at][-1], heap[parent][-1]):
+        if not _is_before(heap[at], heap[parent]):
             return
         heap[at], heap[parent] = heap[parent], heap[at]
         at = parent
 
 
-def _pop(heap: list[list[Ranked]]) -> list[Ranked]:
+def _pop(heap: list[_Waiting]) -> _Waiting:
     heap[0], heap[-1] = heap[-1], heap[0]
     taken = heap.pop()
     at, size = 0, len(heap)
     while (child := 2 * at + 1) < size:
         right = child + 1
-        if right < size and _is_before(heap[right][-1], heap[child][-1]):
+        if right < size and _is_before(heap[right], heap[child]):
             child = right
-        if not _is_before(heap[child][-1], heap[at][-1]):
+        if not _is_before(heap[child], heap[at]):
             break
         heap[at], heap[child] = heap[child], heap[at]
         at = child

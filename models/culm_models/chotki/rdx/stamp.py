@@ -17,10 +17,12 @@ def stamp(letter: str, value: bytes, src: int) -> bytes:
         return write_first(found[0], src, value[found[2] :])
     if letter not in "ELM":
         return value
-    series = elements(value)
-    first = next((place for place, element in enumerate(series) if element[2] != src), None)
-    if first is None:
-        return value
-    kept = series[first - 1][4] if first else 0
-    again = [write_element(code, raw, src, part) for code, raw, _, part, _ in series[first:]]
-    return value[:kept] + b"".join(again) + value[series[-1][4] :]
+    again: bytearray | None = None
+    done = 0
+    for code, raw, found_src, part, end in elements(value):
+        if again is None and found_src != src:
+            again = bytearray(value[:done])
+        if again is not None:
+            again += write_element(code, raw, src, part)
+        done = end
+    return value if again is None else bytes(again + value[done:])

@@ -56,14 +56,6 @@ def _check_first(code: int, data: bytes, at: int, end: int, compat: Compat) -> N
         raise ValueMalformed(f"a number of {size} bytes")
 
 
-def _bodies(data: bytes) -> list[tuple[int, int, int]]:
-    """(letter's code, start, end) of the bodies that ``data`` consists of."""
-    found, stopped = spans(data)
-    if stopped < len(data):
-        raise ValueMalformed(f"no whole record at byte {stopped} of {len(data)}")
-    return found
-
-
 def _check_of(code: int) -> Callable[[bytes, Compat], None]:
     def check(data: bytes, compat: Compat) -> None:
         _check_first(code, data, 0, len(data), compat)
@@ -72,7 +64,7 @@ def _check_of(code: int) -> Callable[[bytes, Compat], None]:
 
 
 def _check_natural(data: bytes, compat: Compat) -> None:
-    for code, start, end in _bodies(data):
+    for code, start, end in spans(data, refuse=ValueMalformed):
         if code != _T:
             raise ValueMalformed("an N has a record that is no T")
         if _check_stamp(data, start, end, compat) != end:
@@ -80,7 +72,7 @@ def _check_natural(data: bytes, compat: Compat) -> None:
 
 
 def _check_integer_counter(data: bytes, compat: Compat) -> None:
-    for code, start, end in _bodies(data):
+    for code, start, end in spans(data, refuse=ValueMalformed):
         if code != _I:
             raise ValueMalformed("a Z has a record that is no I")
         _check_first(_I, data, start, end, compat)
@@ -88,12 +80,13 @@ def _check_integer_counter(data: bytes, compat: Compat) -> None:
 
 def _check_elements(data: bytes, compat: Compat) -> int:
     """How many elements there are."""
-    bodies = _bodies(data)
-    for code, start, end in bodies:
+    count = 0
+    for code, start, end in spans(data, refuse=ValueMalformed):
         if code not in _FIRST_CODES:
             raise ValueMalformed(f"an element with the letter {chr(code)}")
         _check_first(code, data, start, end, compat)
-    return len(bodies)
+        count += 1
+    return count
 
 
 def _check_map(data: bytes, compat: Compat) -> None:
@@ -102,7 +95,7 @@ def _check_map(data: bytes, compat: Compat) -> None:
 
 
 def _check_class(data: bytes, compat: Compat) -> None:
-    for code, start, end in _bodies(data):
+    for code, start, end in spans(data, refuse=ValueMalformed):
         if code != _T:
             raise ValueMalformed("a C has an entry that is no T")
         at = _check_stamp(data, start, end, compat)
@@ -111,7 +104,7 @@ def _check_class(data: bytes, compat: Compat) -> None:
 
 
 def _check_vector(data: bytes, compat: Compat) -> None:
-    for code, start, end in _bodies(data):
+    for code, start, end in spans(data, refuse=ValueMalformed):
         if code not in (_V, _TINY):
             raise ValueMalformed("a V has an entry that is no V")
         _check_id(data[start:end], compat)

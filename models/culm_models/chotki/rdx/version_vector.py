@@ -25,7 +25,7 @@ def parse_vector(data: bytes) -> dict[int, int]:
 
 def raise_vector(entries: dict[int, int], data: bytes) -> None:
     """Raise ``entries`` to those of a vector's bytes."""
-    for _, start, end in spans(data)[0]:
+    for _, start, end in spans(data):
         middle = start + PAIR_WIDTHS.get(end - start, _NO_PAIR)[0]
         # A pair of an impossible length is read as 0-0, so both of its halves are empty.
         src = int.from_bytes(data[start:middle], "little")
