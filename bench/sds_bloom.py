@@ -19,7 +19,7 @@ from culm_models.sds.bloom import (
     hash_pair,
 )
 from culm_models.sds.bloom import vectors as bloom_vectors
-from culm_models.sds.bloom.container import unwrapped
+from culm_models.sds.bloom.layout import unwrapped
 
 _CAPACITY, _ERROR_RATE = 10_000, 0.001
 _PLAIN = "mmh3 and a bytearray, id by id"

@@ -6,17 +6,14 @@ combination of all its items' lanes, lane by lane.
 
 | module | what it holds |
 |---|---|
-| item | an item as the bytes that are hashed |
-| lift | `Lift`: lanes of an item, combining, the bytes on the wire |
-| registry | the four lifts, by name and by wire code |
-| wire | a fingerprint taken apart |
+| lift | an item as the bytes that are hashed; `Lift`: lanes of an item, combining, the bytes on the wire |
+| registry | the four lifts, by name and by wire code; a fingerprint taken apart |
 | errors | what is refused |
 | vectors | the same for a million items at once, with numpy: imported by those that have it |
 """
 
 from culm_models.lifts.errors import FingerprintLengthError, LiftError, UnknownLiftError
-from culm_models.lifts.item import ITEM_SIZE, Item, pack
-from culm_models.lifts.lift import Lanes, Lift
+from culm_models.lifts.lift import ITEM_SIZE, Item, Lanes, Lift, pack
 from culm_models.lifts.registry import (
     ADD64,
     ADD128,
@@ -24,10 +21,11 @@ from culm_models.lifts.registry import (
     LIFTS,
     SIPHASH128,
     XOR64,
+    WireFingerprint,
     by_code,
     by_name,
+    read_fingerprint,
 )
-from culm_models.lifts.wire import WireFingerprint, read_fingerprint
 
 __all__ = [
     "ADD64",

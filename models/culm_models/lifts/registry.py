@@ -11,14 +11,13 @@
 import struct
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import xxhash
 from nacl.bindings import crypto_shorthash_siphashx24
 
-from culm_models.lifts.errors import UnknownLiftError
-from culm_models.lifts.item import Item, as_cbor, pack
-from culm_models.lifts.lift import Lanes, Lift
+from culm_models.lifts.errors import FingerprintLengthError, UnknownLiftError
+from culm_models.lifts.lift import Item, Lanes, Lift, as_cbor, pack
 
 # Spark hashes with this seed, and takes the hash of one argument as the seed of the next.
 FIRST_SEED: Final = 42
@@ -69,3 +68,22 @@ def by_code(code: int) -> Lift:
     if lift is None:
         raise UnknownLiftError(f"no lift has the code {code}")
     return lift
+
+
+class WireFingerprint(NamedTuple):
+    """A fingerprint from the wire taken apart. That two are equal is evidence of equal sets, never proof."""
+
+    lift: Lift
+    salt: bytes
+    value: bytes
+
+
+def read_fingerprint(data: bytes) -> WireFingerprint:
+    """Take a fingerprint from the wire apart. Raises UnknownLiftError, FingerprintLengthError."""
+    if not data:
+        raise FingerprintLengthError("a fingerprint of no bytes")
+    lift = by_code(data[0])
+    if len(data) != 1 + lift.salt_bytes + lift.value_bytes:
+        raise FingerprintLengthError(f"a fingerprint of {lift.name} of {len(data)} bytes")
+    end = 1 + lift.salt_bytes
+    return WireFingerprint(lift, data[1:end], data[end:])

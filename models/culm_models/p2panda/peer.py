@@ -23,14 +23,13 @@ from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.errors import BacklinkUnknownError, ForkError, SkiplinkUnknownError
 from culm_models.errors import CulmError
 from culm_models.p2panda import events
-from culm_models.p2panda.events import Event
+from culm_models.p2panda.events import Event, EventQueue
 from culm_models.p2panda.ingest import BLAMELESS, Admit, Ingest, admit_everything
 from culm_models.p2panda.operations.operation import CheckedOperation, check_entry
 from culm_models.p2panda.peer_state import PeerState
 from culm_models.p2panda.reconciliation.ranges import EntryRange
 from culm_models.p2panda.sessions import announcement
 from culm_models.p2panda.sessions import errors as session_errors
-from culm_models.p2panda.sessions.event_queue import EventQueue
 from culm_models.p2panda.sessions.link import Link
 from culm_models.p2panda.sessions.outbox import Outbox
 from culm_models.p2panda.sessions.session import Session

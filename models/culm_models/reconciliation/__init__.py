@@ -2,24 +2,21 @@
 
 | module | what it holds |
 |---|---|
-| ordered_set | what the machine asks of a set, on ranks |
+| ordered_set | what the machine asks of a set, on ranks; the order of bounds from where a batch begins |
 | sorted_list | such a set in plain lists, over any monoid |
 | messages | what one side says to the other |
-| rules | how a range is split: `upstream` and `even` |
-| ring | the order of bounds from where a batch begins |
+| settings | how a range is split, `upstream` or `even`, and answered; what a remote can make it do |
 | reconciler | the machine of one side |
 | incoming, outgoing | the batch that the remote, or this side, is saying |
-| questions, answers | what our last batch left open; what is said about what the other closed |
-| facts | what it learns about the other side |
-| limits, errors | what a remote can make it do, and what is said beyond that |
+| questions, answers | what our last batch left open, and learns; what is said about what the other closed |
+| errors | what a remote may not say |
 """
 
 from culm_models.reconciliation.errors import ReconciliationError
-from culm_models.reconciliation.facts import Facts
-from culm_models.reconciliation.limits import Limits
 from culm_models.reconciliation.ordered_set import GrowingSet, OrderedSet, Span
+from culm_models.reconciliation.questions import Facts
 from culm_models.reconciliation.reconciler import Reconciler
-from culm_models.reconciliation.rules import RULES, Rule
+from culm_models.reconciliation.settings import RULES, Limits, Rule
 
 __all__ = [
     "RULES",

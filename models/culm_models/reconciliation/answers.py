@@ -6,52 +6,19 @@ bounds where ranges are cut. Only the items of small ranges are taken one range 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 from culm_models.reconciliation.errors import ItemCountError
-from culm_models.reconciliation.facts import Facts
 from culm_models.reconciliation.incoming import DONE, EMPTY, FINGERPRINT, REPLY, RUN, Closed
-from culm_models.reconciliation.limits import Limits
-from culm_models.reconciliation.ordered_set import GrowingSet, OrderedSet, Span
+from culm_models.reconciliation.ordered_set import GrowingSet, OrderedSet, Span, position, start_of
 from culm_models.reconciliation.outgoing import Outgoing
-from culm_models.reconciliation.ring import position, start_of
-from culm_models.reconciliation.rules import RULES, Rule, cut, is_leaf
+from culm_models.reconciliation.questions import Facts
+from culm_models.reconciliation.settings import Limits, Settings, cut, is_leaf
 
 Item = TypeVar("Item")
 Fp = TypeVar("Fp")
-
-Reply: TypeAlias = Callable[[Sequence[Any], Span], Sequence[Any]]
-"""From the items that the remote has in a range, and our span of it, to the items that we show."""
-
-Place: TypeAlias = Callable[[Sequence[int], Sequence[int]], Sequence[int]]
-"""From ranks where ranges are cut, and how far each may be moved, to how far it is (back: below 0)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How one side answers; the other may have it differently."""
-
-    rule: Rule
-    threshold: int
-    """A range of so many own items is sent as items."""
-    division: int
-    """Into how many parts other ranges are cut."""
-    absorb: bool
-    reply: Reply | None
-    place: Place | None = None
-
-    @property
-    def brief(self) -> bool:
-        """Whether ranges that end for both are said together; the published algorithm ends each by itself."""
-        return self.rule == "even" and not self.absorb
-
-    def __post_init__(self) -> None:
-        assert self.rule in RULES
-        assert self.threshold >= 1, "a single item can only be sent"
-        assert self.division >= 2, "a range in one part is the same range again"
 
 
 class Answers(Generic[Item, Fp]):

@@ -14,8 +14,6 @@ from culm_models.reconciliation.errors import (
     RunSizeError,
     RunUnfinishedError,
 )
-from culm_models.reconciliation.facts import Facts
-from culm_models.reconciliation.limits import Limits
 from culm_models.reconciliation.messages import (
     Done,
     EmptyPayload,
@@ -24,8 +22,9 @@ from culm_models.reconciliation.messages import (
     Payload,
     ReconciliationMessage,
 )
-from culm_models.reconciliation.questions import Questions
-from culm_models.reconciliation.ring import Position, position, start_of
+from culm_models.reconciliation.ordered_set import Position, position, start_of
+from culm_models.reconciliation.questions import Facts, Questions
+from culm_models.reconciliation.settings import Limits
 
 
 class Said(IntEnum):

@@ -4,11 +4,15 @@ A range [x, y) begins at its lower bound and ends before its upper bound. With x
 x >= y it goes on from the last item to the first one, and x == y is everything. On ranks that is a span
 (start rank, size), counted modulo n, with the start in 0..n-1, or 0 when n = 0. Bounds need not be items.
 
-Every method takes many ranges at once: the machine collects a whole batch of messages and asks once.
+As a batch walks it, the ring goes from the batch's lower bound up, round over the end, and back: a position
+is (0, bound) from that origin on, (1, bound) past the end of the order, and `END` where the walk is back.
+Positions of one origin compare as tuples.
+
+Every method of a set takes many ranges at once: the machine collects a whole batch of messages and asks once.
 """
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 Item = TypeVar("Item")
 Fp_co = TypeVar("Fp_co", covariant=True)
@@ -44,3 +48,22 @@ class GrowingSet(OrderedSet[Item, Fp_co], Protocol):
 
     def add(self, item: Item) -> None:
         """Put an item in its place; nothing when it is there."""
+
+
+Position: TypeAlias = tuple[Any, ...]
+
+END: Final[Position] = (2,)
+
+
+def start_of(origin: Any) -> Position:
+    """Where a walk from ``origin`` begins."""
+    return (0, origin)
+
+
+def position(bound: Any, origin: Any) -> Position:
+    """Where the range that ends at ``bound`` ends, on a walk from ``origin``."""
+    if origin < bound:
+        return (0, bound)
+    if bound < origin:
+        return (1, bound)
+    return END

@@ -19,9 +19,8 @@ from culm_models.reconciliation.messages import (
     ReconciliationMessage,
     Terminal,
 )
-from culm_models.reconciliation.ordered_set import Span
+from culm_models.reconciliation.ordered_set import Position, Span, position
 from culm_models.reconciliation.questions import BY_EMPTY, BY_FINGERPRINT, BY_RUN, Question, Questions
-from culm_models.reconciliation.ring import Position, position
 
 # Made by the thousand: see culm_models.frozen.
 _PLAIN_FINGERPRINT: Final = unfrozen(Fingerprint)

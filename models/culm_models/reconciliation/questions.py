@@ -1,16 +1,15 @@
-"""What our last batch left open, and what the remote's answer says about it.
+"""What our last batch left open, and what the remote's answer says about it: facts (rbsr.md, 4.1).
 
 A batch of ours asks about some ranges (fingerprints, runs and empty payloads that want an answer) and closes
 the others. The answer walks the ring in the same order, so one pointer finds what each message is about.
 """
 
+from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from culm_models.reconciliation.errors import RangeDoneError
-from culm_models.reconciliation.facts import Facts
-from culm_models.reconciliation.ordered_set import Span
-from culm_models.reconciliation.ring import Position
+from culm_models.reconciliation.ordered_set import Position, Span
 
 
 class Asked(IntEnum):
@@ -28,6 +27,30 @@ BY_EMPTY: Final = Asked.EMPTY
 
 Question: TypeAlias = tuple[Position, Position, Asked, Span]
 """From where to where, how, and the span of our own items there."""
+
+
+@dataclass(slots=True)
+class Facts:
+    """What one side has learnt about the other's set since the facts were last taken.
+
+    For an adapter that moves data by itself. Spans are ranges of the own set as (start rank, size), each
+    within the set that the session began with. Only what is certain is reported; an own item that is in no
+    fact is one that the remote never mentioned.
+    """
+
+    shown: list[Any] = field(default_factory=list)
+    """Items that the remote holds, by its own word, in order of arrival, once their run is complete."""
+    equal: list[Span] = field(default_factory=list)
+    """Both sides hold the same here: we compared, or the remote answered our fingerprint with `Done`."""
+    complete: list[Span] = field(default_factory=list)
+    """The remote has shown all its items of the range: own items here that it did not show, it lacks."""
+    answered: list[Span] = field(default_factory=list)
+    """We showed our items here and the remote's answer is complete: it named what differs, among `shown`.
+
+    An own item here that was not shown is equal there, or lacking: the published algorithm does not tell.
+    """
+    remote_empty: bool = False
+    """The remote began with an empty set."""
 
 
 class Questions:

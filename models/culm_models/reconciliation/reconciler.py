@@ -12,15 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
-from culm_models.reconciliation.answers import Answers, Place, Reply, Settings
+from culm_models.reconciliation.answers import Answers
 from culm_models.reconciliation.errors import (
     AfterDoneError,
     BatchCountError,
     UnexpectedEmptySetError,
 )
-from culm_models.reconciliation.facts import Facts
 from culm_models.reconciliation.incoming import Closed, Incoming
-from culm_models.reconciliation.limits import Limits
 from culm_models.reconciliation.messages import (
     Done,
     EmptySet,
@@ -30,7 +28,8 @@ from culm_models.reconciliation.messages import (
 )
 from culm_models.reconciliation.ordered_set import OrderedSet
 from culm_models.reconciliation.outgoing import Outgoing
-from culm_models.reconciliation.rules import Rule
+from culm_models.reconciliation.questions import Facts
+from culm_models.reconciliation.settings import Limits, Place, Reply, Rule, Settings
 
 Item = TypeVar("Item")
 Fp = TypeVar("Fp")

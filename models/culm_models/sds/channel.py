@@ -19,8 +19,15 @@ from culm_models.sds.errors import ParticipantError
 from culm_models.sds.output import ChannelOutput, Collected
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.state import snapshot
-from culm_models.sds.status import OutgoingStatus, Status, status_of
-from culm_models.sds.sync.summary import Summary, outgoing_message, summary_of, weight_of
+from culm_models.sds.status import (
+    OutgoingStatus,
+    Status,
+    Summary,
+    outgoing_message,
+    status_of,
+    summary_of,
+    weight_of,
+)
 from culm_models.sds.wire.entry_codec import id_bytes
 from culm_models.sds.wire.messages import HistoryEntry, Profile
 

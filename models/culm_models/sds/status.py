@@ -1,6 +1,10 @@
-"""What a channel knows and waits for, as one record for people and for tests."""
+"""What a channel knows and waits for: as one record for people, and in part for drivers.
+
+What a driver asks again and again has a price that does not depend on what the channel holds.
+"""
 
 from dataclasses import dataclass
+from typing import Final
 
 from culm_models.sds.channel_state import ChannelState
 from culm_models.sds.events import OutgoingState
@@ -89,4 +93,56 @@ def status_of(parts: ChannelState, next_due_ms: int | None) -> Status:
         bloom_filter=delivery.filter.value(),
         journal_mark=delivery.journal.mark,
         next_due_ms=next_due_ms,
+    )
+
+
+ENTRY_BYTES: Final = 300
+"""About how much memory a log entry takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Counts: `waiting` messages with unmet dependencies, `missing` ids, `outgoing` unacknowledged ones."""
+
+    lamport_timestamp: int
+    log: int
+    waiting: int
+    missing: int
+    outgoing: int
+    participants: int
+
+
+def summary_of(parts: ChannelState) -> Summary:
+    """The channel as it is now."""
+    delivery = parts.delivery
+    return Summary(
+        delivery.lamport,
+        len(delivery.log),
+        len(delivery.waiting),
+        len(delivery.missing),
+        len(parts.outgoing),
+        len(parts.participants),
+    )
+
+
+def outgoing_message(parts: ChannelState, message_id: str) -> OutgoingStatus | None:
+    """An unacknowledged message as it stands; None when it is none."""
+    one = parts.outgoing.get(message_id)
+    if one is None:
+        return None
+    return OutgoingStatus(
+        one.participant_id, one.message_id, one.state, one.evidence, one.attempts, one.next_due_ms
+    )
+
+
+def weight_of(parts: ChannelState) -> int:
+    """About how much memory it takes, in log entries."""
+    delivery = parts.delivery
+    return (
+        len(delivery.log)
+        + delivery.filter.byte_count // ENTRY_BYTES
+        + delivery.filter.mark // 8
+        + 4 * (len(delivery.waiting) + len(delivery.missing) + len(parts.outgoing))
+        + len(delivery.old) // 2
+        + len(parts.quarantine)
     )

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from culm_models.sds.bloom import BloomShape, LayoutName, ReceivedFilter, filter_of, hash_pair
 from culm_models.sds.bloom import vectors as bloom_vectors
-from culm_models.sds.bloom.container import unwrapped
 from culm_models.sds.bloom.farmhash import fingerprint64
+from culm_models.sds.bloom.layout import unwrapped
 from culm_models.sds.bloom.murmur import hash_units
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "sds"

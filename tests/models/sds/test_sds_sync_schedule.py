@@ -10,9 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from culm_models.sds.draws import draw
 from culm_models.sds.errors import SnapshotError
-from culm_models.sds.sync.group_size import GroupSize
 from culm_models.sds.sync.names import MOST_NAMED, MOST_REPEATED
-from culm_models.sds.sync.schedule import SyncRule, SyncSchedule
+from culm_models.sds.sync.schedule import GroupSize, SyncRule, SyncSchedule
 from tests.models.sds.filters_for_tests import ExactFilter
 
 DRAW = partial(draw, b"seed")

@@ -2,9 +2,7 @@
 
 | module | what it holds |
 |---|---|
-| shape | how large a filter is |
-| layout | hashes of an id, bits in bytes, per layout |
-| container | nim's container around the bits |
+| layout | how large a filter is; hashes of an id, bits in bytes, per layout; nim's container around them |
 | rolling_filter | our own filter |
 | received_filter | another participant's |
 | recent | the newest ids, to see which of them another lacks |
@@ -15,10 +13,9 @@
 from __future__ import annotations
 
 from culm_models.sds.bloom.build import filter_of
-from culm_models.sds.bloom.layout import LAYOUTS, HashPair, LayoutName, hash_pair
+from culm_models.sds.bloom.layout import LAYOUTS, BloomShape, HashPair, LayoutName, hash_pair
 from culm_models.sds.bloom.received_filter import ReceivedFilter
 from culm_models.sds.bloom.rolling_filter import RollingFilter
-from culm_models.sds.bloom.shape import BloomShape
 
 __all__ = [
     "LAYOUTS",

@@ -7,9 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from types import ModuleType
 
-from culm_models.sds.bloom.container import wrapped
-from culm_models.sds.bloom.layout import LAYOUTS, Layout, LayoutName, set_bits
-from culm_models.sds.bloom.shape import BloomShape
+from culm_models.sds.bloom.layout import LAYOUTS, BloomShape, Layout, LayoutName, set_bits, wrapped
 
 _FEW_IDS = 64
 """Below that, setting the bits one by one is as fast as calling numpy."""

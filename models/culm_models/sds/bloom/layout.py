@@ -6,22 +6,70 @@ An id has two hashes; its positions are (first + n * second) mod bit count, for 
 |---|---|---|
 | js | murmur3 of UTF-16 code units, as far as JavaScript's peer takes them | big-endian |
 | spec | murmur3 of UTF-8 | big-endian |
-| nim | FarmHash fingerprint64 of UTF-8 | little-endian, inside a container (`container`) |
+| nim | FarmHash fingerprint64 of UTF-8 | little-endian, inside a container (`wrapped`) |
 
-The specification leaves the bytes open: those of spec are JavaScript's wherever ids are ASCII.
+The specification leaves the bytes open: those of spec are JavaScript's wherever ids are ASCII. Both deployed
+implementations size their filters alike. nim's container is a protobuf message of its own (1: the words;
+2: capacity; 3: error rate in millionths; 4: hash count; 5: bit count).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from mmh3 import mmh3_32_sintdigest
 
 from culm_models.sds.bloom.farmhash import fingerprint64
 from culm_models.sds.bloom.murmur import hash_units
-from culm_models.sds.bloom.shape import BloomShape
+from culm_models.sds.wire.errors import BloomShapeError
+
+_WORD_BITS = 64
+_MAX_BYTES = 16 * 2**20
+"""JavaScript's peer computes positions in 32 bits with a sign; a filter this large is still far below."""
+
+
+@dataclass(frozen=True, slots=True)
+class BloomShape:
+    """The measures of a filter: made for `capacity` ids with at most `error_rate` false positives.
+
+    `hash_count` positions are set for each id among `bit_count` bits, which lie in `byte_count` bytes: whole
+    64-bit words, one of them even where `bit_count` is a multiple of 64.
+    """
+
+    capacity: int
+    error_rate: float
+    hash_count: int
+    bit_count: int
+    byte_count: int
+
+    @classmethod
+    @lru_cache(maxsize=64)
+    def sized(cls, capacity: int, error_rate: float) -> BloomShape:
+        """The shape that every participant of a channel derives from the same two numbers.
+
+        Raises BloomShapeError for numbers that give no filter, or one of more than 16 MiB.
+        """
+        if capacity < 1 or not 0.0 < error_rate < 1.0:
+            raise BloomShapeError(f"no filter for {capacity} ids at an error rate of {error_rate}")
+        bits_per_id = math.ceil(-math.log(error_rate) / math.log(2) ** 2)
+        bit_count = capacity * bits_per_id
+        byte_count = words_size(bit_count)
+        if byte_count > _MAX_BYTES:
+            raise BloomShapeError(
+                f"a filter for {capacity} ids at {error_rate} would take {byte_count} bytes"
+            )
+        hash_count = math.floor(math.log(2) * bits_per_id + 0.5)
+        return cls(capacity, error_rate, hash_count, bit_count, byte_count)
+
+
+def words_size(bit_count: int) -> int:
+    """Bytes of the 64-bit words that hold so many bits, with the one word more that all have."""
+    return _WORD_BITS // 8 * (1 + bit_count // _WORD_BITS)
+
 
 LayoutName: TypeAlias = Literal["spec", "js", "nim"]
 HashPair: TypeAlias = tuple[int, int]
@@ -98,3 +146,86 @@ def set_bits(bits: bytearray, layout: Layout, shape: BloomShape, pairs: Iterable
         for _ in hash_count:
             bits[(position >> 3) ^ flip] |= masks[position & 7]
             position = (position + step) % bit_count
+
+
+_MILLION = 1_000_000
+_MAX_HASHES = 64
+_NUMBER = 0
+_BYTES = 2
+_FIELDS = {1: _BYTES, 2: _NUMBER, 3: _NUMBER, 4: _NUMBER, 5: _NUMBER}
+_FIXED_SIZES = {1: 8, 5: 4}
+_MAX_FIELDS = 32
+
+
+def wrapped(shape: BloomShape) -> tuple[bytes, bytes]:
+    """What stands before and after the words of a filter of that shape."""
+    before = b"\x0a" + _varint(shape.byte_count)
+    numbers = (shape.capacity, int(shape.error_rate * _MILLION), shape.hash_count, shape.bit_count)
+    after = b"".join(bytes((field << 3,)) + _varint(number) for field, number in enumerate(numbers, 2))
+    return before, after
+
+
+def unwrapped(value: bytes) -> tuple[bytes, int, int] | None:
+    """The words, hash count and bit count of a received container; None where they do not fit together.
+
+    The sender chooses them, so they are bounded: by the bytes that are there, and by 64 hashes.
+    """
+    fields: dict[int, int | bytes] = {}
+    at = 0
+    for _ in range(_MAX_FIELDS):
+        if at == len(value):
+            break
+        step = _field(value, at, fields)
+        if step is None:
+            return None
+        at = step
+    if at != len(value) or fields.keys() != _FIELDS.keys():
+        return None
+    words, hash_count, bit_count = fields[1], fields[4], fields[5]
+    assert isinstance(words, bytes) and isinstance(hash_count, int) and isinstance(bit_count, int)
+    if not (0 < hash_count <= _MAX_HASHES and bit_count > 0 and len(words) == words_size(bit_count)):
+        return None
+    return words, hash_count, bit_count
+
+
+def _field(value: bytes, at: int, fields: dict[int, int | bytes]) -> int | None:
+    """Read one field; where the next one begins, or None."""
+    head, at = _read_varint(value, at)
+    number, wire_type = head >> 3, head & 7
+    if at < 0 or number == 0 or _FIELDS.get(number, wire_type) != wire_type:
+        return None
+    if wire_type in (_NUMBER, _BYTES):
+        content, at = _read_varint(value, at)
+        if at < 0:
+            return None
+        if wire_type == _NUMBER:
+            if number in _FIELDS:
+                fields[number] = content
+            return at
+        end = at + content
+        if end <= len(value) and number in _FIELDS:
+            fields[number] = value[at:end]
+    elif wire_type in _FIXED_SIZES:
+        end = at + _FIXED_SIZES[wire_type]
+    else:
+        return None
+    return end if end <= len(value) else None
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def _read_varint(value: bytes, at: int) -> tuple[int, int]:
+    """The number and where it ends; a negative end where it is cut off or longer than 64 bits."""
+    number = 0
+    for index, byte in enumerate(value[at : at + 10]):
+        number |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return (number, at + index + 1) if number < 1 << 64 else (0, -1)
+    return 0, -1

@@ -5,9 +5,7 @@ from __future__ import annotations
 from array import array
 
 from culm_models.sds.bloom.build import absent_of, covers, set_bit_count
-from culm_models.sds.bloom.container import unwrapped
-from culm_models.sds.bloom.layout import LAYOUTS, HashPair, LayoutName
-from culm_models.sds.bloom.shape import BloomShape
+from culm_models.sds.bloom.layout import LAYOUTS, BloomShape, HashPair, LayoutName, unwrapped
 
 _FULL_PERCENT = 60
 """A filter at its designed capacity has half of its bits set, and nim's before its first rollover 55 %."""

@@ -11,9 +11,8 @@ from array import array
 from dataclasses import dataclass
 
 from culm_models.sds.bloom.build import filled, written
-from culm_models.sds.bloom.layout import LAYOUTS, HashPair, LayoutName, set_bits
+from culm_models.sds.bloom.layout import LAYOUTS, BloomShape, HashPair, LayoutName, set_bits
 from culm_models.sds.bloom.received_filter import ReceivedFilter
-from culm_models.sds.bloom.shape import BloomShape
 from culm_models.sds.wire.errors import BloomForgottenError, BloomSnapshotError
 
 _MARK_BYTES = 8

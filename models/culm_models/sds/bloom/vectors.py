@@ -13,11 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from culm_models.sds.bloom.container import wrapped
 from culm_models.sds.bloom.farmhash import fingerprint_of
-from culm_models.sds.bloom.layout import LAYOUTS, SECOND_SUFFIX, Layout, LayoutName
+from culm_models.sds.bloom.layout import LAYOUTS, SECOND_SUFFIX, BloomShape, Layout, LayoutName, wrapped
 from culm_models.sds.bloom.murmur import absorb, finish
-from culm_models.sds.bloom.shape import BloomShape
 
 Pairs: TypeAlias = NDArray[Any]
 """Hash pairs, shape (n, 2): uint32 in js and spec, uint64 in nim."""
