@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models.chotki.rdx import FIELD_LETTERS, check_value, merge, xdiff
-from culm_models.chotki.rdx.batch import Column, merge_fields
+from culm_models.chotki.rdx.batch import merge_fields
+from culm_models.chotki.rdx.column import Column
 from culm_models.chotki.rdx.merge import merge_by_heap, merge_series
 from tests.models.chotki.drawn_values import MERGED_IN_ANY_ORDER, SLOPPY_VALUES, SOURCES, written, written_by
 

@@ -1,10 +1,13 @@
 """Values that merge ("RDX"): their form, merge, difference, stamps (reference 1.4 and 3).
 
-`first` has stamps and elements, which all but a few types are made of; `version_vector` the vectors. `values`
-says whether bytes parse as their type. `merge` merges one field, `batch` (not imported here, for it needs
-numpy) many at once. `diff` finds what a peer lacks (`xdiff`) and what makes one value into another (`delta`),
-`stamp` puts a source in, `classes` reads class definitions. `text` reads and prints values, those of one
-stamp by `scalars`, sets and maps by `braces`.
+- `first`: stamps and elements, which all but a few types are made of. `version_vector`: vectors.
+- `values` says whether bytes parse as their type.
+- `merge` merges one field; `batch` many at once that stand in a `column`; the latter two need numpy and
+  are not imported here.
+- `diff` finds what a peer lacks (`xdiff`) and what makes one value into another (`delta`); `stamp` puts a
+  source in.
+- `classes` reads class definitions.
+- `text` reads and prints values: those of one stamp by `scalars`, sets and maps by `braces`.
 """
 
 from culm_models.chotki.rdx.classes import ClassField, parse_class, write_class

@@ -8,21 +8,18 @@ types do. So the result is that of `merge`, byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from culm_models.chotki.ids import PRO_MASK
+from culm_models.chotki.rdx.column import Bytes, Column, Ints, offsets_of
 from culm_models.chotki.rdx.first import FIRST_LETTERS
 from culm_models.chotki.rdx.merge import merge
 from culm_models.chotki.zip import PAIR_WIDTHS
 
-Bytes: TypeAlias = NDArray[np.uint8]
-Ints: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = NDArray[np.uint64]
 Flags: TypeAlias = NDArray[np.bool_]
 
@@ -56,28 +53,6 @@ _HIGH_MASK: Final = np.array(
     [((1 << 64) - 1) ^ ((1 << 8 * (8 - width)) - 1) for width in range(9)], np.uint64
 )
 _ONE: Final = np.uint64(1)
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """Byte strings one behind the other, as in Arrow: string i is ``data[offsets[i]:offsets[i + 1]]``."""
-
-    data: Bytes
-    offsets: Ints
-
-    @classmethod
-    def of(cls, values: Sequence[bytes]) -> Column:
-        """The column of these strings."""
-        offsets = np.zeros(len(values) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=offsets[1:])
-        return cls(np.frombuffer(b"".join(values), np.uint8), offsets)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __iter__(self) -> Iterator[bytes]:
-        data = self.data.tobytes()
-        return (data[start:end] for start, end in pairwise(self.offsets.tolist()))
 
 
 class _Piece(NamedTuple):
@@ -115,7 +90,7 @@ def merge_fields(letter: str, operands: Column, first: Ints) -> Column:
     if not merged:
         return Column.of([])
     lengths = np.concatenate([np.diff(piece.offsets) for piece in merged])
-    return Column(np.concatenate([piece.data for piece in merged]), _offsets(lengths))
+    return Column(np.concatenate([piece.data for piece in merged]), offsets_of(lengths))
 
 
 def _pieces(bounds: Ints, offsets: Ints) -> Iterator[tuple[int, int]]:
@@ -179,13 +154,7 @@ def _gathered(data: Bytes, segments: _Segments, fields: int) -> Column:
     shift = np.repeat(segments.starts - (ends - segments.lengths), segments.lengths)
     shift += np.arange(total)
     lengths = np.bincount(segments.field, segments.lengths, fields).astype(np.int64)
-    return Column(data[shift], _offsets(lengths))
-
-
-def _offsets(lengths: Ints) -> Ints:
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
+    return Column(data[shift], offsets_of(lengths))
 
 
 def _read_pairs(piece: _Piece, at: Ints, size: Ints | Bytes) -> tuple[Words, Words]:

@@ -1,0 +1,42 @@
+"""Many byte strings in one array, as Arrow and Spark hand them over. Imported by those that have numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Ints: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Byte strings one behind the other, as in Arrow: string i is ``data[offsets[i]:offsets[i + 1]]``."""
+
+    data: Bytes
+    offsets: Ints
+
+    @classmethod
+    def of(cls, values: Sequence[bytes]) -> Column:
+        """The column of these strings."""
+        lengths = np.fromiter(map(len, values), np.int64, len(values))
+        return cls(np.frombuffer(b"".join(values), np.uint8), offsets_of(lengths))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator[bytes]:
+        data = self.data.tobytes()
+        return (data[start:end] for start, end in pairwise(self.offsets.tolist()))
+
+
+def offsets_of(lengths: Ints) -> Ints:
+    """The offsets of strings of these lengths: one more than there are, from 0."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
