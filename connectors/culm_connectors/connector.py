@@ -21,11 +21,10 @@ from culm_connectors.edge.allow_list_watch import AccessWatch
 from culm_connectors.edge.doors import Doors
 from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.keyfile import load_or_make_key
-from culm_connectors.edge.loop_watch import LoopWatch
-from culm_connectors.edge.metrics import ConnectorCollector
-from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, Opening, Progress, log_progress
+from culm_connectors.edge.metrics import ConnectorCollector, LoopWatch
+from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, Opening, log_progress
 from culm_connectors.errors import ConnectorError
-from culm_connectors.kafka import BatchProducer, KafkaHealth, log_kafka_error, quiet
+from culm_connectors.kafka import BatchProducer, KafkaHealth, Progress, log_kafka_error, quiet
 from culm_connectors.protocols import PROTOCOLS, ProtocolEntry
 from culm_connectors.settings import ConnectorSettings
 from culm_connectors.transport import Address, Identity

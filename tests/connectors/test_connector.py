@@ -12,7 +12,7 @@ from confluent_kafka import Message
 
 from culm_connectors.kafka import TopicReader
 from culm_connectors.logs.index.environment import DATA_FILE
-from culm_connectors.logs.warm_start import gaps
+from culm_connectors.logs.warm_start import repair
 from culm_connectors.p2panda import announcements
 from culm_connectors.transport import ConnectError
 from culm_models.p2panda.operations.operation import CheckedOperation
@@ -336,7 +336,7 @@ async def test_what_is_no_record_on_entries_is_reported_and_passed_over(
 async def test_a_gap_in_logs_sets_that_log_aside_until_it_is_whole_and_costs_no_other(
     tmp_path: Path, kafka: KafkaSettings, fresh: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gaps, "_INTERVAL_S", 0.0)
+    monkeypatch.setattr(repair, "_INTERVAL_S", 0.0)
     log, other = make_log(author("writer"), 0, 9), make_log(author("other"), 0, 4)
     write_truth(kafka, log[:3], other[:2])
     if not fresh:

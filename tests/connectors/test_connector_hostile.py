@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.p2panda.schema_shares import MAX_SCHEMAS
+from culm_connectors.p2panda.interest import MAX_SCHEMAS
 from culm_models.bamboo.log_store import LogKey
 from culm_models.p2panda.wire.messages import Announce, Have, SyncDone, SyncRequest
 from culm_topics.kafka.clients import KafkaSettings

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from culm_connectors.logs.index import LmdbLogStore
-from culm_connectors.p2panda.interest import Interest
-from culm_connectors.p2panda.schema_shares import FORGOTTEN_AFTER_S, MAX_SCHEMA_ID_LENGTH, MAX_SCHEMAS
+from culm_connectors.p2panda.interest import FORGOTTEN_AFTER_S, MAX_SCHEMA_ID_LENGTH, MAX_SCHEMAS, Interest
 from culm_models.p2panda.operations.operation import peek
 from tests.support.attacks import invented_schemas
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log

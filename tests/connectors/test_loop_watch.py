@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from culm_connectors.edge.loop_watch import LoopWatch
+from culm_connectors.edge.metrics import LoopWatch
 
 
 def longer_than(watch: LoopWatch, bucket_s: str) -> float:

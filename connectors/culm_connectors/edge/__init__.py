@@ -4,5 +4,5 @@
 - `principal`: who is behind a connection; `access`, `allow_list_watch`: what each may have, by a file.
 - `keyfile`: a private key. `reconnect`: calls made again, after pauses.
 - `rate_limit`: token buckets. `limited_log`: log lines at a bounded rate.
-- `metrics`, `metric_families`, `latency`, `loop_watch`, `health`: what Prometheus and probes are told.
+- `metrics`, `metric_families`, `health`: what Prometheus and probes are told.
 """

@@ -1,9 +1,13 @@
-"""Families of metrics from numbers that are kept elsewhere. Labels are codes and topics, never peers."""
+"""Families of metrics from numbers that are kept elsewhere, and histograms with the same buckets everywhere.
+
+Labels are codes and topics, never peers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from prometheus_client import Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 
@@ -24,3 +28,11 @@ def counter_by(name: str, text: str, label: str, values: Mapping[str, int]) -> M
     for key, value in sorted(values.items()):
         family.add_metric([key], value)
     return family
+
+
+_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+def latency_histogram(name: str, text: str) -> Histogram:
+    """A histogram in seconds that belongs to no registry: whoever keeps it is asked at a scrape."""
+    return Histogram(name, text, buckets=_BUCKETS_S, registry=None)

@@ -20,15 +20,12 @@ from prometheus_client.core import Metric
 from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.allow_list_watch import AccessWatch
 from culm_connectors.edge.doors import Door
-from culm_connectors.kafka import BatchProducer, TopicReader
+from culm_connectors.kafka import BatchProducer, Progress, TopicReader
 from culm_connectors.settings import ConnectorSettings
 from culm_models.keys import KeyPair
 from culm_topics.kafka.clients import KafkaSettings
 
 logger = logging.getLogger(__name__)
-
-Progress = Callable[[str, int, int], None]
-"""What is done, how much of it, of how much."""
 
 
 def log_progress(what: str, done: int, total: int) -> None:

@@ -13,7 +13,7 @@
 """
 
 from culm_connectors.kafka.clients import TopicReaders, log_kafka_error, quiet
-from culm_connectors.kafka.consumer import Batch, TopicReader
+from culm_connectors.kafka.consumer import Batch, Progress, TopicReader
 from culm_connectors.kafka.errors import ConsumeFailed, OffsetLost, ProduceFailed, TopicRecreated
 from culm_connectors.kafka.health import KafkaHealth
 from culm_connectors.kafka.origin import ask_origin, watch_origin
@@ -28,6 +28,7 @@ __all__ = [
     "ProduceFailed",
     "ProducerLimits",
     "ProducerRecord",
+    "Progress",
     "TopicReader",
     "TopicReaders",
     "TopicRecreated",

@@ -41,6 +41,9 @@ _LOST = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE
 
 Partition = tuple[str, int]
 
+Progress = Callable[[str, int, int], None]
+"""Told while a topic is read to its end: what is done, how much of it, of how much."""
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:

@@ -16,7 +16,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from culm_connectors.edge.latency import latency_histogram
+from culm_connectors.edge.metric_families import latency_histogram
 from culm_connectors.kafka.errors import ProduceFailed
 
 _POLL_S = 0.1

@@ -1,7 +1,7 @@
 """Replicated logs at the edge.
 
 - `replicated_logs`: the room put together. `hub`: the way in; durable, indexed, notified.
-- `publish`, `reported_faults`: what goes to topics.
+- `publish`: what goes to topics.
 - `follow_entries`, `follow_logs`: what comes from their topics, live and as the truth.
 - `index/`: the edge's own copy of them, in lmdb. `ranges/`: their sync range, in order, with fingerprints.
 - `warm_start/`: a start from `blocks`, and how an index is verified and mended by it.

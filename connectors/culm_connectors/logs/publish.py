@@ -6,13 +6,13 @@ second; what waits for that is bounded, and receipts merge while they wait.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from culm_connectors.kafka import ProducerRecord
 from culm_connectors.kafka.backlog import Backlog, BatchSender
 from culm_connectors.logs.index import IndexGap
-from culm_connectors.logs.reported_faults import ReportedFaults
 from culm_models.bamboo import decode_entry
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.log_store import LogKey
@@ -26,6 +26,7 @@ _MAX_RECEIPTS = 500_000
 _MAX_RECEIPTS_A_PEER = 125_000
 _MAX_WAITING = 10_000
 _MAX_WAITING_BYTES = 8 * 1024 * 1024
+MAX_FAULTY_LOGS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,26 @@ class RefusedEntry:
     remote: bytes
     entry: bytes | None = None
     payload: bytes | None = None
+
+
+class ReportedFaults:
+    """The first place in each log at which its author contradicts itself, as far as it was reported.
+
+    A fork is proven once, however often it is brought again. Of the `MAX_FAULTY_LOGS` logs that it was last
+    asked about: others are reported again.
+    """
+
+    def __init__(self) -> None:
+        self._first: OrderedDict[bytes, int] = OrderedDict()
+
+    def is_first(self, log_key: bytes, seq_num: int) -> bool:
+        """Whether a fault in this place is to be reported; what comes behind it follows from it."""
+        first = self._first.get(log_key)
+        self._first[log_key] = seq_num if first is None else min(first, seq_num)
+        self._first.move_to_end(log_key)
+        if len(self._first) > MAX_FAULTY_LOGS:
+            self._first.popitem(last=False)
+        return first is None or seq_num < first
 
 
 class LogPublisher:

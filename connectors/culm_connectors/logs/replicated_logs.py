@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from culm_connectors.kafka import BatchProducer, TopicReaders
+from culm_connectors.kafka import BatchProducer, Progress, TopicReaders
 from culm_connectors.kafka.backlog import BatchSender
 from culm_connectors.logs.check_pool import EntryChecker
 from culm_connectors.logs.hub import LogHub
 from culm_connectors.logs.index import IndexWriter
 from culm_connectors.logs.publish import LogPublisher
-from culm_connectors.logs.warm_start.gaps import LogGaps
-from culm_connectors.logs.warm_start.repair import Progress
+from culm_connectors.logs.warm_start.repair import LogGaps
 from culm_connectors.logs.warm_start.warm_start import WarmStart
 from culm_topics.kafka.clients import KafkaSettings
 

@@ -7,7 +7,7 @@
 | connections | reading, checking, applying and writing for each connection |
 | announcements | the newest announcement of every peer at every edge |
 | topic_followers | what is read from Kafka, from the start on |
-| interest, schema_shares | which schemas are served |
+| interest | which schemas are served |
 | peer_events | what others learn of what peers do |
 | quotas | how much of the index an author's logs, and what a peer brings, may take |
 | access | which schemas a key may replicate, by the allow-list |

@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from culm_connectors.kafka import BatchProducer, TopicReaders
+from culm_connectors.kafka import BatchProducer, Progress, TopicReaders
 from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.follow_entries import EntriesFollower
 from culm_connectors.logs.follow_logs import LogsFollower
 from culm_connectors.logs.index import IndexWriter
 from culm_connectors.logs.replicated_logs import ReplicatedLogs, assemble_logs
 from culm_connectors.logs.warm_start.claims import ClaimingStore
-from culm_connectors.logs.warm_start.repair import Progress
 from culm_connectors.p2panda.access import SchemaAccess
 from culm_connectors.p2panda.announcements import AnnouncementTopic
 from culm_connectors.p2panda.aquadoggo.links import NodeLinks

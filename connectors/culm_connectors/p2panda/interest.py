@@ -5,21 +5,176 @@ within what the allow-list lets them, and what its index holds already. A schema
 served (announced) only once its logs have been read back, or are known before that (`promise`), so that a
 peer's session finds all of them.
 
-What peers announce is their word, so there is a bound, and within it everyone has a share (`SchemaShares`).
+What peers announce is their word, so there is a bound, and within it everyone has a share (`SchemaShares`): a
+schema has a place while a peer announces it, and after that as long as nobody needs the room: for some time
+if there is no log of it, else without end. A peer is charged for the schemas that it was the first to
+announce. Where there is no room left, a schema of a peer that is charged for more makes room for one of a
+peer that is charged for less.
 """
 
 from __future__ import annotations
 
 import asyncio
+import heapq
 import json
 import logging
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 
 from culm_connectors.edge.access import EVERYTHING
 from culm_connectors.edge.limited_log import LimitedLog
 from culm_connectors.logs.index import LmdbLogStore
-from culm_connectors.p2panda.schema_shares import MAX_SCHEMAS, SchemaShares
 from culm_models.p2panda.operations.schema_id import normalise
+
+MAX_SCHEMAS = 1_024
+"""Places there are, which is also the most that our own announcement may name (an announcement with more is
+passed over by its readers). One place is for `BYTES_A_PLACE` bytes, so that it keeps to a size as well."""
+
+BYTES_A_PLACE = 256
+# A peer chooses these texts; real ones name one or a few operations, of 69 characters each.
+MAX_SCHEMA_ID_LENGTH = 4_096
+FORGOTTEN_AFTER_S = 600.0
+
+
+class SchemaShares:
+    """The places, and who announces what. Times are in seconds, of any clock that only goes forward.
+
+    `with_logs` tells the schemas that there are logs of; `admitted` have places from the start.
+    """
+
+    def __init__(self, with_logs: Callable[[], Collection[str]], admitted: Collection[str] = ()) -> None:
+        self._with_logs = with_logs
+        self._announcers: dict[str, dict[bytes, None]] = {schema_id: {} for schema_id in admitted}
+        """Of each schema that has a place: the peers that announce it, the one that is charged first."""
+        self._unannounced_since_s: dict[str, float] = dict.fromkeys(admitted, 0.0)
+        self._named: dict[bytes, tuple[str, ...]] = {}
+        self._places = sum(map(places, admitted))
+
+    @property
+    def admitted(self) -> Set[str]:
+        """The schemas that have places: a view that changes as they do."""
+        return self._announcers.keys()
+
+    def turned_away(self, remote: bytes) -> int:
+        """How many schemas that a peer announces have no place."""
+        return sum(schema_id not in self._announcers for schema_id in self._named.get(remote, ()))
+
+    def announced(self, remote: bytes, schema_ids: Iterable[str], now_s: float) -> bool:
+        """A peer announces these and no others; True when other schemas have places than before."""
+        before = frozenset(self._announcers)
+        self._withdraw(remote, now_s)
+        self._named[remote] = tuple(name for name in schema_ids if len(name) <= MAX_SCHEMA_ID_LENGTH)
+        self._admit(remote)
+        self._reconsider()
+        return self._announcers.keys() != before
+
+    def left(self, remote: bytes, now_s: float) -> bool:
+        """A peer announces nothing any more; True when other schemas have places than before."""
+        before = frozenset(self._announcers)
+        self._withdraw(remote, now_s)
+        self._reconsider()
+        return self._announcers.keys() != before
+
+    def pass_time(self, now_s: float) -> bool:
+        """Forget schemas without a log that nobody has announced for long; True if there were any."""
+        late = [
+            schema_id
+            for schema_id, since_s in self._unannounced_since_s.items()
+            if now_s - since_s >= FORGOTTEN_AFTER_S
+        ]
+        forgotten = set(late).difference(self._with_logs()) if late else ()
+        for schema_id in forgotten:
+            self._remove(schema_id)
+        return bool(forgotten)
+
+    def _withdraw(self, remote: bytes, now_s: float) -> None:
+        for schema_id in self._named.pop(remote, ()):
+            announcers = self._announcers.get(schema_id)
+            if announcers is not None and remote in announcers:
+                del announcers[remote]
+                if not announcers:
+                    self._unannounced_since_s[schema_id] = now_s
+
+    def _reconsider(self) -> None:
+        """Room may have become free for what was turned away."""
+        for remote in self._named:
+            if self._places >= MAX_SCHEMAS and not self._unannounced_since_s:
+                return
+            if self.turned_away(remote):
+                self._admit(remote)
+
+    def _admit(self, remote: bytes) -> None:
+        waiting = []
+        for schema_id in self._named[remote]:
+            announcers = self._announcers.get(schema_id)
+            if announcers is None:
+                waiting.append(schema_id)
+                continue
+            announcers[remote] = None
+            self._unannounced_since_s.pop(schema_id, None)
+        if not waiting:
+            return
+        charged = self._charged()
+        victims = self._victims(remote, charged)
+        for schema_id in waiting:
+            needed = places(schema_id)
+            while self._places + needed > MAX_SCHEMAS:
+                victim, left = next(victims, (None, 0))
+                if victim is None or left < charged[remote] + needed:
+                    return
+                self._remove(victim)
+            self._announcers[schema_id] = {remote: None}
+            self._places += needed
+            charged[remote] += needed
+
+    def _charged(self) -> dict[bytes, int]:
+        charged = dict.fromkeys(self._named, 0)
+        for schema_id, announcers in self._announcers.items():
+            payer = next(iter(announcers), None)
+            if payer is not None:
+                charged[payer] += places(schema_id)
+        return charged
+
+    def _victims(self, remote: bytes, charged: Mapping[bytes, int]) -> Iterator[tuple[str, float]]:
+        """What may make room, in order, and how many places are left then to the peer that is charged for it.
+
+        First what nobody announces; then of whoever is charged for most what has no log, few announcers, and
+        came last.
+        """
+        with_logs = frozenset(self._with_logs())
+        since_s = self._unannounced_since_s
+        for schema_id in sorted(since_s, key=lambda name: (name in with_logs, since_s[name])):
+            yield schema_id, math.inf
+        charges: dict[bytes, list[tuple[bool, int, int, str]]] = {}
+        for position, (schema_id, announcers) in enumerate(self._announcers.items()):
+            payer = next(iter(announcers), remote)
+            if payer != remote:
+                charges.setdefault(payer, []).append(
+                    (schema_id in with_logs, len(announcers), -position, schema_id)
+                )
+        for schemas in charges.values():
+            schemas.sort(reverse=True)
+        most = [(-charged[payer], payer) for payer in charges]
+        heapq.heapify(most)
+        while most:
+            charge, payer = heapq.heappop(most)
+            if not charges[payer]:
+                continue
+            schema_id = charges[payer].pop()[-1]
+            left = -charge - places(schema_id)
+            heapq.heappush(most, (-left, payer))
+            yield schema_id, left
+
+    def _remove(self, schema_id: str) -> None:
+        del self._announcers[schema_id]
+        self._unannounced_since_s.pop(schema_id, None)
+        self._places -= places(schema_id)
+
+
+def places(schema_id: str) -> int:
+    """How many places a schema takes."""
+    return 1 + len(schema_id) // BYTES_A_PLACE
+
 
 _LIMITED = LimitedLog(logging.getLogger(__name__))
 

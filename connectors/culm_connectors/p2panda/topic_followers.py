@@ -13,11 +13,10 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from culm_connectors.kafka import TopicReader
+from culm_connectors.kafka import Progress, TopicReader
 from culm_connectors.logs.follow_entries import EntriesFollower
 from culm_connectors.logs.follow_logs import LogsFollower
 from culm_connectors.logs.replicated_logs import ReplicatedLogs
-from culm_connectors.logs.warm_start.repair import Progress
 from culm_connectors.p2panda.announcements import AnnouncementTopic
 from culm_connectors.p2panda.driver import Driver
 from culm_connectors.p2panda.interest import Interest

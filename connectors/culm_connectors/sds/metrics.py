@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from prometheus_client import Histogram
 from prometheus_client.core import Metric
 
-from culm_connectors.edge.latency import latency_histogram
-from culm_connectors.edge.metric_families import counter_by, counters, gauge
+from culm_connectors.edge.metric_families import counter_by, counters, gauge, latency_histogram
 
 
 @dataclass(slots=True)

@@ -7,10 +7,9 @@
 | commit | one write transaction: entries, heights and the Kafka offsets that cover them |
 | documents | which document each log belongs to, found out whenever the operations that it follows come |
 | upgrade | an index of an earlier format, brought up to date in place |
-| forgetting, audit | logs taken out to be read anew; whether the records agree with each other |
+| audit | whether the records agree with each other; logs taken out to be read anew |
 | usage | how many bytes each author and each peer takes |
-| chunks | parts of logs, read in pieces of bounded size |
-| rows | the rows of logs, some of them in memory |
+| reading | parts of logs, in pieces of bounded size; the rows of logs, some of them in memory |
 | store | `LmdbLogStore`: the `LogStore` that the protocol reads |
 | sync_ranges | the sync range of each schema in memory, with fingerprints |
 | opening | trust, or drop and start anew |

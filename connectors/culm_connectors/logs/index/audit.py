@@ -1,51 +1,22 @@
 """Whether the records of an index agree: the row of every log with its entries and its sync range.
 
-Structure (pages, lengths) is looked at when the file is opened; this looks at what the records say, and at
-single records as they are read: an entry's hash names its place, and the entry names its operation's hash.
+Structure (pages, lengths) is looked at when the file is opened, and single records as they are read
+(`reading`); this looks at what the records say of each other. Logs that contradict themselves are taken out
+whole, whatever state they are in, to be read from `logs` anew.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from culm_connectors.logs.index import layout
-from culm_connectors.logs.index.errors import IndexDamaged
-from culm_connectors.logs.index.layout import LogRow
+from culm_connectors.logs.index.commit import Commit
+from culm_connectors.logs.index.usage import UsageWriter
 from culm_models.bamboo import entry_hash
-from culm_models.bamboo.hashes import HASH_SIZE, hash_bytes
 
 _SEQ_NUM_AT = layout.LOG_KEY_SIZE
-# The last bytes of an entry: the hash of its payload, then the signature.
-_PAYLOAD_HASH = slice(-64 - HASH_SIZE, -64)
-
-
-def checked_entry(
-    transaction: Any, databases: Mapping[bytes, Any], key: bytes, value: bytes
-) -> tuple[bytes, tuple[bytes, bytes]]:
-    """The hash of a stored entry, and the entry with its operation; some 3 µs. Raises IndexDamaged."""
-    try:
-        entry, operation = layout.unpack_entry(value)
-    except ValueError as error:
-        raise IndexDamaged(f"entry {key.hex()}: {error}") from error
-    own_hash = entry_hash(entry)
-    place = transaction.get(layout.short_hash(own_hash), db=databases[b"operations"])
-    if place is None or place[: len(key)] != key or entry[_PAYLOAD_HASH] != hash_bytes(operation):
-        raise IndexDamaged(f"entry {key.hex()} is not what was stored there")
-    return own_hash, (entry, operation)
-
-
-def checked_row(transaction: Any, databases: Mapping[bytes, Any], key: bytes, value: bytes) -> LogRow:
-    """A log's row, if its newest entry is where the row says. Raises IndexDamaged."""
-    try:
-        row = layout.unpack_row(value)
-    except ValueError as error:
-        raise IndexDamaged(f"log {key.hex()}: {error}") from error
-    place = transaction.get(layout.short_hash(row.head_hash), db=databases[b"operations"])
-    if place is None or place[: len(key) + layout.U64.size] != key + layout.U64.pack(row.height):
-        raise IndexDamaged(f"log {key.hex()}: its newest entry is not where its row says")
-    return row
 
 
 def contradictory_logs(
@@ -97,3 +68,54 @@ def _runs(transaction: Any, databases: Mapping[bytes, Any]) -> Iterator[tuple[by
                 height = height + 1 if height and seq_num == height + 1 else 0
     if log is not None:
         yield log, height
+
+
+def forget_logs(transaction: Any, databases: Mapping[bytes, Any], keys: Iterable[bytes]) -> Commit:
+    """Remove everything that is kept of these logs (40-byte keys) in an open write transaction."""
+    with transaction.cursor(db=databases[b"schemas"]) as cursor:
+        numbers = [number for number, _ in cursor]
+    removed: dict[bytes, None] = {}
+    usage = UsageWriter(transaction, databases)
+    for key in keys:
+        usage.removed(key, _forget_entries(transaction, databases, key))
+        _forget_document(transaction, databases, key)
+        transaction.delete(key, db=databases[b"logs"])
+        # Not only under the schema that its row names: the row may be what is wrong.
+        for number in numbers:
+            transaction.delete(number + key, db=databases[b"sync_range"])
+        removed[key] = None
+    usage.finish()
+    return Commit((), (), (), (), removed, {})
+
+
+def _forget_entries(transaction: Any, databases: Mapping[bytes, Any], key: bytes) -> dict[int, int]:
+    """Returns the sizes of what was removed, by sequence number."""
+    sizes: dict[int, int] = {}
+    with transaction.cursor(db=databases[b"entries"]) as cursor:
+        found = cursor.set_range(key)
+        while found and cursor.key().startswith(key):
+            seq_num = layout.U64.unpack(cursor.key()[layout.LOG_KEY_SIZE :])[0]
+            sizes[seq_num] = layout.stored_size(cursor.value())
+            try:
+                entry, _ = layout.unpack_entry(cursor.value())
+            except ValueError:
+                entry = b""
+            transaction.delete(layout.short_hash(entry_hash(entry)), db=databases[b"operations"])
+            # Goes on to the next one by itself.
+            found = cursor.delete()
+    return sizes
+
+
+def _forget_document(transaction: Any, databases: Mapping[bytes, Any], key: bytes) -> None:
+    value = transaction.get(key, db=databases[b"logs"])
+    if value is None:
+        return
+    try:
+        row = layout.unpack_row(value)
+    except ValueError:
+        return
+    if row.document_id is not None:
+        place = key[:32] + layout.short_hash(row.document_id)
+        if transaction.get(place, db=databases[b"documents"]) == key[32:]:
+            transaction.delete(place, db=databases[b"documents"])
+        transaction.delete(layout.short_hash(row.document_id) + key, db=databases[b"deletes"])

@@ -14,15 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from culm_connectors.logs.index import layout
-from culm_connectors.logs.index.audit import checked_entry, contradictory_logs
-from culm_connectors.logs.index.chunks import Pair, Range, read_chunk, read_ranges
+from culm_connectors.logs.index.audit import contradictory_logs, forget_logs
 from culm_connectors.logs.index.commit import Commit, Offsets, write_commit
 from culm_connectors.logs.index.documents import ReadFacts
 from culm_connectors.logs.index.environment import MAX_SIZE_BYTES, Environment
 from culm_connectors.logs.index.errors import IndexConflict, IndexDamaged, IndexGap
-from culm_connectors.logs.index.forgetting import forget_logs
 from culm_connectors.logs.index.layout import Place
-from culm_connectors.logs.index.rows import RowCache
+from culm_connectors.logs.index.reading import Pair, Range, RowCache, checked_entry, read_chunk, read_ranges
 from culm_connectors.logs.index.sync_ranges import SyncRanges, read_heights
 from culm_connectors.logs.index.upgrade import EARLIER_FORMATS, upgrade
 from culm_connectors.logs.index.usage import author_name, peer_name, read_usage

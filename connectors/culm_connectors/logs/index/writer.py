@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from culm_connectors.logs.index.chunks import Pair, Range
 from culm_connectors.logs.index.commit import Commit, Offsets
 from culm_connectors.logs.index.errors import IndexDamaged, IndexFull
+from culm_connectors.logs.index.reading import Pair, Range
 from culm_connectors.logs.index.store import LmdbLogStore
 from culm_models.bamboo.checks import SoundEntry
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from culm_connectors.kafka import TopicReader, ask_origin
+from culm_connectors.kafka import Progress, TopicReader, ask_origin
 from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.index import IndexWriter, LmdbLogStore, check_origin, close_index, mark_open
 from culm_connectors.logs.index.documents import ReadFacts
@@ -16,7 +16,7 @@ from culm_connectors.logs.index.errors import IndexMissing
 from culm_connectors.logs.warm_start.block_heights import Positions, SchemaHeights, read_block_heights
 from culm_connectors.logs.warm_start.claims import table_of
 from culm_connectors.logs.warm_start.heights import HeightTable
-from culm_connectors.logs.warm_start.repair import Progress, repair
+from culm_connectors.logs.warm_start.repair import repair
 from culm_connectors.logs.warm_start.verification import Verification, verify
 from culm_connectors.logs.warm_start.warm_start import positions_of
 from culm_models.bamboo.checks import check_many

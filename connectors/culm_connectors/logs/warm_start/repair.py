@@ -1,24 +1,35 @@
-"""Reading single logs from `logs` once more, in place of what the index holds of them.
+"""Reading single logs once more: in place of what the index holds of them, or for an entry that it lacks.
 
-`logs` is read from its start; records of other logs are passed over without being decoded.
+`logs` is read from its start; records of other logs are passed over without being decoded. Where `logs` goes
+on behind an entry that the index lacks, either the index has lost it or `logs` has a gap; only reading again
+tells. That is done for the logs concerned alone, behind everything else, and at most once a minute. A log
+that still lacks its entry is set aside: it is reported, ends before the gap, and is read again when it has
+grown. No other log is touched.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Collection
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
-from culm_connectors.kafka import TopicReader
+from culm_connectors.kafka import ConsumeFailed, Progress, TopicReader
 from culm_connectors.logs.check_pool import EntryChecker
-from culm_connectors.logs.index import IndexWriter
-from culm_connectors.logs.index.chunks import Pair
+from culm_connectors.logs.hub import LogHub, Stored
+from culm_connectors.logs.index import IndexWriter, LmdbLogStore
+from culm_connectors.logs.index.reading import Pair
+from culm_models.bamboo.checks import SoundEntry
 from culm_models.errors import CulmError
 from culm_topics.errors import RecordError
 from culm_topics.logs.records import LogRecord
+from culm_topics.records import log_key
 
 logger = logging.getLogger(__name__)
 
-Progress = Callable[[str, int, int], None]
+_INTERVAL_S = 60.0
+_MAX_LOGS = 100_000
+_NEVER = float("-inf")
 
 
 async def repair(
@@ -40,21 +51,131 @@ async def repair(
     async with from_start:
         await index.forget(wanted, forgotten)
         total = from_start.remaining()
-        async for batch in from_start.read_to_end():
-            pairs: list[Pair] = []
-            for message in batch.messages:
-                if message.key() not in wanted:
-                    continue
-                try:
-                    record = LogRecord.decode(message.value())
-                except RecordError as error:
-                    logger.error("a record of the logs topic is none: %s", error)
-                    continue
-                pairs.append((record.entry, record.operation))
-            if pairs:
-                checked = await pool.submit(pairs, verify_signature=False)
-                entries = [one for one in checked if not isinstance(one, CulmError)]
+        async for entries in _entries_of(wanted, from_start, pool):
+            if entries:
                 stored += len((await index.write(entries, truth=True)).stored)
             if progress is not None:
                 progress("repairing", total - from_start.remaining(), total)
     return stored
+
+
+async def _entries_of(
+    logs: frozenset[bytes], reader: TopicReader, pool: EntryChecker
+) -> AsyncIterator[list[SoundEntry]]:
+    """The entries of these logs up to the end of `logs`: a list, perhaps empty, for each batch that was
+    read."""
+    async for batch in reader.read_to_end():
+        pairs: list[Pair] = []
+        for message in batch.messages:
+            if message.key() not in logs:
+                continue
+            try:
+                record = LogRecord.decode(message.value())
+            except RecordError as error:
+                logger.error("a record of the logs topic is none: %s", error)
+                continue
+            pairs.append((record.entry, record.operation))
+        checked = await pool.submit(pairs, verify_signature=False) if pairs else []
+        yield [one for one in checked if not isinstance(one, CulmError)]
+
+
+class LogGaps:
+    """The logs of one index that have gaps, a subscriber of its hub; of one event loop.
+
+    `from_start` opens `logs` at its start, `report` is given entries that stand behind a gap.
+    """
+
+    def __init__(
+        self,
+        hub: LogHub,
+        held: LmdbLogStore,
+        pool: EntryChecker,
+        from_start: Callable[[], TopicReader],
+        report: Callable[[SoundEntry, str], None],
+        *,
+        interval_s: float | None = None,
+    ) -> None:
+        self.read_again = 0
+        """How often a log was read again."""
+        self._hub = hub
+        self._held = held
+        self._pool = pool
+        self._from_start = from_start
+        self._report = report
+        self._interval_s = _INTERVAL_S if interval_s is None else interval_s
+        self._wanted: dict[bytes, SoundEntry] = {}
+        self._set_aside: dict[bytes, tuple[int, SoundEntry]] = {}
+        self._work = asyncio.Event()
+
+    @property
+    def logs_set_aside(self) -> int:
+        """How many logs wait for an entry that `logs` does not hold."""
+        return len(self._set_aside)
+
+    def found(self, gaps: Sequence[SoundEntry], *, whole: bool) -> None:
+        """These entries do not follow on what is held; `whole`: all of `logs` before them was just read."""
+        for checked in gaps:
+            key = log_key(*checked.log)
+            known = self._set_aside.get(key)
+            if key in self._wanted or (known is not None and known[0] == self._height(checked)):
+                continue
+            if whole:
+                self._put_aside(checked)
+            elif len(self._wanted) < _MAX_LOGS:
+                self._wanted[key] = checked
+                self._work.set()
+
+    def on_stored(self, stored: Stored) -> None:
+        """A log that was set aside and has grown may go on in what was passed over."""
+        if not self._set_aside:
+            return
+        for checked in stored.entries:
+            known = self._set_aside.pop(log_key(*checked.log), None)
+            if known is not None:
+                self._wanted[log_key(*checked.log)] = known[1]
+                self._work.set()
+
+    async def mend(self) -> None:
+        """Read again what is wanted, until cancelled. Raises OffsetLost, IndexDamaged."""
+        last_s = _NEVER
+        while True:
+            await self._work.wait()
+            await asyncio.sleep(max(0.0, last_s + self._interval_s - time.monotonic()))
+            self._work.clear()
+            wanted, self._wanted = self._wanted, {}
+            last_s = time.monotonic()
+            try:
+                await self._read_again(frozenset(wanted))
+            except ConsumeFailed as error:
+                logger.warning("logs with gaps are read again later: %s", error)
+                self._wanted = wanted | self._wanted
+                self._work.set()
+                continue
+            for checked in wanted.values():
+                if checked.entry.seq_num > self._height(checked):
+                    self._put_aside(checked)
+
+    async def _read_again(self, keys: frozenset[bytes]) -> None:
+        self.read_again += len(keys)
+        stored = 0
+        async with self._from_start() as reader:
+            async for entries in _entries_of(keys, reader, self._pool):
+                if entries:
+                    stored += len((await self._hub.take(entries, {}, truth=True)).stored)
+        logger.info("%d logs with gaps were read again: %d entries came", len(keys), stored)
+
+    def _put_aside(self, checked: SoundEntry) -> None:
+        public_key, log_id = checked.log
+        height = self._height(checked)
+        text = (
+            f"logs goes on with number {checked.entry.seq_num} of {public_key.hex()}/{log_id}, behind a gap: "
+            f"number {height + 1} is missing"
+        )
+        logger.error("%s; this log is set aside until it is whole", text)
+        self._report(checked, text)
+        if len(self._set_aside) >= _MAX_LOGS:
+            del self._set_aside[next(iter(self._set_aside))]
+        self._set_aside[log_key(*checked.log)] = (height, checked)
+
+    def _height(self, checked: SoundEntry) -> int:
+        return self._held.height(*checked.log)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from culm_connectors.logs.check_pool import CheckPool
-from culm_connectors.logs.index.chunks import Pair, Range
+from culm_connectors.logs.index.reading import Pair, Range
 from culm_connectors.logs.warm_start.claims import Claims
 from culm_connectors.p2panda.connections.link import PeerLink
 from culm_connectors.p2panda.connections.staging import StagedEntries
