@@ -4,6 +4,7 @@
 - `version_vectors`: `receipts` and `logs` to `version-vectors`.
 - `sds/`: `sds.in` and `sds.commands` to the store, events and broadcasts of SDS channels.
 - `sds_index`: `sds.messages` to `sds.index`.
+- `chotki/`: packets and diffs of Chotki's replicas to one merged state, `chotki.state`.
 - `jobs`: the table of them. `run`: jobs started, watched and stopped.
 - `supervision/`: one job over its failures.
 - `session`: the Spark session; `daemon`: what its Python workers are forked from; `gc_pause`: their garbage

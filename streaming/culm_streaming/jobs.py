@@ -25,12 +25,15 @@ class StreamingJob(Generic[Settings]):
     """What runs a job: `records` makes those for Kafka's sink, `settings` the settings where none are given.
 
     A job with timers needs micro-batches without records too: `timer_interval_ms` says how often at most.
+    A job with `stages` gives each record a column `stage`: nothing of a stage is written before Kafka has
+    acknowledged all of the stage before.
     """
 
     records: Callable[[SparkSession, KafkaSettings, Settings], DataFrame]
     settings: Callable[[], Settings]
     output_mode: Literal["append", "update"] = "append"
     timer_interval_ms: Callable[[Settings], int] | None = None
+    stages: int = 1
     prepare: Callable[[], None] | None = None
     """Makes what all workers need alike, in the process that they are forked from."""
 

@@ -84,7 +84,15 @@ def test_a_consumer_reads_logs_and_channels_and_nothing_else() -> None:
     assert {(right.resource, right.name, right.operation) for right in rights} == {
         *(
             ("topic", f"culm.{name}", operation)
-            for name in ("logs", "sds.messages", "sds.index", "sds.events")
+            for name in (
+                "logs",
+                "sds.messages",
+                "sds.index",
+                "sds.events",
+                "chotki.packets",
+                "chotki.state",
+                "chotki.vectors",
+            )
             for operation in ("Read", "Describe")
         ),
         ("group", "culm.", "Read"),

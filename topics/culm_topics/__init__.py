@@ -6,6 +6,7 @@
 - `logs/`: the topics of replicated logs, and `LogConsumer` for programs that consume them.
 - `p2panda/`: announcements, and operations in entries.
 - `sds/`: the topics of SDS: their records, events and store.
+- `chotki/`: the topics of Chotki: packets, diffs, the merged state.
 - `status_server`: the HTTP port of jobs and connectors: metrics, alive, ready.
 - `docs`: renders docs/topics.md from all of the above.
 - `errors`: the errors of this package and their stable codes.

@@ -41,6 +41,10 @@ _KEYS = """\
 | channel id, then message id | of `sds.index`: u16 length of the channel id, channel id, message id |
 | channel id, then participant id | of `sds.owners`: the same; no participant id: the channel itself |
 | ack key | of `sds.acks`: u8 kind, then ids as its CDDL says, each but the message id behind its u16 length |
+| source | of `chotki.*`: u64, big endian |
+| store key (18) | of `chotki.*`: u8 4f (a field) or 56 (a vector), u64 source, u64 progress, u8 letter |
+| session key (40) | of `chotki.*`: the edge (32), then its session's number as u64 |
+| epoch key (5) | of `chotki.state`: u8 45, u32 partition |
 
 Every client must put a key into the same partition: the Java client's partitioner (murmur2), which
 librdkafka calls `murmur2_random`. The number of partitions of a topic keyed by log is fixed for the
@@ -49,7 +53,9 @@ topic's life, because Kafka keeps a log's order only within a partition.
 The `sds.*` topics do not follow the clients' partitioners: all records of a channel are in partition
 `xxh64(channel id) mod partitions` of each of them (seed 42, the hash as a signed number, the remainder never
 negative: `culm_topics.records.shard_of`, Spark's `pmod(xxhash64(key), partitions)`), which producers name
-explicitly. All `sds.*` topics of a deployment have the same number of partitions.
+explicitly. All `sds.*` topics of a deployment have the same number of partitions. The same function
+places what is Chotki's: packets by their source's key, what belongs to a block by its source (u64) and number
+(progress >> 28, u32) behind each other. `chotki.fields` and `chotki.state` have as many partitions.
 """
 
 _BLOCKS = """\

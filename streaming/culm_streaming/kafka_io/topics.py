@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from culm_topics.catalogue.spec import MAX_MESSAGE_BYTES
@@ -38,6 +39,31 @@ def kafka_source(
         .option("maxOffsetsPerTrigger", str(max_offsets_per_trigger))
         .load()
     )
+
+
+def staged_kafka_sink(
+    records: DataFrame, kafka: KafkaSettings, checkpoint: str, stages: int
+) -> DataStreamWriter:
+    """The writer of `stage`, `topic`, `key`, `value`, `partition`: stage by stage, each acknowledged whole.
+
+    The records of a micro-batch are computed once, and kept until its last stage is written.
+    """
+
+    def write(batch: DataFrame, _: int) -> None:
+        batch.persist()
+        try:
+            for stage in range(stages):
+                (
+                    batch.where(F.col("stage") == stage)
+                    .drop("stage")
+                    .write.format("kafka")
+                    .options(**_PRODUCER | spark_options(kafka))
+                    .save()
+                )
+        finally:
+            batch.unpersist()
+
+    return records.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
 
 
 def kafka_sink(records: DataFrame, kafka: KafkaSettings, checkpoint: str) -> DataStreamWriter:

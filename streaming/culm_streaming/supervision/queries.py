@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from culm_streaming.jobs import load_job, topics_of
-from culm_streaming.kafka_io.topics import kafka_sink
+from culm_streaming.kafka_io.topics import kafka_sink, staged_kafka_sink
 from culm_streaming.progress import OBSERVED, REJECTED
 from culm_streaming.supervision.checkpoint import Belonging, Checkpoint
 from culm_topics.catalogue.jobs import DEFAULT_GROUP, job_named, jobs_of
@@ -69,11 +69,12 @@ def start_query(session: SparkSession, settings: RunSettings, job: str) -> Strea
     records = loaded.records(session, settings.kafka, given)
     is_rejected = F.col("topic") == settings.kafka.topic("rejected")
     records = records.observe(OBSERVED, F.count_if(is_rejected).alias(REJECTED))
-    writer = (
-        kafka_sink(records, settings.kafka, settings.checkpoint(job))
-        .queryName(job)
-        .outputMode(loaded.output_mode)
-    )
+    checkpoint = settings.checkpoint(job)
+    if loaded.stages == 1:
+        writer = kafka_sink(records, settings.kafka, checkpoint)
+    else:
+        writer = staged_kafka_sink(records, settings.kafka, checkpoint, loaded.stages)
+    writer = writer.queryName(job).outputMode(loaded.output_mode)
     if settings.once:
         writer = writer.trigger(availableNow=True)
     elif interval_ms:

@@ -1,10 +1,11 @@
 """The two tables of all rooms, literally: a room's own topics and jobs are one line in each."""
 
 from culm_topics.catalogue.spec import JobSpec, TopicSpec
+from culm_topics.chotki.catalogue import CHOTKI, CHOTKI_JOBS
 from culm_topics.logs.catalogue import LOG_JOBS, LOGS
 from culm_topics.p2panda.catalogue import P2PANDA
 from culm_topics.sds.catalogue import SDS, SDS_JOBS
 
-CATALOGUE: tuple[TopicSpec, ...] = (*P2PANDA, *LOGS, *SDS)
+CATALOGUE: tuple[TopicSpec, ...] = (*P2PANDA, *LOGS, *SDS, *CHOTKI)
 
-JOBS: tuple[JobSpec, ...] = (*LOG_JOBS, *SDS_JOBS)
+JOBS: tuple[JobSpec, ...] = (*LOG_JOBS, *SDS_JOBS, *CHOTKI_JOBS)

@@ -1,0 +1,147 @@
+"""Which packets and syncs count, and the marks that complete an epoch (reference 9.2, rules 3 and 5).
+
+A vector never runs ahead of its data: a run of packets moves its source's entry only from what it builds on,
+and a sync only when all its fields are merged. What does not count yet waits here, bounded, and is reported
+as a gap when it has waited too long: its edge's next diff brings what is missing.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import cbor2
+
+from culm_models.chotki.ids import GLOBAL_VECTOR_KEY
+from culm_models.chotki.rdx import parse_vector, write_vector
+from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
+from culm_streaming.chotki.rows import Commit, EpochRows, Run, Source
+from culm_streaming.chotki.settings import ChotkiStateSettings
+from culm_streaming.chotki.state import State
+from culm_streaming.chotki.step import COMMON_VECTOR
+from culm_topics.chotki.records import Ends, EpochRecord, HoldingRecord, epoch_key
+from culm_topics.records import rejection
+
+_NAME: Final = b"E"
+_FORMAT: Final = 1
+GAP: Final = "chotki.gap"
+
+
+class _Waiting(NamedTuple):
+    """An entry that does not count yet: from `after` on `src` comes to `pro`, once `ends` are merged."""
+
+    src: int
+    after: int
+    pro: int
+    ends: Ends
+    bringer: bytes
+    since_ms: int
+
+
+@dataclass(slots=True)
+class _Counted:
+    """What is kept from epoch to epoch."""
+
+    epoch: int = 0
+    vector: dict[int, int] = field(default_factory=lambda: dict(COMMON_VECTOR))
+    covered: list[dict[int, int]] = field(default_factory=lambda: [{} for _ in Source])
+    waiting: list[_Waiting] = field(default_factory=list)
+
+    def pack(self) -> bytes:
+        return cbor2.dumps([_FORMAT, self.epoch, self.vector, self.covered, self.waiting])
+
+    @staticmethod
+    def unpack(blob: bytes | None) -> "_Counted":
+        if blob is None:
+            return _Counted()
+        _, epoch, vector, covered, waiting = cbor2.loads(blob)
+        entries = [
+            _Waiting(src, after, pro, tuple((one, offset) for one, offset in ends), bringer, since_ms)
+            for src, after, pro, ends, bringer, since_ms in waiting
+        ]
+        return _Counted(epoch, vector, covered, entries)
+
+
+def count_epoch(
+    state: State, rows: EpochRows, batch_ms: int, settings: ChotkiStateSettings
+) -> Iterator[OutputRecord]:
+    """The next epoch: its marks, what it holds, and gaps that were waited for long enough.
+
+    `batch_ms` is the time of the micro-batch, the same when it runs again.
+    """
+    counted = _Counted.unpack(state.load(_NAME))
+    for source, partition, offset in rows.marks:
+        covered = counted.covered[source]
+        covered[partition] = max(offset, covered.get(partition, 0))
+    counted.waiting += _of_runs(rows.runs, batch_ms) + _of_commits(rows.commits, batch_ms)
+    counted.waiting = _raise(counted.vector, counted.waiting, counted.covered[Source.FIELDS])
+    waiting, gaps = _without_gaps(counted.waiting, batch_ms, settings)
+    counted.waiting = waiting
+    counted.epoch += 1
+    state.save(_NAME, counted.pack())
+    for gap in gaps:
+        yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", _told(gap), None)
+    vector = write_vector(counted.vector)
+    packets, fields, commits = (tuple(sorted(ends.items())) for ends in counted.covered)
+    mark = EpochRecord(counted.epoch, vector, packets, fields, commits).encode()
+    for partition in range(settings.shards):
+        yield OutputRecord(Stage.MARKS, Topic.STATE, epoch_key(partition), mark, partition)
+    holding = HoldingRecord(vector, counted.epoch, batch_ms).encode()
+    yield OutputRecord(Stage.TOLD, Topic.VECTORS, GLOBAL_VECTOR_KEY, holding, None)
+
+
+def _of_runs(runs: list[Run], batch_ms: int) -> list[_Waiting]:
+    return [_Waiting(run.src, run.after, run.pro, (), run.bringer, batch_ms) for run in runs]
+
+
+def _of_commits(commits: list[Commit], batch_ms: int) -> list[_Waiting]:
+    found = []
+    for commit in commits:
+        after = parse_vector(commit.after)
+        found += [
+            _Waiting(src, after.get(src, 0), pro, commit.ends, commit.bringer, batch_ms)
+            for src, pro in parse_vector(commit.vector).items()
+        ]
+    return found
+
+
+def _raise(vector: dict[int, int], waiting: list[_Waiting], merged: Mapping[int, int]) -> list[_Waiting]:
+    """Let everything count that may, and return the rest in its order."""
+    rest: list[_Waiting] = []
+    by_src: dict[int, list[_Waiting]] = defaultdict(list)
+    for one in waiting:
+        if all(merged.get(partition, 0) >= offset for partition, offset in one.ends):
+            by_src[one.src].append(one)
+        else:
+            rest.append(one)
+    for src, entries in by_src.items():
+        entry = vector.get(src, 0)
+        # By what they build on: behind the first that must wait no other can help it.
+        entries.sort(key=lambda one: one.after)
+        for place, one in enumerate(entries):
+            if one.after > entry:
+                rest += entries[place:]
+                break
+            entry = vector[src] = max(entry, one.pro)
+    return rest
+
+
+def _without_gaps(
+    waiting: list[_Waiting], batch_ms: int, settings: ChotkiStateSettings
+) -> tuple[list[_Waiting], list[_Waiting]]:
+    waiting = sorted(waiting, key=lambda one: (one.since_ms, one))
+    gaps = [one for one in waiting if one.since_ms + settings.gap_ms <= batch_ms]
+    kept = waiting[len(gaps) :]
+    if (beyond := len(kept) - settings.max_waiting) > 0:
+        gaps, kept = gaps + kept[:beyond], kept[beyond:]
+    return kept, gaps
+
+
+def _told(gap: _Waiting) -> bytes:
+    edge, session = gap.bringer[:32].hex(), int.from_bytes(gap.bringer[32:], "big")
+    record = rejection(
+        GAP,
+        f"source {gap.src:x} up to {gap.pro:x} builds on {gap.after:x}, which has not come "
+        f"(edge {edge}, session {session})",
+    )
+    return record.encode()

@@ -1,0 +1,177 @@
+"""The job `chotki`: `chotki.packets`, `chotki.fields` and `chotki.commits` to `chotki.state`.
+
+One micro-batch is one epoch. Each batch is packed by shard before the shuffle; behind it each shard merges
+(`step`), and one more counts for all of them (`epochs`). Shard n writes partition n of `chotki.state`. What
+is written goes out stage by stage: a mark stands behind everything of its epoch.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import (
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+from culm_streaming.chotki.epochs import count_epoch
+from culm_streaming.chotki.output_records import TOPIC_NAMES, OutputRecord, Stage
+from culm_streaming.chotki.packing import pack_records
+from culm_streaming.chotki.rows import EPOCHS_SHARD, TOPICS, Place, Source, unpack_epoch, unpack_shard
+from culm_streaming.chotki.settings import ChotkiStateSettings
+from culm_streaming.chotki.step import step
+from culm_streaming.errors import JobError
+from culm_streaming.gc_pause import no_garbage_collection
+from culm_streaming.jobs import StreamingJob
+from culm_streaming.kafka_io.topics import kafka_source
+from culm_topics.catalogue.topics import spec
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
+
+_PACKED = "shard int, source int, partition int, first long, rows binary"
+_ARROW = pa.schema(
+    [
+        ("shard", pa.int32()),
+        ("source", pa.int32()),
+        ("partition", pa.int32()),
+        ("first", pa.int64()),
+        ("rows", pa.binary()),
+    ]
+)
+_OUTPUT = "stage int, topic int, key binary, value binary, partition int"
+_FRAME_RECORDS = 10_000
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class ChotkiJobSettings:
+    """`state.shards` is taken from the topic `chotki.state`: what is given here does not count."""
+
+    max_offsets_per_trigger: int = 250_000
+    state: ChotkiStateSettings = field(default_factory=ChotkiStateSettings)
+
+
+def chotki_query(session: SparkSession, kafka: KafkaSettings, settings: ChotkiJobSettings) -> DataFrame:
+    """The stream of records for Kafka's staged sink: `stage`, `topic`, `key`, `value`, `partition`.
+
+    Raises `JobError` when its topics do not exist, or have different numbers of partitions.
+    """
+    found = admin.list_topics(kafka, [spec(name) for name in ("chotki.fields", "chotki.state")])
+    partitions = {one.partitions for one in found}
+    if len(partitions) != 1 or not (shards := partitions.pop()):
+        raise JobError(
+            "the job chotki failed: its topics do not exist, or `chotki.fields` and `chotki.state` "
+            "do not have the same number of partitions"
+        )
+    state = replace(settings.state, shards=shards)
+    packed: DataFrame | None = None
+    for source, name in TOPICS.items():
+        records = kafka_source(
+            session, kafka, (name,), max_offsets_per_trigger=settings.max_offsets_per_trigger
+        ).select("key", "value", "partition", "offset")
+        rows = records.mapInArrow(_packer(source, shards, kafka.prefix), _PACKED)
+        packed = rows if packed is None else packed.union(rows)
+    assert packed is not None, "there are sources"
+    written = packed.groupBy("shard").transformWithStateInPandas(
+        ChotkiProcessor(state), outputStructType=_OUTPUT, outputMode="append", timeMode="processingTime"
+    )
+    topic = F.lit(kafka.topic("rejected"))
+    for one, name in TOPIC_NAMES.items():
+        topic = F.when(F.col("topic") == int(one), F.lit(kafka.topic(name))).otherwise(topic)
+    return written.select("stage", topic.alias("topic"), "key", "value", "partition")
+
+
+JOB = StreamingJob(chotki_query, ChotkiJobSettings, stages=len(Stage))
+
+
+def _packer(source: Source, shards: int, prefix: str) -> Any:
+    def pack(batches: Batches) -> Batches:
+        for batch in batches:
+            columns = [batch[name].to_pylist() for name in ("key", "value", "partition", "offset")]
+            packed = list(pack_records(source, zip(*columns, strict=True), shards, prefix))
+            rows = [dict(zip(_ARROW.names, (one.shard, *one.place, one.blob), strict=True)) for one in packed]
+            if rows:
+                yield pa.RecordBatch.from_pylist(rows, _ARROW)
+
+    return pack
+
+
+class ChotkiProcessor(StatefulProcessor):
+    """Runs `step` for each shard of a micro-batch, and `count_epoch` for all of them, on Spark's state."""
+
+    def __init__(self, settings: ChotkiStateSettings) -> None:
+        self._settings = settings
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Name the state variable; see `culm_streaming.chotki.state`."""
+        self._state = SparkState(handle)
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[pd.DataFrame]:
+        """All packed rows of one shard and micro-batch, which Spark hands over in several frames."""
+        shard = int(key[0])
+        packed = [one for frame in rows for one in _packed(frame)]
+        with no_garbage_collection():
+            if shard == EPOCHS_SHARD:
+                batch_ms = timerValues.getCurrentProcessingTimeInMs()
+                records = count_epoch(self._state, unpack_epoch(packed), batch_ms, self._settings)
+            else:
+                records = step(self._state, shard, unpack_shard(packed), self._settings)
+            yield from _frames(records)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def _packed(frame: pd.DataFrame) -> Iterator[tuple[Place, bytes]]:
+    columns = (frame[name].tolist() for name in ("source", "partition", "first", "rows"))
+    for source, partition, first, rows in zip(*columns, strict=True):
+        yield (source, partition, first), rows
+
+
+def _frames(records: Iterator[OutputRecord]) -> Iterator[pd.DataFrame]:
+    piece: list[OutputRecord] = []
+    for record in records:
+        piece.append(record)
+        if len(piece) == _FRAME_RECORDS:
+            yield _frame(piece)
+            piece = []
+    if piece:
+        yield _frame(piece)
+
+
+def _frame(records: list[OutputRecord]) -> pd.DataFrame:
+    stages, topics, keys, values, partitions = zip(*records, strict=True)
+    return pd.DataFrame(
+        {
+            "stage": [int(stage) for stage in stages],
+            "topic": [int(topic) for topic in topics],
+            "key": keys,
+            "value": values,
+            "partition": pd.array(partitions, dtype="Int32"),
+        }
+    )
+
+
+class SparkState:
+    """The state of the shard that Spark is calling for, in one map."""
+
+    def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self._blobs = handle.getMapState("blobs", "name binary", "blob binary")
+
+    def load(self, name: bytes) -> bytes | None:
+        """See `State`."""
+        row = self._blobs.getValue((name,))
+        return None if row is None or row[0] is None else bytes(row[0])
+
+    def save(self, name: bytes, blob: bytes | None) -> None:
+        """See `State`."""
+        if blob is None:
+            self._blobs.removeKey((name,))
+        else:
+            self._blobs.updateValue((name,), (blob,))

@@ -1,0 +1,42 @@
+"""What the job writes, and in which order: nothing of a stage before everything of the stage before."""
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+
+class Stage(IntEnum):
+    """A reader that has a stage has all before it."""
+
+    FIELDS = 0
+    """Merged fields, and what was refused."""
+    VECTORS = 1
+    """The vectors of blocks, in the partitions of their fields."""
+    MARKS = 2
+    """The epoch is complete, in each partition."""
+    TOLD = 3
+    """The global vector, for operators."""
+
+
+class Topic(IntEnum):
+    """Where a record goes."""
+
+    STATE = 0
+    VECTORS = 1
+    REJECTED = 2
+
+
+TOPIC_NAMES: Final = {
+    Topic.STATE: "chotki.state",
+    Topic.VECTORS: "chotki.vectors",
+    Topic.REJECTED: "rejected",
+}
+
+
+class OutputRecord(NamedTuple):
+    """One record; `partition` is None where Kafka's partitioner says it."""
+
+    stage: Stage
+    topic: Topic
+    key: bytes
+    value: bytes
+    partition: int | None

@@ -1,0 +1,155 @@
+"""A batch of records becomes rows by shard: the stateless half of the job (reference 9.2, rule 5).
+
+Everything is looked at here once more: what is no packet, no value of its type or no key goes to `rejected`,
+and nothing of its record is merged. Packets of one source and session that build on each other become one run
+to be counted.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from culm_models.chotki.errors import LetterUnknown
+from culm_models.chotki.ids import Id, block_of, object_key, vector_key
+from culm_models.chotki.packets.live import read_live
+from culm_models.chotki.packets.packet import LIVE_LETTERS, parse
+from culm_models.chotki.rdx import check_value, write_vector
+from culm_models.errors import CulmError
+from culm_streaming.chotki.rows import (
+    EPOCHS_SHARD,
+    TOPICS,
+    Commit,
+    EpochRows,
+    Mark,
+    Operand,
+    Place,
+    Run,
+    ShardRows,
+    Source,
+    VectorRow,
+)
+from culm_topics.chotki.records import (
+    CommitRecord,
+    OperandRecord,
+    PacketRecord,
+    block_partition,
+    is_field_key,
+    is_vector_key,
+    session_key,
+    split_session_key,
+    split_source_key,
+)
+from culm_topics.chotki.records.shape import Bringer
+from culm_topics.errors import RecordError
+from culm_topics.records import rejection
+
+Record = tuple[bytes | None, bytes | None, int, int]
+"""(key, value, partition, offset)"""
+
+FIRST_BLOCK = object_key(Id(0, 0), "Y")
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """The rows of one shard out of one batch."""
+
+    shard: int
+    place: Place
+    blob: bytes
+
+
+class _Batch:
+    """The rows of a batch while it is read."""
+
+    def __init__(self, shards: int) -> None:
+        self.shards = shards
+        self.rows: dict[int, ShardRows] = defaultdict(ShardRows)
+        self.epochs = EpochRows()
+
+    def of_key(self, key: bytes) -> ShardRows:
+        return self.rows[block_partition(key, self.shards)]
+
+
+def pack_records(source: Source, records: Iterable[Record], shards: int, prefix: str) -> Iterator[Packed]:
+    """The rows of each shard, and those of the epochs; of a batch without records nothing."""
+    batch = _Batch(shards)
+    ends: dict[int, int] = {}
+    first: tuple[int, int] | None = None
+    for key, value, partition, offset in records:
+        first = first or (partition, offset)
+        ends[partition] = max(offset + 1, ends.get(partition, 0))
+        try:
+            _TAKE[source](batch, key, value)
+        except CulmError as error:
+            where = (prefix + TOPICS[source], partition, offset)
+            told = rejection(error.code, str(error), entry=value, source=where)
+            batch.rows[offset % shards].refused.append((b"", told.encode()))
+    if first is None:
+        return
+    place = (int(source), *first)
+    batch.epochs.marks = [Mark(int(source), partition, end) for partition, end in sorted(ends.items())]
+    # The first shard to have something begins with the common objects.
+    batch.of_key(FIRST_BLOCK)
+    for shard, rows in sorted(batch.rows.items()):
+        yield Packed(shard, place, rows.pack())
+    yield Packed(EPOCHS_SHARD, place, batch.epochs.pack())
+
+
+def _take_packet(batch: _Batch, key: bytes | None, value: bytes | None) -> None:
+    src = split_source_key(key)
+    record = PacketRecord.decode(value)
+    packet = parse(record.packet)
+    if packet.letter not in LIVE_LETTERS:
+        raise LetterUnknown(f"a packet {packet.letter} where a live one belongs")
+    live = read_live(packet, record.packet)
+    if live.id.src != src:
+        raise RecordError("chotki.packets: the key is not the packet's source")
+    for field, operand in live.writes:
+        row = Operand(field, operand, live.entry.src, live.entry.pro, None)
+        batch.of_key(field).operands.append(row)
+    block = vector_key(block_of(live.block))
+    entry = write_vector({live.entry.src: live.entry.pro})
+    batch.of_key(block).vectors.append(VectorRow(block, entry, None))
+    if live.counts:
+        _count(batch.epochs.runs, Run(src, record.after, live.entry.pro, _name(record.bringer)))
+
+
+def _count(runs: list[Run], new: Run) -> None:
+    """Add a run, to the one before where it goes on from there."""
+    if runs:
+        last = runs[-1]
+        if last[0] == new.src and last.bringer == new.bringer and last.pro == new.after <= new.pro:
+            runs[-1] = last._replace(pro=new.pro)
+            return
+    runs.append(new)
+
+
+def _take_operand(batch: _Batch, key: bytes | None, value: bytes | None) -> None:
+    if key is None or not (is_field_key(key) or is_vector_key(key)):
+        raise RecordError("chotki.fields: the key is no store key")
+    record = OperandRecord.decode(value)
+    name = _name(record.bringer)
+    if is_vector_key(key):
+        check_value("V", record.operand)
+        batch.of_key(key).vectors.append(VectorRow(key, record.operand, name))
+        return
+    if record.pieces == 1:
+        check_value(chr(key[17]), record.operand)
+    batch.of_key(key).operands.append(
+        Operand(key, record.operand, None, None, name, record.piece, record.pieces)
+    )
+
+
+def _take_commit(batch: _Batch, key: bytes | None, value: bytes | None) -> None:
+    record = CommitRecord.decode(value)
+    edge, session = split_session_key(key)
+    if (edge, session) != (record.bringer.edge, record.bringer.session):
+        raise RecordError("chotki.commits: the key is not the session's")
+    batch.epochs.commits.append(Commit(record.vector, record.after, record.ends, _name(record.bringer)))
+
+
+_TAKE = {Source.PACKETS: _take_packet, Source.FIELDS: _take_operand, Source.COMMITS: _take_commit}
+
+
+def _name(bringer: Bringer) -> bytes:
+    return session_key(bringer.edge, bringer.session)

@@ -1,0 +1,139 @@
+"""What goes from the packing of records to the shards: rows of bytes, each with its place in the input.
+
+Rows of one shard are taken in the order of the input (topic, partition, offset), so that a micro-batch that
+runs again does the same.
+"""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+import cbor2
+
+
+class Source(IntEnum):
+    """The topics that the job reads."""
+
+    PACKETS = 0
+    FIELDS = 1
+    COMMITS = 2
+
+
+TOPICS: Final = {
+    Source.PACKETS: "chotki.packets",
+    Source.FIELDS: "chotki.fields",
+    Source.COMMITS: "chotki.commits",
+}
+EPOCHS_SHARD: Final = -1
+"""The shard that counts for all of them."""
+
+
+class Operand(NamedTuple):
+    """What is merged into one field: key, bare value, and who brought it.
+
+    A packet's says which entry of its block's vector stands for it (`src`, `pro`); of a diff it is the
+    session, whose vectors of blocks tell (`bringer`), and whether it is only a piece.
+    """
+
+    key: bytes
+    value: bytes
+    src: int | None
+    pro: int | None
+    bringer: bytes | None
+    piece: int = 0
+    pieces: int = 1
+
+
+class VectorRow(NamedTuple):
+    """A block's vector is raised: its key, the entries (TLV), and the session that it is of."""
+
+    key: bytes
+    vector: bytes
+    bringer: bytes | None
+
+
+class Run(NamedTuple):
+    """An unbroken run of packets of one source: it counts once `after` is reached, and brings it to `pro`."""
+
+    src: int
+    after: int
+    pro: int
+    bringer: bytes
+
+
+class Commit(NamedTuple):
+    """A sync counts, source by source, once all before `ends` of `chotki.fields` is merged."""
+
+    vector: bytes
+    after: bytes
+    ends: tuple[tuple[int, int], ...]
+    bringer: bytes
+
+
+class Mark(NamedTuple):
+    """How far a batch goes: everything of this source and partition below `offset`."""
+
+    source: int
+    partition: int
+    offset: int
+
+
+Refused = tuple[bytes, bytes]
+"""Key and value of a record of `rejected`."""
+
+
+@dataclass(slots=True)
+class ShardRows:
+    """What one batch of records has for one shard."""
+
+    operands: list[Operand] = field(default_factory=list)
+    vectors: list[VectorRow] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+
+    def pack(self) -> bytes:
+        """As bytes."""
+        return cbor2.dumps([self.operands, self.vectors, self.refused])
+
+
+@dataclass(slots=True)
+class EpochRows:
+    """What one batch of records has for the counting of epochs."""
+
+    runs: list[Run] = field(default_factory=list)
+    commits: list[Commit] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+
+    def pack(self) -> bytes:
+        """As bytes."""
+        return cbor2.dumps([self.runs, self.commits, self.marks])
+
+
+Place = tuple[int, int, int]
+"""(source, partition, first offset) of a batch."""
+
+
+def unpack_shard(packed: list[tuple[Place, bytes]]) -> ShardRows:
+    """All rows of a shard, in the order of the input."""
+    found = ShardRows()
+    for operands, vectors, refused in _in_order(packed):
+        found.operands += map(Operand._make, operands)
+        found.vectors += map(VectorRow._make, vectors)
+        found.refused += [(key, value) for key, value in refused]
+    return found
+
+
+def unpack_epoch(packed: list[tuple[Place, bytes]]) -> EpochRows:
+    """All rows of the counting of epochs, in the order of the input."""
+    found = EpochRows()
+    for runs, commits, marks in _in_order(packed):
+        found.runs += map(Run._make, runs)
+        found.commits += [
+            Commit(vector, after, tuple((one, offset) for one, offset in ends), bringer)
+            for vector, after, ends, bringer in commits
+        ]
+        found.marks += map(Mark._make, marks)
+    return found
+
+
+def _in_order(packed: list[tuple[Place, bytes]]) -> list[Any]:
+    return [cbor2.loads(blob) for _, blob in sorted(packed, key=lambda one: one[0])]

@@ -1,0 +1,200 @@
+"""One shard's part of an epoch: operands are merged into fields, and the vectors of blocks are raised.
+
+A plain function of rows and state (reference 9.2, rule 5). What a micro-batch writes follows from its rows
+and its state alone; a merged value is written where it has changed.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import cbor2
+
+from culm_models.chotki.errors import ChotkiError
+from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id, block_of, vector_key
+from culm_models.chotki.log0 import COMMON_FIELDS
+from culm_models.chotki.rdx import check_value, merge, parse_vector, write_vector
+from culm_models.chotki.store import SEEN_TYPES
+from culm_streaming.chotki.field_buckets import FieldBuckets, Kept, by_bucket
+from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
+from culm_streaming.chotki.packing import FIRST_BLOCK
+from culm_streaming.chotki.rows import Operand, ShardRows, VectorRow
+from culm_streaming.chotki.settings import ChotkiStateSettings
+from culm_streaming.chotki.state import State
+from culm_topics.chotki.records import BlockVectorRecord, FieldRecord, block_partition
+from culm_topics.records import rejection
+
+_VECTOR: Final = b"V"
+_PIECES: Final = b"P"
+_COMMON: Final = b"C"
+COMMON_VECTOR: Final = {0: Id.make(0, 3).pro}
+"""How far every replica knows source 0 from its first moment."""
+
+
+def step(state: State, shard: int, rows: ShardRows, settings: ChotkiStateSettings) -> Iterator[OutputRecord]:
+    """What the shard writes, in the order of its stages."""
+    for key, value in rows.refused:
+        yield OutputRecord(Stage.FIELDS, Topic.REJECTED, key, value, None)
+    operands, vectors = list(rows.operands), list(rows.vectors)
+    if shard == block_partition(FIRST_BLOCK, settings.shards) and state.load(_COMMON) is None:
+        operands[:0], vectors[:0] = _common_objects()
+        state.save(_COMMON, b"")
+    whole, refused = _joined(state, operands, settings)
+    for value in refused:
+        yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", value, None)
+    for key, record in _merge_fields(state, whole, vectors, settings):
+        yield OutputRecord(Stage.FIELDS, Topic.STATE, key, record, shard)
+    for key, record in _raise_vectors(state, vectors):
+        yield OutputRecord(Stage.VECTORS, Topic.STATE, key, record, shard)
+
+
+def _common_objects() -> tuple[list[Operand], list[VectorRow]]:
+    (src, pro) = next(iter(COMMON_VECTOR.items()))
+    operands = [Operand(key, value, src, pro, None) for key, value in sorted(COMMON_FIELDS.items())]
+    block = vector_key(block_of(Id(0, 0)))
+    return operands, [VectorRow(block, write_vector(COMMON_VECTOR), None)]
+
+
+def _merge_fields(
+    state: State, operands: Sequence[Operand], vectors: Sequence[VectorRow], settings: ChotkiStateSettings
+) -> Iterator[tuple[bytes, bytes]]:
+    bounds = _bounds(vectors)
+    by_key: dict[bytes, list[Operand]] = defaultdict(list)
+    for one in operands:
+        by_key[one.key].append(one)
+    fields = FieldBuckets(state)
+    for keys in by_bucket(by_key):
+        for key in keys:
+            before = fields.get(key)
+            after = _merged(key, before, by_key[key], bounds, settings)
+            if after == before:
+                continue
+            fields.put(key, after)
+            if before is None or after.value != before.value:
+                yield key, FieldRecord(after.value, after.seen).encode()
+        fields.flush()
+
+
+def _merged(
+    key: bytes,
+    before: Kept | None,
+    operands: Sequence[Operand],
+    bounds: dict[tuple[bytes, bytes], dict[int, int]],
+    settings: ChotkiStateSettings,
+) -> Kept:
+    letter = chr(key[17])
+    values = [one.value for one in operands]
+    if before is not None:
+        values.insert(0, before.value)
+    if letter == "L":
+        values = _within(values, settings.max_list_bytes)
+    value = merge(letter, values)
+    if key[17] not in SEEN_TYPES:
+        return Kept(value, None)
+    if before is not None and before.seen is None:
+        return Kept(value, None)
+    seen = {} if before is None or before.seen is None else parse_vector(before.seen)
+    for one in operands:
+        entries = _seen_of(one, bounds)
+        if entries is None:
+            return Kept(value, None)
+        for src, pro in entries.items():
+            seen[src] = max(pro, seen.get(src, 0))
+    return Kept(value, write_vector(seen))
+
+
+def _seen_of(one: Operand, bounds: dict[tuple[bytes, bytes], dict[int, int]]) -> dict[int, int] | None:
+    if one.src is not None and one.pro is not None:
+        return {one.src: one.pro}
+    if one.bringer is None:
+        return None
+    return bounds.get((_block_key(one.key), one.bringer))
+
+
+def _within(values: Sequence[bytes], most: int) -> list[bytes]:
+    """Of a list that is only ever appended to, what fits."""
+    found: list[bytes] = []
+    size = 0
+    for value in values:
+        size += len(value)
+        if found and size > most:
+            break
+        found.append(value)
+    return found
+
+
+def _bounds(vectors: Sequence[VectorRow]) -> dict[tuple[bytes, bytes], dict[int, int]]:
+    """What a session's diffs said of each block: a bound of what its fields have seen."""
+    found: dict[tuple[bytes, bytes], dict[int, int]] = defaultdict(dict)
+    for row in vectors:
+        if row.bringer is not None:
+            _raise(found[row.key, row.bringer], row.vector)
+    return found
+
+
+def _raise_vectors(state: State, vectors: Sequence[VectorRow]) -> Iterator[tuple[bytes, bytes]]:
+    by_key: dict[bytes, dict[int, int]] = defaultdict(dict)
+    for row in vectors:
+        if row.key != GLOBAL_VECTOR_KEY:
+            _raise(by_key[row.key], row.vector)
+    for key, entries in sorted(by_key.items()):
+        blob = state.load(_VECTOR + key)
+        before = {} if blob is None else parse_vector(blob)
+        after = before | {src: max(pro, before.get(src, 0)) for src, pro in entries.items()}
+        if blob is None or after != before:
+            vector = write_vector(after)
+            state.save(_VECTOR + key, vector)
+            yield key, BlockVectorRecord(vector).encode()
+
+
+def _raise(entries: dict[int, int], vector: bytes) -> None:
+    for src, pro in parse_vector(vector).items():
+        entries[src] = max(pro, entries.get(src, 0))
+
+
+def _block_key(field: bytes) -> bytes:
+    id = Id(int.from_bytes(field[1:9], "big"), int.from_bytes(field[9:17], "big"))
+    return vector_key(block_of(id))
+
+
+def _joined(
+    state: State, operands: Sequence[Operand], settings: ChotkiStateSettings
+) -> tuple[list[Operand], list[bytes]]:
+    """Operands that are whole, and records of `rejected` for what will never be.
+
+    The pieces of an operand come one behind the other from one session, and are kept until the last one.
+    """
+    if all(one.pieces == 1 for one in operands):
+        return list(operands), []
+    blob = state.load(_PIECES)
+    kept: dict[bytes, list[bytes]] = {} if blob is None else cbor2.loads(blob)
+    whole: list[Operand] = []
+    refused: list[bytes] = []
+    for one in operands:
+        if one.pieces == 1:
+            whole.append(one)
+            continue
+        name = one.key + (one.bringer or b"")
+        if one.piece == 0:
+            kept[name] = []
+        pieces = kept.get(name)
+        if pieces is None or len(pieces) != one.piece:
+            continue  # its session has begun anew meanwhile, or a repeat: the first piece comes again
+        pieces.append(one.value)
+        if one.piece + 1 < one.pieces:
+            continue
+        value = b"".join(kept.pop(name))
+        try:
+            check_value(chr(one.key[17]), value)
+        except ChotkiError as error:
+            refused.append(rejection(error.code, str(error), entry=value).encode())
+            continue
+        whole.append(one._replace(value=value, piece=0, pieces=1))
+    kept_bytes = sum(len(piece) for pieces in kept.values() for piece in pieces)
+    while kept_bytes > settings.max_pieces_bytes:
+        lost = kept.pop(next(iter(kept)))
+        kept_bytes -= sum(map(len, lost))
+        told = rejection("chotki.sync_bytes", "pieces of an operand whose rest has not come", entry=lost[0])
+        refused.append(told.encode())
+    state.save(_PIECES, cbor2.dumps(kept) if kept else None)
+    return whole, refused

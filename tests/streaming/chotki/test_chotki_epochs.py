@@ -1,0 +1,248 @@
+"""What the job `chotki` merges and counts, without Spark: any order of any batches leads to one state."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id, object_key, vector_key
+from culm_models.chotki.packets.live import write_live
+from culm_models.chotki.rdx import delta, parse_text, parse_vector, print_text, write_vector
+from culm_models.chotki.replica import Replica
+from culm_models.chotki.store import MemoryStore
+from culm_models.chotki.tlv import record
+from culm_streaming.chotki.output_records import Stage
+from culm_streaming.chotki.rows import Source
+from culm_streaming.chotki.settings import ChotkiStateSettings
+from culm_topics.chotki.records import Bringer, CommitRecord, FieldRecord, PacketRecord, source_key
+from culm_topics.records import RejectedRecord
+from tests.support.chotki_job import ChotkiJob, ChotkiTopics, fields_of
+
+NORTH = Bringer(b"north".ljust(32, b"."), 0, 0)
+
+
+def entry(letter: str, name: str, offset: int) -> bytes:
+    stamp = record("t", bytes([2 * offset]))
+    return record("T", stamp, letter.encode(), b"\0", name.encode())
+
+
+CLASS_BODY = entry("S", "Name", 1) + entry("N", "Count", 2) + entry("M", "Tags", 3)
+OBJECT_BODY = record("S", parse_text("S", '"tide"')) + record("N") + record("M")
+
+
+class Writer:
+    """A replica whose changes go to `chotki.packets`."""
+
+    def __init__(self, src: int, topics: ChotkiTopics) -> None:
+        self.replica = Replica(src)
+        self._topics = topics
+        self._held = 0
+
+    def commit(self, letter: str, ref: Id, body: bytes) -> tuple[Id, bytes]:
+        done = self.replica.commit(letter, ref, body, 0)
+        return done.id, done.packet
+
+    def publish(self, letter: str, ref: Id, body: bytes) -> Id:
+        id, packet = self.commit(letter, ref, body)
+        self._topics.packet(NORTH, self._held, packet)
+        self._held = self.replica.counter
+        return id
+
+    def count(self, ref: Id, number: int) -> None:
+        key = object_key(Id(ref.src, ref.pro + 2), "N")
+        old = self.replica.store.get(key) or b""
+        new = parse_text("N", str(int(print_text("N", old)) + number))
+        operand = delta("N", old, new, src=self.replica.src)
+        self.publish("E", ref, record("f", b"\x02") + record("N", operand))
+
+
+def of_all(*replicas: Replica) -> dict[bytes, bytes]:
+    """What a replica holds that has heard everything from these, without their own objects."""
+    store = MemoryStore()
+    for replica in replicas:
+        store.merge((key, value, None) for key, value in replica.store.values().items())
+    return store.values()
+
+
+def without_own(values: dict[bytes, bytes], *sources: int) -> dict[bytes, bytes]:
+    """Without the replicas' own objects, which never were packets."""
+    own = {object_key(Id.make(src, 0, off), letter) for src in sources for off, letter in enumerate("YSVS")}
+    return {key: value for key, value in values.items() if key not in own}
+
+
+def story(topics: ChotkiTopics, seed: int) -> list[Writer]:
+    """Two writers, a class, objects, and concurrent edits."""
+    chance = random.Random(seed)
+    ann, ben = Writer(0xA, topics), Writer(0xB, topics)
+    ann.publish("C", Id(0, 0), CLASS_BODY)
+    class_id = ann.replica.last_id
+    objects = [ann.publish("O", class_id, OBJECT_BODY) for _ in range(4)]
+    objects = [Id(one.src, one.pro & ~0xFFF) for one in objects]
+    for _ in range(30):
+        chance.choice((ann, ben)).count(chance.choice(objects), chance.randint(1, 9))
+    return [ann, ben]
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 1000), st.lists(st.dictionaries(st.integers(0, 8), st.integers(0, 9)), max_size=12))
+def test_any_batches_lead_to_what_a_replica_holds(seed: int, batches: list[dict[int, int]]) -> None:
+    topics = ChotkiTopics()
+    writers = story(topics, seed)
+    job = ChotkiJob(topics)
+    places = [(source, number) for source in Source for number in range(3)]
+    vectors = [job.vector]
+    for batch in batches:
+        job.run({places[place]: most for place, most in batch.items()})
+        vectors.append(job.vector)
+    job.run()
+    expected = without_own(of_all(*(one.replica for one in writers)), 0xA, 0xB)
+    # Ben has made nothing of his own but edits, which stand in the vector of Ann's block.
+    del expected[vector_key(Id(0xB, 0))]
+    assert job.values() == expected
+    for before, after in pairwise(vectors):
+        assert all(after.get(src, 0) >= pro for src, pro in before.items())
+    assert job.rejected == []
+
+
+def test_a_repeat_of_everything_writes_no_field_again() -> None:
+    topics = ChotkiTopics()
+    story(topics, 1)
+    job = ChotkiJob(topics)
+    job.run()
+    for place, records in topics.records.items():
+        topics.records[place] = records * 2
+    again = job.run()
+    assert fields_of(again) == []
+    assert {one.stage for one in again} == {Stage.MARKS, Stage.TOLD}
+
+
+def test_a_new_state_begins_with_the_common_objects() -> None:
+    topics = ChotkiTopics()
+    Writer(0xA, topics).publish("Y", Id(0, 0), record("S", parse_text("S", '"ann"')))
+    job = ChotkiJob(topics)
+    job.run()
+    fresh = Replica(0xC).store.values()
+    common = {key for key in fresh if key[1:9] == bytes(8) and key != GLOBAL_VECTOR_KEY}
+    assert {key: job.values()[key] for key in common} == {key: fresh[key] for key in common}
+
+
+def edit(src: int, seq: int, number: int) -> bytes:
+    body = record("f", b"\x02") + record("I", parse_text("I", str(number)))
+    return write_live("E", Id.make(src, seq), Id.make(0xA, 1), body)
+
+
+def test_a_packet_counts_when_what_it_builds_on_has_come() -> None:
+    topics = ChotkiTopics()
+    first, second = (Id.make(0xB, seq).pro for seq in (1, 2))
+    topics.packet(NORTH, first, edit(0xB, 2, 5))
+    job = ChotkiJob(topics)
+    job.run()
+    assert 0xB not in job.vector
+    # It is merged all the same.
+    assert FieldRecord.decode(job.state[object_key(Id.make(0xA, 1, 2), "I")]).value
+    topics.packet(NORTH, 0, edit(0xB, 1, 4))
+    job.run()
+    assert job.vector[0xB] == second
+
+
+def sync(topics: ChotkiTopics, bringer: Bringer, ends: int | None = None) -> CommitRecord:
+    """The records of a diff that brings one field of source c; the commit is not produced."""
+    at = Id.make(0xC, 1)
+    topics.operand(bringer, object_key(Id.make(0xC, 1, 1), "I"), parse_text("I", "7"))
+    vector = write_vector({0xC: at.pro})
+    topics.operand(bringer, vector_key(at), vector)
+    where = topics.ends() if ends is None else tuple((one, offset + ends) for one, offset in topics.ends())
+    return CommitRecord(bringer, at, vector, b"", where)
+
+
+def test_a_sync_counts_once_all_its_fields_are_merged() -> None:
+    topics = ChotkiTopics()
+    bringer = Bringer(NORTH.edge, 0xC, 1)
+    topics.commit(sync(topics, bringer))
+    job = ChotkiJob(topics)
+    job.run({(Source.COMMITS, 0): 1})
+    assert 0xC not in job.vector
+    job.run()
+    assert job.vector[0xC] == Id.make(0xC, 1).pro
+    seen = FieldRecord.decode(job.state[object_key(Id.make(0xC, 1, 1), "I")]).seen
+    assert seen is None
+    assert parse_vector(job.values()[vector_key(Id.make(0xC, 1))]) == {0xC: Id.make(0xC, 1).pro}
+
+
+def test_what_waits_too_long_is_told_and_waited_for_no_longer() -> None:
+    topics = ChotkiTopics()
+    topics.packet(NORTH, Id.make(0xB, 1).pro, edit(0xB, 2, 5))
+    job = ChotkiJob(topics, ChotkiStateSettings(shards=3, gap_ms=1_000))
+    job.run(batch_ms=5_000)
+    assert job.rejected == []
+    topics.packet(NORTH, 0, edit(0xD, 1, 1))
+    job.run(batch_ms=6_000)
+    assert [RejectedRecord.decode(one).code for one in job.rejected] == ["chotki.gap"]
+    topics.packet(NORTH, 0, edit(0xB, 1, 4))
+    job.run(batch_ms=7_000)
+    assert job.vector[0xB] == Id.make(0xB, 1).pro
+
+
+def test_what_waits_is_bounded() -> None:
+    topics = ChotkiTopics()
+    for src in range(16, 24):
+        topics.packet(NORTH, Id.make(src, 1).pro, edit(src, 2, 5))
+    job = ChotkiJob(topics, ChotkiStateSettings(shards=3, max_waiting=5))
+    job.run()
+    assert len(job.rejected) == 3
+
+
+def test_an_epoch_says_up_to_where_everything_is_merged() -> None:
+    topics = ChotkiTopics()
+    story(topics, 2)
+    job = ChotkiJob(topics)
+    job.run()
+    marks = job.marks
+    assert len(marks) == 3 and len({mark.encode() for mark in marks}) == 1
+    ends = {place[1]: len(records) for place, records in topics.records.items() if place[0] is Source.PACKETS}
+    assert dict(marks[0].packets) == {place: end for place, end in ends.items() if end}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "code"),
+    [
+        (b"", b"", "topics.record"),
+        (bytes(7) + b"\x0b", b"\x86", "topics.record"),
+    ],
+)
+def test_what_is_no_record_is_told(key: bytes, value: bytes, code: str) -> None:
+    topics = ChotkiTopics()
+    topics.records[Source.PACKETS, 0].append((key, value))
+    job = ChotkiJob(topics)
+    job.run()
+    assert [RejectedRecord.decode(one).code for one in job.rejected] == [code]
+
+
+def test_a_packet_that_is_none_is_told_and_nothing_of_it_is_merged() -> None:
+    topics = ChotkiTopics()
+    good = edit(0xB, 1, 4)
+    cut = good[:1] + bytes([good[1] - 1]) + good[2:-1]
+    for packet in (cut, b"\x70\x050ping", b"", record("X", b"")):
+        topics.records[Source.PACKETS, 0].append((source_key(0xB), PacketRecord(NORTH, 0, packet).encode()))
+    job = ChotkiJob(topics)
+    job.run()
+    assert len(job.rejected) == 4 and 0xB not in job.vector
+    assert all(RejectedRecord.decode(one).code.startswith("chotki.") for one in job.rejected)
+
+
+def test_a_large_operand_is_merged_when_its_last_piece_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("culm_topics.chotki.records.syncs.MAX_PIECE_BYTES", 10)
+    topics = ChotkiTopics()
+    key = object_key(Id.make(0xC, 1, 1), "S")
+    text = parse_text("S", '"a long text in many pieces"')
+    topics.operand(Bringer(NORTH.edge, 0xC, 1), key, text)
+    job = ChotkiJob(topics)
+    place = next(place for place in topics.records if place[0] is Source.FIELDS and topics.records[place])
+    job.run({place: 2})
+    assert key not in job.values()
+    job.run()
+    assert job.values()[key] == text

@@ -1,0 +1,80 @@
+"""The job `chotki` on real Spark and a real broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING
+
+import pytest
+
+from culm_models.chotki.rdx import parse_vector
+from culm_streaming.chotki.rows import TOPICS
+from culm_streaming.run import RunSettings, run_jobs
+from culm_topics.chotki.records import BlockVectorRecord, EpochRecord, FieldRecord, is_epoch_key, is_field_key
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
+from tests.streaming.chotki.test_chotki_epochs import story
+from tests.support.chotki_job import ChotkiJob, ChotkiTopics
+from tests.support.topic_io import read_records, read_rejected, write_records
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+
+def produce(kafka: KafkaSettings, topics: ChotkiTopics) -> None:
+    for (source, partition), records in topics.records.items():
+        write_records(kafka, TOPICS[source], [(partition, key, value) for key, value in records])
+
+
+def run_once(spark: SparkSession, kafka: KafkaSettings, path: Path) -> None:
+    settings = RunSettings(kafka=kafka, checkpoints=str(path), jobs=("chotki",), once=True)
+    run_jobs(spark, settings, stop=Event())
+
+
+def test_the_state_is_what_a_replica_holds_and_marks_stand_behind_it(
+    spark: SparkSession, kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    kafka = KafkaSettings(bootstrap=kafka_bootstrap, prefix=topic_prefix, partitions=3)
+    admin.create(kafka)
+    topics = ChotkiTopics()
+    story(topics, 1)
+    model = ChotkiJob(topics)
+    model.run()
+    produce(kafka, topics)
+    run_once(spark, kafka, tmp_path)
+    first = read_records(kafka, "chotki.state")
+    assert {key: value for _, key, value in first if key and not is_epoch_key(key)} == {
+        key: value for key, value in model.state.items() if not is_epoch_key(key)
+    }
+    for partition in range(3):
+        keys = [key for number, key, _ in first if number == partition and key is not None]
+        kinds = ["field" if is_field_key(key) else "mark" if is_epoch_key(key) else "vector" for key in keys]
+        assert kinds == sorted(kinds, key=["field", "vector", "mark"].index)
+        assert kinds[-1] == "mark"
+
+    # The same again, and more: from the checkpoint, only what changed.
+    more = ChotkiTopics()
+    story(more, 2)
+    produce(kafka, more)
+    for place, records in more.records.items():
+        topics.records[place] += records
+    model.run()
+    run_once(spark, kafka, tmp_path)
+    state: dict[bytes, bytes] = {}
+    for _, key, value in read_records(kafka, "chotki.state"):
+        assert key is not None and value is not None
+        state[key] = value
+    marks = [EpochRecord.decode(value) for key, value in state.items() if is_epoch_key(key)]
+    assert {mark.epoch for mark in marks} == {2}
+    assert {tuple(sorted(parse_vector(mark.vector).items())) for mark in marks} == {
+        tuple(sorted(model.vector.items()))
+    }
+    for key, value in state.items():
+        if is_field_key(key):
+            assert FieldRecord.decode(value).value == FieldRecord.decode(model.state[key]).value
+        elif not is_epoch_key(key):
+            assert BlockVectorRecord.decode(value) == BlockVectorRecord.decode(model.state[key])
+    assert read_rejected(kafka) == []

@@ -1,0 +1,147 @@
+"""The job `chotki` without Spark and Kafka: topics are lists, and a micro-batch is a call.
+
+`ChotkiTopics` are its inputs, partition by partition; `ChotkiJob` takes from them what a batch is to take,
+and its `state` is what a reader of `chotki.state` has.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from culm_models.chotki.ids import GLOBAL_VECTOR_KEY
+from culm_models.chotki.packets.live import read_live
+from culm_models.chotki.packets.packet import parse
+from culm_models.chotki.rdx import parse_vector
+from culm_streaming.chotki.epochs import count_epoch
+from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
+from culm_streaming.chotki.packing import pack_records
+from culm_streaming.chotki.rows import EPOCHS_SHARD, Source, unpack_epoch, unpack_shard
+from culm_streaming.chotki.settings import ChotkiStateSettings
+from culm_streaming.chotki.state import MemoryState
+from culm_streaming.chotki.step import step
+from culm_topics.chotki.records import (
+    BlockVectorRecord,
+    Bringer,
+    CommitRecord,
+    Ends,
+    EpochRecord,
+    FieldRecord,
+    OperandRecord,
+    PacketRecord,
+    block_partition,
+    is_epoch_key,
+    is_field_key,
+    session_key,
+    source_key,
+    source_partition,
+)
+
+Place = tuple[Source, int]
+
+
+@dataclass
+class ChotkiTopics:
+    """What edges have produced."""
+
+    partitions: int = 3
+    records: dict[Place, list[tuple[bytes, bytes]]] = field(default_factory=lambda: defaultdict(list))
+
+    def packet(self, bringer: Bringer, after: int, packet: bytes) -> None:
+        """A live packet."""
+        src = read_live(parse(packet), packet).id.src
+        place = (Source.PACKETS, source_partition(src, self.partitions))
+        self.records[place].append((source_key(src), PacketRecord(bringer, after, packet).encode()))
+
+    def operand(self, bringer: Bringer, key: bytes, operand: bytes) -> None:
+        """An operand of a diff, or the vector of a block."""
+        place = (Source.FIELDS, block_partition(key, self.partitions))
+        for record in OperandRecord.of(bringer, operand):
+            self.records[place].append((key, record.encode()))
+
+    def commit(self, record: CommitRecord) -> None:
+        """A diff is whole."""
+        key = session_key(record.bringer.edge, record.bringer.session)
+        self.records[Source.COMMITS, 0].append((key, record.encode()))
+
+    def ends(self) -> Ends:
+        """Where `chotki.fields` ends now."""
+        return tuple(
+            (partition, len(self.records[Source.FIELDS, partition]))
+            for partition in range(self.partitions)
+            if self.records[Source.FIELDS, partition]
+        )
+
+
+class ChotkiJob:
+    """The job over these topics; `state` is `chotki.state` as a reader has it, by key."""
+
+    def __init__(self, topics: ChotkiTopics, settings: ChotkiStateSettings | None = None) -> None:
+        self.topics = topics
+        self.settings = settings or ChotkiStateSettings(shards=topics.partitions)
+        self.state: dict[bytes, bytes] = {}
+        self.written: list[OutputRecord] = []
+        self.rejected: list[bytes] = []
+        self._shards: dict[int, MemoryState] = defaultdict(MemoryState)
+        self._offsets: dict[Place, int] = defaultdict(int)
+
+    def run(self, most: Mapping[Place, int] | None = None, batch_ms: int = 0) -> list[OutputRecord]:
+        """One micro-batch: of each partition at most so many records, or all; what was written, by stage."""
+        packed = defaultdict(list)
+        for place in [(source, number) for source in Source for number in range(self.topics.partitions)]:
+            source, partition = place
+            first = self._offsets[place]
+            taken = self.topics.records[place][first:]
+            taken = taken[: len(taken) if most is None else most.get(place, 0)]
+            self._offsets[place] += len(taken)
+            rows = [(key, value, partition, first + row) for row, (key, value) in enumerate(taken)]
+            for one in pack_records(source, rows, self.topics.partitions, "culm."):
+                packed[one.shard].append((one.place, one.blob))
+        if not packed:
+            return []
+        records: list[OutputRecord] = []
+        for shard, blobs in packed.items():
+            if shard == EPOCHS_SHARD:
+                records += count_epoch(self._shards[shard], unpack_epoch(blobs), batch_ms, self.settings)
+            else:
+                records += step(self._shards[shard], shard, unpack_shard(blobs), self.settings)
+        records.sort(key=lambda one: one.stage)
+        self.take(records)
+        return records
+
+    def take(self, records: Iterable[OutputRecord]) -> None:
+        """Read what was written."""
+        for one in records:
+            self.written.append(one)
+            if one.topic is Topic.STATE:
+                self.state[one.key] = one.value
+            elif one.topic is Topic.REJECTED:
+                self.rejected.append(one.value)
+
+    def values(self) -> dict[bytes, bytes]:
+        """Fields and vectors as a replica's store has them."""
+        found = {}
+        for key, value in self.state.items():
+            if is_field_key(key):
+                found[key] = FieldRecord.decode(value).value
+            elif not is_epoch_key(key):
+                found[key] = BlockVectorRecord.decode(value).vector
+        if self.marks:
+            found[GLOBAL_VECTOR_KEY] = self.marks[0].vector
+        return found
+
+    @property
+    def marks(self) -> list[EpochRecord]:
+        """The last mark of each partition."""
+        return [EpochRecord.decode(value) for key, value in sorted(self.state.items()) if is_epoch_key(key)]
+
+    @property
+    def vector(self) -> dict[int, int]:
+        """The global vector of the last epoch."""
+        return parse_vector(self.marks[0].vector) if self.marks else {}
+
+
+def fields_of(records: Iterable[OutputRecord]) -> list[bytes]:
+    """The keys of the fields among what was written."""
+    return [one.key for one in records if one.stage is Stage.FIELDS and one.topic is Topic.STATE]

@@ -1,0 +1,4 @@
+"""The topics of Chotki.
+
+- `catalogue`: the topics; `records/`: their keys and values; `cddl/`: the same shapes as CDDL.
+"""

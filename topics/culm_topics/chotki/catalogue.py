@@ -1,0 +1,114 @@
+"""Topics of Chotki: what edges and writers bring, the merged state of everything, and how far peers are.
+
+Packets lie in the partition of their source, everything of a block in that of the block
+(`culm_topics.chotki.records.keys`): `chotki.fields` and `chotki.state` have the same number of partitions.
+"""
+
+from culm_topics.catalogue.spec import DEFAULT_PARTITIONS, JobSpec, TopicSpec, compacted, kept_for
+
+_HOUR_MS = 60 * 60 * 1000
+
+CHOTKI: tuple[TopicSpec, ...] = (
+    TopicSpec(
+        name="chotki.packets",
+        key="source (8)",
+        value="`PacketRecord`",
+        cddl="chotki/cddl/chotki-packets.cddl",
+        partitions=DEFAULT_PARTITIONS,
+        partitioned=True,
+        cleanup="time",
+        config=kept_for(days=7),
+        writers=("connector", "operator"),
+        readers=("connector", "consumer", "operator"),
+        doc="Live packets byte for byte, those of a source in their order; may repeat.",
+    ),
+    TopicSpec(
+        name="chotki.fields",
+        key="store key (18)",
+        value="`OperandRecord`",
+        cddl="chotki/cddl/chotki-fields.cddl",
+        partitions=DEFAULT_PARTITIONS,
+        partitioned=True,
+        cleanup="time",
+        config=kept_for(days=7),
+        writers=("connector",),
+        readers=("operator",),
+        doc="What diffs brought: operands of fields, behind them the vectors of their blocks; may repeat.",
+    ),
+    TopicSpec(
+        name="chotki.commits",
+        key="session key (40)",
+        value="`CommitRecord`",
+        cddl="chotki/cddl/chotki-commits.cddl",
+        partitions=DEFAULT_PARTITIONS,
+        partitioned=True,
+        cleanup="time",
+        config=kept_for(days=7),
+        writers=("connector",),
+        readers=("connector", "operator"),
+        doc="A diff is whole: its vector, and where in `chotki.fields` everything of it ends.",
+    ),
+    TopicSpec(
+        name="chotki.state",
+        key="store key (18), or epoch key (5)",
+        value="`FieldRecord`, `BlockVectorRecord` or `EpochRecord`",
+        cddl="chotki/cddl/chotki-state.cddl",
+        partitions=DEFAULT_PARTITIONS,
+        partitioned=True,
+        cleanup="compact",
+        # A reader that is slower than this may miss what an epoch had replaced.
+        config=compacted() | {"min.compaction.lag.ms": str(_HOUR_MS)},
+        readers=("connector", "consumer", "operator"),
+        doc="The merged value of every field, the vector of every block, and marks: up to here, all of it.",
+    ),
+    TopicSpec(
+        name="chotki.vectors",
+        key="source (8), or the global vector's store key (18)",
+        value="`HoldingRecord`",
+        cddl="chotki/cddl/chotki-vectors.cddl",
+        partitions=1,
+        partitioned=False,
+        cleanup="compact",
+        config=compacted(),
+        writers=("connector",),
+        readers=("connector", "consumer", "operator"),
+        doc="What the deployment holds of each source, and what each peer does.",
+    ),
+    TopicSpec(
+        name="chotki.sessions",
+        key="session key (40)",
+        value="`SessionRecord`",
+        cddl="chotki/cddl/chotki-sessions.cddl",
+        partitions=1,
+        partitioned=False,
+        cleanup="time",
+        config=kept_for(days=7),
+        writers=("connector",),
+        readers=("operator",),
+        doc="Sessions with peers: state, traces, bytes, and why they ended.",
+    ),
+    TopicSpec(
+        name="chotki.sources",
+        key="source (8)",
+        value="`SourceRecord`",
+        cddl="chotki/cddl/chotki-sources.cddl",
+        partitions=1,
+        partitioned=False,
+        cleanup="compact",
+        config=compacted(),
+        writers=("connector", "operator"),
+        readers=("connector", "operator"),
+        doc="Source numbers of this deployment's own replicas: whose each is, and whether it may be used.",
+    ),
+)
+
+CHOTKI_JOBS: tuple[JobSpec, ...] = (
+    JobSpec(
+        name="chotki",
+        reads=("chotki.packets", "chotki.fields", "chotki.commits"),
+        writes=("chotki.state", "chotki.vectors", "rejected"),
+        load="culm_streaming.chotki.job:JOB",
+        doc="merges what Chotki's replicas brought, and keeps the vectors of blocks and of everything",
+        group="chotki",
+    ),
+)

@@ -1,0 +1,51 @@
+"""Keys and values of the `chotki.*` topics.
+
+- `keys`: their keys, and in which partition a source or a block lies; `shape`: items that several have.
+- `packets`, `syncs`: what edges and writers bring. `state`: what the job makes of it.
+- `operations`: vectors, sessions and sources, for whoever looks after them.
+"""
+
+from culm_topics.chotki.records.keys import (
+    block_partition,
+    epoch_key,
+    is_epoch_key,
+    is_field_key,
+    is_vector_key,
+    session_key,
+    source_key,
+    source_partition,
+    split_session_key,
+    split_source_key,
+)
+from culm_topics.chotki.records.operations import HoldingRecord, SessionRecord, SourceRecord, SourceState
+from culm_topics.chotki.records.packets import MAX_PACKET_BYTES, PacketRecord
+from culm_topics.chotki.records.shape import Bringer, Ends
+from culm_topics.chotki.records.state import BlockVectorRecord, EpochRecord, FieldRecord
+from culm_topics.chotki.records.syncs import MAX_PIECE_BYTES, CommitRecord, OperandRecord
+
+__all__ = [
+    "MAX_PACKET_BYTES",
+    "MAX_PIECE_BYTES",
+    "BlockVectorRecord",
+    "Bringer",
+    "CommitRecord",
+    "Ends",
+    "EpochRecord",
+    "FieldRecord",
+    "HoldingRecord",
+    "OperandRecord",
+    "PacketRecord",
+    "SessionRecord",
+    "SourceRecord",
+    "SourceState",
+    "block_partition",
+    "epoch_key",
+    "is_epoch_key",
+    "is_field_key",
+    "is_vector_key",
+    "session_key",
+    "source_key",
+    "source_partition",
+    "split_session_key",
+    "split_source_key",
+]

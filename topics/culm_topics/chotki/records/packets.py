@@ -1,0 +1,44 @@
+"""`chotki.packets`: a live packet (C, O, E or Y) as it came (reference 9.1)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from culm_topics.chotki.records.shape import Bringer, bringer_size, bytes_size, uint_size
+from culm_topics.records.shape import FORMAT, check_size, dump, load_array, refuse_item, require
+
+MAX_PACKET_BYTES: Final = 3 * 1024 * 1024
+"""The largest live packet: its record fits into a batch of Kafka's."""
+_NAME = "chotki.packets"
+
+
+@dataclass(frozen=True, slots=True)
+class PacketRecord:
+    """Value of `chotki.packets`; its key is the source of the packet's id.
+
+    `after` is the progress of that source that the connection had brought before: the packet counts once the
+    deployment has reached it.
+    """
+
+    bringer: Bringer
+    after: int
+    packet: bytes
+
+    def encode(self) -> bytes:
+        """`[1, edge, peer, session, after, packet]`."""
+        require(len(self.packet) <= MAX_PACKET_BYTES, _NAME, f"a packet of {len(self.packet)} bytes")
+        return dump(FORMAT, *self.bringer, self.after, self.packet)
+
+    @staticmethod
+    def decode(value: bytes | None) -> "PacketRecord":
+        """The record in `value`; `RecordError` says what is wrong with it. The packet is not looked at."""
+        _, edge, peer, session, after, packet = load_array(value, _NAME, 6)
+        size = (
+            2
+            + bringer_size(_NAME, edge, peer, session)
+            + uint_size(_NAME, "after", after)
+            + bytes_size(_NAME, "packet", packet)
+        )
+        if len(packet) > MAX_PACKET_BYTES:
+            refuse_item(_NAME, "packet", packet, f"at most {MAX_PACKET_BYTES} bytes")
+        check_size(value, size, _NAME)
+        return PacketRecord(Bringer(edge, peer, session), after, packet)
