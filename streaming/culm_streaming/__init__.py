@@ -9,7 +9,7 @@
 - `supervision/`: one job over its failures.
 - `session`: the Spark session; `daemon`: what its Python workers are forked from; `gc_pause`: their garbage
   collector. `kafka_io/`: Kafka as source and sink, and watched.
-- `progress`, `metrics`, `health`: what a micro-batch did, what Prometheus is told of it, whether all is well.
+- `progress`, `metrics`: what a micro-batch did; what Prometheus and probes are told of the jobs.
 - `errors`: the errors of this package and their stable codes.
 
 In a job's package `job` is what Spark runs; the rest are its rules and its state, without Spark.

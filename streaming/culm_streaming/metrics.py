@@ -1,4 +1,4 @@
-"""What the jobs export to Prometheus. The label is `query`: `job` is Prometheus' own."""
+"""What Prometheus and probes are told of the jobs. The label is `query`: `job` is Prometheus' own."""
 
 import time
 from collections.abc import Mapping
@@ -96,3 +96,20 @@ class JobMetrics:
         self._batch_id.labels(job).set(progress.batch_id)
         self._state_rows.labels(job).set(progress.state_rows)
         self._state_bytes.labels(job).set(progress.state_bytes)
+
+
+class Health:
+    """The reasons why the process is not ready; written by whoever runs the jobs, read by any thread."""
+
+    def __init__(self) -> None:
+        self._reasons: tuple[str, ...] = ("starting",)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the jobs are not ready, a line each: Kafka does not answer, a query waits for its next start or
+        stands still though there is something to read. Empty when they are."""
+        return self._reasons
+
+    def set_reasons(self, *reasons: str) -> None:
+        """Replace all reasons."""
+        self._reasons = reasons

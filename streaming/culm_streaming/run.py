@@ -15,10 +15,9 @@ from typing import Final
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from culm_streaming.health import Health
 from culm_streaming.jobs import topics_of, topics_read
 from culm_streaming.kafka_io.watch import KafkaWatch
-from culm_streaming.metrics import JobMetrics
+from culm_streaming.metrics import Health, JobMetrics
 from culm_streaming.progress import BatchProgress
 from culm_streaming.supervision.executors import ExecutorWatch
 from culm_streaming.supervision.queries import RunSettings, open_checkpoint, start_query

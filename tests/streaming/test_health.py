@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import generate_latest
 
-from culm_streaming.health import Health
-from culm_streaming.metrics import JobMetrics
+from culm_streaming.metrics import Health, JobMetrics
 
 
 def test_jobs_are_ready_while_there_is_no_reason_against_it() -> None:

@@ -11,10 +11,9 @@ import pytest
 from culm_models.lifts import LIFTS
 from culm_streaming.blocks.settings import HeightsSettings
 from culm_streaming.errors import JobSettingsError, StateMissingError
-from culm_streaming.logs.pages import LOG, SKIPLINK, TAIL, decode_block, encode_block, load_chunk
 from culm_streaming.logs.settings import ChainSettings
-from culm_streaming.sds import journal
-from culm_streaming.sds.journal import Journal
+from culm_streaming.logs.state import LOG, SKIPLINK, TAIL, decode_block, encode_block, load_chunk
+from culm_streaming.sds.record import Journal, segments
 from culm_streaming.sds.settings import ChannelsSettings
 from culm_streaming.sds.state import MemoryState
 
@@ -60,7 +59,7 @@ def test_a_chunk_of_history_that_is_gone_is_told() -> None:
 
 def test_a_chunk_of_a_journal_that_is_gone_is_told() -> None:
     with pytest.raises(StateMissingError, match="chunk 0"):
-        list(journal.segments(MemoryState(), b"c", Journal(ends=[5], mark=5), 0))
+        list(segments(MemoryState(), b"c", Journal(ends=[5], mark=5), 0))
 
 
 def test_a_block_of_another_size_is_told() -> None:

@@ -7,10 +7,9 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_streaming.sds import journal
 from culm_streaming.sds.cache import Cache, Copy
 from culm_streaming.sds.due_calendar import DueCalendar
-from culm_streaming.sds.journal import Journal
+from culm_streaming.sds.record import Journal, append_segment, replace_journal, segments
 from culm_streaming.sds.rows import Row, Source, in_order
 from culm_streaming.sds.settings import ChannelsSettings
 from culm_streaming.sds.state import Kind, MemoryState
@@ -47,23 +46,23 @@ def test_a_journal_gives_what_came_after_any_of_its_marks(steps: list[bytes | No
     for mark, data in enumerate(steps, 1):
         if data is None:
             whole = b"".join(part for _, part in written)[:150]
-            journal.replace(state, b"c", kept, mark, whole, SMALL)
+            replace_journal(state, b"c", kept, mark, whole, SMALL)
             written = [(mark, whole)]
         else:
-            journal.append(state, b"c", kept, mark, data, SMALL)
+            append_segment(state, b"c", kept, mark, data, SMALL)
             written.append((mark, data))
         kept = Journal.unpack(kept.pack())
     marks = [-1, *(mark for mark, _ in written)]
     for since in marks:
         expected = [data for mark, data in written if mark > since]
-        assert list(journal.segments(state, b"c", kept, since)) == expected
+        assert list(segments(state, b"c", kept, since)) == expected
     assert len(state.blobs) == len(kept.ends), "no chunk is left over"
 
 
 def test_most_batches_write_no_chunk() -> None:
     state, kept, settings = MemoryState(), Journal(), ChannelsSettings()
     for mark in range(1, 1_001):
-        journal.append(state, b"c", kept, mark, bytes(100), settings)
+        append_segment(state, b"c", kept, mark, bytes(100), settings)
     assert state.saves < 30
     assert max(map(len, state.blobs.values())) < settings.chunk_bytes + settings.tail_bytes + 1_000
 

@@ -215,8 +215,7 @@ def _run(
     from culm_infra.settings import named_values
     from culm_infra.stack import find_java, jars
     from culm_streaming.errors import StreamingError
-    from culm_streaming.health import Health
-    from culm_streaming.metrics import JobMetrics
+    from culm_streaming.metrics import Health, JobMetrics
     from culm_streaming.run import run_jobs
     from culm_streaming.session import SessionSettings, start_session
     from culm_topics.status_server import serve_status

@@ -6,13 +6,12 @@ Before the shuffle, stateless:
 
 Behind it, one shard at a time:
 - `step`: one micro-batch: rows and state in, rows and state out;
-- `continuation`: which logs are simply continued, decided for all at once;
-- `verdicts`: the rules for the others, entry by entry;
+- `verdicts`: which logs are simply continued, decided for all at once; the others' rules, entry by entry;
 - `fetching`: the first half of a fork's proof, read back.
 
 The state:
-- `pages`: many logs in one blob, and what tells a repeat from a fork; `book`: the columns of all logs that
-  a step touches; `skiplinks`: which hashes future skiplinks will name;
-- `early`: entries that came before their predecessors, and the bounds on them;
-- `state`: what a step needs from whoever keeps the state; `settings`: its layout and bounds.
+- `state`: what a step needs from whoever keeps it; many logs in one blob, and what tells a repeat from a
+  fork; `settings`: its layout and bounds;
+- `book`: the columns of all logs that a step touches, and which hashes future skiplinks will name;
+- `early`: entries that came before their predecessors, and the bounds on them.
 """

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from culm_streaming.gc_pause import no_garbage_collection
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_source
-from culm_streaming.logs import skiplinks
+from culm_streaming.logs import book
 from culm_streaming.logs.fetching import EntryFetcher
 from culm_streaming.logs.packing import pack_records
 from culm_streaming.logs.rows import unpack_rows
@@ -61,7 +61,7 @@ def logs_query(session: SparkSession, kafka: KafkaSettings, settings: LogsSettin
     return judged.select(topic.alias("topic"), "key", "value")
 
 
-JOB = StreamingJob(logs_query, LogsSettings, prepare=skiplinks.prepare)
+JOB = StreamingJob(logs_query, LogsSettings, prepare=book.prepare)
 
 
 def _packer(chain: ChainSettings, *, verify_signature: bool) -> Any:

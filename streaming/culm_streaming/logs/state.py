@@ -1,10 +1,25 @@
-"""What a step needs from whoever keeps a shard's state: four small maps of packed bytes.
+"""The state of one shard: four small maps of packed bytes, and what is in them.
 
-In the job they are Spark state variables (`culm_streaming.logs.job`); here they are dictionaries, for
-tests and tools.
+In the job the maps are Spark state variables (`culm_streaming.logs.job`); here they are dictionaries, for
+tests and tools. A block is a format byte, then columns of fixed-size records:
+
+    format u8 | 3 zero bytes | number of logs u32 | LOG each | SKIPLINK of each log | TAIL of each log
+
+Blobs are rewritten whole when one of their logs grows, so a block is meant to hold tens to hundreds of logs.
+
+Eight bytes of the hash and the entry's place in `entries` are kept for every accepted entry. The latest are
+in the log's block; every `CHUNK` entries move to a record of their own, so that blocks stay small however
+long a log grows. (Who looks for two own entries that share eight bytes of their hashes has 2**32 hashes to
+try, and gains that the second one is dropped as a repeat instead of being reported.)
 """
 
+import struct
 from typing import Protocol
+
+import numpy as np
+
+from culm_streaming.errors import StateLayoutError, StateMissingError
+from culm_streaming.logs.rows import Array
 
 
 class ShardStore(Protocol):
@@ -90,3 +105,71 @@ class MemoryShardStore:
             self.early.pop(log_key, None)
         else:
             self.early[log_key] = blob
+
+
+FORMAT = 1
+ENDED = 1
+
+CHUNK = 256
+_CHUNK_FORMAT = 1
+
+LOG = np.dtype(
+    [
+        ("key", "V40"),
+        ("height", "<u8"),
+        ("hash", "<u8", (4,)),
+        ("schema", "<u8", (2,)),
+        ("early_bytes", "<u4"),
+        ("early_count", "<u2"),
+        ("skiplinks", "<u2"),
+        ("tail", "<u2"),
+        ("flags", "u1"),
+    ]
+)
+"""`hash` is the last accepted entry's; `skiplinks` and `tail` count the log's records behind the logs."""
+
+SKIPLINK = np.dtype([("seq_num", "<u8"), ("hash", "<u8", (4,))])
+"""An accepted entry that a future skiplink will name."""
+
+TAIL = np.dtype([("prefix", "<u8"), ("source", "<u8")])
+"""An accepted entry: the first 8 bytes of its hash, and where in `entries` it came from."""
+
+_HEADER = struct.Struct("<BxxxI")
+
+
+def encode_block(logs: Array, skiplinks: Array, tail: Array) -> bytes:
+    """The blob of these logs; skiplinks and tail in the order of the logs."""
+    header = _HEADER.pack(FORMAT, len(logs))
+    return b"".join((header, logs.tobytes(), skiplinks.tobytes(), tail.tobytes()))
+
+
+def decode_block(blob: bytes) -> tuple[Array, Array, Array]:
+    """(logs, skiplinks, tail) of a blob; `StateLayoutError` when it is of another format."""
+    form, count = _HEADER.unpack_from(blob)
+    if form != FORMAT:
+        raise StateLayoutError(f"a block of state has format {form}, this program knows {FORMAT}")
+    offset = _HEADER.size
+    logs = np.frombuffer(blob, LOG, count, offset)
+    offset += logs.nbytes
+    skiplinks = np.frombuffer(blob, SKIPLINK, int(logs["skiplinks"].sum(dtype=np.int64)), offset)
+    offset += skiplinks.nbytes
+    tail = np.frombuffer(blob, TAIL, int(logs["tail"].sum(dtype=np.int64)), offset)
+    if offset + tail.nbytes != len(blob):
+        raise StateMissingError("a block of state has the wrong size")
+    return logs, skiplinks, tail
+
+
+def save_chunk(store: ShardStore, log_key: bytes, chunk: int, entries: Array) -> None:
+    """Keep `CHUNK` entries of a log's history, which follow those of the chunks before."""
+    assert len(entries) == CHUNK
+    store.save_chunk(log_key, chunk, bytes((_CHUNK_FORMAT,)) + entries.tobytes())
+
+
+def load_chunk(store: ShardStore, log_key: bytes, chunk: int) -> Array:
+    """`CHUNK` entries of a log's history."""
+    blob = store.load_chunk(log_key, chunk)
+    if blob is None:
+        raise StateMissingError(f"chunk {chunk} of a log's history is missing")
+    if blob[0] != _CHUNK_FORMAT:
+        raise StateLayoutError(f"a chunk of history has format {blob[0]}, this program knows {_CHUNK_FORMAT}")
+    return np.frombuffer(blob, TAIL, CHUNK, 1)

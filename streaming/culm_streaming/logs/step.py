@@ -15,9 +15,7 @@ from culm_models.bamboo.hashes import PREFIX
 from culm_models.errors import CulmError
 from culm_streaming.errors import BlockFullError, EarlyOverflowError, StateMissingError
 from culm_streaming.logs.book import Book
-from culm_streaming.logs.continuation import simply_continued
 from culm_streaming.logs.early import EarlyTotals, decode_early, hold_back
-from culm_streaming.logs.pages import ENDED
 from culm_streaming.logs.rows import (
     END_OF_LOG,
     HAS_SKIPLINK,
@@ -29,8 +27,8 @@ from culm_streaming.logs.rows import (
     split_source,
 )
 from culm_streaming.logs.settings import ChainSettings
-from culm_streaming.logs.state import ShardStore
-from culm_streaming.logs.verdicts import Candidate, LogState, Verdicts, fork, judge
+from culm_streaming.logs.state import ENDED, ShardStore
+from culm_streaming.logs.verdicts import Candidate, LogState, Verdicts, fork, judge, simply_continued
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import rejection
 

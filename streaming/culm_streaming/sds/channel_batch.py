@@ -13,7 +13,6 @@ from culm_models.sds.events import Event, Lost, Received, Rejected
 from culm_models.sds.output import ChannelOutput
 from culm_models.sds.wire.messages import Profile
 from culm_streaming.errors import StateMissingError
-from culm_streaming.sds import journal
 from culm_streaming.sds.acks import ChangedAcks
 from culm_streaming.sds.cache import Cache, Copy
 from culm_streaming.sds.channel_settings import BIND_SENDERS, charge_filter, settings_of
@@ -28,7 +27,15 @@ from culm_streaming.sds.output_records import (
     rejected,
 )
 from culm_streaming.sds.owners import Owners
-from culm_streaming.sds.record import NO_TOKEN, ChannelRecord, save_record
+from culm_streaming.sds.record import (
+    NO_TOKEN,
+    ChannelRecord,
+    append_segment,
+    is_to_compact,
+    replace_journal,
+    save_record,
+    segments,
+)
 from culm_streaming.sds.settings import ChannelsSettings
 from culm_streaming.sds.state import Kind, State, name_of
 from culm_topics.sds.records import AckKey, Details, SdsChannelRecord, SdsMessageRecord
@@ -194,7 +201,7 @@ class OpenChannel:
         """(what was written, whether the whole journal was)."""
         kept, channel = self.record.journal, self.channel
         mark = channel.journal_mark
-        is_anew = self._is_anew or journal.is_to_compact(kept, self._settings)
+        is_anew = self._is_anew or is_to_compact(kept, self._settings)
         if not is_anew:
             if mark == kept.mark:
                 return b"", False
@@ -204,9 +211,9 @@ class OpenChannel:
                 is_anew = True
         if is_anew:
             written = channel.journal_whole()
-            journal.replace(self._state, self.key, kept, mark, written, self._settings)
+            replace_journal(self._state, self.key, kept, mark, written, self._settings)
         else:
-            journal.append(self._state, self.key, kept, mark, written, self._settings)
+            append_segment(self._state, self.key, kept, mark, written, self._settings)
         channel.journal_kept(mark)
         return written, is_anew
 
@@ -313,7 +320,7 @@ def _restored(state: State, channel_id: str, record: ChannelRecord, cache: Cache
 
 
 def _bring(channel: Channel, state: State, key: bytes, record: ChannelRecord, since: int) -> None:
-    for data in journal.segments(state, key, record.journal, since):
+    for data in segments(state, key, record.journal, since):
         channel.apply_journal(data)
     channel.restore_head(record.head)
 

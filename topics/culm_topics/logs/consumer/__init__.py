@@ -14,8 +14,7 @@
 - `reader`: the Kafka side: partitions come and go, records come in, positions are committed.
 - `commits`: when positions are committed, and again while the group moves.
 - `sequencer`: the order of the logs, without Kafka.
-- `assignment`: where to begin in each partition; `put_off`: what comes before that is known.
-- `group_end`: whether a group has read everything.
+- `assignment`: where to begin in each partition, what comes before that is known, and whether all is read.
 """
 
 from culm_topics.logs.consumer.commits import AutoCommit

@@ -5,11 +5,13 @@ begins at the snapshot's offset, or at the start of the topic without one, and u
 records only raise the heights: from there on repeats and gaps are recognised as if there had been no restart.
 """
 
+import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from culm_topics.errors import KafkaFailure, OffsetOutOfRange
 from culm_topics.kafka.origin import Origin
@@ -181,3 +183,70 @@ def _load_snapshot(states: Sequence[PartitionState], heights: LogHeights, snapsh
         position, rows = known
         state.position = max(state.position, position)
         heights.load(rows, state.partition)
+
+
+_CHECK_SECONDS = 1.0
+
+
+class GroupEnd:
+    """The ends that the topic had when it was first asked, and whether the group has committed them."""
+
+    def __init__(self, client: Consumer, rules: Beginning) -> None:
+        self._client = client
+        self._rules = rules
+        self._partitions: Sequence[int] = range(rules.first_partition_count)
+        self._ends: dict[int, int] | None = None
+        self._checked_s = 0.0
+        self.is_reached = False
+        """As of the last check."""
+
+    def check(self) -> None:
+        """Ask the broker, once a second at most. Raises `KafkaFailure`, `OriginChanged`."""
+        now_s = time.monotonic()
+        if now_s - self._checked_s < _CHECK_SECONDS:
+            return
+        self._checked_s = now_s
+        if self._ends is None:
+            self._ends = {
+                partition: watermarks(self._client, self._rules.topic, partition)[1]
+                for partition in self._partitions
+            }
+        committed = committed_offsets(self._client, self._partitions, self._rules)
+        self.is_reached = all(committed.get(partition, 0) >= end for partition, end in self._ends.items())
+
+
+class PutOff:
+    """What is looked at once no partition raises heights any more; bounded by what one batch holds."""
+
+    def __init__(self, client: Consumer, topic: str) -> None:
+        self._client = client
+        self._topic = topic
+        self._messages: deque[Message] = deque()
+        self._paused: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __contains__(self, partition: int) -> bool:
+        """Whether records of this partition are kept: later ones must not overtake them."""
+        return partition in self._paused
+
+    def add(self, message: Message, partition: int) -> None:
+        """Keep the record, and take no more of its partition."""
+        self._messages.append(message)
+        if partition not in self._paused:
+            self._client.pause([TopicPartition(self._topic, partition)])
+            self._paused.add(partition)
+
+    def take(self) -> deque[Message]:
+        """Everything kept, in the order in which it came; the partitions go on."""
+        messages, self._messages = self._messages, deque()
+        if self._paused:
+            self._client.resume([TopicPartition(self._topic, partition) for partition in self._paused])
+            self._paused.clear()
+        return messages
+
+    def forget(self, gone: frozenset[int]) -> None:
+        """These partitions are another member's now."""
+        self._paused -= gone
+        self._messages = deque(message for message in self._messages if message.partition() not in gone)

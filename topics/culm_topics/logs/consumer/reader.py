@@ -22,12 +22,18 @@ from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.acls import reader_group_prefix
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
-from culm_topics.logs.consumer.assignment import Beginning, PartitionState, Start, begin, commit_metadata
+from culm_topics.logs.consumer.assignment import (
+    Beginning,
+    GroupEnd,
+    PartitionState,
+    PutOff,
+    Start,
+    begin,
+    commit_metadata,
+)
 from culm_topics.logs.consumer.commits import AutoCommit, CommitPosition, Commits
 from culm_topics.logs.consumer.early import Hole
 from culm_topics.logs.consumer.entry import LogEntry, RebuildProgress
-from culm_topics.logs.consumer.group_end import GroupEnd
-from culm_topics.logs.consumer.put_off import PutOff
 from culm_topics.logs.consumer.sequencer import Sequencer
 from culm_topics.logs.consumer.snapshot import Snapshot
 from culm_topics.readers.broker_errors import judge
