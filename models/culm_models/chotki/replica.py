@@ -204,12 +204,7 @@ class Replica:
 
     def apply(self, live: LivePacket) -> None:
         """See `Host.apply`."""
-        entry = record("V", live.entry.zip())
-        writes: list[tuple[bytes, bytes, bytes | None]] = [(key, value, entry) for key, value in live.writes]
-        writes.append((vector_key(live.block), entry, None))
-        if live.counts:
-            writes.append((GLOBAL_VECTOR_KEY, entry, None))
-        self.store.merge(writes)
+        self.store.merge(writes_of_live(live))
 
     def commit_sync(self, sync: OpenSync, vectors: list[tuple[Id, bytes]]) -> Id | None:
         """See `Host.commit_sync`."""
@@ -225,6 +220,16 @@ class Replica:
         for other in self.sessions.values():
             if other is not session:
                 other.send_live(record)
+
+
+def writes_of_live(live: LivePacket) -> Iterator[tuple[bytes, bytes, bytes | None]]:
+    """What a live packet merges into a store: its fields, the vector of its block, the global one."""
+    entry = record("V", live.entry.zip())
+    for key, value in live.writes:
+        yield key, value, entry
+    yield vector_key(live.block), entry, None
+    if live.counts:
+        yield GLOBAL_VECTOR_KEY, entry, None
 
 
 def _writes_of_sync(

@@ -9,15 +9,23 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from culm_models.chotki.compat import Compat
-from culm_models.chotki.errors import FieldLetterUnknown, OffsetWrong, PacketMalformed, ReferenceWrong
+from culm_models.chotki.errors import (
+    FieldLetterUnknown,
+    OffsetWrong,
+    PacketMalformed,
+    ReferenceWrong,
+    ValueMalformed,
+)
 from culm_models.chotki.ids import OFFSET_MAX, ZERO_ID, Id, block_of, object_key
 from culm_models.chotki.packets.packet import Packet
 from culm_models.chotki.rdx import check_value, stamp
-from culm_models.chotki.tlv import TINY, record
+from culm_models.chotki.tlv import TINY, probe, record, records
 from culm_models.chotki.zip import WIDTH_MAX
 
 _STAMPED: Final = frozenset("FIRSTELM")
 """Types whose stamps get the packet's source; the others carry their sources themselves."""
+_OF_ELEMENTS: Final = frozenset("ELM")
+"""Of these each element has a stamp."""
 
 
 class LivePacket(NamedTuple):
@@ -98,7 +106,23 @@ def _creation(packet: Packet, whole: bytes, compat: Compat) -> LivePacket:
 def _write(at: Id, letter: str, value: bytes, src: int, compat: Compat) -> tuple[bytes, bytes]:
     """The key of a field and the operand for it."""
     check_field(letter, value, compat)
-    return object_key(at, letter), stamp(letter, value, src) if letter in _STAMPED else value
+    if letter not in _STAMPED:
+        return object_key(at, letter), value
+    if compat is Compat.GO:
+        _check_stamps(letter, value)
+    return object_key(at, letter), stamp(letter, value, src)
+
+
+def _check_stamps(letter: str, value: bytes) -> None:
+    """Raise `ValueMalformed` unless there are stamps to put a source in, which is all that Go asks."""
+    try:
+        elements = [element for _, element in records(value)] if letter in _OF_ELEMENTS else [value]
+    except PacketMalformed as error:
+        raise ValueMalformed(str(error)) from None
+    for element in elements:
+        code, header_length, length = probe(element)
+        if code not in (0x30, 0x54) or header_length + length > len(element):
+            raise ValueMalformed(f"a value {letter} without a whole stamp")
 
 
 def check_field(letter: str, value: bytes, compat: Compat) -> None:

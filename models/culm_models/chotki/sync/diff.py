@@ -149,7 +149,7 @@ class Diff:
         for key, value, seen in self._snapshot.fields(start):
             if key >= end:
                 break
-            if size > most:
+            if size > most and len(parts) > 1:
                 yield self._parcel(block, vector, parts)
                 parts, size = [head], LONG_HEADER_SIZE + len(head)
             pro = int.from_bytes(key[9:17], "big")
@@ -193,7 +193,9 @@ class Diff:
             while want or (fields.key is not None and fields.key < end):
                 head = parcel_head(request.t, block)
                 parts, size = [head], LONG_HEADER_SIZE + len(head)
-                while fields.key is not None and fields.key[:17] <= end and size <= request.max_parcel_bytes:
+                while fields.key is not None and fields.key[:17] <= end:
+                    if size > request.max_parcel_bytes and len(parts) > 1:
+                        break
                     src = int.from_bytes(fields.key[1:9], "big")
                     pro = int.from_bytes(fields.key[9:17], "big")
                     limit, code, sent = want.get(src), fields.key[17], fields.value

@@ -1,0 +1,156 @@
+"""A replica of a simulation, and the user that changes things in it: classes, objects, fields of every type.
+
+Never a field of type L, which has no merge, nor a second value under one stamp where a merge tells values
+by it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from culm_models.chotki.compat import Compat
+from culm_models.chotki.ids import ZERO_ID, Id
+from culm_models.chotki.replica import Committed, Replica
+from culm_models.chotki.settings import ChotkiSettings
+from culm_models.chotki.store import MemoryStore
+from culm_models.chotki.tlv import record
+from culm_models.chotki.zip import pack_int, pack_pair, zigzag
+
+TYPES: Final = "FIRSTNZEMV"
+"""The fields of every object, in order from 1 on."""
+_BLOCK_SEQUENCES: Final = 1 << 16
+_OFFSET_BITS: Final = 12
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """The classes and objects that were ever made, wherever."""
+
+    classes: list[Id] = field(default_factory=list)
+    objects: list[Id] = field(default_factory=list)
+
+
+class Node:
+    """A replica and its user. It comes back from a restart with its store and without its sessions."""
+
+    def __init__(self, number: int, settings: ChotkiSettings, compat: Compat, rng: random.Random) -> None:
+        self.number = number
+        self._settings = settings
+        self._compat = compat
+        self._rng = rng
+        self._revision = 0
+        self._counts: dict[tuple[Id, int], int] = {}
+        # Sources of one, two and eight bytes.
+        self.src = rng.choice((0xA0, 0x4000, 1 << 40)) + number
+        self.replica = self._begin(None)
+
+    def _begin(self, store: MemoryStore | None) -> Replica:
+        return Replica(
+            self.src,
+            store,
+            name=f"node {self.number}",
+            settings=self._settings,
+            compat=self._compat,
+            seed=self._rng.getrandbits(32),
+        )
+
+    def restart(self) -> None:
+        """Go down and come back."""
+        self.replica = self._begin(MemoryStore(self.replica.store.values()))
+
+    def leap(self) -> None:
+        """The next id is among the first of another block."""
+        seq = self.replica.last_id.seq // _BLOCK_SEQUENCES * _BLOCK_SEQUENCES
+        self.replica.raise_counter(seq + _BLOCK_SEQUENCES + self._rng.randint(-2, 0) << _OFFSET_BITS)
+
+    def change(self, catalogue: Catalogue, now_ms: int) -> Committed:
+        """One change of a kind that is possible."""
+        rng = self._rng
+        kind = rng.random()
+        if not catalogue.classes or kind < 0.03:
+            committed = self.replica.commit("C", ZERO_ID, self._entries(TYPES), now_ms)
+            catalogue.classes.append(committed.id)
+        elif kind < 0.06:
+            letter = rng.choice(TYPES)
+            committed = self.replica.commit("C", rng.choice(catalogue.classes), self._entries(letter), now_ms)
+        elif not catalogue.objects or kind < 0.3:
+            id = Id.make(self.src, self.replica.last_id.seq + 1)
+            count = rng.randint(1, len(TYPES))
+            body = b"".join(self._value(id, number) for number in range(1, count + 1))
+            committed = self.replica.commit("O", rng.choice(catalogue.classes), body, now_ms)
+            assert committed.id == id, "the counter gives the next id"
+            catalogue.objects.append(id)
+        else:
+            # Also of objects that have not come here yet.
+            target = rng.choice(catalogue.objects)
+            body = b""
+            for _ in range(rng.choice((1, 1, 3))):
+                number = rng.randint(1, len(TYPES))
+                body += record(rng.choice("fF"), bytes([number])) + self._value(target, number)
+            committed = self.replica.commit("E", target, body, now_ms)
+        return committed
+
+    def _entries(self, letters: str) -> bytes:
+        """Entries of a class."""
+        return b"".join(
+            record("T", _stamp(number), f"{letter}\0{self.number} {self._rng.randrange(3)}".encode())
+            for number, letter in enumerate(letters, 1)
+        )
+
+    def _value(self, target: Id, number: int) -> bytes:
+        """A record to merge into a field of an object."""
+        letter = TYPES[number - 1]
+        self._revision += 1
+        return record(letter, self._MAKERS[letter](self, target, number))
+
+    def _register(self, target: Id, number: int) -> bytes:
+        letter, rng = TYPES[number - 1], self._rng
+        value = {
+            "F": rng.choice((b"", b"\xfc\x0f", b"\x02\x20")),
+            "I": pack_int(rng.choice((0, 1, -1, 256, -(1 << 63)))),
+            "R": target.zip(),
+        }.get(letter, rng.choice(("", "one", "zwei", "три")).encode())
+        return _stamp(rng.randrange(6)) + value
+
+    def _natural(self, target: Id, number: int) -> bytes:
+        count = self._counts[target, number] = self._counts.get((target, number), 0) + self._rng.randint(
+            1, 400
+        )
+        return record("T", record("t", pack_pair(count, self.src)))
+
+    def _counter(self, target: Id, number: int) -> bytes:
+        stamp = record("t", pack_pair(zigzag(self._revision), self.src))
+        return record("I", stamp, pack_int(self._rng.randint(-300, 300)))
+
+    def _set(self, target: Id, number: int) -> bytes:
+        chosen = sorted(self._rng.sample(("", "a", "ab", "b", "ß"), self._rng.randint(1, 3)))
+        sign = self._rng.choice((1, 1, -1))
+        return b"".join(record("S", _stamp(sign * self._revision), one.encode()) for one in chosen)
+
+    def _map(self, target: Id, number: int) -> bytes:
+        found = b""
+        for key in sorted(self._rng.sample(("", "a", "ab", "b", "ß"), self._rng.randint(1, 3))):
+            value = self._rng.choice(("", "v", "other"))
+            stamp = _stamp(self._revision)
+            found += record("S", stamp, key.encode()) + record("S", stamp, value.encode())
+        return found
+
+    def _vector(self, target: Id, number: int) -> bytes:
+        return record("V", pack_pair(self._rng.randrange(5), self._rng.randrange(1 << 30)))
+
+    _MAKERS: Final[dict[str, Callable[[Node, Id, int], bytes]]] = {
+        **dict.fromkeys("FIRST", _register),
+        "N": _natural,
+        "Z": _counter,
+        "E": _set,
+        "M": _map,
+        "V": _vector,
+    }
+
+
+def _stamp(revision: int) -> bytes:
+    """A stamp that names no source."""
+    return record("t", pack_pair(zigzag(revision), 0))
