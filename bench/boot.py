@@ -22,7 +22,7 @@ from bench.harness import Ratio, Settings, say
 from bench.producing import flush, produce
 from bench.rig import Rig
 from culm_infra.demo.p2panda.history import SCHEMAS, LogWriter
-from culm_models.bamboo import entry_hash
+from culm_models.bamboo import hash_bytes
 from culm_models.keys import KeyPair
 from culm_models.lifts import DEFAULT
 from culm_models.lifts.vectors import combine, join_items, lift_many
@@ -102,7 +102,7 @@ def _entries(keys: Keys) -> Iterator[tuple[bytes, bytes, bytes]]:
 def _write_logs(kafka: KafkaSettings, keys: Keys) -> None:
     client, topic = producer(kafka, bulk=True), kafka.topic("logs")
     for public_key, entry, operation in _entries(np.random.default_rng(2).permutation(keys)):
-        value = LogRecord(1, entry, operation, entry_hash(entry), _SCHEMA).encode()
+        value = LogRecord(1, entry, operation, hash_bytes(entry), _SCHEMA).encode()
         produce(client, topic, log_key(public_key, 0), value, 0)
     flush(client)
 

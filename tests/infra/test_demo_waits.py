@@ -12,8 +12,7 @@ import pytest
 from rich.console import Console
 
 from culm_infra.demo.p2panda import run
-from culm_infra.demo.p2panda.audit import Refusals
-from culm_infra.demo.p2panda.blocks import BlockAudit
+from culm_infra.demo.p2panda.audit import BlockAudit, Refusals
 from culm_infra.demo.p2panda.cast import LiveClock
 from culm_infra.demo.p2panda.judge import ConnectorStart, Evidence, Timings, judge, signed_entries
 from culm_infra.demo.p2panda.plan import make_plan

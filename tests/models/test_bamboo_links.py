@@ -22,7 +22,7 @@ def _log(length: int) -> tuple[list[bamboo.Entry], dict[int, bytes]]:
             skiplink=hashes[bamboo.lipmaa(seq_num)] if bamboo.needs_skiplink(seq_num) else None,
             backlink=hashes.get(seq_num - 1),
         )
-        hashes[seq_num] = bamboo.entry_hash(entry_bytes)
+        hashes[seq_num] = bamboo.hash_bytes(entry_bytes)
         entries.append(bamboo.decode_entry(entry_bytes))
     return entries, hashes
 

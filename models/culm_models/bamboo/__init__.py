@@ -1,15 +1,15 @@
 """Bamboo logs: single-writer, append-only, signed, with links that keep proofs short.
 
-`entry` is the byte layout, `lipmaa` the rule of the skiplinks, `signing` makes entries and verifies them,
-`checks` is all that an entry shows by itself with its payload, and against the log before it. `hashes` names
-entries and payloads, `log_store` is what is asked of whoever keeps logs, `errors` names what can be wrong.
+`entry` is the byte layout and makes entries, `lipmaa` is the rule of the skiplinks, `checks` is all that an
+entry shows by itself with its payload, and against the log before it. `hashes` names entries and payloads,
+`log_store` is what is asked of whoever keeps logs, `errors` names what can be wrong.
 """
 
-from culm_models.bamboo.checks import check_links
-from culm_models.bamboo.entry import MAX_ENTRY_SIZE, MIN_ENTRY_SIZE, Entry, decode_entry
+from culm_models.bamboo.checks import check_links, check_payload, check_signature
+from culm_models.bamboo.entry import MAX_ENTRY_SIZE, MIN_ENTRY_SIZE, Entry, decode_entry, sign_entry
 from culm_models.bamboo.errors import BambooError
+from culm_models.bamboo.hashes import hash_bytes
 from culm_models.bamboo.lipmaa import lipmaa, needs_skiplink
-from culm_models.bamboo.signing import check_payload, entry_hash, sign_entry, verify_signature
 
 __all__ = [
     "MAX_ENTRY_SIZE",
@@ -18,10 +18,10 @@ __all__ = [
     "Entry",
     "check_links",
     "check_payload",
+    "check_signature",
     "decode_entry",
-    "entry_hash",
+    "hash_bytes",
     "lipmaa",
     "needs_skiplink",
     "sign_entry",
-    "verify_signature",
 ]

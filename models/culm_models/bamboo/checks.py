@@ -12,13 +12,12 @@ from typing import Generic, Protocol, TypeVar
 
 from blake3 import blake3
 
+from culm_models import keys
 from culm_models.bamboo import errors
 from culm_models.bamboo.entry import Entry, decode_entry
-from culm_models.bamboo.hashes import PREFIX
+from culm_models.bamboo.hashes import PREFIX, hash_bytes
 from culm_models.bamboo.lipmaa import lipmaa
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo.signing import check_payload
-from culm_models.bamboo.signing import verify_signature as verify_entry_signature
 from culm_models.errors import CulmError
 from culm_models.frozen import unfrozen
 
@@ -91,7 +90,7 @@ def check_entry(
     """
     checked = _check_contents(entry_bytes, payload_bytes, read_facts)
     if verify_signature:
-        verify_entry_signature(entry_bytes, checked.entry)
+        check_signature(entry_bytes, checked.entry)
     return checked
 
 
@@ -117,7 +116,7 @@ def check_many(
         for index, result in enumerate(results):
             if isinstance(result, CheckedEntry):
                 try:
-                    verify_entry_signature(result.entry_bytes, result.entry)
+                    check_signature(result.entry_bytes, result.entry)
                 except CulmError as error:
                     results[index] = error.with_traceback(None)
     return results
@@ -138,6 +137,25 @@ def _check_contents(
     checked: CheckedEntry[Facts] = _UnfrozenCheckedEntry(entry, entry_bytes, payload_bytes, entry_hash, facts)
     checked.__class__ = CheckedEntry
     return checked
+
+
+def check_signature(entry_bytes: bytes, entry: Entry) -> None:
+    """Raise `SignatureError` unless the author signed `entry_bytes`, of which `entry` is the decoded form."""
+    signed = entry_bytes[: -keys.SIGNATURE_SIZE]
+    if not keys.verify(entry.public_key, entry.signature, signed):
+        raise errors.SignatureError(
+            f"entry {entry.seq_num} in log {entry.log_id} is not signed by {entry.public_key.hex()}"
+        )
+
+
+def check_payload(entry: Entry, payload: bytes) -> None:
+    """Raise `PayloadSizeError` or `PayloadHashError` unless `payload` is what the entry commits to."""
+    if len(payload) != entry.payload_size:
+        raise errors.PayloadSizeError(
+            f"entry {entry.seq_num} states {entry.payload_size} bytes, the payload has {len(payload)}"
+        )
+    if hash_bytes(payload) != entry.payload_hash:
+        raise errors.PayloadHashError(f"the payload is not the one that entry {entry.seq_num} names")
 
 
 def check_links(

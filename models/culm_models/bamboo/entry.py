@@ -10,16 +10,16 @@
     payload hash   34
     signature      64   Ed25519 over everything before it
 
-Decoding judges form alone, and a little more strictly than p2panda nodes do: those take any tag but 1 for
-regular, and never look at the size byte inside a hash. No honest author writes either, and Bamboo calls
-both invalid.
+Making an entry gives what decoding takes. Decoding judges form alone, and a little more strictly than p2panda
+nodes do: those take any tag but 1 for regular, and never look at the size byte inside a hash. No honest
+author writes either, and Bamboo calls both invalid.
 """
 
 from dataclasses import dataclass
 
-from culm_models import varu64
+from culm_models import keys, varu64
 from culm_models.bamboo import errors
-from culm_models.bamboo.hashes import HASH_SIZE, PREFIX
+from culm_models.bamboo.hashes import HASH_SIZE, PREFIX, check_hash, hash_bytes
 from culm_models.bamboo.lipmaa import needs_skiplink
 from culm_models.frozen import unfrozen
 from culm_models.keys import PUBLIC_KEY_SIZE, SIGNATURE_SIZE
@@ -101,6 +101,42 @@ def decode_entry(data: bytes) -> Entry:
     )
     entry.__class__ = Entry
     return entry
+
+
+def sign_entry(
+    key_pair: keys.KeyPair,
+    log_id: int,
+    seq_num: int,
+    payload: bytes,
+    *,
+    skiplink: bytes | None = None,
+    backlink: bytes | None = None,
+    end_of_log: bool = False,
+) -> bytes:
+    """The bytes of a new entry. Links that the sequence number does not ask for are refused, as are gaps.
+
+    Raises the `BambooError` that a reader of these bytes would raise.
+    """
+    if seq_num == 1 and (skiplink is not None or backlink is not None):
+        raise errors.BacklinkUnexpectedError("entry 1 carries no link")
+    for link in (skiplink, backlink):
+        if link is not None:
+            check_hash(link)
+    unsigned = b"".join(
+        (
+            b"\x01" if end_of_log else b"\x00",
+            key_pair.public_key,
+            varu64.encode(log_id),
+            varu64.encode(seq_num),
+            skiplink or b"",
+            backlink or b"",
+            varu64.encode(len(payload)),
+            hash_bytes(payload),
+        )
+    )
+    entry_bytes = unsigned + key_pair.sign(unsigned)
+    decode_entry(entry_bytes)
+    return entry_bytes
 
 
 def read_place(data: bytes) -> tuple[bytes, int, int] | None:

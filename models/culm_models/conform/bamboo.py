@@ -32,7 +32,7 @@ def _entry_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
     data = arguments.octets("entry")
     entry = bamboo.decode_entry(data)
     if arguments.flag("verify", True):
-        bamboo.verify_signature(data, entry)
+        bamboo.check_signature(data, entry)
     if arguments.has("operation"):
         bamboo.check_payload(entry, arguments.octets("operation"))
     answer: dict[str, Any] = {
@@ -48,7 +48,7 @@ def _entry_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
     answer["payload_size"] = entry.payload_size
     answer["payload_hash"] = entry.payload_hash.hex()
     answer["signature"] = entry.signature.hex()
-    answer["hash"] = bamboo.entry_hash(data).hex()
+    answer["hash"] = bamboo.hash_bytes(data).hex()
     return answer
 
 
@@ -62,7 +62,7 @@ def _entry_sign(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
         backlink=arguments.optional_octets("backlink"),
         end_of_log=arguments.flag("end_of_log", False),
     )
-    return {"entry": entry.hex(), "hash": bamboo.entry_hash(entry).hex()}
+    return {"entry": entry.hex(), "hash": bamboo.hash_bytes(entry).hex()}
 
 
 OPERATIONS = [

@@ -88,6 +88,6 @@ def unpack_rows(packed: list[tuple[bytes, bytes, bytes]]) -> Rows:
     return Rows(heads, values)
 
 
-def hash_bytes(row_hash: Array) -> bytes:
+def packed_hash(row_hash: Array) -> bytes:
     """One 32-byte hash out of an array of heads or of state."""
     return bytes(row_hash.tobytes())

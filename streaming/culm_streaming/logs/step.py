@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from culm_models.bamboo import entry_hash
+from culm_models.bamboo import hash_bytes
 from culm_models.bamboo.hashes import PREFIX
 from culm_models.errors import CulmError
 from culm_streaming.errors import BlockFullError, EarlyOverflowError, StateMissingError
@@ -23,7 +23,7 @@ from culm_streaming.logs.rows import (
     READY,
     Array,
     Rows,
-    hash_bytes,
+    packed_hash,
     split_source,
 )
 from culm_streaming.logs.settings import ChainSettings
@@ -186,10 +186,10 @@ def _judge_log(book: Book, owner: int, heads: Array, places: Array) -> Verdicts:
     log = book.logs[owner]
     state = LogState(
         height=int(log["height"]),
-        hash=hash_bytes(log["hash"]),
+        hash=packed_hash(log["hash"]),
         schema=log["schema"].tobytes(),
         ended=bool(log["flags"] & ENDED),
-        hashes={int(link["seq_num"]): hash_bytes(link["hash"]) for link in book.skiplinks_of(owner)},
+        hashes={int(link["seq_num"]): packed_hash(link["hash"]) for link in book.skiplinks_of(owner)},
     )
     return judge(state, [_candidate(row, heads[row]) for row in places.tolist()])
 
@@ -199,9 +199,9 @@ def _candidate(row: int, head: Array) -> Candidate:
     return Candidate(
         row=row,
         seq_num=int(head["seq_num"]),
-        hash=hash_bytes(head["hash"]),
-        backlink=hash_bytes(head["backlink"]),
-        skiplink=hash_bytes(head["skiplink"]) if flags & HAS_SKIPLINK else None,
+        hash=packed_hash(head["hash"]),
+        backlink=packed_hash(head["backlink"]),
+        skiplink=packed_hash(head["skiplink"]) if flags & HAS_SKIPLINK else None,
         schema=head["schema"].tobytes(),
         end_of_log=bool(flags & END_OF_LOG),
     )
@@ -219,7 +219,7 @@ def _forks(
     seen: set[bytes] = set()
     fetched: dict[int, bytes | None] = {}
     for row, record in zip(old[forked].tolist(), recorded[forked], strict=True):
-        row_hash = hash_bytes(heads["hash"][row])
+        row_hash = packed_hash(heads["hash"][row])
         if row_hash in seen:
             continue
         seen.add(row_hash)
@@ -233,7 +233,7 @@ def _forks(
 
 def _checked_first(entry: bytes | None, prefix: bytes) -> bytes | None:
     """The entry, when it is the one that was accepted: a re-created topic may hold another there."""
-    if entry is None or not entry_hash(entry).startswith(PREFIX + prefix):
+    if entry is None or not hash_bytes(entry).startswith(PREFIX + prefix):
         return None
     return entry
 

@@ -14,7 +14,7 @@ from typing import Any
 from culm_connectors.logs.index import layout
 from culm_connectors.logs.index.commit import Commit
 from culm_connectors.logs.index.usage import UsageWriter
-from culm_models.bamboo import entry_hash
+from culm_models.bamboo import hash_bytes
 
 _SEQ_NUM_AT = layout.LOG_KEY_SIZE
 
@@ -100,7 +100,7 @@ def _forget_entries(transaction: Any, databases: Mapping[bytes, Any], key: bytes
                 entry, _ = layout.unpack_entry(cursor.value())
             except ValueError:
                 entry = b""
-            transaction.delete(layout.short_hash(entry_hash(entry)), db=databases[b"operations"])
+            transaction.delete(layout.short_hash(hash_bytes(entry)), db=databases[b"operations"])
             # Goes on to the next one by itself.
             found = cursor.delete()
     return sizes

@@ -17,7 +17,7 @@ from culm_connectors.logs.index.documents import DocumentWriter, ReadFacts
 from culm_connectors.logs.index.errors import IndexDamaged
 from culm_connectors.logs.index.layout import LogRow
 from culm_connectors.logs.index.usage import UsageWriter
-from culm_models.bamboo import entry_hash
+from culm_models.bamboo import hash_bytes
 from culm_models.bamboo.checks import SoundEntry
 
 Offsets = Mapping[tuple[str, int], int]
@@ -157,7 +157,7 @@ class Writer:
         sizes: dict[int, int] = {}
         for seq_num in range(first, row.height + 1):
             value = self._held(key, seq_num)
-            self.documents.remove(entry_hash(layout.unpack_entry(value)[0]))
+            self.documents.remove(hash_bytes(layout.unpack_entry(value)[0]))
             self._db_delete(b"entries", key + layout.U64.pack(seq_num))
             sizes[seq_num] = layout.stored_size(value)
         self.usage.removed(key, sizes)
@@ -168,7 +168,7 @@ class Writer:
         row = self.documents.cut(key, row, first - 1)
         left: LogRow | None = None
         if first > 1:
-            head = entry_hash(layout.unpack_entry(self._held(key, first - 1))[0])
+            head = hash_bytes(layout.unpack_entry(self._held(key, first - 1))[0])
             left = row._replace(height=first - 1, end_of_log=False, head_hash=head)
         if left is None:
             self._db_delete(b"sync_range", layout.U32.pack(row.schema_number) + key)

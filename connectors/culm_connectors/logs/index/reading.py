@@ -14,7 +14,6 @@ from culm_connectors.logs.index import layout
 from culm_connectors.logs.index.environment import Environment
 from culm_connectors.logs.index.errors import IndexDamaged
 from culm_connectors.logs.index.layout import LogRow
-from culm_models.bamboo import entry_hash
 from culm_models.bamboo.hashes import HASH_SIZE, hash_bytes
 
 # The last bytes of an entry: the hash of its payload, then the signature.
@@ -33,7 +32,7 @@ def checked_entry(
         entry, operation = layout.unpack_entry(value)
     except ValueError as error:
         raise IndexDamaged(f"entry {key.hex()}: {error}") from error
-    own_hash = entry_hash(entry)
+    own_hash = hash_bytes(entry)
     place = transaction.get(layout.short_hash(own_hash), db=databases[b"operations"])
     if place is None or place[: len(key)] != key or entry[_PAYLOAD_HASH] != hash_bytes(operation):
         raise IndexDamaged(f"entry {key.hex()} is not what was stored there")

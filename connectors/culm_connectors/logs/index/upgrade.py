@@ -20,7 +20,7 @@ from culm_connectors.logs.index.documents import DocumentWriter, ReadFacts
 from culm_connectors.logs.index.environment import Environment
 from culm_connectors.logs.index.layout import LogRow
 from culm_connectors.logs.index.usage import UsageWriter
-from culm_models.bamboo import entry_hash
+from culm_models.bamboo import hash_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ def _documents_from(
                 raise ValueError(f"entries of log {key.hex()} have no row")
             entry, operation = layout.unpack_entry(value)
             whole.setdefault(key, row)
-            grown = row._replace(height=seq_num, head_hash=entry_hash(entry))
+            grown = row._replace(height=seq_num, head_hash=hash_bytes(entry))
             documents.append(key, grown, read_facts(operation))
     unsettled = documents.settle_what_is_due()
     for key, changed in rows.items():

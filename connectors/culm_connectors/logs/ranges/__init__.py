@@ -6,8 +6,7 @@
 | overlay | changes over such columns; applying more of them, merging them in; immutable |
 | index | `RangeIndex`: the logs of one schema, kept up |
 | snapshot | `RangeSnapshot`: one moment of it as the `OrderedSet` of a reconciliation |
-| union | several schemas as one sorted set |
-| snapshots | snapshots over any of the indexes, under any lift |
+| snapshots | snapshots over any of the indexes, several as one sorted set, under any lift |
 | blocks | sums by block, to compare with the `blocks` topic |
 """
 

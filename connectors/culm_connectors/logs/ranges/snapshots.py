@@ -10,14 +10,63 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from culm_connectors.logs.ranges.columns import Columns
+import numpy as np
+from numpy.typing import NDArray
+
+from culm_connectors.logs.ranges.columns import Columns, accumulate, order
 from culm_connectors.logs.ranges.index import Layers, RangeIndex
 from culm_connectors.logs.ranges.overlay import Overlay
 from culm_connectors.logs.ranges.snapshot import RangeSnapshot
-from culm_connectors.logs.ranges.union import Union
 from culm_models.lifts import DEFAULT, Lift
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Union:
+    """Several indexes as one sorted set: the merged order of their bases, and of their overlays.
+
+    The first is kept. Exact when a log is in one index only, as logs of schemas are. `places` says where the
+    rows of each base went.
+    """
+
+    lift: Lift
+    bases: tuple[Columns, ...]
+    base: Columns
+    places: tuple[NDArray[np.int32], ...]
+
+    @classmethod
+    def of(cls, lift: Lift, bases: Sequence[Columns]) -> Union:
+        """Merge sorted columns: a tenth of a second for a million logs."""
+        keys = np.concatenate([base.keys for base in bases])
+        # A stable sort takes sorted runs as they are and merges them.
+        in_order = np.argsort(order(keys), kind="stable")
+        heights = np.concatenate([base.heights for base in bases])[in_order]
+        lanes = np.concatenate([base.lanes(lift) for base in bases])[in_order]
+        places = np.empty(len(keys), np.int32)
+        places[in_order] = np.arange(len(keys), dtype=np.int32)
+        ends = np.cumsum([len(base) for base in bases])
+        merged = Columns(keys[in_order], heights, accumulate(lift, lanes))
+        return cls(lift, tuple(bases), merged, tuple(np.split(places, ends[:-1])))
+
+    def overlay(self, overlays: Sequence[Overlay]) -> Overlay:
+        """The overlays of these bases as one over the merged base."""
+        places = np.concatenate(
+            [own[overlay.places] for own, overlay in zip(self.places, overlays, strict=True)]
+        ).astype(np.int64)
+        in_order = np.argsort(places, kind="stable")
+        heights = np.concatenate([overlay.heights for overlay in overlays])[in_order]
+        differences = np.concatenate([overlay.differences(self.lift) for overlay in overlays])[in_order]
+
+        keys = np.concatenate([overlay.added.keys for overlay in overlays])
+        added_order = np.argsort(order(keys), kind="stable")
+        added_heights = np.concatenate([overlay.added.heights for overlay in overlays])[added_order]
+        lanes = np.concatenate([overlay.added.lanes(self.lift) for overlay in overlays])[added_order]
+        added = Columns(keys[added_order], added_heights, accumulate(self.lift, lanes))
+        before, _ = self.base.find(added.order)
+        return Overlay(places[in_order], heights, accumulate(self.lift, differences), added, before)
+
 
 _KEPT = 4
 

@@ -8,7 +8,6 @@
 - ``cast``: the peers on stage, and the clock of the live entries.
 - ``sessions``: what set reconciliation took, session by session.
 - ``waits``: how long the topics took to settle, and what they still lacked when they did not.
-- ``blocks``: the topic `blocks` compared with the logs.
 - ``judge``: the verdict.
 - ``report``: the figures and their table.
 """

@@ -1,7 +1,8 @@
 """What peers and topics hold in the end, compared byte for byte with what was signed.
 
-The expected set is every entry that some peer started with or published live. A forked log counts up to
-its last common entry: beyond it the branches differ by nature, and `rejected` must hold the proof.
+The topic `blocks` is compared with the logs. The expected set is every entry that some peer started with or
+published live. A forked log counts up to its last common entry: beyond it the branches differ by nature, and
+`rejected` must hold the proof.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from culm_infra.demo.p2panda.plan import Fork
+from culm_models import lifts
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.blocks import Block, read_blocks
 from culm_topics.logs.consumer import LogConsumer
+from culm_topics.logs.records.blocks import LOG_SIZE, ROW_SIZE
 from culm_topics.readers.whole_topic import read_to_end
 from culm_topics.records import (
     RejectedRecord,
@@ -85,3 +89,62 @@ def read_refusals(kafka: KafkaSettings) -> Refusals:
         if record.code == FORK_CODE and record.entry and record.first and message.key:
             forked.add(split_log_key(message.key))
     return Refusals(dict(by_code), forked)
+
+
+_KEY_SIZE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaBlocks:
+    """The blocks of one schema, counted."""
+
+    schema_id: str
+    blocks: int
+    logs: int
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlockAudit:
+    """``differing_logs`` have another height in `logs`; ``wrong_fingerprints`` are not of their heights."""
+
+    schemas: tuple[SchemaBlocks, ...]
+    differing_logs: int
+    wrong_fingerprints: int
+
+
+def audit_blocks(kafka: KafkaSettings, heights: Mapping[LogKey, int]) -> BlockAudit:
+    """Compare `blocks` with the heights that `logs` gives."""
+    found = read_blocks(kafka)
+    from_blocks: dict[LogKey, int] = {}
+    by_schema: dict[str, list[Block]] = {}
+    wrong = 0
+    for block in found:
+        rows = list(_rows(block.heights))
+        from_blocks.update(((key, log_id), seq_num) for key, log_id, seq_num in rows)
+        by_schema.setdefault(block.schema_id, []).append(block)
+        wrong += any(
+            lift.value(lift.total(lift.lanes(row) for row in rows)) != block.fingerprints[lift.name]
+            for lift in lifts.LIFTS
+            if lift.name in block.fingerprints
+        )
+    return BlockAudit(
+        tuple(
+            SchemaBlocks(
+                schema_id,
+                len(blocks),
+                sum(block.log_count for block in blocks),
+                sum(block.entry_count for block in blocks),
+            )
+            for schema_id, blocks in sorted(by_schema.items())
+        ),
+        sum(from_blocks.get(log) != heights.get(log) for log in from_blocks.keys() | heights.keys()),
+        wrong,
+    )
+
+
+def _rows(heights: bytes) -> Iterable[tuple[bytes, int, int]]:
+    for start in range(0, len(heights), ROW_SIZE):
+        row = heights[start : start + ROW_SIZE]
+        log_id = int.from_bytes(row[_KEY_SIZE:LOG_SIZE], "big")
+        yield row[:_KEY_SIZE], log_id, int.from_bytes(row[LOG_SIZE:], "big")

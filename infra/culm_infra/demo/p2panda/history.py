@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
 
-from culm_models.bamboo import entry_hash, lipmaa, needs_skiplink, sign_entry
-from culm_models.bamboo.hashes import hash_bytes
+from culm_models.bamboo import hash_bytes, lipmaa, needs_skiplink, sign_entry
 from culm_models.keys import KeyPair
 from culm_models.p2panda.operations.operation import Value, encode_operation
 
@@ -88,7 +87,7 @@ class LogWriter:
             backlink=self._hashes[-1] if seq_num > 1 else None,
         )
         self.entries.append((entry, operation))
-        self._hashes.append(entry_hash(entry))
+        self._hashes.append(hash_bytes(entry))
         return entry, operation
 
     def branch(self, count: int) -> LogWriter:

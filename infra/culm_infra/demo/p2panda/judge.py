@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from culm_infra.demo.kit.percentile import percentile
 from culm_infra.demo.p2panda import audit
-from culm_infra.demo.p2panda.audit import Bytes, EntryKey, Refusals
-from culm_infra.demo.p2panda.blocks import BlockAudit, audit_blocks
+from culm_infra.demo.p2panda.audit import BlockAudit, Bytes, EntryKey, Refusals, audit_blocks
 from culm_infra.demo.p2panda.cast import Actor
 from culm_infra.demo.p2panda.plan import Plan
 from culm_infra.demo.p2panda.report import PeerFigures, Report

@@ -9,7 +9,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from culm_infra.demo.p2panda.blocks import SchemaBlocks
+from culm_infra.demo.p2panda.audit import SchemaBlocks
 from culm_infra.demo.p2panda.sessions import SessionFigures
 from culm_infra.demo.p2panda.waits import Wait, listed
 

@@ -4,8 +4,7 @@
 |---|---|
 | layout | how large a filter is; hashes of an id, bits in bytes, per layout; nim's container around them |
 | rolling_filter | our own filter |
-| received_filter | another participant's |
-| recent | the newest ids, to see which of them another lacks |
+| received_filter | another participant's, and which of the newest ids it lacks |
 | murmur, farmhash | the two hashes |
 | build, vectors | many ids at once, with numpy where it is |
 """

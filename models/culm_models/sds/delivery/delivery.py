@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from typing import Final
 
 from culm_models.sds.bloom import HashPair, RollingFilter
-from culm_models.sds.bloom.recent import Recent
+from culm_models.sds.bloom.received_filter import Recent
 from culm_models.sds.delivery.incoming_buffer import Held, WaitingRoom
 from culm_models.sds.delivery.log import LogEntry, MessageLog, OldIds
 from culm_models.sds.delivery.missing import Missing as MissingBook

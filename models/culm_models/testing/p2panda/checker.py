@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from culm_models.bamboo import check_links, decode_entry, entry_hash
+from culm_models.bamboo import check_links, decode_entry, hash_bytes
 from culm_models.bamboo.log_store import LogKey
 from culm_models.errors import CulmError
 from culm_models.p2panda.store import LogStore
@@ -25,7 +25,7 @@ def check_contiguous(store: LogStore, schema_ids: Iterable[str]) -> None:
                 check_links(entry, hash_at=hashes.get)
             except CulmError as error:
                 raise InvariantError(f"log {log_id} is no chain: {error}") from error
-            hashes[seq_num] = entry_hash(entry_bytes)
+            hashes[seq_num] = hash_bytes(entry_bytes)
             if store.entry_hash(public_key, log_id, seq_num) != hashes[seq_num]:
                 raise InvariantError(f"the store names entry {seq_num} of log {log_id} by a wrong hash")
 
