@@ -50,8 +50,7 @@ from culm_models.chotki.store import Snapshot
 from culm_models.chotki.sync.diff import Diff, DiffRequest
 from culm_models.chotki.tlv import RecordReader
 
-_CLOSING: Final = "closing"
-"""The only reason that Go ever gives."""
+_GO_REASON: Final = "closing"
 
 
 class Session:
@@ -91,6 +90,7 @@ class Session:
         self._clock = SessionClock(settings, now_ms)
         self._outgoing = Outgoing()
         self._own_diff_is_out = False
+        self._pong_is_due = True
         self._enter(State.HANDSHAKE)
         features = READS_FILTERED_DIFFS if compat is Compat.DEFAULT else None
         self._outgoing.append(write_handshake(self.t, mode, vector, trace, features=features))
@@ -139,11 +139,12 @@ class Session:
         """What one read of the transport gave, in any pieces."""
         if self.closed or not data:
             return
-        pinged, count, at_fault = False, 0, b""
+        count, at_fault = 0, b""
+        self._pong_is_due = True
         try:
             for record in self._reader.feed(data):
                 count, at_fault = count + 1, record
-                pinged |= self._receive_record(record, now_ms)
+                self._receive_record(record, now_ms)
                 if self.closed:
                     return
                 at_fault = b""
@@ -152,8 +153,6 @@ class Session:
             return
         awaited = self.peer is not None and self.receives and not self._syncs.peer_diff_is_in
         self._clock.heard(now_ms, within_diff=awaited and not count)
-        if pinged:
-            self._answer_ping()
 
     def tick(self, now_ms: int) -> None:
         """Do what is due: pings, time-outs, expired syncs."""
@@ -212,15 +211,15 @@ class Session:
 
     # Receiving.
 
-    def _receive_record(self, record: bytes, now_ms: int) -> bool:
-        """One record; whether it was a ping."""
+    def _receive_record(self, record: bytes, now_ms: int) -> None:
         letter = outer_letter(record)
         if letter == "B":
             self._report(events.ByeReceived(read_bye(record)))
             self._end()
-            return False
+            return
         if letter == "P":
-            return self._receive_ping(record, now_ms)
+            self._receive_ping(record, now_ms)
+            return
         packet = parse(record, compat=self._compat)
         if self.peer is None:
             self._receive_handshake(packet, record, now_ms)
@@ -231,19 +230,17 @@ class Session:
             self._receive_sync(packet, record, now_ms)
         else:
             self._receive_live(packet, record)
-        return False
 
-    def _receive_ping(self, record: bytes, now_ms: int) -> bool:
+    def _receive_ping(self, record: bytes, now_ms: int) -> None:
         word = read_ping(record)
         if self.peer is None:
             raise HandshakeMalformed("the first packet is P, not a handshake")
         if word == PING:
             self._report(events.PingReceived())
-            return True
-        if word == PONG:
+            self._answer_ping()
+        elif word == PONG:
             self._report(events.PongReceived())
             self._clock.heard_pong(now_ms)
-        return False
 
     def _receive_handshake(self, packet: Packet, record: bytes, now_ms: int) -> None:
         peer = read_handshake(packet, compat=self._compat)
@@ -341,9 +338,10 @@ class Session:
     # Pings.
 
     def _answer_ping(self) -> None:
-        """One pong, also in the middle of an own diff: the peer waits for nothing else."""
-        if self.is_over:
+        """One pong a read, also in the middle of an own diff: the peer waits for nothing else."""
+        if self.is_over or not self._pong_is_due:
             return
+        self._pong_is_due = False
         self._enter(State.PONG)
         self._outgoing.append_urgent(write_ping(PONG))
         self._enter(State.LIVE if self._own_diff_is_out and self.live else State.DIFF)
@@ -368,7 +366,7 @@ class Session:
 
     def _say_bye(self, reason: str, now_ms: int) -> None:
         self._enter(State.EOF)
-        self._outgoing.append(write_bye(self.t, _CLOSING if self._compat is Compat.GO else reason))
+        self._outgoing.append(write_bye(self.t, _GO_REASON if self._compat is Compat.GO else reason))
         self._clock.sent_bye(now_ms)
         self._enter(State.NONE)
 
