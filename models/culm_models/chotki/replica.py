@@ -204,11 +204,11 @@ class Replica:
 
     def apply(self, live: LivePacket) -> None:
         """See `Host.apply`."""
-        self.store.merge(writes_of_live(live))
+        self.store.merge(writes_of_live(live), checked=self.compat is Compat.DEFAULT)
 
     def commit_sync(self, sync: OpenSync, vectors: list[tuple[Id, bytes]]) -> Id | None:
         """See `Host.commit_sync`."""
-        self.store.merge(_writes_of_sync(sync, vectors))
+        self.store.merge(_writes_of_sync(sync, vectors), checked=self.compat is Compat.DEFAULT)
         own = parse_vector(sync.vector).get(self._src, 0)
         if self.compat is Compat.GO or own <= self._counter:
             return None

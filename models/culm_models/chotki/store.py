@@ -16,6 +16,8 @@ from culm_models.chotki.rdx import merge
 
 SEEN_TYPES: Final = frozenset(b"NZELMCV")
 """Types of fields that have seen vectors."""
+_THEMSELVES: Final = frozenset(b"COYFIRSTNZELM")
+"""Types of which one value that parses, merged alone, is itself; vectors are put in order."""
 _VECTORS_FROM: Final = b"V"
 
 
@@ -53,8 +55,10 @@ class Store(Protocol):
         """The store as it is now."""
         ...
 
-    def merge(self, writes: Iterable[tuple[bytes, bytes, bytes | None]]) -> None:
+    def merge(self, writes: Iterable[tuple[bytes, bytes, bytes | None]], *, checked: bool = False) -> None:
         """Merge operands, in this order and all or nothing: key, operand, seen vector of what it brings.
+
+        `checked`: every operand parses as its type, so that one alone needs no merge.
 
         A seen vector is kept for new fields of `SEEN_TYPES` and grows with each operand; an operand without
         one leaves the field without for ever.
@@ -129,8 +133,9 @@ class MemoryStore:
         self._shared = True
         return MemorySnapshot(self._values, self._seen, self._keys)
 
-    def merge(self, writes: Iterable[tuple[bytes, bytes, bytes | None]]) -> None:
+    def merge(self, writes: Iterable[tuple[bytes, bytes, bytes | None]], *, checked: bool = False) -> None:
         """See `Store.merge`."""
+        as_they_come = _THEMSELVES if checked else frozenset()
         if self._shared:
             self._values, self._seen, self._shared = dict(self._values), dict(self._seen), False
         values, all_seen, new_keys = self._values, self._seen, self._new_keys
@@ -139,7 +144,7 @@ class MemoryStore:
             old = values.get(key)
             if old is None:
                 new_keys.append(key)
-                values[key] = merge(chr(code), [operand])
+                values[key] = operand if code in as_they_come else merge(chr(code), [operand])
                 if seen is not None and code in SEEN_TYPES:
                     all_seen[key] = seen
                 continue

@@ -1,4 +1,4 @@
-"""The sender of diffs: what goes out, parcels, parts of long diffs, the field filter, Go's quirks (reference 4.1)."""
+"""The sender of diffs: parcels, parts of long diffs, the field filter, Go's quirks (reference 4.1)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from culm_models.chotki.ids import ZERO_ID, Id
 from culm_models.chotki.packets.handshake import write_handshake
 from culm_models.chotki.packets.packet import PING, PONG, write_bye, write_ping
 from culm_models.chotki.packets.parcels import block_vector, write_end, write_parcel
-from culm_models.chotki.rdx import write_vector
+from culm_models.chotki.rdx import check_value, merge, write_vector
 from culm_models.chotki.replica import Output, Replica
 from culm_models.chotki.settings import ChotkiSettings
 from tests.models.chotki.recorded import in_hex, recorded, store_of
@@ -195,7 +195,7 @@ def outcome(data: list[bytes], compat: Compat) -> tuple[str, dict[str, str], lis
 
 
 def streams() -> list[bytes]:
-    """A whole recorded session with live packets and a ping behind it, and ones that end in B or a refusal."""
+    """A recorded session with live packets and a ping behind it, ended by B, by a refusal, or unfinished."""
     stream = bytes.fromhex(recorded("full_connector_empty_listener")["streams"]["1:connector"])
     peer = Replica(0xC)
     new_object(peer)
@@ -213,3 +213,18 @@ def test_a_session_split_at_every_byte_is_the_same(number: int, compat: Compat) 
     for place in range(1, len(stream)):
         assert outcome([stream[:place], stream[place:]], compat) == expected
     assert split(bytes.fromhex(expected[0]))
+
+
+@pytest.mark.parametrize("letter", sorted("COYFIRSTNZELM"))
+def test_a_checked_value_alone_is_kept_as_it_is_and_is_what_its_merge_gives(letter: str) -> None:
+    one = {
+        "O": "0c000010",
+        "Y": "",
+        "C": "7406310253004e61",
+        "N": "7403320c0b740332050c",
+        "M": "730130730130",
+    }
+    plain = {"Z": "690432020b0d", "E": "730230787302307a", "L": "730230787302307a"}
+    value = bytes.fromhex({**one, **plain}.get(letter, "32020b41"))
+    check_value(letter, value)
+    assert merge(letter, [value]) == value
