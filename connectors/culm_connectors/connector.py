@@ -16,8 +16,7 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 
-from culm_connectors.edge.access import AccessList
-from culm_connectors.edge.allow_list_watch import AccessWatch
+from culm_connectors.edge.access import AccessList, AccessWatch
 from culm_connectors.edge.doors import Doors
 from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.keyfile import load_or_make_key

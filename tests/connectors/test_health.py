@@ -8,7 +8,7 @@ import socket
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from culm_connectors.edge.limited_log import LimitedLog
+from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.kafka import KafkaHealth
 from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_models.p2panda.events import SessionFailed

@@ -1,8 +1,8 @@
 """What every protocol at the edge has around it, and which knows none of them.
 
 - `protocol`: what a protocol gives to a connector, and what it gets. `doors`: where it is spoken.
-- `principal`: who is behind a connection; `access`, `allow_list_watch`: what each may have, by a file.
+- `principal`: who is behind a connection; `access`: what each may have, by a file.
 - `keyfile`: a private key. `reconnect`: calls made again, after pauses.
-- `rate_limit`: token buckets. `limited_log`: log lines at a bounded rate.
+- `rate_limit`: token buckets, and log lines at a bounded rate.
 - `metrics`, `metric_families`, `health`: what Prometheus and probes are told.
 """

@@ -14,10 +14,13 @@ What is named in the lists is the protocol's own: schema ids in `peers` (p2panda
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ipaddress
 import json
+import logging
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -150,3 +153,61 @@ def _allowed(path: Path, name: str, names: Any) -> Allowed:
     if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
         raise AccessError(f'{path}: {name[:80]!r} needs a list of names, or ["*"]')
     return None if EVERYTHING in names else frozenset(names)
+
+
+logger = logging.getLogger(__name__)
+
+
+class AccessWatch:
+    """Holds the rules in force and reads them again. Without a file everybody may have everything.
+
+    Raises AccessError where the file cannot be read at the start; later a wrong file leaves them as they are.
+    """
+
+    def __init__(self, path: Path | None, tables: Collection[str], interval_s: float) -> None:
+        self._path = path
+        self._tables = tables
+        self._interval_s = interval_s
+        self._asked = asyncio.Event()
+        self.current: AccessList = ALLOW_EVERYBODY if path is None else load_access_list(path, tables)
+
+    def rules(self, table: str) -> Rules:
+        """The rules of one protocol as they are now."""
+        return self.current.rules(table)
+
+    def reload(self) -> None:
+        """Read the file again now."""
+        self._asked.set()
+
+    async def run(self, changed: Callable[[AccessList], None]) -> None:
+        """Read the file whenever it has changed, for ever; `changed` is called with the former rules."""
+        path = self._path
+        if path is None:
+            return
+        seen = _signature(path)
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._interval_s):
+                    await self._asked.wait()
+            found = _signature(path)
+            if found == seen and not self._asked.is_set():
+                continue
+            self._asked.clear()
+            seen = found
+            try:
+                access = await asyncio.to_thread(load_access_list, path, self._tables)
+            except AccessError as error:
+                logger.error("the allow-list stays as it was: %s", error)
+                continue
+            former, self.current = self.current, access
+            changed(former)
+            rows = sum(len(rules.principals) for rules in access.tables.values())
+            logger.info("the allow-list was read again: %d rules", rows)
+
+
+def _signature(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

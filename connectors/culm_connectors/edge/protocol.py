@@ -17,8 +17,7 @@ from typing import Protocol
 from confluent_kafka.admin import AdminClient
 from prometheus_client.core import Metric
 
-from culm_connectors.edge.access import AccessList
-from culm_connectors.edge.allow_list_watch import AccessWatch
+from culm_connectors.edge.access import AccessList, AccessWatch
 from culm_connectors.edge.doors import Door
 from culm_connectors.kafka import BatchProducer, Progress, TopicReader
 from culm_connectors.settings import ConnectorSettings

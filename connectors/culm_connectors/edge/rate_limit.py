@@ -1,13 +1,22 @@
-"""Token buckets: how much of a process one peer may use. Time is an argument, in seconds."""
+"""What happens at a bounded rate: what one peer may use of a process, and log lines.
+
+A broker that is away, or a peer, may cause the same line many times a second.
+"""
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
 class TokenBucket:
-    """Allows `rate` tokens a second on average and `burst` at once; a rate of 0 allows everything."""
+    """Allows `rate` tokens a second on average and `burst` at once; a rate of 0 allows everything.
+
+    Time is an argument, in seconds.
+    """
 
     rate: float
     burst: float
@@ -42,3 +51,38 @@ class TokenBucket:
             if self.updated_s:
                 self.tokens = min(self.burst, self.tokens + (now_s - self.updated_s) * self.rate)
             self.updated_s = now_s
+
+
+INTERVAL_S = 1.0
+
+
+class LimitedLog:
+    """Of each message (before its arguments are filled in) one line an interval; the next names how many
+    were left out. For any thread; messages are constants of the program, so there are few.
+    """
+
+    def __init__(self, logger: logging.Logger, interval_s: float = INTERVAL_S) -> None:
+        self._logger = logger
+        self._interval_s = interval_s
+        self._lock = threading.Lock()
+        self._logged_s: dict[str, float] = {}
+        self._left_out: dict[str, int] = {}
+
+    def log(self, level: int, message: str, *args: object) -> None:
+        """Log it, or count it for the next line."""
+        now_s = time.monotonic()
+        with self._lock:
+            last_s = self._logged_s.get(message)
+            if last_s is not None and now_s - last_s < self._interval_s:
+                self._left_out[message] = self._left_out.get(message, 0) + 1
+                return
+            self._logged_s[message] = now_s
+            left_out = self._left_out.pop(message, 0)
+        if left_out:
+            self._logger.log(level, f"{message} (and %d more like this)", *args, left_out)
+        else:
+            self._logger.log(level, message, *args)
+
+    def warning(self, message: str, *args: object) -> None:
+        """Log a warning, or count it."""
+        self.log(logging.WARNING, message, *args)

@@ -9,7 +9,7 @@ from functools import partial
 
 from confluent_kafka import KafkaError
 
-from culm_connectors.edge.limited_log import LimitedLog
+from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.kafka.consumer import Partition, TopicReader
 from culm_topics.kafka.clients import KafkaSettings, consumer
 

@@ -25,7 +25,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from culm_connectors.edge.limited_log import LimitedLog
+from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.kafka.errors import ConsumeFailed, OffsetLost
 from culm_topics.readers.broker_errors import PASSING
 

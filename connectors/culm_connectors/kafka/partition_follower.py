@@ -28,7 +28,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from culm_connectors.edge.limited_log import LimitedLog
+from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.kafka.errors import ConsumeFailed
 from culm_topics.readers.offsets import refresh_leaders
 

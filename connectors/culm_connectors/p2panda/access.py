@@ -7,10 +7,9 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from culm_connectors.edge.access import Allowed, Rules
-from culm_connectors.edge.allow_list_watch import AccessWatch
-from culm_connectors.edge.limited_log import LimitedLog
+from culm_connectors.edge.access import AccessWatch, Allowed, Rules
 from culm_connectors.edge.principal import Principal
+from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.transport.interface import Refusal
 from culm_models.p2panda.wire.messages import Announce, Message, SyncRequest
 from culm_models.p2panda.wire.offers import is_marker

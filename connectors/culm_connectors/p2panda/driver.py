@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence, Set
 from typing import Protocol
 
-from culm_connectors.edge.limited_log import LimitedLog
+from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.hub import Stored
 from culm_connectors.logs.publish import Arrival

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar
 
-from culm_connectors.edge.limited_log import LimitedLog
+from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.logs.index import LmdbLogStore
 from culm_connectors.logs.publish import Arrival
 from culm_models.p2panda.ingest import NotAdmittedError

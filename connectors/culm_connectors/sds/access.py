@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from culm_connectors.edge.allow_list_watch import AccessWatch
+from culm_connectors.edge.access import AccessWatch
 from culm_connectors.edge.principal import Principal
 from culm_connectors.transport.interface import Refusal
 

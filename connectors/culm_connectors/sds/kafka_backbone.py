@@ -19,7 +19,7 @@ from types import TracebackType
 
 from confluent_kafka import Consumer
 
-from culm_connectors.edge.limited_log import LimitedLog
+from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.kafka import BatchProducer, ProducerRecord
 from culm_connectors.kafka.clients import log_kafka_error
 from culm_connectors.kafka.partition_follower import FollowedRecord, Following

@@ -9,8 +9,8 @@ import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
 
-from culm_connectors.edge.limited_log import LimitedLog
 from culm_connectors.edge.principal import Principal
+from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.transport.errors import AddressError, TransportError
 from culm_connectors.transport.interface import Address, AuthorisePrincipal, ChannelHandler, Refusal
 from culm_connectors.transport.tcp.channel import TcpChannel
