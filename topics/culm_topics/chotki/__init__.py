@@ -1,4 +1,7 @@
 """The topics of Chotki.
 
 - `catalogue`: the topics; `records/`: their keys and values; `cddl/`: the same shapes as CDDL.
+- `consumer`: objects and their changes, for programs. `state_reader` reads `chotki.state` epoch by epoch,
+  `objects` finds classes and objects in it, and `values` says a field's value in Python.
+- `errors`: what goes wrong between a program and its objects.
 """

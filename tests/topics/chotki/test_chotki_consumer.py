@@ -1,0 +1,121 @@
+"""`ChotkiConsumer` on the real broker: objects, changes, and where reading goes on."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from culm_models.chotki.ids import Id
+from culm_models.chotki.rdx import parse_text
+from culm_models.chotki.tlv import record
+from culm_streaming.chotki.rows import TOPICS
+from culm_topics.chotki.consumer import Change, ChotkiConsumer, ClassChange, ObjectChange
+from culm_topics.errors import OriginChanged
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.origin import Origin
+from tests.streaming.chotki.test_chotki_epochs import CLASS_BODY, OBJECT_BODY, Writer, entry
+from tests.support.chotki_broker import JobOnKafka, chotki_settings
+from tests.support.chotki_job import ChotkiTopics
+from tests.support.topic_io import write_records
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def settings(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
+    return chotki_settings(kafka_bootstrap, topic_prefix)
+
+
+class Story:
+    """A replica whose packets are on Kafka, and the job over them."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._topics = ChotkiTopics()
+        self.writer = Writer(10, self._topics)
+        self.job = JobOnKafka(settings)
+        self.cls = self.writer.publish("C", Id(0, 0), CLASS_BODY)
+        self.first = self.writer.publish("O", self.cls, OBJECT_BODY)
+
+    def merge(self) -> int:
+        for (source, partition), records in self._topics.records.items():
+            write_records(self._settings, TOPICS[source], [(partition, *one) for one in records])
+        self._topics.records.clear()
+        return self.job.run()
+
+    def rename(self, text: str) -> Id:
+        operand = record("t", b"\x02") + parse_text("S", text)[1:]
+        return self.writer.publish("E", self.first, record("f", b"\x01") + record("S", operand))
+
+
+def test_objects_are_there_by_class_once_an_epoch_has_them(settings: KafkaSettings) -> None:
+    story = Story(settings)
+    with ChotkiConsumer(settings) as consumer:
+        assert consumer.load()
+        assert (consumer.epoch, consumer.get(story.first)) == (0, None)
+        story.merge()
+        assert consumer.load()
+        (one,) = consumer.objects(story.cls)
+        assert (one.id, one.fields) == (story.first, {"Name": "tide", "Count": 0, "Tags": {}})
+        assert consumer.get(str(story.first)) == one
+        assert consumer.get("nothing") is None
+        assert [each.id for each in consumer.classes()] == [Id.make(0, 1), Id.make(0, 3), story.cls]
+        assert consumer.vector == story.job.job.vector
+        assert consumer.poll(0.1) is None, "what was loaded is not handed out"
+
+
+def test_changes_come_epoch_by_epoch_and_go_on_from_an_offset(settings: KafkaSettings) -> None:
+    story = Story(settings)
+    story.merge()
+    with ChotkiConsumer(settings, classes=[story.cls], stop_at_end=True) as consumer:
+        seen = list(consumer)
+        since, origin = consumer.positions(), consumer.origin
+    assert [type(one) for one in seen] == [ClassChange, ObjectChange]
+    assert isinstance(seen[1], ObjectChange) and seen[1].is_new
+    assert seen[1].fields == ("Name", "Count", "Tags")
+
+    story.rename('"flood"')
+    story.merge()
+    story.writer.publish("C", story.cls, entry("S", "Title", 1))
+    story.merge()
+    with ChotkiConsumer(settings, since=since, origin=origin, stop_at_end=True) as consumer:
+        one, other = consumer
+        assert consumer.poll(0) is None
+        assert consumer.positions() != since
+    assert isinstance(one, ObjectChange) and not one.is_new
+    assert (one.object.id, one.epoch, one.object.fields[one.fields[0]]) == (story.first, 2, "flood")
+    assert isinstance(other, ClassChange) and list(other.class_.fields) == ["Title", "Count", "Tags"]
+
+
+def test_positions_stay_until_an_epoch_is_handed_out(settings: KafkaSettings) -> None:
+    Story(settings).merge()
+    with ChotkiConsumer(settings, stop_at_end=True) as consumer:
+        assert consumer.poll(10) is not None
+        assert consumer.positions() == {}
+        list(consumer)
+        assert len(consumer.positions()) == 3
+
+
+def test_changes_come_in_an_event_loop(settings: KafkaSettings) -> None:
+    story = Story(settings)
+
+    async def listen() -> list[Change]:
+        async with ChotkiConsumer(settings) as consumer:
+            await consumer.load_async()
+            await asyncio.to_thread(story.merge)
+            changes: list[Change] = []
+            async for change in consumer:
+                changes.append(change)
+                if isinstance(change, ObjectChange) and change.object.id == story.first:
+                    consumer.stop()
+            return changes
+
+    assert any(isinstance(one, ClassChange) for one in asyncio.run(listen()))
+
+
+def test_positions_of_another_topic_are_refused(settings: KafkaSettings) -> None:
+    with pytest.raises(OriginChanged):
+        ChotkiConsumer(
+            settings, since={0: 1}, origin=Origin("elsewhere", {settings.topic("chotki.state"): "x"})
+        )

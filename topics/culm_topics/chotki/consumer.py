@@ -1,0 +1,289 @@
+"""`ChotkiConsumer`: Chotki's objects as typed dictionaries, and what changes of them (reference 10.9).
+
+from culm_topics.chotki.consumer import ChotkiConsumer
+
+with ChotkiConsumer("127.0.0.1:9092") as consumer:
+    consumer.load()
+    for person in consumer.objects("Person"):
+        print(person.id, person["Name"])
+    for change in consumer:
+        print(change)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+from culm_models.chotki.ids import Id
+from culm_topics.chotki.errors import NameUnknown
+from culm_topics.chotki.objects import ChotkiClass, ChotkiObject, Objects, Place, place_of
+from culm_topics.chotki.state_reader import AppliedEpoch, StateReader
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.local import local_kafka
+from culm_topics.kafka.origin import Origin
+from culm_topics.readers.whole_topic import PassedOver
+
+_POLL_SECONDS: Final = 0.2
+_LOAD_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectChange:
+    """An object that changed in an epoch, as it stands then; `fields`: the names of those that changed.
+
+    `is_new`: the object itself is among what changed. Several changes of one epoch are one.
+    """
+
+    epoch: int
+    object: ChotkiObject
+    fields: tuple[str, ...]
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClassChange:
+    """A class that is new or has other fields; its objects do not change by that."""
+
+    epoch: int
+    class_: ChotkiClass
+
+
+Change = ObjectChange | ClassChange
+
+
+class ChotkiConsumer:
+    """Reads the merged state from Kafka; an iterator and an asynchronous iterator of changes.
+
+    `kafka`: bootstrap servers, or settings; left out, the cluster that the environment names (see
+    `culm_topics.kafka.local`). What counts is in memory: some 600 bytes a field. `classes` (names or IDs)
+    restricts what is handed out as changed, not what can be asked for.
+
+    Changes come epoch by epoch: the classes of an epoch before its objects, each as it stands then or later.
+    Vectors never run ahead of values. Without more, everything that there is comes first, as new; after
+    `load` only what comes after it. `since` (an earlier `positions()`) leaves out what was written before:
+    whoever goes on from there has seen everything at least once. `origin`, taken with those positions, makes
+    sure that they belong to this topic. `stop_at_end` ends the iteration behind what was there at the start.
+
+    Records that are none are passed over and counted (`passed_over`). Errors: `OriginChanged`,
+    `TopicRecreated`, `TopicMissing`, `OffsetOutOfRange`, `KafkaFailure`.
+    Not for use by several threads or tasks at once, but for `stop()`.
+    """
+
+    def __init__(
+        self,
+        kafka: KafkaSettings | str | None = None,
+        *,
+        classes: Iterable[Id | str] | None = None,
+        since: Mapping[int, int] | None = None,
+        origin: Origin | None = None,
+        stop_at_end: bool = False,
+        topic_check_seconds: float = 30.0,
+    ) -> None:
+        settings = KafkaSettings(bootstrap=kafka) if isinstance(kafka, str) else kafka or local_kafka()
+        self._classes = None if classes is None else tuple(classes)
+        self._reader = StateReader(settings, topic_check_seconds=topic_check_seconds)
+        if origin is not None:
+            try:
+                origin.check(
+                    self._reader.origin,
+                    what="the positions to read changes from",
+                    remedy="read everything again, without `since`",
+                )
+            except BaseException:
+                self._reader.close()
+                raise
+        self._view = Objects(self._reader.state.table)
+        self._since = dict(since or {})
+        self._stop_at_end = stop_at_end
+        self._pending: deque[Iterator[Change]] = deque()
+        self._handed_out = dict(self._since)
+        self._stopped = threading.Event()
+        self._lock = threading.RLock()
+
+    # Objects as they stand.
+
+    def load(self, timeout_seconds: float = _LOAD_SECONDS) -> bool:
+        """Read everything that is there now; whether an epoch has all of it.
+
+        Where the job is in the middle of an epoch, its end is waited for so long beyond the reading; without
+        it the state is that of the epoch before. What is read here is not handed out as changed.
+        """
+        with self._lock:
+            self._pending.clear()
+            for _ in self._reader.catch_up(timeout_seconds):
+                continue
+            return self._reader.is_complete
+
+    def objects(self, class_: Id | str | None = None) -> Iterator[ChotkiObject]:
+        """The objects of a class (its name or ID), or all of them, by ID, as of the last epoch read."""
+        view = self._view
+        wanted = None if class_ is None else view.resolve(class_)
+        return view.objects() if wanted is None else view.objects(view.ids_of_class(wanted))
+
+    def get(self, name: Id | str) -> ChotkiObject | None:
+        """The object of a global name or an ID; None where the state has no such object."""
+        try:
+            return self._view.object(self._view.resolve(name))
+        except NameUnknown:
+            return None
+
+    def classes(self) -> list[ChotkiClass]:
+        """Every class, by ID."""
+        return list(self._view.classes())
+
+    def names(self) -> dict[str, Id]:
+        """The global names of objects and classes."""
+        return self._view.names()
+
+    @property
+    def epoch(self) -> int:
+        """The last epoch that was read; 0 before the first."""
+        return self._reader.state.epoch
+
+    @property
+    def vector(self) -> Mapping[int, int]:
+        """The global vector of that epoch: of each source the last progress that everything is there of."""
+        return self._reader.state.vector
+
+    @property
+    def passed_over(self) -> PassedOver:
+        """Records of the topic that are none."""
+        return self._reader.passed_over
+
+    # Changes.
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Change:
+        while not self._stopped.is_set():
+            if (change := self.poll(_POLL_SECONDS)) is not None:
+                return change
+            if self._is_finished:
+                break
+        raise StopIteration
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Change:
+        while not self._stopped.is_set():
+            if (change := self._next()) is not None:
+                return change
+            if self._is_finished:
+                break
+            await asyncio.to_thread(self._fetch, _POLL_SECONDS)
+        raise StopAsyncIteration
+
+    async def load_async(self, timeout_seconds: float = _LOAD_SECONDS) -> bool:
+        """`load` without blocking the event loop."""
+        return await asyncio.to_thread(self.load, timeout_seconds)
+
+    def poll(self, timeout_seconds: float) -> Change | None:
+        """The next change, or None when none comes in time."""
+        deadline_s = time.monotonic() + timeout_seconds
+        while (change := self._next()) is None:
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0 or self._is_finished or self._stopped.is_set():
+                return None
+            self._fetch(min(left_s, _POLL_SECONDS))
+        return change
+
+    def positions(self) -> dict[int, int]:
+        """For a later `since`, by partition: behind the last epoch of which everything was handed out."""
+        if not self._pending:
+            self._handed_out = dict(self._reader.state.offsets) or self._handed_out
+        return dict(self._handed_out)
+
+    @property
+    def origin(self) -> Origin:
+        """The cluster and the topic that `positions()` belong to: to be kept beside them."""
+        return self._reader.origin
+
+    def stop(self) -> None:
+        """End the iteration before the next change; safe from other threads and from signal handlers."""
+        self._stopped.set()
+
+    def close(self) -> None:
+        """Close the connection. What was read can still be asked for."""
+        self._stopped.set()
+        with self._lock:
+            self._reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+    @property
+    def _is_finished(self) -> bool:
+        return self._stop_at_end and not self._pending and self._reader.is_read
+
+    def _next(self) -> Change | None:
+        while self._pending:
+            if (change := next(self._pending[0], None)) is not None:
+                return change
+            self._pending.popleft()
+        return None
+
+    def _fetch(self, timeout_seconds: float) -> None:
+        with self._lock:
+            self.positions()
+            for epoch in self._reader.poll(timeout_seconds):
+                self._pending.append(self._changes(epoch))
+
+    def _changes(self, epoch: AppliedEpoch) -> Iterator[Change]:
+        """The changes of an epoch, made when they are taken."""
+        view, wanted = self._view, self._wanted_classes()
+        changed = {id: places for id, found in epoch.changed.items() if (places := self._since_then(found))}
+        for id in sorted(one for one, places in changed.items() if (0, "C") in places):
+            class_ = view.class_of(id)
+            if class_ is not None and (wanted is None or id in wanted):
+                yield ClassChange(epoch.epoch, class_)
+        ids = sorted(id for id in changed if wanted is None or view.class_id_of(id) in wanted)
+        for one in view.objects(ids):
+            yield _object_change(epoch.epoch, one, changed[one.id])
+
+    def _wanted_classes(self) -> set[Id] | None:
+        if self._classes is None:
+            return None
+        wanted = set()
+        for one in self._classes:
+            # A class that has not this name yet may come.
+            with contextlib.suppress(NameUnknown):
+                wanted.add(self._view.resolve(one))
+        return wanted
+
+    def _since_then(self, places: Mapping[Place, tuple[int, int]]) -> set[Place]:
+        return {one for one, (partition, at) in places.items() if at >= self._since.get(partition, 0)}
+
+
+def _object_change(epoch: int, one: ChotkiObject, places: set[Place]) -> ObjectChange:
+    fields = {} if one.class_ is None else one.class_.fields
+    names = tuple(name for name, field in fields.items() if place_of(one.class_id, field) in places)
+    return ObjectChange(epoch, one, names, any(number == 0 for number, _ in places))

@@ -1,0 +1,58 @@
+"""What goes wrong between a program and Chotki's objects. Codes are stable: see `culm_models.errors`."""
+
+from typing import ClassVar
+
+from culm_topics.errors import TopicsError
+
+
+class NameUnknown(TopicsError):
+    """A name that the map of global names does not have, and that is no ID either."""
+
+    code: ClassVar[str] = "chotki.name_unknown"
+
+
+class ObjectUnknown(TopicsError):
+    """An object or a class that the state does not hold."""
+
+    code: ClassVar[str] = "chotki.object_unknown"
+    default_hint: ClassVar[str | None] = "is the job `chotki` running, and has it merged what was written?"
+
+
+class FieldUnknown(TopicsError):
+    """A field that the object's class does not have."""
+
+    code: ClassVar[str] = "chotki.field_unknown"
+
+
+class ValueRefused(TopicsError):
+    """A value that a field of this type cannot take."""
+
+    code: ClassVar[str] = "chotki.value_type"
+
+
+class ClassRefused(TopicsError):
+    """A class, or a change of one, that replicas would not read as it is meant."""
+
+    code: ClassVar[str] = "chotki.class"
+
+
+class SourceTaken(TopicsError):
+    """The source has a writer already, or is not of this owner."""
+
+    code: ClassVar[str] = "chotki.source_taken"
+
+
+class SourceRetired(TopicsError):
+    """The source was retired: it is never used again."""
+
+    code: ClassVar[str] = "chotki.source_retired"
+    default_hint: ClassVar[str | None] = "take another source, or none: then a free one is allocated"
+
+
+class WriterBroken(TopicsError):
+    """Kafka did not acknowledge a change of this writer, so nobody knows yet what stands in the topic."""
+
+    code: ClassVar[str] = "chotki.writer_broken"
+    default_hint: ClassVar[str | None] = (
+        "what was acknowledged before stands; open a new writer, which begins behind what the topic holds"
+    )

@@ -1,0 +1,236 @@
+"""Objects and classes as a program sees them, out of the fields of a state (reference 1.4, 2.6, 10.9).
+
+`FieldTable` holds bare values by object and place; `Objects` reads classes, names and typed values out of a
+table, or out of anything else that gives fields by object.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from culm_models.chotki.errors import ChotkiError
+from culm_models.chotki.ids import OFFSET_MAX, Id, read_id_text
+from culm_models.chotki.log0 import NAMES_ID, REPLICA_CLASS_ID, SYSTEM_SOURCE
+from culm_models.chotki.rdx import ClassField, parse_class
+from culm_models.chotki.rdx.classes import REFERENCE_FIELD
+from culm_topics.chotki.errors import NameUnknown
+from culm_topics.chotki.values import Pairs, Term, Value, read_value
+
+Place = tuple[int, str]
+"""Where a field stands in its object: its number (0: the object itself) and the letter of its type."""
+
+NAMES_OBJECT: Final = Id.make(NAMES_ID.src, NAMES_ID.seq)
+NAMES_PLACE: Final[Place] = (NAMES_ID.off, "M")
+"""The map of global names."""
+_OWN: Final = "COY"
+_NOTHING: Final[Mapping[Place, bytes]] = {}
+
+
+class FieldSource(Protocol):
+    """Bare values by object."""
+
+    def fields(self, id: Id) -> Mapping[Place, bytes]:
+        """The fields of an object, none where there is no such object."""
+        ...
+
+    def ids(self) -> Iterator[Id]:
+        """Every object and class, in no order."""
+        ...
+
+
+class FieldTable:
+    """A `FieldSource` in memory: about 300 bytes a field beside its value."""
+
+    def __init__(self) -> None:
+        self._fields: dict[Id, dict[Place, bytes]] = defaultdict(dict)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def put(self, at: Id, letter: str, value: bytes) -> bool:
+        """Set the value of a field by its own ID; whether that is another one than before."""
+        fields = self._fields[object_of(at)]
+        place = (at.off, letter)
+        if fields.get(place) == value:
+            return False
+        fields[place] = value
+        return True
+
+    def fields(self, id: Id) -> Mapping[Place, bytes]:
+        """See `FieldSource`."""
+        return self._fields.get(id, _NOTHING)
+
+    def ids(self) -> Iterator[Id]:
+        """See `FieldSource`."""
+        return iter(self._fields)
+
+
+@dataclass(frozen=True, slots=True)
+class ChotkiClass:
+    """A class: its fields by the names that hold now.
+
+    A rename keeps number and type, an added field has a new number. Two fields with one name, or a field
+    without one, are told apart by number and type: ``Name@3S``.
+    """
+
+    id: Id
+    names: tuple[str, ...]
+    fields: Mapping[str, ClassField]
+
+    @property
+    def name(self) -> str:
+        """Its first global name, else its ID."""
+        return self.names[0] if self.names else str(self.id)
+
+    def place(self, name: str) -> Place | None:
+        """Where the field of this name stands in an object of the class; None when there is none."""
+        found = self.fields.get(name)
+        return None if found is None else place_of(self.id, found)
+
+
+@dataclass(frozen=True, slots=True)
+class ChotkiObject:
+    """An object as it stands: `fields` has every field of its class, None where nothing was written yet.
+
+    `class_` is None where the state does not hold its class; then, and for what the class does not have,
+    values are in `others`, by number and letter. `class_id` is that of replicas for a replica's own object.
+    """
+
+    id: Id
+    class_id: Id
+    class_: ChotkiClass | None
+    names: tuple[str, ...]
+    fields: Mapping[str, Value | None]
+    others: Mapping[Place, Value] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Value | None:
+        return self.fields[name]
+
+
+def object_of(at: Id) -> Id:
+    """The ID of the object that a field's ID belongs to."""
+    return Id(at.src, at.pro - at.off)
+
+
+def place_of(class_id: Id, one: ClassField) -> Place:
+    """Where a class's field stands in an object: the classes of the system count theirs from 0."""
+    return (one.offset + 1 if class_id.src == SYSTEM_SOURCE else one.offset), one.letter
+
+
+class Objects:
+    """Classes, objects and names of a `FieldSource`, as it stands when it is asked."""
+
+    def __init__(self, source: FieldSource) -> None:
+        self._source = source
+        self._names: tuple[bytes, dict[str, Id], dict[Id, tuple[str, ...]]] = (b"", {}, {})
+
+    def names(self) -> dict[str, Id]:
+        """The global names; of names that are a term and a string alike the term counts."""
+        return self._read_names()[1]
+
+    def resolve(self, name: Id | str) -> Id:
+        """The ID of an object or class by its global name, or by the text of its ID; `NameUnknown` else."""
+        if isinstance(name, Id):
+            return name
+        found = self.names().get(name)
+        if found is not None:
+            return found
+        id = read_id_text(name)
+        if str(id) != name.lower() or "-" not in name or id.off:
+            raise NameUnknown(f"nothing has the global name {name!r:.100}, and it is no ID of an object")
+        return id
+
+    def classes(self) -> Iterator[ChotkiClass]:
+        """Every class, by ID."""
+        names = self._names_by_id()
+        for id in sorted(one for one in self._source.ids() if (0, "C") in self._source.fields(one)):
+            yield self._class(id, names)
+
+    def class_of(self, id: Id) -> ChotkiClass | None:
+        """The class of this ID; None where there is none."""
+        return self._class(id, self._names_by_id()) if (0, "C") in self._source.fields(id) else None
+
+    def object(self, id: Id) -> ChotkiObject | None:
+        """The object of this ID; None where there is none, or it is a class."""
+        return next(self.objects([id]), None)
+
+    def objects(self, ids: Iterator[Id] | list[Id] | None = None) -> Iterator[ChotkiObject]:
+        """These objects, or all of them by ID; classes and what is no object are left out."""
+        names = self._names_by_id()
+        classes: dict[Id, ChotkiClass | None] = {}
+        for id in sorted(self._source.ids()) if ids is None else ids:
+            fields = self._source.fields(id)
+            class_id = _class_id(fields)
+            if class_id is None:
+                continue
+            if class_id not in classes:
+                known = (0, "C") in self._source.fields(class_id)
+                classes[class_id] = self._class(class_id, names) if known else None
+            yield _object(id, class_id, classes[class_id], names.get(id, ()), fields)
+
+    def ids_of_class(self, class_id: Id) -> Iterator[Id]:
+        """The objects of a class, by ID."""
+        return iter(sorted(one for one in self._source.ids() if self.class_id_of(one) == class_id))
+
+    def class_id_of(self, id: Id) -> Id | None:
+        """The class that an object says it has; None where it is no object."""
+        return _class_id(self._source.fields(id))
+
+    def _class(self, id: Id, names: Mapping[Id, tuple[str, ...]]) -> ChotkiClass:
+        try:
+            entries = parse_class(self._source.fields(id)[0, "C"])
+        except ChotkiError:
+            entries = []
+        fields: dict[str, ClassField] = {}
+        for one in entries:
+            number, letter = place_of(id, one)
+            # The number 0 is the object itself.
+            if one != REFERENCE_FIELD and 0 < number <= OFFSET_MAX:
+                free = one.name and one.name not in fields
+                fields[one.name if free else f"{one.name}@{number:x}{letter}"] = one
+        return ChotkiClass(id, names.get(id, ()), fields)
+
+    def _names_by_id(self) -> Mapping[Id, tuple[str, ...]]:
+        return self._read_names()[2]
+
+    def _read_names(self) -> tuple[bytes, dict[str, Id], dict[Id, tuple[str, ...]]]:
+        """The map's bytes, and what they say: read again when they have changed."""
+        raw = self._source.fields(NAMES_OBJECT).get(NAMES_PLACE, b"")
+        if self._names[0] != raw:
+            found = read_value("M", raw)
+            pairs = found.items() if isinstance(found, Pairs) else ()
+            by_kind = sorted(pairs, key=lambda pair: isinstance(pair[0], Term))
+            names = {str(name): id for name, id in by_kind if isinstance(id, Id)}
+            by_id: dict[Id, tuple[str, ...]] = {}
+            for name, id in names.items():
+                by_id[id] = (*by_id.get(id, ()), name)
+            self._names = (raw, names, by_id)
+        return self._names
+
+
+def _class_id(fields: Mapping[Place, bytes]) -> Id | None:
+    if (0, "Y") in fields:
+        return REPLICA_CLASS_ID
+    found = read_value("O", fields[0, "O"]) if (0, "O") in fields else None
+    return found if isinstance(found, Id) else None
+
+
+def _object(
+    id: Id,
+    class_id: Id,
+    class_: ChotkiClass | None,
+    names: tuple[str, ...],
+    fields: Mapping[Place, bytes],
+) -> ChotkiObject:
+    places = {place_of(class_id, one): name for name, one in class_.fields.items()} if class_ else {}
+    typed: dict[str, Value | None] = dict.fromkeys(places.values())
+    others = {}
+    for place, value in fields.items():
+        if place in places:
+            typed[places[place]] = read_value(place[1], value)
+        elif place[0] or place[1] not in _OWN:
+            others[place] = read_value(place[1], value)
+    return ChotkiObject(id, class_id, class_, names, typed, others)
