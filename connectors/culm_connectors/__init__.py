@@ -6,7 +6,8 @@
 | edge | what every protocol has around it: doors, access, rates, metrics, health |
 | transport | connections and byte channels with bounds: QUIC, libp2p over it, TCP, TLS, memory |
 | kafka | producing and consuming from an event loop |
+| local_store | local state in lmdb: the file, trust, the thread that writes |
 | logs | replicated logs: the hub, their topics, the local copy and its ranges, a warm start |
-| p2panda, sds | the drivers of these protocols, their peers and participants |
+| p2panda, sds, chotki | the drivers of these protocols, their peers and participants |
 | settings, errors | what a process is told; what can go wrong |
 """

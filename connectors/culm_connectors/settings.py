@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import ConfigDict, Field
 
-from culm_connectors.logs.index.environment import MAX_SIZE_BYTES
+from culm_connectors.local_store.lmdb_file import MAX_SIZE_BYTES
 from culm_connectors.logs.index.store import DEFAULT_MAP_SIZE_BYTES
 from culm_connectors.protocols import ProtocolSettings
 from culm_connectors.transport import Address, TransportSettings

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Message
 
 from culm_connectors.kafka import TopicReader
-from culm_connectors.logs.index.environment import DATA_FILE
+from culm_connectors.local_store.lmdb_file import DATA_FILE
 from culm_connectors.logs.warm_start import repair
 from culm_connectors.p2panda import announcements
 from culm_connectors.transport import ConnectError

@@ -16,6 +16,8 @@ from typing import Any
 import lmdb
 import pytest
 
+from culm_connectors.local_store.lmdb_file import DATA_FILE
+from culm_connectors.local_store.opening import in_doubt
 from culm_connectors.logs.index import (
     IndexDamaged,
     IndexFull,
@@ -25,8 +27,6 @@ from culm_connectors.logs.index import (
     close_index,
     open_index,
 )
-from culm_connectors.logs.index.environment import DATA_FILE
-from culm_connectors.logs.index.opening import in_doubt
 from culm_models.p2panda.operations.operation import peek
 from culm_topics.kafka.origin import Origin
 from tests.support.edge import until

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from culm_connectors.local_store.lmdb_file import DATA_FILE
+from culm_connectors.local_store.opening import in_doubt
 from culm_connectors.logs.index import IndexDamaged, LmdbLogStore, close_index, condemn, open_index
-from culm_connectors.logs.index.environment import DATA_FILE
-from culm_connectors.logs.index.opening import in_doubt
 from culm_models.p2panda.operations.operation import peek
 from culm_topics.kafka.origin import Origin
 from tests.support.logs import author, make_log

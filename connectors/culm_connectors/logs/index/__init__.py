@@ -1,9 +1,10 @@
 """The edge's own copy of replicated logs, in lmdb: a cache of `logs` for a connector, the store of a peer.
 
+How a file is opened, grown, owned and closed is that of every local store (`culm_connectors.local_store`).
+
 | module | what it holds |
 |---|---|
 | layout | keys and values of every database of the file |
-| environment | the lmdb file: opened with doubt, grown when full, owned by one process |
 | commit | one write transaction: entries, heights and the Kafka offsets that cover them |
 | documents | which document each log belongs to, found out whenever the operations that it follows come |
 | upgrade | an index of an earlier format, brought up to date in place |

@@ -4,40 +4,48 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from culm_connectors.errors import ConnectorError
+from culm_connectors.local_store.errors import (
+    ErrorFamily,
+    LocalStoreError,
+    StoreBusy,
+    StoreDamaged,
+    StoreForeign,
+    StoreFull,
+    StoreUnusable,
+)
 
 
-class IndexStoreError(ConnectorError):
+class IndexStoreError(LocalStoreError):
     """The base of the index's errors."""
 
     code: ClassVar[str] = "index"
 
 
-class IndexDamaged(IndexStoreError):
+class IndexDamaged(IndexStoreError, StoreDamaged):
     """The file is not what we wrote: torn, truncated, overwritten or of an unknown format."""
 
     code: ClassVar[str] = "index.damaged"
 
 
-class IndexForeign(IndexStoreError):
+class IndexForeign(IndexStoreError, StoreForeign):
     """The file is sound but was filled from another Kafka cluster or from a topic created anew since."""
 
     code: ClassVar[str] = "index.foreign"
 
 
-class IndexBusy(IndexStoreError):
+class IndexBusy(IndexStoreError, StoreBusy):
     """Another process holds this index; lmdb allows one."""
 
     code: ClassVar[str] = "index.busy"
 
 
-class IndexFull(IndexStoreError):
+class IndexFull(IndexStoreError, StoreFull):
     """The disk is full, or the index has the size that it may have; what it holds is as it was."""
 
     code: ClassVar[str] = "index.full"
 
 
-class IndexUnusable(IndexStoreError):
+class IndexUnusable(IndexStoreError, StoreUnusable):
     """The system refused what the file needs (memory, rights, a write); its content is not doubted."""
 
     code: ClassVar[str] = "index.unusable"
@@ -59,3 +67,6 @@ class IndexConflict(IndexStoreError):
     """An entry was given to store where its log holds another one."""
 
     code: ClassVar[str] = "index.conflict"
+
+
+INDEX_ERRORS = ErrorFamily(IndexDamaged, IndexBusy, IndexFull, IndexUnusable)

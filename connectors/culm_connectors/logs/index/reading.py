@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from culm_connectors.local_store.lmdb_file import LmdbFile
 from culm_connectors.logs.index import layout
-from culm_connectors.logs.index.environment import Environment
 from culm_connectors.logs.index.errors import IndexDamaged
 from culm_connectors.logs.index.layout import LogRow
 from culm_models.bamboo.hashes import HASH_SIZE, hash_bytes
@@ -51,7 +51,7 @@ def checked_row(transaction: Any, databases: Mapping[bytes, Any], key: bytes, va
     return row
 
 
-def read_chunk(environment: Environment, part: Range, max_bytes: int) -> list[Pair]:
+def read_chunk(environment: LmdbFile, part: Range, max_bytes: int) -> list[Pair]:
     """At least one entry (if held) and at most about `max_bytes` of a part of a log.
 
     Raises IndexDamaged where an entry is not what was stored.
@@ -75,7 +75,7 @@ def read_chunk(environment: Environment, part: Range, max_bytes: int) -> list[Pa
     return found
 
 
-def read_ranges(environment: Environment, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
+def read_ranges(environment: LmdbFile, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
     """Several parts of logs in one go, until about `max_bytes` are read.
 
     One list a range that was read, empty where nothing of it is held; the last may be a beginning.
@@ -99,7 +99,7 @@ _MAX_ROWS = 65_536
 class RowCache:
     """Rows by log (40-byte key); the `_MAX_ROWS` that were read or written last stay in memory."""
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: LmdbFile) -> None:
         self._environment = environment
         self._rows: dict[bytes, LogRow | None] = {}
 

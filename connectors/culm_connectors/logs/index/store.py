@@ -13,12 +13,13 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from culm_connectors.local_store.errors import StoreDamaged
+from culm_connectors.local_store.lmdb_file import MAX_SIZE_BYTES, LmdbFile
 from culm_connectors.logs.index import layout
 from culm_connectors.logs.index.audit import contradictory_logs, forget_logs
 from culm_connectors.logs.index.commit import Commit, Offsets, write_commit
 from culm_connectors.logs.index.documents import ReadFacts
-from culm_connectors.logs.index.environment import MAX_SIZE_BYTES, Environment
-from culm_connectors.logs.index.errors import IndexConflict, IndexDamaged, IndexGap
+from culm_connectors.logs.index.errors import INDEX_ERRORS, IndexConflict, IndexDamaged, IndexGap
 from culm_connectors.logs.index.layout import Place
 from culm_connectors.logs.index.reading import Pair, Range, RowCache, checked_entry, read_chunk, read_ranges
 from culm_connectors.logs.index.sync_ranges import SyncRanges, read_heights
@@ -56,8 +57,15 @@ class LmdbLogStore:
         durable: bool = False,
         check: bool = False,
     ) -> None:
-        self._environment = Environment(
-            folder, map_size_bytes=map_size_bytes, max_size_bytes=max_size_bytes, durable=durable, check=check
+        self._environment = LmdbFile(
+            folder,
+            layout.DATABASES,
+            map_size_bytes=map_size_bytes,
+            max_size_bytes=max_size_bytes,
+            full_hint="allow more (index_max_bytes), or serve fewer schemas",
+            durable=durable,
+            check=check,
+            errors=INDEX_ERRORS,
         )
         self._read_facts = read_facts
         self._databases: Mapping[bytes, object] = self._environment.databases
@@ -79,7 +87,7 @@ class LmdbLogStore:
         return self._environment.folder
 
     @property
-    def damage(self) -> IndexDamaged | None:
+    def damage(self) -> StoreDamaged | None:
         """The latest damage that somebody met, reading or writing."""
         return self._environment.damage
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterable
 
 import numpy as np
 
+from culm_connectors.local_store.lmdb_file import LmdbFile
 from culm_connectors.logs.index import layout
 from culm_connectors.logs.index.commit import Commit
-from culm_connectors.logs.index.environment import Environment
 from culm_connectors.logs.index.errors import IndexDamaged
 from culm_connectors.logs.ranges import BlockSums, RangeIndex, RangeSnapshot, Snapshots, block_sums
 from culm_connectors.logs.ranges.columns import Rows, U64s, join_keys, no_keys, numbers
@@ -128,7 +128,7 @@ class SyncRanges:
         return found
 
 
-def read_heights(environment: Environment, database: object, schema_number: int) -> tuple[Rows, U64s]:
+def read_heights(environment: LmdbFile, database: object, schema_number: int) -> tuple[Rows, U64s]:
     """Keys and heights of all logs of a schema, sorted. Raises IndexDamaged."""
     prefix = layout.U32.pack(schema_number)
     keys: list[Rows] = [no_keys()]

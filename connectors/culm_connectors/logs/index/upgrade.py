@@ -15,9 +15,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from culm_connectors.local_store.lmdb_file import LmdbFile
 from culm_connectors.logs.index import layout
 from culm_connectors.logs.index.documents import DocumentWriter, ReadFacts
-from culm_connectors.logs.index.environment import Environment
 from culm_connectors.logs.index.layout import LogRow
 from culm_connectors.logs.index.usage import UsageWriter
 from culm_models.bamboo import hash_bytes
@@ -30,7 +30,7 @@ _AT_ONCE = 20_000
 _BEHIND_ALL = b"\xff" * 49
 
 
-def upgrade(environment: Environment, found: int, read_facts: ReadFacts) -> None:
+def upgrade(environment: LmdbFile, found: int, read_facts: ReadFacts) -> None:
     """Make an index of an earlier format one of this format.
 
     Raises IndexDamaged, and ValueError or CulmError where a record is none of ours.
@@ -39,7 +39,7 @@ def upgrade(environment: Environment, found: int, read_facts: ReadFacts) -> None
     databases = environment.databases
 
     derived = [b"usage", b"brought"]
-    steps: list[Callable[[Environment, bytes, Any], bytes | None]] = [_usage_from]
+    steps: list[Callable[[LmdbFile, bytes, Any], bytes | None]] = [_usage_from]
     if found == 1:
         derived += (b"operations", b"documents", b"deletes", b"waiting")
         steps += (_rows_from, partial(_documents_from, read_facts))
@@ -59,7 +59,7 @@ def upgrade(environment: Environment, found: int, read_facts: ReadFacts) -> None
     environment.write(finished)
 
 
-def _rows_from(environment: Environment, position: bytes, transaction: Any) -> bytes | None:
+def _rows_from(environment: LmdbFile, position: bytes, transaction: Any) -> bytes | None:
     """Rows without their documents, in the new layout; returns where to go on."""
     logs = environment.databases[b"logs"]
     found = _from(transaction, logs, position)
@@ -75,7 +75,7 @@ def _rows_from(environment: Environment, position: bytes, transaction: Any) -> b
 
 
 def _documents_from(
-    read_facts: ReadFacts, environment: Environment, position: bytes, transaction: Any
+    read_facts: ReadFacts, environment: LmdbFile, position: bytes, transaction: Any
 ) -> bytes | None:
     """Operations, deletes and documents of the logs, as if their entries were written now."""
     databases = environment.databases
@@ -106,7 +106,7 @@ def _documents_from(
     return _BEHIND_ALL if unsettled else None
 
 
-def _usage_from(environment: Environment, position: bytes, transaction: Any) -> bytes | None:
+def _usage_from(environment: LmdbFile, position: bytes, transaction: Any) -> bytes | None:
     """The bytes of every author."""
     usage = UsageWriter(transaction, environment.databases)
     found = _from(transaction, environment.databases[b"entries"], position)

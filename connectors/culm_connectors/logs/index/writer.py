@@ -7,23 +7,17 @@ behind a running one are their callers' business to batch. A flush to the disk f
 from __future__ import annotations
 
 import asyncio
-import logging
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
 
+from culm_connectors.local_store.writer import WritingThread
 from culm_connectors.logs.index.commit import Commit, Offsets
-from culm_connectors.logs.index.errors import IndexDamaged, IndexFull
+from culm_connectors.logs.index.errors import IndexDamaged
 from culm_connectors.logs.index.reading import Pair, Range
 from culm_connectors.logs.index.store import LmdbLogStore
 from culm_models.bamboo.checks import SoundEntry
 
-logger = logging.getLogger(__name__)
-
 _READ_THREADS = 2
-
-Result = TypeVar("Result")
 
 
 class IndexWriter:
@@ -33,14 +27,15 @@ class IndexWriter:
         self, store: LmdbLogStore, *, flush_interval_s: float = 5.0, retry_interval_s: float = 5.0
     ) -> None:
         self.store = store
-        self.full: str | None = None
-        """Why nothing can be written now, None where it can."""
         self._flush_interval_s = flush_interval_s
-        self._retry_interval_s = retry_interval_s
-        self._writing = ThreadPoolExecutor(1, thread_name_prefix="index-write")
+        self._writing = WritingThread("index-write", store.folder, retry_interval_s=retry_interval_s)
         self._reading = ThreadPoolExecutor(_READ_THREADS, thread_name_prefix="index-read")
         self._dirty = False
-        self._closing = threading.Event()
+
+    @property
+    def full(self) -> str | None:
+        """Why nothing can be written now, None where it can."""
+        return self._writing.full
 
     async def write(
         self,
@@ -58,34 +53,12 @@ class IndexWriter:
         IndexDamaged, IndexUnusable.
         """
         taken = tuple(entries)
-        writing = self._submit(
+        writing = self._writing.submit(
             lambda: self.store.commit(taken, offsets or {}, truth=truth, brought_by=brought_by)
         )
         # Whoever waits may be cancelled; what was written is adopted all the same.
         writing.add_done_callback(self._adopt)
         return await asyncio.shield(writing)
-
-    def _submit(self, work: Callable[[], Result]) -> asyncio.Future[Result]:
-        return asyncio.get_running_loop().run_in_executor(self._writing, self._when_there_is_room, work)
-
-    def _when_there_is_room(self, work: Callable[[], Result]) -> Result:
-        # Waits in the thread that writes: entries must not overtake those that they follow.
-        while True:
-            try:
-                done = work()
-            except IndexFull as error:
-                if self.full is None:
-                    logger.error(
-                        "%s (%s); nothing is taken until there is room: %s", error, error.code, error.hint
-                    )
-                self.full = str(error)
-                if self._closing.wait(self._retry_interval_s):
-                    raise
-            else:
-                if self.full is not None:
-                    logger.info("%s: there is room again", self.store.folder)
-                self.full = None
-                return done
 
     async def forget(self, keys: Iterable[bytes], then: Callable[[], None] = lambda: None) -> None:
         """Take logs (40-byte keys) out of the index, to be read anew; `then` is called before anyone sees it.
@@ -93,7 +66,7 @@ class IndexWriter:
         Raises IndexDamaged.
         """
         taken = tuple(keys)
-        writing = self._submit(lambda: self.store.forget(taken))
+        writing = self._writing.submit(lambda: self.store.forget(taken))
         writing.add_done_callback(self._adopt)
         writing.add_done_callback(lambda _: then())
         await asyncio.shield(writing)
@@ -103,10 +76,10 @@ class IndexWriter:
             commit = writing.result()
             self.store.adopt(commit)
             self._dirty = True
-            if commit.unsettled and not self._closing.is_set():
-                self._submit(lambda: self.store.commit((), {})).add_done_callback(self._adopt)
+            if commit.unsettled and not self._writing.is_closing:
+                self._writing.submit(lambda: self.store.commit((), {})).add_done_callback(self._adopt)
             # What was written last is adopted after the end of the threads: nothing is merged then.
-            for work in () if self._closing.is_set() else self.store.ranges.merge_work():
+            for work in () if self._writing.is_closing else self.store.ranges.merge_work():
                 writing.get_loop().run_in_executor(self._reading, work)
 
     async def read_ranges(self, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
@@ -126,10 +99,9 @@ class IndexWriter:
                 raise IndexDamaged(str(self.store.damage))
             if self._dirty:
                 self._dirty = False
-                await self._submit(self.store.sync)
+                await self._writing.submit(self.store.sync)
 
     def close(self) -> None:
         """Finish what is being written, if there is room, and stop the threads; the store stays open."""
-        self._closing.set()
-        self._writing.shutdown(wait=True)
+        self._writing.close()
         self._reading.shutdown(wait=True)

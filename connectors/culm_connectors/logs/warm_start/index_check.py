@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 
 from culm_connectors.kafka import Progress, TopicReader, ask_origin
+from culm_connectors.local_store.lmdb_file import DATA_FILE
 from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.index import IndexWriter, LmdbLogStore, check_origin, close_index, mark_open
 from culm_connectors.logs.index.documents import ReadFacts
-from culm_connectors.logs.index.environment import DATA_FILE
 from culm_connectors.logs.index.errors import IndexMissing
 from culm_connectors.logs.warm_start.block_heights import Positions, SchemaHeights, read_block_heights
 from culm_connectors.logs.warm_start.claims import table_of

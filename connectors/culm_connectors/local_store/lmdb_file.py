@@ -1,4 +1,4 @@
-"""One lmdb environment: opened with doubt, grown when full, its errors translated.
+"""One lmdb file: opened with doubt, grown when full, its errors translated.
 
 Writes are not flushed one by one (`sync=False`), but their order is kept (no write map): a killed process
 loses nothing, and after a power failure the file is either an older state of itself or is refused here.
@@ -12,7 +12,7 @@ import fcntl
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,14 +20,14 @@ import lmdb
 from lmdb.verify import VerifyError
 from lmdb.verify import verify as verify_file
 
-from culm_connectors.logs.index.errors import (
-    IndexBusy,
-    IndexDamaged,
-    IndexFull,
-    IndexStoreError,
-    IndexUnusable,
+from culm_connectors.local_store.errors import (
+    STORE_ERRORS,
+    ErrorFamily,
+    LocalStoreError,
+    StoreDamaged,
+    StoreUnusable,
 )
-from culm_connectors.logs.index.layout import DATABASES
+from culm_connectors.local_store.long_read import LongRead
 
 DATA_FILE = "data.mdb"
 _LOCK_FILE = "owner.lock"
@@ -85,20 +85,37 @@ class _Gate:
                 self._condition.notify_all()
 
 
-class Environment:
-    """The lmdb environment of one index folder, owned by this process until `close`.
+class LmdbFile:
+    """The lmdb environment of one folder, owned by this process until `close`.
 
-    The map grows as it must, up to `max_size_bytes`. Raises IndexBusy when another process owns the folder,
-    IndexDamaged when its file is not sound, IndexFull when the disk is full, IndexUnusable.
+    The map grows as it must, up to `max_size_bytes`; `full_hint` says what to do when it may not.
+    `durable` flushes every transaction; `check` walks every page before lmdb opens the file. `errors` are
+    what is raised: `busy` when another process owns the folder, `damaged` when its file is not sound, `full`
+    when the disk is full, `unusable`.
     """
 
     def __init__(
-        self, folder: Path, *, map_size_bytes: int, max_size_bytes: int, durable: bool, check: bool
+        self,
+        folder: Path,
+        databases: Sequence[bytes],
+        *,
+        map_size_bytes: int,
+        max_size_bytes: int,
+        full_hint: str,
+        durable: bool = False,
+        check: bool = False,
+        max_readers: int = _MAX_READERS,
+        errors: ErrorFamily = STORE_ERRORS,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
+        self._names = tuple(databases)
         self._max_size_bytes = max_size_bytes
-        self.damage: IndexDamaged | None = None
+        self._max_readers = max_readers
+        self._full_hint = full_hint
+        self._errors = errors
+        self._long_reads: set[LongRead] = set()
+        self.damage: StoreDamaged | None = None
         """The latest damage that a transaction met."""
         self._is_flushed = True
         self._gate = _Gate()
@@ -107,7 +124,7 @@ class Environment:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self._lock.close()
-            raise IndexBusy(
+            raise errors.busy(
                 f"{folder} is in use by another process", hint="stop it or give another --dir"
             ) from error
         try:
@@ -119,15 +136,15 @@ class Environment:
     def _open(self, map_size_bytes: int, *, durable: bool, check: bool) -> None:
         data = self.folder / DATA_FILE
         if check and data.exists():
-            check_structure(data)
+            check_structure(data, self._errors)
         # The lock file of lmdb holds nothing but reader slots; one of a crashed process is of no use.
         (self.folder / "lock.mdb").unlink(missing_ok=True)
-        with translated(self.folder):
+        with self._translated():
             self._env = lmdb.open(
                 str(self.folder),
                 map_size=max(map_size_bytes, data.stat().st_size if data.exists() else 0),
-                max_dbs=len(DATABASES),
-                max_readers=_MAX_READERS,
+                max_dbs=len(self._names),
+                max_readers=self._max_readers,
                 max_spare_txns=8,
                 sync=durable,
                 metasync=durable,
@@ -135,8 +152,8 @@ class Environment:
             )
         try:
             self._check_length(data)
-            with translated(self.folder):
-                self.databases = {name: self._env.open_db(name) for name in DATABASES}
+            with self._translated():
+                self.databases = {name: self._env.open_db(name) for name in self._names}
         except BaseException:
             self._env.close()
             raise
@@ -145,19 +162,31 @@ class Environment:
         # Touching a mapped page behind the end of the file would kill the process, not raise.
         needed = (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
         if data.stat().st_size < needed:
-            raise IndexDamaged(f"{data} ends after {data.stat().st_size} of {needed} bytes")
+            raise self._errors.damaged(f"{data} ends after {data.stat().st_size} of {needed} bytes")
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Any]:
         """A short read transaction (an lmdb `Transaction`); usable from any thread."""
-        with self._gate.reader(), self._noting(), translated(self.folder), self._env.begin() as transaction:
+        with self._gate.reader(), self._noting(), self._translated(), self._env.begin() as transaction:
             yield transaction
+
+    def read_long(self) -> LongRead:
+        """A read transaction that may last: it is taken back when the map must grow, or is closed."""
+        with self._gate.reader(), self._translated():
+            long_read = LongRead(self._env.begin(), self._reading, self._long_reads.discard)
+            self._long_reads.add(long_read)
+        return long_read
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        with self._noting(), self._translated():
+            yield
 
     @contextlib.contextmanager
     def _noting(self) -> Iterator[None]:
         try:
             yield
-        except IndexDamaged as error:
+        except StoreDamaged as error:
             self.damage = error
             raise
 
@@ -183,20 +212,19 @@ class Environment:
     def write(self, work: Callable[[Any], Result]) -> Result:
         """Run `work` in one write transaction, again in a larger map when it did not fit.
 
-        `work` must have no effect outside of the transaction. Raises IndexFull, IndexDamaged,
-        IndexUnusable.
+        `work` must have no effect outside of the transaction. Raises `full`, `damaged`, `unusable`.
         """
         while True:
             try:
                 with (
                     self._noting(),
-                    translated(self.folder, (*_FULL, *_CUT_SHORT)),
+                    self._translated((*_FULL, *_CUT_SHORT)),
                     self._env.begin(write=True) as transaction,
                 ):
                     return work(transaction)
             except lmdb.MapFullError:
                 self._grow()
-            except IndexUnusable:
+            except StoreUnusable:
                 self._is_flushed = False
                 raise
 
@@ -204,12 +232,17 @@ class Environment:
         now = self._env.info()["map_size"]
         size = min(now * _GROWTH, self._max_size_bytes)
         if size <= now:
-            raise IndexFull(
-                f"{self.folder} has the {self._max_size_bytes} bytes that it may have",
-                hint="allow more (index_max_bytes), or serve fewer schemas",
+            raise self._errors.full(
+                f"{self.folder} has the {self._max_size_bytes} bytes that it may have", hint=self._full_hint
             )
-        with self._gate.alone(), translated(self.folder):
+        with self._gate.alone(), self._translated():
+            # The map cannot move below a transaction, and one that lasts may last for minutes.
+            self._end_long_reads()
             self._env.set_mapsize(size)
+
+    def _end_long_reads(self) -> None:
+        for long_read in tuple(self._long_reads):
+            long_read.end()
 
     def count(self, database: bytes) -> int:
         """How many records a database holds."""
@@ -226,19 +259,40 @@ class Environment:
         return (self.folder / DATA_FILE).stat().st_size
 
     def sync(self) -> None:
-        """Flush to the disk; blocks while the disk works. Raises IndexFull, IndexDamaged."""
+        """Flush to the disk; blocks while the disk works. Raises `full`, `damaged`."""
         try:
-            with self._noting(), translated(self.folder):
+            with self._noting(), self._translated():
                 self._env.sync(True)
-        except IndexStoreError:
+        except LocalStoreError:
             # The system forgets what it could not flush: a later flush proves nothing of it.
             self._is_flushed = False
             raise
+
+    @contextlib.contextmanager
+    def _translated(self, full: tuple[str, ...] = _FULL) -> Iterator[None]:
+        """Turn lmdb's errors into ours, except the one that growing the map answers.
+
+        `full` are the system's messages that mean a full disk.
+        """
+        try:
+            yield
+        except lmdb.MapFullError:
+            raise
+        except lmdb.Error as error:
+            text = f"{self.folder}: {error}"
+            if isinstance(error, lmdb.DiskError) or str(error).endswith(full):
+                raise self._errors.full(
+                    text, hint="make room on this disk, or replace it where it has room"
+                ) from error
+            if isinstance(error, _NO_DAMAGE):
+                raise self._errors.unusable(text, hint="start again when the cause is gone") from error
+            raise self._errors.damaged(text) from error
 
     def close(self, then: Callable[[], None] = lambda: None) -> None:
         """Flush, close the file, call `then` if every flush succeeded, and give the folder free."""
         try:
             with self._gate.alone():
+                self._end_long_reads()
                 try:
                     self.sync()
                 finally:
@@ -249,34 +303,14 @@ class Environment:
             self._lock.close()
 
 
-@contextlib.contextmanager
-def translated(folder: Path, full: tuple[str, ...] = _FULL) -> Iterator[None]:
-    """Turn lmdb's errors into ours, except the one that growing the map answers.
-
-    `full` are the system's messages that mean a full disk.
-    """
-    try:
-        yield
-    except lmdb.MapFullError:
-        raise
-    except lmdb.Error as error:
-        if isinstance(error, lmdb.DiskError) or str(error).endswith(full):
-            raise IndexFull(
-                f"{folder}: {error}", hint="make room on this disk, or replace it where it has room"
-            ) from error
-        if isinstance(error, _NO_DAMAGE):
-            raise IndexUnusable(f"{folder}: {error}", hint="start again when the cause is gone") from error
-        raise IndexDamaged(f"{folder}: {error}") from error
-
-
-def check_structure(data: Path) -> None:
+def check_structure(data: Path, errors: ErrorFamily = STORE_ERRORS) -> None:
     """Walk every page without handing the file to lmdb, which a crafted page could crash.
 
-    Raises IndexDamaged with what was found.
+    Raises `errors.damaged` with what was found.
     """
     try:
         problems: list[str] = verify_file(str(data), subdir=False)  # type: ignore[no-untyped-call]
     except (OSError, VerifyError) as error:
-        raise IndexDamaged(f"{data}: {error}") from error
+        raise errors.damaged(f"{data}: {error}") from error
     if problems:
-        raise IndexDamaged(f"{data}: {problems[0]}")
+        raise errors.damaged(f"{data}: {problems[0]}")

@@ -1,0 +1,407 @@
+"""The merged state of everything in lmdb: what an edge answers diffs from (reference 9.2, rules 6 and 7).
+
+The store stands at one epoch and moves to the next in one transaction: fields, vectors of blocks, the global
+vector and the offsets that it covers. A store that has much to catch up with is *built* instead: it takes
+records as they come, in transactions of bounded size, and gives no snapshot until it is at an epoch again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+from culm_connectors.chotki import layout
+from culm_connectors.chotki.errors import StateUnreadable, StoreIncomplete
+from culm_connectors.local_store.errors import StoreDamaged, StoreForeign
+from culm_connectors.local_store.lmdb_file import LmdbFile
+from culm_connectors.local_store.long_read import LongRead
+from culm_connectors.local_store.opening import close_marked, condemn, open_or_drop
+from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, OBJECT_KEY
+from culm_models.chotki.log0 import common_store
+from culm_models.chotki.rdx import parse_vector
+from culm_models.chotki.store import Snapshot
+from culm_models.errors import CulmError
+from culm_topics.chotki.records import (
+    BlockVectorRecord,
+    EpochRecord,
+    FieldRecord,
+    is_epoch_key,
+    is_field_key,
+    is_vector_key,
+)
+from culm_topics.kafka.origin import Origin
+
+_MAX_SNAPSHOTS: Final = 4_096
+_FIRST_CHUNK: Final = 16
+_CHUNK_FIELDS: Final = 1_024
+_CHUNK_BYTES: Final = 1 << 20
+
+Write = tuple[bytes, bytes, bytes]
+"""Database, key, value."""
+
+
+class EpochSnapshot(Snapshot, Protocol):
+    """The store as it is at one epoch."""
+
+    @property
+    def epoch(self) -> int:
+        """Its number; 0 where only a fresh replica's objects are there."""
+        ...
+
+    @property
+    def vector(self) -> Mapping[int, int]:
+        """The global vector of the epoch."""
+        ...
+
+    @property
+    def packets(self) -> Mapping[int, int]:
+        """By partition: up to which offset of `chotki.packets` everything is in it."""
+        ...
+
+
+class _Epoch(NamedTuple):
+    """What an epoch is; its mark as it is kept, None before the first."""
+
+    mark: bytes | None
+    number: int
+    vector: Mapping[int, int]
+    packets: Mapping[int, int]
+
+
+class _Reached(NamedTuple):
+    """Where the store stands."""
+
+    at: _Epoch
+    is_incomplete: bool
+    offsets: Mapping[int, int]
+    marks: Mapping[int, EpochRecord]
+
+
+class LmdbSnapshot:
+    """An `EpochSnapshot` over one read transaction; any thread may use it, one at a time.
+
+    Everything but `release` raises SnapshotLost once it was released, or taken back (see `LongRead`), and
+    StoreDamaged.
+    """
+
+    __slots__ = ("_databases", "_read", "epoch", "packets", "vector")
+
+    def __init__(self, read: LongRead, databases: Mapping[bytes, object], at: _Epoch) -> None:
+        self._read = read
+        self._databases = databases
+        self.epoch = at.number
+        self.vector = at.vector
+        self.packets = at.packets
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key."""
+        is_field = key[0] == OBJECT_KEY
+        with self._read.use() as transaction:
+            database = self._databases[layout.FIELDS if is_field else layout.VECTORS]
+            found: bytes | None = transaction.get(key, db=database)
+            if found is None or not is_field:
+                return found
+            return _unpacked([(key, found)])[0][1]
+
+    def fields(self, start: bytes) -> Iterator[layout.Field]:
+        """See `Snapshot.fields`; memory holds some thousand fields, or a megabyte, at a time."""
+        for chunk in self._chunks(layout.FIELDS, start):
+            yield from _unpacked(chunk)
+
+    def vectors(self) -> Iterator[tuple[bytes, bytes]]:
+        """See `Snapshot.vectors`."""
+        for chunk in self._chunks(layout.VECTORS, b""):
+            yield from chunk
+
+    def release(self) -> None:
+        """It is not needed any more; again does nothing."""
+        self._read.end()
+
+    def _chunks(self, database: bytes, start: bytes) -> Iterator[list[tuple[bytes, bytes]]]:
+        # Between chunks the transaction is free for whoever wants to end it. Blocks are often small: the
+        # first chunks are, too.
+        size = _FIRST_CHUNK
+        while True:
+            with self._read.use() as transaction, transaction.cursor(db=self._databases[database]) as cursor:
+                if not cursor.set_range(start):
+                    return
+                chunk = list(itertools.islice(cursor.iternext(), size))
+            yield chunk
+            if len(chunk) < size:
+                return
+            start = chunk[-1][0] + b"\x00"
+            mean_bytes = sum(len(value) for _, value in chunk) // len(chunk) + 1
+            size = max(1, min(size * 4, _CHUNK_FIELDS, _CHUNK_BYTES // mean_bytes))
+
+
+class ChotkiStore:
+    """The store of one folder. One thread writes (`apply`, `build`, `sync`), any may read.
+
+    What writes raises StoreFull, StoreDamaged, StoreUnusable.
+    """
+
+    def __init__(
+        self, folder: Path, origin: Origin, *, map_size_bytes: int, max_size_bytes: int, check: bool
+    ) -> None:
+        """See `open`. Raises StoreDamaged and StoreForeign besides."""
+        self._file = LmdbFile(
+            folder,
+            layout.DATABASES,
+            map_size_bytes=map_size_bytes,
+            max_size_bytes=max_size_bytes,
+            full_hint="allow the store of Chotki more",
+            check=check,
+            max_readers=_MAX_SNAPSHOTS,
+        )
+        self._databases = self._file.databases
+        try:
+            self._begin()
+            self._reached = self._read_reached()
+            self._check_origin(origin)
+        except BaseException:
+            self._file.close()
+            raise
+
+    @classmethod
+    def open(cls, folder: Path, origin: Origin, *, map_size_bytes: int, max_size_bytes: int) -> ChotkiStore:
+        """The store of this folder if it can be trusted, else a fresh one in its place.
+
+        Raises StoreBusy when another process has it, StoreFull when the disk is full, StoreUnusable.
+        """
+
+        def open_store(doubt: bool) -> ChotkiStore:
+            return cls(
+                folder, origin, map_size_bytes=map_size_bytes, max_size_bytes=max_size_bytes, check=doubt
+            )
+
+        what = "the local store of Chotki is dropped and will be rebuilt from chotki.state"
+        return open_or_drop(folder, open_store, what=what)
+
+    @property
+    def folder(self) -> Path:
+        """Where it lives."""
+        return self._file.folder
+
+    @property
+    def damage(self) -> StoreDamaged | None:
+        """The latest damage that somebody met, reading or writing."""
+        return self._file.damage
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that it is at, or was at before it was built on; 0 before the first."""
+        return self._reached.at.number
+
+    @property
+    def vector(self) -> Mapping[int, int]:
+        """The global vector of this epoch."""
+        return self._reached.at.vector
+
+    @property
+    def packets(self) -> Mapping[int, int]:
+        """By partition: up to which offset of `chotki.packets` everything is in this epoch."""
+        return self._reached.at.packets
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether it is on its way to an epoch and gives no snapshot."""
+        return self._reached.is_incomplete
+
+    @property
+    def state_offsets(self) -> Mapping[int, int]:
+        """By partition of `chotki.state`: the offset to read on from."""
+        return self._reached.offsets
+
+    @property
+    def marks(self) -> Mapping[int, EpochRecord]:
+        """By partition: the mark that was the last record before its offset, where it was one."""
+        return self._reached.marks
+
+    def snapshot(self) -> EpochSnapshot:
+        """The store as it is now; whoever takes it releases it soon. Raises StoreIncomplete."""
+        read = self._file.read_long()
+        try:
+            with read.use() as transaction:
+                meta = self._databases[layout.META]
+                if transaction.get(layout.INCOMPLETE_KEY, db=meta) is not None:
+                    raise StoreIncomplete(
+                        "the local store of Chotki is being built", hint="wait until chotki.state is read"
+                    )
+                mark = transaction.get(layout.EPOCH_KEY, db=meta)
+                vector = transaction.get(GLOBAL_VECTOR_KEY, db=self._databases[layout.VECTORS])
+            at = self._reached.at
+            # The thread that writes may have moved on since.
+            return LmdbSnapshot(read, self._databases, at if at.mark == mark else self._epoch(mark, vector))
+        except BaseException:
+            read.end()
+            raise
+
+    def apply(
+        self, records: Iterable[tuple[bytes, bytes]], mark: EpochRecord, offsets: Mapping[int, int]
+    ) -> None:
+        """Go to the epoch of this mark, in one transaction.
+
+        `records` are keys and values of `chotki.state`, of one key the last one counts; marks among them are
+        passed over. `offsets` are where to read on, behind the marks. Raises StateUnreadable before anything
+        is written.
+        """
+        writes = _writes(records)
+        writes.append((layout.VECTORS, GLOBAL_VECTOR_KEY, mark.vector))
+        encoded = mark.encode()
+        writes.append((layout.META, layout.EPOCH_KEY, encoded))
+        for partition, offset in offsets.items():
+            writes.append((layout.META, layout.offset_key(partition), layout.U64.pack(offset)))
+            writes.append((layout.META, layout.mark_key(partition), encoded))
+        self._write(writes, [layout.INCOMPLETE_KEY])
+        self._reached = self._read_reached()
+
+    def build(
+        self,
+        records: Iterable[tuple[bytes, bytes]],
+        offsets: Mapping[int, int],
+        marks: Mapping[int, EpochRecord | None],
+    ) -> None:
+        """Take records of an epoch that is not whole: from now on there are no snapshots until `apply`.
+
+        `marks`: of each partition that was read on, the mark that is its last record, None where it is
+        none. Raises StateUnreadable before anything is written.
+        """
+        writes = _writes(records)
+        writes.append((layout.META, layout.INCOMPLETE_KEY, b""))
+        for partition, offset in offsets.items():
+            writes.append((layout.META, layout.offset_key(partition), layout.U64.pack(offset)))
+        gone = []
+        for partition, mark in marks.items():
+            if mark is None:
+                gone.append(layout.mark_key(partition))
+            else:
+                writes.append((layout.META, layout.mark_key(partition), mark.encode()))
+        self._write(writes, gone)
+        self._reached = self._read_reached()
+
+    def counts(self) -> tuple[int, int]:
+        """How many fields and how many vectors are held."""
+        return self._file.count(layout.FIELDS), self._file.count(layout.VECTORS)
+
+    def size_bytes(self) -> int:
+        """The size of the file."""
+        return self._file.size_bytes()
+
+    def sync(self) -> None:
+        """Flush to the disk; blocks while the disk works."""
+        self._file.sync()
+
+    def condemn(self) -> None:
+        """Have the next opening drop it."""
+        condemn(self.folder)
+
+    def close(self) -> None:
+        """Flush, close, and remember what was in the file; snapshots are over."""
+        close_marked(self._file)
+
+    def _write(self, writes: list[Write], gone: Iterable[bytes]) -> None:
+        # In the order of the keys pages are written once.
+        writes.sort(key=lambda write: write[:2])
+        databases, meta = self._databases, self._databases[layout.META]
+
+        def work(transaction: Any) -> None:
+            for name, group in itertools.groupby(writes, key=lambda write: write[0]):
+                with transaction.cursor(db=databases[name]) as cursor:
+                    cursor.putmulti([(key, value) for _, key, value in group])
+            for key in gone:
+                transaction.delete(key, db=meta)
+
+        self._file.write(work)
+
+    def _begin(self) -> None:
+        """Make an empty file a fresh replica's store. Raises StoreDamaged where the format is another."""
+        with self._file.read() as transaction:
+            found = transaction.get(layout.FORMAT_KEY, db=self._databases[layout.META])
+        written = layout.U32.pack(layout.FORMAT)
+        if found is None and self.counts() == (0, 0):
+            writes = [(layout.META, layout.FORMAT_KEY, written)]
+            for key, value in common_store().items():
+                if key[0] == OBJECT_KEY:
+                    writes.append((layout.FIELDS, key, layout.pack_field(value, None)))
+                else:
+                    writes.append((layout.VECTORS, key, value))
+            self._write(writes, ())
+        elif found != written:
+            raise StoreDamaged(f"{self.folder} has format {found!r}, this version reads {written!r}")
+
+    def _check_origin(self, origin: Origin) -> None:
+        """Raise StoreForeign where it was filled from another Kafka; a fresh one is of this one now."""
+        with self._file.read() as transaction:
+            kept = transaction.get(layout.ORIGIN_KEY, db=self._databases[layout.META])
+        if kept is None and not self.state_offsets:
+            self._write([(layout.META, layout.ORIGIN_KEY, origin.encode())], ())
+        elif kept != origin.encode():
+            filled_from = kept.decode(errors="replace") if kept else "nowhere known"
+            raise StoreForeign(
+                f"{self.folder} was filled from {filled_from}, Kafka is now {origin.encode().decode()}"
+            )
+
+    def _read_reached(self) -> _Reached:
+        with self._file.read() as transaction:
+            with transaction.cursor(db=self._databases[layout.META]) as cursor:
+                meta = dict(cursor)
+            vector = transaction.get(GLOBAL_VECTOR_KEY, db=self._databases[layout.VECTORS])
+        at = self._epoch(meta.get(layout.EPOCH_KEY), vector)
+        try:
+            offsets = {
+                _partition(key, layout.OFFSET_PREFIX): int(layout.U64.unpack(value)[0])
+                for key, value in meta.items()
+                if key.startswith(layout.OFFSET_PREFIX)
+            }
+            marks = {
+                _partition(key, layout.MARK_PREFIX): EpochRecord.decode(value)
+                for key, value in meta.items()
+                if key.startswith(layout.MARK_PREFIX)
+            }
+        except (struct.error, CulmError) as error:
+            raise StoreDamaged(f"{self.folder}: a record is none of ours: {error}") from error
+        return _Reached(at, layout.INCOMPLETE_KEY in meta, offsets, marks)
+
+    def _epoch(self, mark: bytes | None, vector: bytes | None) -> _Epoch:
+        try:
+            entries = parse_vector(vector or b"")
+            if mark is None:
+                return _Epoch(None, 0, entries, {})
+            record = EpochRecord.decode(mark)
+        except CulmError as error:
+            raise StoreDamaged(f"{self.folder}: its epoch is none of ours: {error}") from error
+        return _Epoch(mark, record.epoch, entries, dict(record.packets))
+
+
+def _partition(key: bytes, prefix: bytes) -> int:
+    return int(layout.U32.unpack(key[len(prefix) :])[0])
+
+
+def _unpacked(items: list[tuple[bytes, bytes]]) -> list[layout.Field]:
+    try:
+        return layout.unpack_fields(items)
+    except ValueError as error:
+        raise StoreDamaged(f"a field from {items[0][0].hex()} on: {error}") from error
+
+
+def _writes(records: Iterable[tuple[bytes, bytes]]) -> list[Write]:
+    writes: list[Write] = []
+    for key, value in dict(records).items():
+        try:
+            if is_field_key(key):
+                field = FieldRecord.decode(value)
+                writes.append((layout.FIELDS, key, layout.pack_field(field.value, field.seen)))
+            elif is_vector_key(key):
+                writes.append((layout.VECTORS, key, BlockVectorRecord.decode(value).vector))
+            elif not is_epoch_key(key):
+                raise StateUnreadable(f"chotki.state: {key.hex()} is the key of nothing that is known")
+        except CulmError as error:
+            if isinstance(error, StateUnreadable):
+                raise
+            raise StateUnreadable(
+                f"chotki.state: the record of {key.hex()}: {error}", hint="is the job of a newer version?"
+            ) from error
+    return writes

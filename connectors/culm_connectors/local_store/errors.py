@@ -1,0 +1,63 @@
+"""What can go wrong with a local store; whoever opened it decides between rebuilding and stopping."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from culm_connectors.errors import ConnectorError
+
+
+class LocalStoreError(ConnectorError):
+    """The base of the errors of local stores."""
+
+    code: ClassVar[str] = "local_store"
+
+
+class StoreDamaged(LocalStoreError):
+    """The file is not what we wrote: torn, truncated, overwritten or of an unknown format."""
+
+    code: ClassVar[str] = "local_store.damaged"
+
+
+class StoreForeign(LocalStoreError):
+    """The file is sound but was filled from another Kafka cluster or from a topic created anew since."""
+
+    code: ClassVar[str] = "local_store.foreign"
+
+
+class StoreBusy(LocalStoreError):
+    """Another process holds this store; lmdb allows one."""
+
+    code: ClassVar[str] = "local_store.busy"
+
+
+class StoreFull(LocalStoreError):
+    """The disk is full, or the store has the size that it may have; what it holds is as it was."""
+
+    code: ClassVar[str] = "local_store.full"
+
+
+class StoreUnusable(LocalStoreError):
+    """The system refused what the file needs (memory, rights, a write); its content is not doubted."""
+
+    code: ClassVar[str] = "local_store.unusable"
+
+
+class SnapshotLost(LocalStoreError):
+    """A snapshot was taken back, since the file had to grow or was closed, or it was released before."""
+
+    code: ClassVar[str] = "local_store.snapshot_lost"
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorFamily:
+    """The errors of one kind of store, where they have names and codes of their own."""
+
+    damaged: type[StoreDamaged] = StoreDamaged
+    busy: type[StoreBusy] = StoreBusy
+    full: type[StoreFull] = StoreFull
+    unusable: type[StoreUnusable] = StoreUnusable
+
+
+STORE_ERRORS = ErrorFamily()

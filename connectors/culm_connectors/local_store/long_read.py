@@ -1,0 +1,48 @@
+"""A read transaction that outlives one call: everything that it reads is of one moment.
+
+While it lasts, lmdb gives no page free that it sees: whoever has one lets go of it soon.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from culm_connectors.local_store.errors import SnapshotLost
+
+
+class LongRead:
+    """A transaction that any thread may use, one at a time, until it is ended here or by its file.
+
+    `guard` surrounds every use of it; `ended` is told at the end.
+    """
+
+    def __init__(
+        self,
+        transaction: Any,
+        guard: Callable[[], contextlib.AbstractContextManager[None]],
+        ended: Callable[[LongRead], None],
+    ) -> None:
+        self._transaction: Any = transaction
+        self._guard = guard
+        self._ended = ended
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def use(self) -> Iterator[Any]:
+        """The transaction, for a moment: whoever wants to end it waits. Raises SnapshotLost at its end."""
+        with self._lock:
+            if self._transaction is None:
+                raise SnapshotLost("a snapshot that is over was read", hint="take another one")
+            with self._guard():
+                yield self._transaction
+
+    def end(self) -> None:
+        """Let go of it; again does nothing."""
+        with self._lock:
+            if self._transaction is not None:
+                self._transaction.abort()
+                self._transaction = None
+        self._ended(self)
