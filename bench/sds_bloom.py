@@ -11,12 +11,12 @@ import mmh3
 from bench import waku_sds
 from bench.harness import Ratio, Settings, interleaved_rates
 from culm_models.sds.bloom import (
+    LAYOUTS,
     BloomShape,
     LayoutName,
     ReceivedFilter,
     RollingFilter,
     filter_of,
-    hash_pair,
 )
 from culm_models.sds.bloom import vectors as bloom_vectors
 from culm_models.sds.bloom.layout import unwrapped
@@ -141,7 +141,7 @@ class Side:
         received = ReceivedFilter.parse(self.layout, self._value, _CAPACITY, _ERROR_RATE)
         assert received is not None
         for one in ids:
-            received.contains(hash_pair(self.layout, one))
+            received.contains(LAYOUTS[self.layout].hash_pair(one))
         return len(ids)
 
     def _asked_at_once(self, ids: Sequence[str]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 
 from confluent_kafka.admin import AdminClient
@@ -32,13 +32,9 @@ INDEX_FOLDER = "index"
 READ_TOPICS = ("announcements", "entries", "logs")
 
 
-def open_p2panda(context: EdgeContext) -> AbstractAsyncContextManager[EdgeProtocol]:
-    """p2panda, whether peers may call or are called. Raises ConsumeFailed, IndexDamaged."""
-    return _open(context)
-
-
 @asynccontextmanager
-async def _open(context: EdgeContext) -> AsyncIterator[EdgeProtocol]:
+async def open_p2panda(context: EdgeContext) -> AsyncIterator[EdgeProtocol]:
+    """p2panda, whether peers may call or are called. Raises ConsumeFailed, IndexDamaged."""
     settings = context.settings
     folder = settings.directory / INDEX_FOLDER
     origin = await asyncio.to_thread(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.sds.bloom import LayoutName, ReceivedFilter, RollingFilter, filter_of, hash_pair
+from culm_models.sds.bloom import LAYOUTS, LayoutName, ReceivedFilter, RollingFilter, filter_of
 
 layouts = st.sampled_from(["spec", "js", "nim"])
 ids = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -19,8 +19,8 @@ def test_what_was_put_in_is_found_and_what_was_not_is_seldom(
 ) -> None:
     found = ReceivedFilter.parse(layout, filter_of(layout, inside, *MEASURES), *MEASURES)
     assert found is not None
-    assert all(found.contains(hash_pair(layout, one)) for one in inside)
-    wrong = [one for one in outside - inside if found.contains(hash_pair(layout, one))]
+    assert all(found.contains(LAYOUTS[layout].hash_pair(one)) for one in inside)
+    wrong = [one for one in outside - inside if found.contains(LAYOUTS[layout].hash_pair(one))]
     assert len(wrong) <= 5
 
 
@@ -35,7 +35,7 @@ def test_a_filter_of_another_length_says_nothing(layout: LayoutName, size: int) 
 def test_any_bytes_are_read_or_ignored(layout: LayoutName, value: bytes) -> None:
     parsed = ReceivedFilter.parse(layout, value, *MEASURES)
     if parsed is not None:
-        parsed.contains(hash_pair(layout, "x"))
+        parsed.contains(LAYOUTS[layout].hash_pair("x"))
 
 
 @pytest.mark.parametrize("layout", ["spec", "js", "nim"])
@@ -55,7 +55,7 @@ def test_a_filter_of_ones_is_no_evidence() -> None:
     size = len(filter_of("js", [], 10_000, 0.001))
     full = ReceivedFilter.parse("js", b"\xff" * size, 10_000, 0.001)
     assert full is not None
-    assert full.contains(hash_pair("js", "anything"))
+    assert full.contains(LAYOUTS["js"].hash_pair("anything"))
     assert not full.is_evidence
 
 
@@ -106,7 +106,7 @@ def test_a_container_of_another_capacity_is_read_by_its_own_measures() -> None:
     wider = filter_of("nim", ["a", "b"], 12_000, 0.001)
     found = ReceivedFilter.parse("nim", wider, 10_000, 0.001)
     assert found is not None
-    assert [found.contains(hash_pair("nim", one)) for one in ("a", "b", "c")] == [True, True, False]
+    assert [found.contains(LAYOUTS["nim"].hash_pair(one)) for one in ("a", "b", "c")] == [True, True, False]
 
 
 @pytest.mark.parametrize("layout", ["spec", "js", "nim"])

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.sds.bloom import BloomShape, LayoutName, ReceivedFilter, RollingFilter, filter_of, hash_pair
+from culm_models.sds.bloom import LAYOUTS, BloomShape, LayoutName, ReceivedFilter, RollingFilter, filter_of
 from culm_models.sds.bloom import build as bloom_build
 from culm_models.sds.wire.errors import BloomForgottenError, BloomShapeError, BloomSnapshotError
 
-LAYOUTS: tuple[LayoutName, ...] = ("spec", "js", "nim")
-layouts = st.sampled_from(LAYOUTS)
+layouts = st.sampled_from(tuple(LAYOUTS))
 capacities = st.integers(2, 40)
 
 
@@ -44,7 +43,7 @@ def test_every_held_id_is_found_and_the_fill_stays_within_the_design(
     rolling, _ = grown(layout, capacity, count)
     filter_now = received(layout, rolling.value(), capacity)
     newest = ids(count)[count - len(rolling) :]
-    assert all(filter_now.contains(hash_pair(layout, one)) for one in newest)
+    assert all(filter_now.contains(LAYOUTS[layout].hash_pair(one)) for one in newest)
     assert len(rolling) <= (capacity if layout != "nim" else capacity * 12 // 10)
     assert len(rolling) >= min(count, capacity // 2)
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.sds.bloom import BloomShape, LayoutName, ReceivedFilter, filter_of, hash_pair
+from culm_models.sds.bloom import LAYOUTS, BloomShape, LayoutName, ReceivedFilter, filter_of
 from culm_models.sds.bloom import vectors as bloom_vectors
 from culm_models.sds.bloom.farmhash import fingerprint64
 from culm_models.sds.bloom.layout import unwrapped
@@ -66,7 +66,9 @@ def test_filters_are_byte_for_byte_those_of_waku_sds(row: dict[str, Any]) -> Non
     absent = [hex_id(f"absent-{index}") for index in range(200)]
     asked = ReceivedFilter.parse("js", value, *measures)
     assert asked is not None
-    assert [n for n, one in enumerate(absent) if asked.contains(hash_pair("js", one))] == row["false_hits"]
+    assert [n for n, one in enumerate(absent) if asked.contains(LAYOUTS["js"].hash_pair(one))] == row[
+        "false_hits"
+    ]
     pairs = bloom_vectors.hash_pairs("js", absent)
     hits = bloom_vectors.contains_many("js", shape, value, pairs)
     assert np.flatnonzero(hits).tolist() == row["false_hits"]
@@ -85,7 +87,7 @@ def test_murmur_over_bytes_is_that_of_mmh3(data: bytes) -> None:
 
 @given(st.sampled_from(["spec", "js", "nim"]), st.lists(st.text(st.characters(codec="utf-8"), max_size=70)))
 def test_pairs_of_many_ids_are_those_of_each(layout: LayoutName, ids: list[str]) -> None:
-    expected = [list(hash_pair(layout, one)) for one in ids]
+    expected = [list(LAYOUTS[layout].hash_pair(one)) for one in ids]
     assert bloom_vectors.hash_pairs(layout, ids).tolist() == expected
 
 
@@ -93,7 +95,7 @@ def test_pairs_of_many_ids_are_those_of_each(layout: LayoutName, ids: list[str])
 @pytest.mark.parametrize("size", [0, 1, 3, 4, 16, 63, 64, 66, 130])
 def test_pairs_of_many_ids_of_one_length_are_those_of_each(layout: LayoutName, size: int) -> None:
     ids = [(hex_id(str(index)) * 3)[:size] for index in range(5_000 if size == 64 else 40)]
-    expected = [list(hash_pair(layout, one)) for one in ids]
+    expected = [list(LAYOUTS[layout].hash_pair(one)) for one in ids]
     assert bloom_vectors.hash_pairs(layout, ids).tolist() == expected
 
 
@@ -115,10 +117,10 @@ def test_the_container_of_nim_tells_its_measures_in_its_own_units() -> None:
 def test_words_of_nim_are_little_endian_and_of_the_others_big_endian() -> None:
     nim = unwrapped(filter_of("nim", ["a"], 10_000, 0.001))
     assert nim is not None
-    first, second = hash_pair("nim", "a")
+    first, second = LAYOUTS["nim"].hash_pair("a")
     places = sorted({(first + index * second) % 150_000 for index in range(10)})
     assert [at for at in range(150_000) if nim[0][at // 8] >> at % 8 & 1] == places
-    first, second = hash_pair("js", "a")
+    first, second = LAYOUTS["js"].hash_pair("a")
     places = sorted({(first + index * second) % 150_000 for index in range(10)})
     js = filter_of("js", ["a"], 10_000, 0.001)
     words = [int.from_bytes(js[at : at + 8], "big") for at in range(0, len(js), 8)]

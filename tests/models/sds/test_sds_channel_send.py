@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from culm_models.sds.acks.outgoing import OutgoingFullError
-from culm_models.sds.bloom import ReceivedFilter, hash_pair
+from culm_models.sds.bloom import LAYOUTS, ReceivedFilter
 from culm_models.sds.errors import (
     EmptyContentError,
     KindError,
@@ -32,7 +32,7 @@ def test_a_message_names_the_end_of_the_log_and_carries_the_filter_without_itsel
     assert message.bloom_filter is not None
     found = ReceivedFilter.parse(profile, message.bloom_filter, 1_000, 0.001)
     assert found is not None
-    shown = [found.contains(hash_pair(profile, message_id)) for message_id in ids]
+    shown = [found.contains(LAYOUTS[profile].hash_pair(message_id)) for message_id in ids]
     assert shown == [True, True, True, False]
     assert alice.log_ids == ids
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 import pytest
 
 from culm_models.conform.sds.messages import message_from_json, message_to_json
-from culm_models.sds.bloom import ReceivedFilter, RollingFilter, hash_pair
+from culm_models.sds.bloom import LAYOUTS, ReceivedFilter, RollingFilter
 from culm_models.sds.wire.codec import decode, encode
 from culm_models.sds.wire.errors import MessageError
 from culm_models.sds.wire.messages import HistoryEntry, Message
@@ -89,7 +89,7 @@ def test_filters_are_the_same_bytes_and_each_finds_its_ids_in_the_others(waku: W
     assert ours.value() == theirs
     found = ReceivedFilter.parse("js", theirs, 10_000, 0.001)
     assert found is not None and found.is_evidence
-    assert all(found.contains(hash_pair("js", sha256(content).hexdigest())) for content in contents)
+    assert all(found.contains(LAYOUTS["js"].hash_pair(sha256(content).hexdigest())) for content in contents)
     # Its own way to ask: a filter of ours that holds what it sent makes each of its messages possibly known.
     sync = Message("culm", "sync-1", "c", NOW, bloom_filter=ours.value())
     events = waku.ask("receive", name="filters", bytes=encode(sync, "js").hex(), now=NOW)["events"]

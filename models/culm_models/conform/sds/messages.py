@@ -6,7 +6,7 @@ from typing import Any
 
 from culm_models.conform.arguments import ArgumentError, Arguments, as_mapping
 from culm_models.conform.operation import Machines, Operation
-from culm_models.sds.bloom import ReceivedFilter, filter_of, hash_pair
+from culm_models.sds.bloom import LAYOUTS, ReceivedFilter, filter_of
 from culm_models.sds.wire.codec import decode, encode
 from culm_models.sds.wire.errors import BloomShapeError
 from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
@@ -50,7 +50,7 @@ def _bloom_contains(_machines: Machines, arguments: Arguments) -> dict[str, Any]
     found = ReceivedFilter.parse(layout, arguments.octets("bytes"), *_bloom_measures(arguments))
     if found is None:
         raise BloomShapeError("the bytes are no filter of these measures")
-    return {"hits": [found.contains(hash_pair(layout, each)) for each in arguments.texts("ids")]}
+    return {"hits": [found.contains(LAYOUTS[layout].hash_pair(each)) for each in arguments.texts("ids")]}
 
 
 def _bloom_measures(arguments: Arguments) -> tuple[int, float]:

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from culm_models.sds.bloom.build import filter_of
-from culm_models.sds.bloom.layout import LAYOUTS, BloomShape, HashPair, LayoutName, hash_pair
+from culm_models.sds.bloom.layout import LAYOUTS, BloomShape, HashPair, LayoutName
 from culm_models.sds.bloom.received_filter import ReceivedFilter
 from culm_models.sds.bloom.rolling_filter import RollingFilter
 
@@ -24,5 +24,4 @@ __all__ = [
     "ReceivedFilter",
     "RollingFilter",
     "filter_of",
-    "hash_pair",
 ]

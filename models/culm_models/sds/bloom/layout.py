@@ -87,6 +87,7 @@ _SIGN_64 = 1 << 63
 class Layout:
     """`byte_flip`: exclusive-or of a bit's byte number with it gives the byte's place (7: big-endian words).
 
+    `hash_pair`: the two hashes of an id, not reduced to any filter's bits: u32 in js and spec, u64 in nim.
     `pair_code`: the array code of one hash of a pair. `contained`: the bits lie in nim's container.
     """
 
@@ -95,11 +96,6 @@ class Layout:
     byte_flip: int
     pair_code: Literal["I", "Q"]
     contained: bool = False
-
-
-def hash_pair(layout: LayoutName, message_id: str) -> HashPair:
-    """The two hashes of an id, not reduced to any filter's bits: u32 in js and spec, u64 in nim."""
-    return LAYOUTS[layout].hash_pair(message_id)
 
 
 def _murmur_pair(message_id: str) -> HashPair:
