@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from culm_models.chotki.packets.packet import Packet
+from culm_models.chotki.ids import GLOBAL_VECTOR_KEY
+from culm_models.chotki.packets.packet import Packet, outer_letter
+from culm_models.chotki.sessions.outgoing import Outgoing
 from culm_models.chotki.sessions.sync_receiver import SyncReceiver
+from culm_models.chotki.sync.diff import Diff
 from culm_models.testing.chotki import simulate_chotki
 from culm_models.testing.errors import SimulationError
 
@@ -44,13 +48,52 @@ def test_a_seed_gives_the_same_run_again() -> None:
     assert simulate_chotki(3).trace == simulate_chotki(3).trace
 
 
-def test_a_replica_that_keeps_less_than_it_claims_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def forget_the_last_field(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = SyncReceiver.parcel
 
     def forgetful(self: Any, packet: Packet, record: bytes, now_ms: int) -> bool:
         return honest(self, packet._replace(inner=packet.inner[:-2]), record, now_ms)
 
     monkeypatch.setattr(SyncReceiver, "parcel", forgetful)
+
+
+def forget_live_packets_before_v(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Outgoing, "hold", lambda *_: None)
+
+
+def leave_out_what_any_seen_vector_is_known_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Diff._difference
+
+    def lazy(self: Any, code: int, value: bytes, seen: bytes | None, want: dict[int, int]) -> bytes:
+        return b"" if self._request.filtered and seen else honest(self, code, value, seen, want)
+
+    monkeypatch.setattr(Diff, "_difference", lazy)
+
+
+def claim_everything_with_every_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Diff._in_parts
+
+    def boastful(self: Any, cut_bytes: int) -> Iterator[bytes]:
+        whole = self._snapshot.get(GLOBAL_VECTOR_KEY)
+        for record in honest(self, cut_bytes):
+            yield self._request.handshake(whole) if outer_letter(record) == "H" else record
+
+    monkeypatch.setattr(Diff, "_in_parts", boastful)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        forget_the_last_field,
+        forget_live_packets_before_v,
+        leave_out_what_any_seen_vector_is_known_of,
+        claim_everything_with_every_part,
+    ],
+)
+def test_a_replica_that_holds_less_than_it_claims_is_found(
+    fault: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault(monkeypatch)
     with pytest.raises(SimulationError, match="differs"):
-        for seed in range(10):
+        for seed in range(40):
             simulate_chotki(seed)
