@@ -17,9 +17,13 @@ NAMES = (*TOPICS.values(), *TOPIC_NAMES.values(), "chotki.sources", "chotki.sess
 _BY_KEY = -1
 
 
-def chotki_settings(bootstrap: str, prefix: str) -> KafkaSettings:
+def chotki_settings(
+    bootstrap: str, prefix: str, topic_config: dict[str, dict[str, str]] | None = None
+) -> KafkaSettings:
     """Settings whose topics of Chotki exist."""
-    settings = KafkaSettings(bootstrap=bootstrap, prefix=prefix, partitions=PARTITIONS)
+    settings = KafkaSettings(
+        bootstrap=bootstrap, prefix=prefix, partitions=PARTITIONS, topic_config=topic_config or {}
+    )
     admin.create(settings, [spec(name) for name in NAMES])
     return settings
 

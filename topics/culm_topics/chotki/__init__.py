@@ -3,5 +3,7 @@
 - `catalogue`: the topics; `records/`: their keys and values; `cddl/`: the same shapes as CDDL.
 - `consumer`: objects and their changes, for programs. `state_reader` reads `chotki.state` epoch by epoch,
   `objects` finds classes and objects in it, and `values` says a field's value in Python.
+- `writer`: what programs write. `changes` are what they say, `packet_maker` makes packets of one source of
+  them, and `sources` decides whose a source is.
 - `errors`: what goes wrong between a program and its objects.
 """

@@ -56,3 +56,9 @@ class WriterBroken(TopicsError):
     default_hint: ClassVar[str | None] = (
         "what was acknowledged before stands; open a new writer, which begins behind what the topic holds"
     )
+
+
+class NameTaken(TopicsError):
+    """A global name that something else has already."""
+
+    code: ClassVar[str] = "chotki.name_taken"

@@ -121,11 +121,16 @@ def place_of(class_id: Id, one: ClassField) -> Place:
 
 
 class Objects:
-    """Classes, objects and names of a `FieldSource`, as it stands when it is asked."""
+    """Classes, objects and names of a `FieldSource`, as it stands when it is asked.
 
-    def __init__(self, source: FieldSource) -> None:
+    The global names are read again only when their bytes have changed; `like` has read them already.
+    """
+
+    def __init__(self, source: FieldSource, *, like: Objects | None = None) -> None:
         self._source = source
-        self._names: tuple[bytes, dict[str, Id], dict[Id, tuple[str, ...]]] = (b"", {}, {})
+        self._names: tuple[bytes, dict[str, Id], dict[Id, tuple[str, ...]]] = (
+            (b"", {}, {}) if like is None else like._names
+        )
 
     def names(self) -> dict[str, Id]:
         """The global names; of names that are a term and a string alike the term counts."""
@@ -197,7 +202,7 @@ class Objects:
         return self._read_names()[2]
 
     def _read_names(self) -> tuple[bytes, dict[str, Id], dict[Id, tuple[str, ...]]]:
-        """The map's bytes, and what they say: read again when they have changed."""
+        """The map's bytes, and what they say."""
         raw = self._source.fields(NAMES_OBJECT).get(NAMES_PLACE, b"")
         if self._names[0] != raw:
             found = read_value("M", raw)

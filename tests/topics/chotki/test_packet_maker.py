@@ -1,0 +1,218 @@
+"""Packets of a program's changes: what a replica that takes them holds, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from culm_models.chotki.errors import TextMalformed
+from culm_models.chotki.ids import Id, split_object_key
+from culm_models.chotki.log0 import common_store
+from culm_models.chotki.packets.live import read_live
+from culm_models.chotki.packets.packet import parse
+from culm_models.chotki.replica import Replica
+from culm_models.chotki.store import MemoryStore
+from culm_topics.chotki.changes import Change, Edit, EditClass, FromText, Name, NewClass, NewObject, Plus
+from culm_topics.chotki.errors import (
+    ClassRefused,
+    FieldUnknown,
+    NameTaken,
+    NameUnknown,
+    ObjectUnknown,
+    ValueRefused,
+)
+from culm_topics.chotki.objects import FieldTable, Objects
+from culm_topics.chotki.packet_maker import OwnPacket, PacketMaker
+from culm_topics.chotki.values import Term
+from culm_topics.errors import TopicsError
+
+PERSON = NewClass({"Name": "S", "Age": "I", "Visits": "N", "Debt": "Z", "Tags": "E", "Notes": "M"}, "person")
+ANN = NewObject("person", {"Name": "Ann", "Age": 42, "Tags": ["a", "b"]}, "ann")
+
+
+class Side:
+    """A replica that takes the packets of a maker; the maker knows what it holds as of `learn`."""
+
+    def __init__(self, src: int = 10) -> None:
+        self.replica = Replica(99, MemoryStore(common_store()))
+        self.table = FieldTable()
+        self.learn()
+        self.maker = PacketMaker(src, self.table, name="north")
+        self.packets: list[OwnPacket] = []
+
+    def learn(self) -> None:
+        for key, value in self.replica.store.values().items():
+            if key[0] == ord("O"):
+                self.table.put(*split_object_key(key), value)
+
+    def write(self, *changes: Change) -> list[Id | None]:
+        made = self.maker.make(changes)
+        for one in made:
+            for packet in one.packets:
+                self.replica.apply(read_live(parse(packet.packet), packet.packet))
+                self.packets.append(packet)
+        return [one.id for one in made]
+
+    def held(self) -> Objects:
+        table = FieldTable()
+        for key, value in self.replica.store.values().items():
+            if key[0] == ord("O"):
+                table.put(*split_object_key(key), value)
+        return Objects(table)
+
+    def fields(self, name: str | Id) -> dict[str, Any]:
+        view = self.held()
+        found = view.object(view.resolve(name))
+        assert found is not None
+        return dict(found.fields)
+
+
+def test_a_source_begins_with_its_own_object() -> None:
+    side = Side()
+    side.write(PERSON)
+    assert [packet.id for packet in side.packets[:2]] == [Id.make(10, 0), Id.make(10, 1)]
+    assert side.fields(Id(10, 0)) == {"Name": "north", "Ack": {}, "Addr": ""}
+
+
+def test_objects_are_what_they_were_said_to_be() -> None:
+    side = Side()
+    cls, ann = side.write(PERSON, ANN)
+    view = side.held()
+    assert view.names().items() >= {("person", cls), ("ann", ann)}
+    expected = {"Name": "Ann", "Age": 42, "Visits": 0, "Debt": 0, "Tags": ("a", "b"), "Notes": {}}
+    assert side.fields("ann") == expected
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_edits_build_on_what_was_written_before(known: bool) -> None:
+    side = Side()
+    side.write(PERSON, ANN)
+    steps: Sequence[tuple[dict[str, Any], dict[str, Any]]] = (
+        ({"Name": "Bea", "Age": 1}, {"Name": "Bea", "Age": 1}),
+        ({"Name": "Al"}, {"Name": "Al"}),
+        ({"Visits": 3, "Debt": -5}, {"Visits": 3, "Debt": -5}),
+        ({"Visits": Plus(2), "Debt": Plus(-1)}, {"Visits": 5, "Debt": -6}),
+        ({"Tags": ["b", Term("c")]}, {"Tags": ("b", Term("c"))}),
+        ({"Notes": {"x": 1, "y": 2}}, {"Notes": {"x": 1, "y": 2}}),
+        ({"Notes": {"y": 3}}, {"Notes": {"y": 3}}),
+        ({"Notes": {"x": 7, "y": 3}}, {"Notes": {"x": 7, "y": 3}}),
+        ({"Age": FromText("-3"), "Tags": FromText("{}")}, {"Age": -3, "Tags": ()}),
+    )
+    for values, expected in steps:
+        if known:
+            side.learn()
+            side.maker.settle(side.packets[-1].id.pro)
+        side.write(Edit("ann", values))
+        assert side.fields("ann").items() >= expected.items()
+
+
+def test_what_says_nothing_makes_no_packet() -> None:
+    side = Side()
+    side.write(PERSON, ANN)
+    before = len(side.packets)
+    assert side.write(Edit("ann", {"Age": 42}), Edit("ann", {}), EditClass("person")) == [None] * 3
+    assert len(side.packets) == before
+    assert PacketMaker(7, FieldTable()).make([]) == []
+
+
+def test_packets_are_numbered_and_build_on_each_other() -> None:
+    side = Side()
+    side.write(PERSON, ANN)
+    side.write(Edit("ann", {"Age": 1}))
+    after = 0
+    for number, packet in enumerate(side.packets):
+        assert (packet.id, packet.after) == (Id.make(10, number), after)
+        after = read_live(parse(packet.packet), packet.packet).entry.pro
+    assert side.maker.last == after == side.replica.vector()[10]
+
+
+def test_a_source_goes_on_where_it_stopped() -> None:
+    maker = PacketMaker(10, FieldTable(), last=Id.make(10, 7, 2).pro, after=Id.make(10, 5).pro)
+    (made,) = maker.make([NewClass({"Name": "S"})])
+    assert [(one.id, one.after) for one in made.packets] == [(Id.make(10, 8), Id.make(10, 5).pro)]
+
+
+def test_fields_of_a_class_are_added_and_renamed() -> None:
+    side = Side()
+    side.write(PERSON, ANN, EditClass("person", {"Mail": "S"}, {"Name": "Title"}))
+    side.write(Edit("ann", {"Mail": "a@b", "Title": "Dr"}))
+    found = side.fields("ann")
+    assert list(found) == ["Title", "Age", "Visits", "Debt", "Tags", "Notes", "Mail"]
+    assert (found["Title"], found["Mail"], found["Age"]) == ("Dr", "a@b", 42)
+
+
+def test_fields_behind_a_hole_are_written_with_the_object() -> None:
+    side = Side()
+    (cls,) = side.write(NewClass({"A": "S", "B": "S"}))
+    assert cls is not None
+    # Another replica gave the class a field far behind, and a second type for the first.
+    far = b"t\x09" + b"\x31\x12" + b"S\0" + b"Far.."
+    other = b"t\x08" + b"\x31\x02" + b"I\0" + b"Num."
+    replica = Replica(11, side.replica.store)
+    replica.commit("C", cls, far + other, 0)
+    side.learn()
+    (id,) = side.write(NewObject(cls, {"B": "b", "Far..": "f", "Num.": 4}))
+    assert id is not None
+    found = side.fields(id)
+    assert (found["B"], found["Far.."], found["Num."]) == ("b", "f", 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (NewClass({}), ClassRefused),
+        (NewClass({"Name": "X"}), ClassRefused),
+        (NewClass({"Name": "C"}), ClassRefused),
+        (NewClass({"_ref": "S"}), ClassRefused),
+        (NewClass({"": "S"}), ClassRefused),
+        (NewClass({"Name": "S"}, "person"), NameTaken),
+        (NewObject("person", {}, "ann"), NameTaken),
+        (NewObject("nothing", {}), NameUnknown),
+        (NewObject("ann", {}), ObjectUnknown),
+        (NewObject("a-77", {}), ObjectUnknown),
+        (NewObject("person", {"Nme": "x"}), FieldUnknown),
+        (NewObject("person", {"Age": "x"}), ValueRefused),
+        (NewObject("person", {"Age": FromText("x")}), TextMalformed),
+        (NewObject("person", {"Age": Plus(1)}), ValueRefused),
+        (NewObject("person", {"Name": "x" * 4_000_000}), ValueRefused),
+        (Edit("person", {"Name": "x"}), ObjectUnknown),
+        (Edit("ann", {"Visits": -1}), ValueRefused),
+        (EditClass("person", rename={"Name": "Alias"}), ClassRefused),
+        (EditClass("person", rename={"Nme": "Zz"}), FieldUnknown),
+        (EditClass("person", rename={"Age": "Name"}), ClassRefused),
+        (EditClass("person", {"Age": "S"}), ClassRefused),
+        (Name("x", "a-77"), ObjectUnknown),
+    ],
+)
+def test_what_cannot_be_said_is_refused_and_leaves_nothing(change: Change, error: type[Exception]) -> None:
+    side = Side()
+    side.write(PERSON, ANN)
+    last = side.maker.last
+    with pytest.raises(error):
+        side.maker.make([Edit("ann", {"Age": 7}), change])
+    assert side.maker.last == last
+    side.write(Edit("ann", {"Visits": 1}))
+    assert side.fields("ann")["Age"] == 42
+
+
+def test_an_n_only_grows() -> None:
+    side = Side()
+    side.write(PERSON, ANN, Edit("ann", {"Visits": 4}))
+    with pytest.raises(ValueRefused, match="only grows"):
+        side.write(Edit("ann", {"Visits": 3}))
+
+
+def test_a_name_can_be_given_anew() -> None:
+    side = Side()
+    side.write(PERSON, ANN)
+    (other,) = side.write(NewObject("person", {}))
+    assert other is not None
+    side.write(Name("ann", other))
+    assert side.held().names()["ann"] == other
+
+
+def test_refusals_have_codes() -> None:
+    for error in (ClassRefused, FieldUnknown, NameTaken, NameUnknown, ObjectUnknown, ValueRefused):
+        assert issubclass(error, TopicsError) and error.code.startswith("chotki.")

@@ -1,0 +1,370 @@
+"""The packets of one source that say what a program changes (reference 2.4, 3.2). Knows no Kafka.
+
+`PacketMaker` looks up what the names of a change mean, makes the operands against what is known of the
+present state, own changes that no epoch has yet included, and numbers the packets.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from culm_models.chotki.errors import OwnIdMalformed
+from culm_models.chotki.ids import OFFSET_BITS, OFFSET_MAX, SEQUENCE_MAX, ZERO_ID, Id, split_object_key
+from culm_models.chotki.packets.live import LivePacket, read_live, write_live
+from culm_models.chotki.packets.packet import parse
+from culm_models.chotki.rdx import FIELD_LETTERS, ClassField, delta, merge, write_class
+from culm_models.chotki.rdx.diff import counter_sum, natural_sum
+from culm_models.chotki.rdx.first import EMPTY_STAMP, FIRST_LETTERS, write_element
+from culm_models.chotki.tlv import record
+from culm_models.chotki.zip import pack_uint
+from culm_topics.chotki.changes import (
+    Change,
+    Edit,
+    EditClass,
+    FromText,
+    Name,
+    NewClass,
+    NewObject,
+    Plus,
+)
+from culm_topics.chotki.errors import ClassRefused, FieldUnknown, NameTaken, ObjectUnknown, ValueRefused
+from culm_topics.chotki.objects import (
+    NAMES_OBJECT,
+    NAMES_PLACE,
+    ChotkiClass,
+    FieldSource,
+    Objects,
+    Place,
+    object_of,
+)
+from culm_topics.chotki.records import MAX_PACKET_BYTES
+from culm_topics.chotki.values import value_from_text, write_value
+
+FIELD_TYPES: Final = "".join(sorted(FIELD_LETTERS - set("COY")))
+"""What a field of a class can be."""
+
+
+class OwnPacket(NamedTuple):
+    """A packet of the source, and the progress of the source that it builds on."""
+
+    id: Id
+    after: int
+    packet: bytes
+
+
+class Made(NamedTuple):
+    """What became of a change: the ID of the class or object that is new, else of the packet that says it.
+
+    None, and no packet, when there is nothing to say.
+    """
+
+    id: Id | None
+    packets: list[OwnPacket]
+
+
+class PacketMaker:
+    """Makes the packets of one source.
+
+    `last` is the last progress that the source ever gave, None of a source that gave none: its first packet
+    then is the object in which it says its `name`. `after` is how far its packets count without a gap.
+    """
+
+    def __init__(
+        self, src: int, known: FieldSource, *, last: int | None = None, after: int = 0, name: str = ""
+    ) -> None:
+        self.src = src
+        self._last = last
+        self._after = after
+        self._name = name
+        self._own = _OwnFields(known)
+        self._view = Objects(self._own)
+
+    @property
+    def last(self) -> int | None:
+        """The last progress that was given."""
+        return self._last
+
+    def make(self, changes: Sequence[Change]) -> list[Made]:
+        """The packets of these changes, all or none; later ones know what earlier ones make.
+
+        Raises `NameUnknown`, `NameTaken`, `ObjectUnknown`, `FieldUnknown`, `ClassRefused`, `ValueRefused`,
+        and `TextMalformed` where a text is no value of its field's type.
+        """
+        fields = _OwnFields(self._own)
+        draft = _Draft(self.src, fields, Objects(fields, like=self._view), self._last, self._after)
+        beginning: list[OwnPacket] = []
+        if self._last is None and changes:
+            beginning.append(draft.begin(self._name))
+        made = [draft.make(change) for change in changes]
+        if made:
+            made[0] = Made(made[0].id, beginning + made[0].packets)
+        for live in draft.lives:
+            self._own.take(live)
+        self._last, self._after, self._view = draft.last, draft.after, draft.view
+        return made
+
+    def learn(self, live: LivePacket) -> None:
+        """An earlier packet of the source, which the known state may not have yet; in their order."""
+        self._own.take(live)
+
+    def settle(self, pro: int) -> None:
+        """The known state has everything of the source up to this progress."""
+        self._own.settle(pro)
+
+
+class _OwnFields:
+    """A `FieldSource` with own operands on top of another one."""
+
+    def __init__(self, below: FieldSource) -> None:
+        self._below = below
+        self._operands: dict[Id, dict[Place, tuple[int, bytes]]] = {}
+        self._order: deque[tuple[int, Id, Place]] = deque()
+
+    def fields(self, id: Id) -> Mapping[Place, bytes]:
+        below = self._below.fields(id)
+        own = self._operands.get(id)
+        if own is None:
+            return below
+        merged = {
+            place: merge(place[1], [below[place], operand] if place in below else [operand])
+            for place, (_, operand) in own.items()
+        }
+        return {**below, **merged}
+
+    def ids(self) -> Iterator[Id]:
+        yield from self._below.ids()
+        for id in self._operands:
+            if not self._below.fields(id):
+                yield id
+
+    def take(self, live: LivePacket) -> None:
+        for key, operand in live.writes:
+            at, letter = split_object_key(key)
+            id, place = object_of(at), (at.off, letter)
+            own = self._operands.setdefault(id, {})
+            former = own.get(place)
+            own[place] = live.id.pro, merge(letter, [operand] if former is None else [former[1], operand])
+            self._order.append((live.id.pro, id, place))
+
+    def settle(self, pro: int) -> None:
+        while self._order and self._order[0][0] <= pro:
+            at, id, place = self._order.popleft()
+            own = self._operands.get(id, {})
+            if own.get(place, (None,))[0] == at:
+                del own[place]
+                if not own:
+                    del self._operands[id]
+
+
+class _Draft:
+    """Packets that are being made; what they do is known to those behind them."""
+
+    def __init__(self, src: int, fields: _OwnFields, view: Objects, last: int | None, after: int) -> None:
+        self.last = last
+        self.after = after
+        self.lives: list[LivePacket] = []
+        self.view = view
+        self._src = src
+        self._fields = fields
+
+    def begin(self, name: str) -> OwnPacket:
+        """The first packet of a source: its own object."""
+        body = record("S", write_value("S", name)) + record("V") + record("S", EMPTY_STAMP)
+        return self._packet("Y", ZERO_ID, body, seq=0)
+
+    def make(self, change: Change) -> Made:
+        made: list[OwnPacket] = []
+        id: Id | None
+        match change:
+            case NewClass():
+                id = self._new_class(change, made)
+            case EditClass():
+                id = self._edit_class(change, made)
+            case NewObject():
+                id = self._new_object(change, made)
+            case Edit():
+                id = self._edit(self._object(change.object), self._bare(change), made)
+            case Name():
+                id = self._give_name(change.name, self._existing(change.id), made)
+        return Made(id, made)
+
+    def _new_class(self, change: NewClass, made: list[OwnPacket]) -> Id:
+        self._check_free(change.name)
+        if not change.fields:
+            raise ClassRefused("a class without fields has no objects")
+        body = write_class(_class_fields(change.fields, 1))
+        made.append(self._packet("C", ZERO_ID, body))
+        id = made[-1].id
+        if change.name is not None:
+            self._give_name(change.name, id, made)
+        return id
+
+    def _edit_class(self, change: EditClass, made: list[OwnPacket]) -> Id | None:
+        class_ = self._class(change.class_)
+        places = [class_.place(name) for name in class_.fields]
+        # The system's classes count from 0; whatever a class counts from, a new field has the next number.
+        shift = 1 if class_.id.src == 0 else 0
+        first = max((place[0] for place in places if place is not None), default=0) + 1 - shift
+        entries = _class_fields(change.add, first)
+        if taken := [name for name in change.add if name in class_.fields]:
+            raise ClassRefused(f"the class {class_.name} has a field {taken[0]!r} already")
+        for old, new in change.rename.items():
+            former = class_.fields.get(old)
+            if former is None:
+                raise FieldUnknown(f"the class {class_.name} has no field {old!r:.100}")
+            if new in class_.fields or new in change.add:
+                raise ClassRefused(f"the class {class_.name} has a field {new!r:.100} already")
+            if new.encode() <= former.name.encode():
+                raise ClassRefused(
+                    f"{former.name!r} cannot be renamed to {new!r:.100}: of two names every replica takes "
+                    "the one that is last in the order of bytes"
+                )
+            entries.append(ClassField(former.offset, former.letter, new, former.index))
+        if not entries:
+            return None
+        made.append(self._packet("C", class_.id, write_class(entries)))
+        return made[-1].id
+
+    def _new_object(self, change: NewObject, made: list[OwnPacket]) -> Id:
+        self._check_free(change.name)
+        class_ = self._class(change.class_)
+        given = self._values(class_, change.values, None)
+        letters: dict[int, str] = {}
+        for name in class_.fields:
+            number, letter = class_.place(name) or (0, "")
+            letters.setdefault(number, letter)
+        body, number = b"", 1
+        while number in letters:
+            place = (number, letters[number])
+            least = EMPTY_STAMP if place[1] in FIRST_LETTERS else b""
+            body += record(place[1], given.pop(place, least))
+            number += 1
+        if not body:
+            raise ClassRefused(f"the class {class_.name} has no first field: an object must have one")
+        made.append(self._packet("O", class_.id, body))
+        id = made[-1].id
+        # What an O cannot say: numbers behind a hole, and a second type under one number.
+        self._edit(id, given, made)
+        if change.name is not None:
+            self._give_name(change.name, id, made)
+        return id
+
+    def _bare(self, change: Edit) -> dict[Place, bytes]:
+        id = self._object(change.object)
+        fields = self._fields.fields(id)
+        class_id = self.view.class_id_of(id)
+        class_ = None if class_id is None else self.view.class_of(class_id)
+        if class_ is None:
+            raise ObjectUnknown(f"the class of {id} is not there, so its fields have no names")
+        return self._values(class_, change.values, fields)
+
+    def _values(
+        self, class_: ChotkiClass, values: Mapping[str, Any], present: Mapping[Place, bytes] | None
+    ) -> dict[Place, bytes]:
+        """The operands that make the present values into these; None: of an object that is new."""
+        operands = {}
+        for name, value in values.items():
+            place = class_.place(name)
+            if place is None:
+                known = ", ".join(class_.fields) or "none"
+                raise FieldUnknown(f"the class {class_.name} has no field {name!r:.100}; it has {known}")
+            letter, old = place[1], (present or {}).get(place, b"")
+            new = _bare_value(letter, value, old, name)
+            # A first value has revision 0, but those of N and Z name their source.
+            as_it_is = present is None and letter not in "NZ"
+            operand = new if as_it_is else delta(letter, old, new, src=self._src)
+            if operand:
+                operands[place] = operand
+            elif letter == "N" and natural_sum(new) < natural_sum(old):
+                raise ValueRefused(f"{name}: an N only grows, and it is {natural_sum(old)} already")
+        return operands
+
+    def _edit(self, id: Id, operands: Mapping[Place, bytes], made: list[OwnPacket]) -> Id | None:
+        if not operands:
+            return None
+        body = b"".join(
+            record("f", pack_uint(number)) + record(letter, operand)
+            for (number, letter), operand in sorted(operands.items())
+        )
+        made.append(self._packet("E", id, body))
+        return made[-1].id
+
+    def _give_name(self, name: str, id: Id, made: list[OwnPacket]) -> Id | None:
+        old = self._fields.fields(NAMES_OBJECT).get(NAMES_PLACE, b"")
+        # Of a key that is there twice the last occurrence counts.
+        pair = write_element(ord("T"), 0, 0, name.encode()) + write_element(ord("R"), 0, 0, id.zip())
+        return self._edit(NAMES_OBJECT, _said({NAMES_PLACE: delta("M", old, old + pair)}), made)
+
+    def _check_free(self, name: str | None) -> None:
+        if name is not None and (taken := self.view.names().get(name)) is not None:
+            raise NameTaken(f"the name {name!r} is that of {taken} already")
+
+    def _existing(self, name: Id | str) -> Id:
+        id = self.view.resolve(name)
+        if not self._fields.fields(id):
+            raise ObjectUnknown(f"there is no object and no class {name}")
+        return id
+
+    def _object(self, name: Id | str) -> Id:
+        id = self.view.resolve(name)
+        if self.view.class_id_of(id) is None:
+            raise ObjectUnknown(f"there is no object {name}")
+        return id
+
+    def _class(self, name: Id | str) -> ChotkiClass:
+        class_ = self.view.class_of(self.view.resolve(name))
+        if class_ is None:
+            raise ObjectUnknown(f"there is no class {name}")
+        return class_
+
+    def _packet(self, letter: str, ref: Id, body: bytes, *, seq: int | None = None) -> OwnPacket:
+        if seq is None:
+            assert self.last is not None, "a source begins with its own object"
+            seq = (self.last >> OFFSET_BITS) + 1
+        if seq > SEQUENCE_MAX:
+            raise OwnIdMalformed("the source has no further ids")
+        id = Id.make(self._src, seq)
+        packet = write_live(letter, id, ref, body)
+        if len(packet) > MAX_PACKET_BYTES:
+            raise ValueRefused(f"a change of {len(packet)} bytes, where {MAX_PACKET_BYTES} is the most")
+        live = read_live(parse(packet), packet)
+        made = OwnPacket(id, self.after, packet)
+        self.lives.append(live)
+        self._fields.take(live)
+        self.last = self.after = live.entry.pro
+        return made
+
+
+def _said(operands: Mapping[Place, bytes]) -> dict[Place, bytes]:
+    return {place: operand for place, operand in operands.items() if operand}
+
+
+def _class_fields(fields: Mapping[str, str], first: int) -> list[ClassField]:
+    found = []
+    for offset, (name, letter) in enumerate(fields.items(), first):
+        if len(letter) != 1 or letter not in FIELD_TYPES:
+            raise ClassRefused(f"the field {name!r:.100} has type {letter!r:.20}; types are {FIELD_TYPES}")
+        if not name or name == "_ref" or offset > OFFSET_MAX:
+            raise ClassRefused(f"no field can have the name {name!r:.100} and the number {offset}")
+        found.append(ClassField(offset, letter, name))
+    return found
+
+
+def _bare_value(letter: str, value: object, old: bytes, name: str) -> bytes:
+    """The whole new value of a field, unstamped."""
+    if isinstance(value, FromText):
+        return value_from_text(letter, value.text)
+    if isinstance(value, Plus):
+        present = _SUMS.get(letter)
+        if present is None:
+            raise ValueRefused(f"{name}: only an N or a Z can be added to")
+        return write_value(letter, present(old) + value.number)
+    try:
+        return write_value(letter, value)
+    except ValueRefused as error:
+        raise ValueRefused(f"{name}: {error}") from error
+
+
+_SUMS: Final[Mapping[str, Callable[[bytes], int]]] = {"N": natural_sum, "Z": counter_sum}

@@ -1,0 +1,129 @@
+"""Sources: whose each is, and that one writer at a time uses it (reference 9.2 rule 10, 10.10).
+
+The topic `chotki.sources` decides, in its order: a claim holds when the source is free or its own already, a
+record without a run frees it, and any other claim is void, whoever wrote it. So of two that claim at once all
+readers see the same one win.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from culm_models.chotki.log0 import SYSTEM_SOURCE
+from culm_topics.chotki.errors import SourceRetired, SourceTaken
+from culm_topics.chotki.records import SourceRecord, split_source_key
+from culm_topics.errors import RecordError
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.partitions import TopicPartitions, read_until
+from culm_topics.readers.whole_topic import PassedOver, TopicMessage
+
+SOURCES_TOPIC: Final = "chotki.sources"
+FREE: Final = bytes(16)
+"""The run of a source that nobody uses now."""
+_FIRST_GIVEN, _LAST_GIVEN = 0x10000, 0xFFFFF
+"""What is allocated: texts of IDs say no more, and small numbers are what people give to replicas."""
+_SILENCE_SECONDS: Final = 30.0
+
+
+class SourceTable:
+    """What records of `chotki.sources` say, taken in their order; knows no Kafka."""
+
+    def __init__(self) -> None:
+        self.holders: dict[int, SourceRecord] = {}
+        self.passed_over = PassedOver(SOURCES_TOPIC)
+
+    def take(self, record: TopicMessage) -> None:
+        """The next record."""
+        try:
+            src, found = split_source_key(record.key), SourceRecord.decode(record.value)
+        except RecordError as error:
+            self.passed_over.add(record, error)
+            return
+        holder = self.holders.get(src)
+        if holder is None or holder.run in (FREE, found.run) or found.run == FREE or found.state == "retired":
+            self.holders[src] = found
+
+    def choose(self, src: int | None, owner: str, seen: Collection[int], *, take_over: bool) -> int:
+        """The source that this owner may claim now: the one that is asked for, its own, else a free one.
+
+        `seen`: sources that vectors tell of, which are other replicas' when nobody here owns them. Raises
+        `SourceTaken`, `SourceRetired`.
+        """
+        if src is None:
+            own = sorted(
+                one
+                for one, holder in self.holders.items()
+                if holder.owner == owner and holder.state == "allocated"
+            )
+            src = own[0] if own else allocate(self.holders.keys() | set(seen))
+        holder = self.holders.get(src)
+        if src == SYSTEM_SOURCE:
+            raise SourceTaken("source 0 is the system's")
+        if holder is None:
+            if src in seen:
+                raise SourceTaken(
+                    f"source {src:x} is in use by a replica that this deployment did not allocate it to",
+                    hint="take another source, or none: then a free one is allocated",
+                )
+        elif holder.state == "retired":
+            raise SourceRetired(f"source {src:x} was retired")
+        elif holder.owner != owner:
+            raise SourceTaken(f"source {src:x} belongs to {holder.owner!r}, not to {owner!r}")
+        elif holder.run != FREE and not take_over:
+            since = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(holder.since_ms / 1000))
+            raise SourceTaken(
+                f"source {src:x} has a writer, of {owner!r}, since {since} UTC",
+                hint="wait until it is closed; if it was killed, take the source over",
+            )
+        return src
+
+
+def allocate(taken: Collection[int]) -> int:
+    """A source that nobody has, by lot."""
+    draw = random.SystemRandom()
+    while (src := draw.randint(_FIRST_GIVEN, _LAST_GIVEN)) in taken:
+        continue
+    return src
+
+
+class SourceFollower:
+    """Follows `chotki.sources`. Raises `TopicMissing`, `KafkaFailure`. Not for several threads."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self.table = SourceTable()
+        self._reader = TopicPartitions(settings, SOURCES_TOPIC)
+        try:
+            starts = {one: self._reader.range_of(one)[0] for one in range(self._reader.count())}
+            self._reader.assign(starts)
+            self.catch_up()
+        except BaseException:
+            self._reader.close()
+            raise
+
+    def catch_up(self) -> Mapping[int, SourceRecord]:
+        """Read to the end of now; who holds each source."""
+        ends = {one: self._reader.range_of(one)[1] for one in self._reader.positions}
+        while (records := read_until(self._reader, ends, _SILENCE_SECONDS)) is not None:
+            for record in records:
+                self.table.take(record)
+        return self.table.holders
+
+    def poll(self) -> Mapping[int, SourceRecord]:
+        """Take in what has come; who holds each source."""
+        for record in self._reader.poll(0):
+            self.table.take(record)
+        return self.table.holders
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._reader.close()
+
+
+def read_sources(settings: KafkaSettings) -> SourceTable:
+    """Everything that the topic says now. Raises `TopicMissing`, `KafkaFailure`."""
+    follower = SourceFollower(settings)
+    follower.close()
+    return follower.table
