@@ -34,6 +34,10 @@ class TopicReaders:
     kafka: KafkaSettings
     group_id: str
 
+    def topic(self, name: str) -> str:
+        """The full name of a topic, by its name in the catalogue."""
+        return self.kafka.topic(name)
+
     def open(
         self, name: str, offsets: Mapping[Partition, int] | None = None, *, skip_lost: bool = False
     ) -> TopicReader:

@@ -1,0 +1,138 @@
+"""Records of `chotki.state` that wait until their epoch is whole (reference 9.2, rule 6).
+
+In each partition a mark stands behind everything of its epoch, so an epoch is whole when its mark was seen in
+every partition. Older marks may be gone by compaction, and a micro-batch that is repeated writes its records
+and its mark once more: the highest epoch counts that all partitions have, up to its last mark in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from culm_topics.chotki.records import EpochRecord, epoch_key, is_epoch_key
+from culm_topics.errors import RecordError
+
+_RECORD_BYTES: Final = 160
+"""What a staged record takes beside its key and value."""
+
+Record = tuple[bytes, bytes]
+
+
+class WholeEpoch(NamedTuple):
+    """What is staged of an epoch and of those before it, and by partition the offset behind its mark."""
+
+    mark: EpochRecord
+    records: list[Record]
+    offsets: Mapping[int, int]
+
+
+class _Mark(NamedTuple):
+    """A mark: how many of the staged records stand before it, how many bytes they take, where to read on."""
+
+    record: EpochRecord
+    staged: int
+    staged_bytes: int
+    offset: int
+
+
+@dataclass(slots=True)
+class _Partition:
+    records: list[Record] = field(default_factory=list)
+    first_offset: int | None = None
+    """Nothing that is staged, record or mark, lies before it; None where nothing is staged."""
+    staged_bytes: int = 0
+    marks: list[_Mark] = field(default_factory=list)
+
+
+class StagedState:
+    """What was read beyond what the store has, by partition.
+
+    `marks` are the marks behind which reading goes on, of the partitions where it is one.
+    """
+
+    def __init__(self, partitions: Iterable[int], marks: Mapping[int, EpochRecord]) -> None:
+        self._partitions = {partition: _Partition() for partition in partitions}
+        assert self._partitions, "a topic has partitions"
+        for partition, mark in marks.items():
+            if partition in self._partitions:
+                self._partitions[partition].marks.append(_Mark(mark, 0, 0, -1))
+        self.staged_bytes = 0
+        """What all of it takes in memory."""
+
+    def add(self, partition: int, offset: int, key: bytes, value: bytes) -> None:
+        """The next record of a partition.
+
+        Raises RecordError for a mark that cannot be read, or is another partition's.
+        """
+        place = self._partitions[partition]
+        if place.first_offset is None:
+            place.first_offset = offset
+        if not is_epoch_key(key):
+            size = len(key) + len(value) + _RECORD_BYTES
+            place.records.append((key, value))
+            place.staged_bytes += size
+            self.staged_bytes += size
+            return
+        if key != epoch_key(partition):
+            raise RecordError(f"the mark {key.hex()} stands in partition {partition}")
+        mark = EpochRecord.decode(value)
+        if place.marks and mark.epoch < place.marks[-1].record.epoch:
+            # The job has begun anew from an older state: what its former run said no longer counts.
+            place.marks.clear()
+        place.marks.append(_Mark(mark, len(place.records), place.staged_bytes, offset + 1))
+
+    def is_applied(self, partition: int, end: int) -> bool:
+        """Whether nothing is staged of what lies before this offset of the partition."""
+        first = self._partitions[partition].first_offset
+        return first is None or first >= end
+
+    def take(self) -> WholeEpoch | None:
+        """The highest epoch that is whole, if anything is new in it; it is staged no longer."""
+        common = set.intersection(
+            *({mark.record.epoch for mark in place.marks} for place in self._partitions.values())
+        )
+        if not common:
+            return None
+        epoch = max(common)
+        ends = {
+            partition: max(
+                (one for one in place.marks if one.record.epoch == epoch), key=lambda one: one.offset
+            )
+            for partition, place in self._partitions.items()
+        }
+        if all(end.offset < 0 for end in ends.values()):
+            return None
+        records: list[Record] = []
+        for partition, end in ends.items():
+            records += self._take_until(self._partitions[partition], end)
+        offsets = {partition: end.offset for partition, end in ends.items() if end.offset >= 0}
+        return WholeEpoch(next(iter(ends.values())).record, records, offsets)
+
+    def _take_until(self, place: _Partition, end: _Mark) -> list[Record]:
+        taken, place.records = place.records[: end.staged], place.records[end.staged :]
+        later = place.marks[place.marks.index(end) + 1 :]
+        if end.offset >= 0:
+            place.first_offset = end.offset if place.records or later else None
+        place.staged_bytes -= end.staged_bytes
+        self.staged_bytes -= end.staged_bytes
+        place.marks = [_Mark(end.record, 0, 0, -1)] + [
+            one._replace(staged=one.staged - end.staged, staged_bytes=one.staged_bytes - end.staged_bytes)
+            for one in later
+        ]
+        return taken
+
+    def take_all(self) -> tuple[list[Record], dict[int, EpochRecord | None]]:
+        """Everything that is staged, whole or not, and by partition the mark that is the last of it."""
+        records: list[Record] = []
+        marks: dict[int, EpochRecord | None] = {}
+        for partition, place in self._partitions.items():
+            last = place.marks[-1] if place.marks else None
+            is_last = last is not None and last.staged == len(place.records)
+            marks[partition] = last.record if last is not None and is_last else None
+            records += place.records
+            place.records, place.staged_bytes, place.first_offset = [], 0, None
+            place.marks = [_Mark(last.record, 0, 0, -1)] if last is not None and is_last else []
+        self.staged_bytes = 0
+        return records, marks

@@ -1,0 +1,228 @@
+"""Reads `chotki.state` into the local store, epoch by epoch (reference 9.2, rule 6).
+
+Records are staged in memory until their epoch is whole. What does not fit there, as when a store is filled
+for the first time, is built into the store as it comes; then the store gives no snapshot before an epoch that
+holds all of that is whole. Nothing is dropped, and nothing waits for what can only come behind it.
+
+A reader that is slower than the topic's compaction may miss what an epoch had replaced. So nobody is served
+until the store is beyond the ends that the topic had when reading began, and again when reading falls behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
+
+from culm_connectors.chotki.errors import StateUnreadable
+from culm_connectors.chotki.staged_state import StagedState
+from culm_connectors.chotki.store import ChotkiStore
+from culm_connectors.kafka.consumer import Batch, Partition, source_of
+from culm_connectors.kafka.errors import OffsetLost
+from culm_connectors.local_store.errors import StoreDamaged
+from culm_connectors.local_store.writer import WritingThread
+from culm_topics.chotki.records import EpochRecord
+from culm_topics.errors import RecordError
+
+logger = logging.getLogger(__name__)
+
+TOPIC: Final = "chotki.state"
+MAX_STAGED_BYTES: Final = 64 * 1024**2
+MAX_LAG_S: Final = 30 * 60.0
+"""Half of the topic's compaction lag."""
+
+
+class Reader(Protocol):
+    """What is used of a `TopicReader`."""
+
+    ends: dict[Partition, int]
+    positions: dict[Partition, int]
+
+    async def get(self) -> Batch:
+        """The next records."""
+        ...
+
+
+class Readers(Protocol):
+    """What is used of `TopicReaders`."""
+
+    def topic(self, name: str) -> str:
+        """A topic's full name."""
+        ...
+
+    def open(
+        self, name: str, offsets: Mapping[Partition, int] | None = None
+    ) -> AbstractAsyncContextManager[Reader]:
+        """A reader of a topic, from these offsets on."""
+        ...
+
+
+class StateFollower:
+    """Keeps a store at the newest epoch; its one writer.
+
+    `on_epoch` is told of every epoch that the store has reached, on the event loop. `close` before the store
+    is closed.
+    """
+
+    def __init__(
+        self,
+        store: ChotkiStore,
+        readers: Readers,
+        on_epoch: Callable[[EpochRecord], None],
+        *,
+        max_staged_bytes: int = MAX_STAGED_BYTES,
+        max_lag_s: float = MAX_LAG_S,
+        flush_interval_s: float = 5.0,
+        retry_interval_s: float = 5.0,
+    ) -> None:
+        self.ready = asyncio.Event()
+        """Set while the store may be served from; cleared again when reading falls behind."""
+        self.remaining = 0
+        """Records between where we stand and the ends that the topic had when reading began."""
+        self._store = store
+        self._readers = readers
+        self._on_epoch = on_epoch
+        self._max_staged_bytes = max_staged_bytes
+        self._max_lag_s = max_lag_s
+        self._flush_interval_s = flush_interval_s
+        self._writing = WritingThread("chotki-write", store.folder, retry_interval_s=retry_interval_s)
+        self._is_flushed = True
+
+    @property
+    def full(self) -> str | None:
+        """Why nothing can be written now, None where it can."""
+        return self._writing.full
+
+    async def run(self) -> None:
+        """Read until cancelled.
+
+        Raises OffsetLost, after which the store is dropped when it is opened next; ConsumeFailed,
+        StateUnreadable, StoreDamaged, StoreUnusable.
+        """
+        topic = self._readers.topic(TOPIC)
+        try:
+            while True:
+                offsets = {(topic, number): offset for number, offset in self._store.state_offsets.items()}
+                async with self._readers.open(TOPIC, offsets) as reader:
+                    await self._follow(reader)
+                logger.warning(
+                    "%s was written %.0f s and more before it is read: nobody is served until its end is "
+                    "reached",
+                    topic,
+                    self._max_lag_s,
+                )
+        except OffsetLost:
+            # The topic has lost what the store was filled from: only what is there now is true.
+            self._store.condemn()
+            raise
+        finally:
+            self.ready.clear()
+
+    async def flush_now_and_then(self) -> None:
+        """Flush what was written, for ever; run it as a task.
+
+        Raises StoreDamaged, also where somebody who reads has met damage and only failed itself.
+        """
+        while True:
+            await asyncio.sleep(self._flush_interval_s)
+            if self._store.damage is not None:
+                raise StoreDamaged(str(self._store.damage))
+            if not self._is_flushed:
+                self._is_flushed = True
+                await self._writing.submit(self._store.sync)
+
+    def close(self) -> None:
+        """Finish what is being written, if there is room; the store stays open."""
+        self._writing.close()
+
+    async def _follow(self, reader: Reader) -> None:
+        """Read from the store's offsets on, until reading has fallen behind."""
+        reading = _Reading(
+            targets={number: end for (_, number), end in reader.ends.items()},
+            positions={number: offset for (_, number), offset in reader.positions.items()},
+            staged=StagedState([number for _, number in reader.ends], self._store.marks),
+        )
+        while True:
+            self.remaining = reading.remaining()
+            if not self.ready.is_set() and not self._store.is_incomplete and reading.is_caught_up():
+                held, vectors = self._store.counts()
+                logger.info("epoch %d: %d fields, %d vectors", self._store.epoch, held, vectors)
+                self.ready.set()
+            batch = await reader.get()
+            if self.ready.is_set() and self._is_behind(batch):
+                self.ready.clear()
+                return
+            reading.stage(batch)
+            await self._apply(reading)
+            if reading.staged.staged_bytes > self._max_staged_bytes:
+                await self._build(reading)
+
+    async def _apply(self, reading: _Reading) -> None:
+        whole = reading.staged.take()
+        if whole is None:
+            return
+        before = self._store.epoch
+        if whole.mark.epoch < before:
+            logger.warning("chotki.state: epoch %d comes behind epoch %d", whole.mark.epoch, before)
+        await self._write(partial(self._store.apply, whole.records, whole.mark, whole.offsets))
+        if whole.mark.epoch != before:
+            self._on_epoch(whole.mark)
+
+    async def _build(self, reading: _Reading) -> None:
+        """Take what is staged into the store, though its epoch is not whole."""
+        if self.ready.is_set():
+            logger.warning(
+                "an epoch of more than %d bytes: nobody new is served until it is whole",
+                self._max_staged_bytes,
+            )
+            self.ready.clear()
+        records, marks = reading.staged.take_all()
+        await self._write(partial(self._store.build, records, dict(reading.positions), marks))
+
+    def _is_behind(self, batch: Batch) -> bool:
+        oldest_s = time.time() - self._max_lag_s
+        return any(0 <= message.timestamp()[1] < oldest_s * 1_000 for message in batch.messages)
+
+    async def _write(self, work: Callable[[], None]) -> None:
+        self._is_flushed = False
+        # Whoever waits may be cancelled; what is being written is written all the same.
+        await asyncio.shield(self._writing.submit(work))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How far one reader is, by partition: where it is to come before anybody is served, and where it is."""
+
+    targets: Mapping[int, int]
+    positions: dict[int, int]
+    staged: StagedState
+
+    def stage(self, batch: Batch) -> None:
+        """Stage what was read. Raises StateUnreadable."""
+        for message in batch.messages:
+            topic, partition, offset = source_of(message)
+            key, value = message.key(), message.value()
+            try:
+                if not isinstance(key, bytes) or not isinstance(value, bytes):
+                    raise RecordError("a record without a key or a value")
+                self.staged.add(partition, offset, key, value)
+            except RecordError as error:
+                raise StateUnreadable(f"{topic}/{partition}, offset {offset}: {error}") from error
+        for (_, partition), offset in batch.offsets.items():
+            self.positions[partition] = offset
+
+    def remaining(self) -> int:
+        """Records before the targets that were not read."""
+        return sum(max(0, end - self.positions[number]) for number, end in self.targets.items())
+
+    def is_caught_up(self) -> bool:
+        """Whether all that lies before the targets is in the store."""
+        return all(
+            self.positions[number] >= end and self.staged.is_applied(number, end)
+            for number, end in self.targets.items()
+        )
