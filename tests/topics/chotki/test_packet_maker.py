@@ -143,6 +143,17 @@ def test_fields_of_a_class_are_added_and_renamed() -> None:
     assert (found["Title"], found["Mail"], found["Age"]) == ("Dr", "a@b", 42)
 
 
+def test_a_text_may_name_what_it_refers_to() -> None:
+    side = Side()
+    _, ann = side.write(NewClass({"Friend": "R", "Note": "S"}, "friend"), NewObject("friend", {}, "ann"))
+    side.write(NewObject("friend", {"Friend": FromText("ann"), "Note": FromText("hi you")}, "bea"))
+    assert side.fields("bea") == {"Friend": ann, "Note": "hi you"}
+    side.write(Edit("bea", {"Friend": FromText("a-1"), "Note": FromText('"\\u0041"')}))
+    assert side.fields("bea") == {"Friend": Id.make(10, 1), "Note": "A"}
+    with pytest.raises(TextMalformed):
+        side.write(Edit("bea", {"Friend": FromText("nobody")}))
+
+
 def test_fields_behind_a_hole_are_written_with_the_object() -> None:
     side = Side()
     (cls,) = side.write(NewClass({"A": "S", "B": "S"}))

@@ -5,5 +5,6 @@
   `objects` finds classes and objects in it, and `values` says a field's value in Python.
 - `writer`: what programs write. `changes` are what they say, `packet_maker` makes packets of one source of
   them, and `sources` decides whose a source is.
+- `operations`: how far peers are, and which sessions there are.
 - `errors`: what goes wrong between a program and its objects.
 """

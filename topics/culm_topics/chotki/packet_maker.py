@@ -86,6 +86,11 @@ class PacketMaker:
         """The last progress that was given."""
         return self._last
 
+    @property
+    def objects(self) -> Objects:
+        """What is known, own changes with it."""
+        return Objects(self._own, like=self._view)
+
     def make(self, changes: Sequence[Change]) -> list[Made]:
         """The packets of these changes, all or none; later ones know what earlier ones make.
 
@@ -271,7 +276,8 @@ class _Draft:
                 known = ", ".join(class_.fields) or "none"
                 raise FieldUnknown(f"the class {class_.name} has no field {name!r:.100}; it has {known}")
             letter, old = place[1], (present or {}).get(place, b"")
-            new = _bare_value(letter, value, old, name)
+            meant = self._reference(value) if letter == "R" and isinstance(value, FromText) else value
+            new = _bare_value(letter, meant, old, name)
             # A first value has revision 0, but those of N and Z name their source.
             as_it_is = present is None and letter not in "NZ"
             operand = new if as_it_is else delta(letter, old, new, src=self._src)
@@ -280,6 +286,10 @@ class _Draft:
             elif letter == "N" and natural_sum(new) < natural_sum(old):
                 raise ValueRefused(f"{name}: an N only grows, and it is {natural_sum(old)} already")
         return operands
+
+    def _reference(self, value: FromText) -> FromText | Id:
+        """What a text refers to by a global name; else the text, which says an ID."""
+        return self.view.names().get(value.text, value)
 
     def _edit(self, id: Id, operands: Mapping[Place, bytes], made: list[OwnPacket]) -> Id | None:
         if not operands:

@@ -13,9 +13,16 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Self
 
-from culm_models.chotki.ids import Id, split_object_key, split_vector_key
+from culm_models.chotki.ids import (
+    GLOBAL_VECTOR_KEY,
+    Id,
+    object_key,
+    split_object_key,
+    split_vector_key,
+    vector_key,
+)
 from culm_models.chotki.log0 import COMMON_FIELDS, REPLICA_CLASS_ID, SYSTEM_SOURCE
-from culm_models.chotki.rdx import parse_vector
+from culm_models.chotki.rdx import parse_vector, write_vector
 from culm_topics.chotki.objects import FieldTable, Place, object_of
 from culm_topics.chotki.records import (
     BlockVectorRecord,
@@ -59,7 +66,19 @@ class ObjectState:
         state = cls()
         for key, value in COMMON_FIELDS.items():
             state.table.put(*split_object_key(key), value)
+        state.blocks[Id(SYSTEM_SOURCE, 0)] = dict(state.vector)
         return state
+
+    def store(self) -> dict[bytes, bytes]:
+        """Key to value as a replica's store has it, the vectors included; in no order."""
+        found = {
+            object_key(Id(id.src, id.pro + number), letter): value
+            for id in self.table.ids()
+            for (number, letter), value in self.table.fields(id).items()
+        }
+        found |= {vector_key(block): write_vector(vector) for block, vector in self.blocks.items()}
+        found[GLOBAL_VECTOR_KEY] = write_vector(self.vector)
+        return found
 
     def latest_of(self, src: int) -> int:
         """The last progress of a source that anything in the state tells of, counted yet or not."""

@@ -114,7 +114,12 @@ def write_value(letter: str, value: object) -> bytes:
 
 
 def value_from_text(letter: str, text: str) -> bytes:
-    """The unstamped bare value that a text says (reference 3.4); `TextMalformed` when it says none."""
+    """The unstamped bare value that a text says (reference 3.4); `TextMalformed` when it says none.
+
+    An S need not stand in quotes here.
+    """
+    if letter == "S" and not text.startswith('"'):
+        return write_value("S", text)
     return parse_text(letter, text)
 
 

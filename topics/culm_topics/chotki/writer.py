@@ -31,6 +31,7 @@ from culm_models.chotki.packets.live import LivePacket, read_live
 from culm_models.chotki.packets.packet import parse
 from culm_topics.chotki.changes import Change
 from culm_topics.chotki.errors import SourceTaken, WriterBroken
+from culm_topics.chotki.objects import Objects
 from culm_topics.chotki.packet_maker import PacketMaker
 from culm_topics.chotki.records import Bringer, PacketRecord, SourceRecord, source_key, source_partition
 from culm_topics.chotki.sources import FREE, SOURCES_TOPIC, SourceFollower
@@ -120,6 +121,11 @@ class ChotkiWriter:
         """The last ID that was given, with the number of its last field; None before the first packet."""
         last = self._maker.last
         return None if last is None else Id(self._source, last)
+
+    @property
+    def objects(self) -> Objects:
+        """Classes, objects and names as this writer knows them: merged, or written by itself."""
+        return self._maker.objects
 
     def write(self, *changes: Change) -> list[Id | None]:
         """Make these changes, in this order and all or none of them; returns when Kafka has them."""

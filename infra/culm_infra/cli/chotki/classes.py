@@ -1,0 +1,119 @@
+"""``culm chotki class``: make a class, give it more fields, rename them; list and show classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.chotki.reading import class_as_json, whole_state
+from culm_infra.cli.chotki.writing import WriterFlags, write
+from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.output import emit_json, print_table
+
+if TYPE_CHECKING:
+    from culm_topics.chotki.objects import ChotkiClass, Objects
+    from culm_topics.kafka.clients import KafkaSettings
+
+
+@spread
+def class_(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="The class's global name, or its ID.")
+    ] = None,
+    fields: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FIELD:TYPE]…", help="New fields, each with its type: F I R S T N Z E M L V."
+        ),
+    ] = None,
+    *,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option("--rename", metavar="OLD=NEW", help="Another name for a field; repeatable."),
+    ] = None,
+    kafka: KafkaFlags,
+    flags: WriterFlags,
+    json: options.Json = False,
+) -> None:
+    """Make a class of this name; where there is one, give it these fields too.
+
+    Without fields it shows the class, without a name all classes. Of the names of a field all replicas take
+    the last in the order of bytes, so a new name must come behind the present one.
+
+    Example: `culm chotki class person Name:S Age:I Visits:N`, `culm chotki class person Mail:S`
+    """
+    settings = kafka.settings()
+    added, renamed = _pairs(fields, ":", "FIELD:TYPE"), _pairs(rename, "=", "--rename")
+    if name is not None and (added or renamed):
+        _write(settings, name, added, renamed, flags, json=json)
+    else:
+        _show(settings, name, json=json)
+
+
+def _write(
+    settings: KafkaSettings,
+    name: str,
+    added: dict[str, str],
+    renamed: dict[str, str],
+    flags: WriterFlags,
+    *,
+    json: bool,
+) -> None:
+    from culm_topics.chotki.changes import Change, EditClass, NewClass
+    from culm_topics.chotki.errors import NameUnknown
+    from culm_topics.chotki.writer import ChotkiWriter
+
+    def change(writer: ChotkiWriter) -> list[Change]:
+        try:
+            writer.objects.resolve(name)
+        except NameUnknown:
+            if not renamed:
+                return [NewClass(added, name)]
+            raise
+        return [EditClass(name, added, renamed)]
+
+    write(settings, flags, change, json=json)
+
+
+def _show(settings: KafkaSettings, name: str | None, *, json: bool) -> None:
+    from culm_topics.chotki.errors import ObjectUnknown
+    from culm_topics.chotki.objects import Objects
+
+    with whole_state(settings, json=json) as reader:
+        view = Objects(reader.state.table)
+        found = list(view.classes()) if name is None else _one(view, name)
+    if not found:
+        raise ObjectUnknown(f"{name} is no class")
+    if json:
+        for one in found:
+            emit_json(class_as_json(one))
+    elif name is None:
+        rows = ((one.id, ", ".join(one.names), _fields(one)) for one in found)
+        print_table(None, ("id", "names", "fields"), rows)
+    else:
+        rows_of_one = class_as_json(found[0])["fields"]
+        title = f"{found[0].id}  {', '.join(found[0].names)}"
+        columns = ("number", "name", "type")
+        print_table(title, columns, ([row[column] for column in columns] for row in rows_of_one))
+
+
+def _one(view: Objects, name: str) -> list[ChotkiClass]:
+    found = view.class_of(view.resolve(name))
+    return [] if found is None else [found]
+
+
+def _fields(found: ChotkiClass) -> str:
+    return " ".join(f"{name}:{one.letter}" for name, one in found.fields.items())
+
+
+def _pairs(given: Iterable[str] | None, mark: str, what: str) -> dict[str, str]:
+    pairs = {}
+    for one in given or ():
+        left, found, right = one.rpartition(mark)
+        if not found or not left or not right:
+            raise typer.BadParameter(f"{one!r} is not two words with {mark} between", param_hint=what)
+        pairs[left] = right
+    return pairs

@@ -1,0 +1,27 @@
+"""``culm chotki``: objects that replicas merge, one module for each command."""
+
+from __future__ import annotations
+
+import typer
+
+from culm_infra.cli.chotki.classes import class_
+from culm_infra.cli.chotki.dump import dump
+from culm_infra.cli.chotki.edit import edit
+from culm_infra.cli.chotki.get import get
+from culm_infra.cli.chotki.new import new
+from culm_infra.cli.chotki.status import status
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Chotki's objects: make, change and read them, and see how replicas stand.",
+)
+
+for name, command in {
+    "class": class_,
+    "new": new,
+    "edit": edit,
+    "get": get,
+    "dump": dump,
+    "status": status,
+}.items():
+    app.command(name)(command)

@@ -1,0 +1,74 @@
+"""What the commands that read objects share: the state as it stands, and its objects as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from culm_infra.cli.output import progress, say, show_passed_over
+
+if TYPE_CHECKING:
+    from culm_topics.chotki.objects import ChotkiClass, ChotkiObject
+    from culm_topics.chotki.state_reader import StateReader
+    from culm_topics.kafka.clients import KafkaSettings
+
+_WAIT_S = 5.0
+
+
+@contextmanager
+def whole_state(settings: KafkaSettings, *, json: bool) -> Iterator[StateReader]:
+    """The state up to the last epoch; people are told where it is not the end of what is there."""
+    from culm_topics.chotki.state_reader import StateReader
+
+    with StateReader(settings) as reader:
+        with progress() as display:
+            display.add_task("reading the state", total=None)
+            for _ in reader.catch_up(_WAIT_S):
+                continue
+        show_passed_over(reader.passed_over, json=json)
+        if not reader.is_complete:
+            say(
+                f"epoch {reader.state.epoch} is shown; {reader.waiting} records of the next one are there, "
+                "but not its end: is the job `chotki` running?"
+            )
+        elif not reader.state.epoch:
+            say("no epoch yet: `culm job run chotki` merges what edges and writers bring")
+        yield reader
+
+
+def object_as_json(found: ChotkiObject) -> dict[str, Any]:
+    """An object: its fields as plain values, their types, and what was removed of sets and maps."""
+    from culm_topics.chotki.values import Elements, Pairs, plain_value
+
+    types = {} if found.class_ is None else {name: one.letter for name, one in found.class_.fields.items()}
+    removed = {
+        name: [plain_value(one) for one in value.removed]
+        for name, value in found.fields.items()
+        if isinstance(value, (Elements, Pairs)) and value.removed
+    }
+    others = {f"{number:x}{letter}": plain_value(value) for (number, letter), value in found.others.items()}
+    return {
+        "id": str(found.id),
+        "class": str(found.class_id),
+        "class_names": [] if found.class_ is None else list(found.class_.names),
+        "names": list(found.names),
+        "fields": {name: plain_value(value) for name, value in found.fields.items()},
+        "types": types,
+        **({"removed": removed} if removed else {}),
+        **({"others": others} if others else {}),
+    }
+
+
+def class_as_json(found: ChotkiClass) -> dict[str, Any]:
+    """A class: its fields in their order."""
+    from culm_topics.chotki.objects import place_of
+
+    return {
+        "id": str(found.id),
+        "names": list(found.names),
+        "fields": [
+            {"name": name, "type": one.letter, "number": place_of(found.id, one)[0]}
+            for name, one in found.fields.items()
+        ],
+    }

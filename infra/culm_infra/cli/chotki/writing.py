@@ -1,0 +1,100 @@
+"""What the commands that write share: whose source they use, FIELD=VALUE, and what was made."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from culm_infra.cli.output import emit_json, out, say
+
+if TYPE_CHECKING:
+    from culm_models.chotki.ids import Id
+    from culm_topics.chotki.changes import Change, FromText, Plus
+    from culm_topics.chotki.writer import ChotkiWriter
+    from culm_topics.kafka.clients import KafkaSettings
+
+Values = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[FIELD=VALUE]…",
+        help='As text: 42, 2.5, Ann or "Ann", {a,b}, {k:v}, an ID or a name. FIELD+=N adds to N and Z.',
+    ),
+]
+GlobalName = Annotated[
+    str | None, typer.Option("--name", help="A global name, by which it can be found everywhere.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterFlags:
+    """Whose packets a command makes."""
+
+    owner: Annotated[
+        str | None, typer.Option("--owner", help="Whose source it is; by default this user at this machine.")
+    ] = None
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="HEX", help="The source; by default the owner's, or a free one."),
+    ] = None
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Use the source although a killed writer still has it.")
+    ] = False
+
+
+def write(
+    kafka: KafkaSettings,
+    flags: WriterFlags,
+    changes: Callable[[ChotkiWriter], list[Change]],
+    *,
+    json: bool,
+) -> None:
+    """Write changes as one call; print the ID of the first that says something when Kafka has them all."""
+    from culm_topics.chotki.writer import ChotkiWriter
+
+    owner = flags.owner or f"{getpass.getuser()}@{socket.gethostname()}"
+    with ChotkiWriter(kafka, owner=owner, source=_source(flags.source), take_over=flags.take_over) as writer:
+        ids = writer.write(*changes(writer))
+        _show(ids, writer.source, json=json)
+
+
+def values_of(given: Iterable[str] | None) -> dict[str, FromText | Plus]:
+    """FIELD=VALUE and FIELD+=N by field."""
+    from culm_topics.chotki.changes import FromText, Plus
+
+    values: dict[str, FromText | Plus] = {}
+    for one in given or ():
+        name, equals, text = one.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"{one!r} is not FIELD=VALUE", param_hint="FIELD=VALUE")
+        if name.endswith("+"):
+            try:
+                values[name[:-1]] = Plus(int(text))
+            except ValueError:
+                raise typer.BadParameter(f"{text!r} is no number", param_hint=f"{name}=") from None
+        else:
+            values[name] = FromText(text)
+    return values
+
+
+def _source(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return int(text, 16)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no number in hex", param_hint="--source") from None
+
+
+def _show(ids: list[Id | None], source: int, *, json: bool) -> None:
+    id = next((str(one) for one in ids if one is not None), None)
+    if json:
+        emit_json({"id": id, "source": f"{source:x}"})
+    elif id is None:
+        say("nothing to change: it is so already")
+    else:
+        out.print(id, markup=False)

@@ -1,0 +1,175 @@
+"""`culm chotki` on the real broker: what one command writes, another shows once the job has merged it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from culm_infra.cli.root import run
+from culm_models.chotki.ids import Id
+from culm_models.chotki.rdx import write_vector
+from culm_topics.chotki.records import HoldingRecord, SessionRecord, SourceRecord, session_key, source_key
+from culm_topics.kafka.clients import KafkaSettings
+from tests.support.chotki_broker import JobOnKafka, chotki_settings
+from tests.support.topic_io import produce
+
+pytestmark = pytest.mark.kafka
+
+Capture = pytest.CaptureFixture[str]
+TIME_MS = 1_763_000_000_000
+
+
+class Shell:
+    """Command lines of `culm chotki`, and the job between them."""
+
+    def __init__(self, settings: KafkaSettings, capture: Capture) -> None:
+        self.settings = settings
+        self.job = JobOnKafka(settings)
+        self._capture = capture
+
+    def culm(self, *arguments: str) -> int:
+        flags = ["--bootstrap", self.settings.bootstrap, "--prefix", self.settings.prefix]
+        return run(["chotki", *arguments, *flags])
+
+    def lines(self, *arguments: str) -> list[dict[str, Any]]:
+        self._capture.readouterr()
+        assert self.culm(*arguments, "--json") == 0
+        return [json.loads(line) for line in self._capture.readouterr().out.splitlines()]
+
+    def text(self, *arguments: str) -> str:
+        self._capture.readouterr()
+        assert self.culm(*arguments) == 0
+        return self._capture.readouterr().out
+
+    def error(self, *arguments: str) -> str:
+        self._capture.readouterr()
+        assert self.culm(*arguments) != 0
+        return self._capture.readouterr().err
+
+
+@pytest.fixture
+def shell(kafka_bootstrap: str, topic_prefix: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.setenv("COLUMNS", "200")
+    return Shell(chotki_settings(kafka_bootstrap, topic_prefix), capsys)
+
+
+def person(shell: Shell) -> None:
+    shell.text("class", "person", "Name:S", "Age:I", "Visits:N", "Tags:E", "--source", "10", "--owner", "me")
+    shell.text("new", "person", "Name=Ann", "Age=42", "Tags={a,b}", "--name", "ann", "--owner", "me")
+    shell.job.run()
+
+
+def test_an_object_is_made_changed_and_shown(shell: Shell) -> None:
+    assert shell.text("class", "person", "Name:S", "Age:I", "--source", "a", "--owner", "me") == "a-1\n"
+    (made,) = shell.lines("new", "person", "Name=Ann", "--name", "ann", "--owner", "me")
+    assert made == {"id": "a-3", "source": "a"}
+    shell.job.run()
+    assert shell.lines("get", "ann") == [
+        {
+            "id": "a-3",
+            "class": "a-1",
+            "class_names": ["person"],
+            "names": ["ann"],
+            "fields": {"Name": "Ann", "Age": 0},
+            "types": {"Name": "S", "Age": "I"},
+        }
+    ]
+    shell.text("edit", "ann", "Age=43", "--owner", "me")
+    assert shell.text("edit", "ann", "Age=43", "--owner", "me") == ""
+    shell.job.run()
+    assert shell.lines("get", "a-3")[0]["fields"] == {"Name": "Ann", "Age": 43}
+    assert "Ann" in shell.text("get", "ann")
+    assert "ann" in shell.text("get", "--class", "person")
+
+
+def test_every_edit_is_a_delta_on_the_one_before(shell: Shell) -> None:
+    person(shell)
+    shell.text("edit", "ann", "Visits+=2", "Tags={b,c}", "--owner", "me")
+    shell.text("edit", "ann", "Visits+=3", "--name", "anna", "--owner", "me")
+    shell.job.run()
+    (found,) = shell.lines("get", "--class", "person")
+    assert found["fields"] == {"Name": "Ann", "Age": 42, "Visits": 5, "Tags": ["b", "c"]}
+    assert (found["removed"], found["names"]) == ({"Tags": ["a"]}, ["ann", "anna"])
+
+
+def test_a_class_gets_more_fields_and_other_names_for_them(shell: Shell) -> None:
+    person(shell)
+    shell.text("class", "person", "Mail:S", "--rename", "Name=Title", "--owner", "me")
+    shell.job.run()
+    (found,) = shell.lines("class", "person")
+    assert [(one["name"], one["type"], one["number"]) for one in found["fields"]] == [
+        ("Title", "S", 1),
+        ("Age", "I", 2),
+        ("Visits", "N", 3),
+        ("Tags", "E", 4),
+        ("Mail", "S", 5),
+    ]
+    assert shell.lines("get", "ann")[0]["fields"]["Mail"] is None
+    assert "person" in shell.text("class")
+    assert "Mail" in shell.text("class", "person")
+
+
+def test_refusals_say_what_is_wrong(shell: Shell) -> None:
+    person(shell)
+    me = ("--owner", "me")
+    for arguments, code in (
+        (("new", "nobody", *me), "chotki.name_unknown"),
+        (("new", "person", "Nme=x", *me), "chotki.field_unknown"),
+        (("new", "person", "Age=x", *me), "chotki.rdx.text"),
+        (("class", "person", "Name:X", *me), "chotki.class"),
+        (("class", "person", "--rename", "Name=Alias", *me), "chotki.class"),
+        (("edit", "ann", "Age+=1", *me), "chotki.value_type"),
+        (("new", "person", "--source", "10", "--owner", "you"), "chotki.source_taken"),
+        (("get", "nobody"), "chotki.name_unknown"),
+        (("get", "a-99"), "chotki.object_unknown"),
+    ):
+        assert code in shell.error(*arguments), arguments
+    for wrong in (["new", "person", "Age"], ["new", "person", "--source", "x"], ["class", "p", "Name"]):
+        assert shell.culm(*wrong) == 2
+
+
+def test_a_dump_is_the_store_in_the_text_of_the_go_replica(shell: Shell) -> None:
+    person(shell)
+    text = shell.text("dump")
+    assert '10-3-1.S:\t"Ann"\n' in text
+    assert text.endswith("\n") and "0-0  ->  0-3," in text
+    rows = shell.lines("dump")
+    assert {row["key"]: row["value"] for row in rows} == {
+        key.hex(): value.hex() for key, value in shell.job.job.values().items()
+    }
+
+
+def test_the_status_has_vectors_blocks_peers_sessions_and_sources(shell: Shell) -> None:
+    person(shell)
+    held = write_vector({0: Id.make(0, 3).pro, 16: Id.make(16, 1).pro})
+    produce(shell.settings, "chotki.vectors", [(source_key(11), HoldingRecord(held, 0, TIME_MS).encode())])
+    edge, trace = bytes(range(32)), bytes(10)
+    for session, state in ((1, "SendNone"), (2, "SendLive")):
+        told = SessionRecord(state, 11, "127.0.0.1:4", 7, trace, b"\1" * 10, 1, 20, 30, "", "", TIME_MS)
+        produce(shell.settings, "chotki.sessions", [(session_key(edge, session), told.encode())])
+    in_use = SourceRecord("north", b"1" * 16, "allocated", TIME_MS)
+    produce(shell.settings, "chotki.sources", [(source_key(12), in_use.encode())])
+    (found,) = shell.lines("status")
+    assert found["epoch"] == 1
+    assert found["vector"][0] == "0-3"
+    assert [one["block"] for one in found["blocks"]] == ["0-0", "10-0"]
+    assert found["blocks"][1]["objects"] == 3
+    (peer,) = found["peers"]
+    assert (peer["source"], peer["behind"], peer["sources"]) == ("b", 3, 1)
+    (session,) = found["sessions"]
+    assert (session["session"], session["state"]) == (2, "SendLive")
+    assert session["traces"] == f"{'01' * 10}-{'00' * 10}"
+    assert [(one["source"], one["state"]) for one in found["sources"]] == [
+        ("c", "in use"),
+        ("10", "allocated"),
+    ]
+    assert len(shell.lines("status", "--all")[0]["sessions"]) == 2
+    assert "SendLive" in shell.text("status")
+
+
+def test_before_the_first_epoch_there_are_the_common_objects(shell: Shell) -> None:
+    assert shell.text("dump").splitlines()[0] == "0-0.Y:\t0-0"
+    assert shell.lines("status")[0]["vector"] == ["0-3"]
+    assert [one["id"] for one in shell.lines("get")] == ["0-0", "0-2"]
