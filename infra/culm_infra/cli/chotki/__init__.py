@@ -1,4 +1,5 @@
 """``culm chotki``: classes and objects of Chotki, and how its replicas stand.
 
-- `group`: the commands, one module each. `writing`, `reading`: what those that write, or read, share.
+- `group`: the commands. `classes`, `new` and `edit` write, and share `writing`; `get`, `dump` and `status`
+  read, and share `reading`.
 """
