@@ -34,6 +34,8 @@ class StreamingJob(Generic[Settings]):
     output_mode: Literal["append", "update"] = "append"
     timer_interval_ms: Callable[[Settings], int] | None = None
     stages: int = 1
+    restored: Callable[[SparkSession, KafkaSettings, Settings], DataFrame | None] | None = None
+    """In place of `records` where the checkpoint is new: from what the job has written; None: nothing."""
     prepare: Callable[[], None] | None = None
     """Makes what all workers need alike, in the process that they are forked from."""
 

@@ -62,6 +62,12 @@ class _Counted:
         return _Counted(epoch, vector, covered, entries)
 
 
+def restore_epoch(state: State, last: EpochRecord) -> None:
+    """Go on behind the last complete epoch of a job whose own state is gone; what waited then comes again."""
+    covered = [dict(ends) for ends in (last.packets, last.fields, last.commits)]
+    state.save(_NAME, _Counted(last.epoch, parse_vector(last.vector), covered).pack())
+
+
 def count_epoch(
     state: State, rows: EpochRows, batch_ms: int, settings: ChotkiStateSettings
 ) -> Iterator[OutputRecord]:

@@ -5,7 +5,7 @@ One micro-batch is one epoch. Each batch is packed by shard before the shuffle; 
 is written goes out stage by stage: a mark stands behind everything of its epoch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,17 +19,19 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from culm_streaming.chotki.epochs import count_epoch
-from culm_streaming.chotki.output_records import TOPIC_NAMES, OutputRecord, Stage
+from culm_streaming.chotki.epochs import count_epoch, restore_epoch
+from culm_streaming.chotki.output_records import TOPIC_NAMES, OutputRecord, Stage, Topic
 from culm_streaming.chotki.packing import pack_records
 from culm_streaming.chotki.rows import EPOCHS_SHARD, TOPICS, Place, Source, unpack_epoch, unpack_shard
 from culm_streaming.chotki.settings import ChotkiStateSettings
-from culm_streaming.chotki.step import step
+from culm_streaming.chotki.step import restore_shard, step
 from culm_streaming.errors import JobError
 from culm_streaming.gc_pause import no_garbage_collection
 from culm_streaming.jobs import StreamingJob
-from culm_streaming.kafka_io.topics import kafka_source
+from culm_streaming.kafka_io.topics import kafka_source, kafka_table
 from culm_topics.catalogue.topics import spec
+from culm_topics.chotki.records import EpochRecord, epoch_key
+from culm_topics.chotki.records.keys import EPOCH_KEY
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 
@@ -45,6 +47,7 @@ _ARROW = pa.schema(
 )
 _OUTPUT = "stage int, topic int, key binary, value binary, partition int"
 _FRAME_RECORDS = 10_000
+_EARLIEST = -2
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -62,6 +65,72 @@ def chotki_query(session: SparkSession, kafka: KafkaSettings, settings: ChotkiJo
 
     Raises `JobError` when its topics do not exist, or have different numbers of partitions.
     """
+    return _query(session, kafka, settings)
+
+
+def restored_query(
+    session: SparkSession, kafka: KafkaSettings, settings: ChotkiJobSettings
+) -> DataFrame | None:
+    """The query of a job whose checkpoint is gone: from `chotki.state`, behind its last complete epoch.
+
+    None where there is no complete epoch. Raises as `chotki_query`, and `JobError` where the inputs behind
+    that epoch are gone too: what they held may be missing in the state.
+    """
+    state = kafka_table(session, kafka, "chotki.state").select("partition", "offset", "key", "value")
+    marks = state.where(F.substring("key", 1, 1) == F.lit(bytes([EPOCH_KEY]))).collect()
+    newest: dict[int, EpochRecord] = {}
+    for mark in sorted(marks, key=lambda one: int(one["offset"])):
+        newest[mark["partition"]] = EpochRecord.decode(bytes(mark["value"]))
+    if len(newest) < _shards(kafka):
+        return None
+    last = min(newest.values(), key=lambda one: one.epoch)
+    start = {
+        TOPICS[source]: dict(ends)
+        for source, ends in zip(Source, (last.packets, last.fields, last.commits), strict=True)
+    }
+    shards = state.select(F.col("partition").alias("shard"), "offset", "key", "value")
+    epochs = session.createDataFrame(
+        [(EPOCHS_SHARD, 0, epoch_key(0), last.encode())], "shard int, offset long, key binary, value binary"
+    )
+    return _query(session, kafka, settings, start=start, initial=shards.unionByName(epochs))
+
+
+def _query(
+    session: SparkSession,
+    kafka: KafkaSettings,
+    settings: ChotkiJobSettings,
+    *,
+    start: Mapping[str, Mapping[int, int]] | None = None,
+    initial: DataFrame | None = None,
+) -> DataFrame:
+    shards = _shards(kafka)
+    state = replace(settings.state, shards=shards)
+    packed: DataFrame | None = None
+    for source, name in TOPICS.items():
+        records = kafka_source(
+            session,
+            kafka,
+            (name,),
+            max_offsets_per_trigger=settings.max_offsets_per_trigger,
+            start=None if start is None else {name: _every_partition(kafka, name, start[name])},
+        ).select("key", "value", "partition", "offset")
+        rows = records.mapInArrow(_packer(source, shards, kafka.prefix), _PACKED)
+        packed = rows if packed is None else packed.union(rows)
+    assert packed is not None, "there are sources"
+    written = packed.groupBy("shard").transformWithStateInPandas(
+        ChotkiProcessor(state),
+        outputStructType=_OUTPUT,
+        outputMode="append",
+        timeMode="processingTime",
+        initialState=None if initial is None else initial.groupBy("shard"),
+    )
+    topic = F.lit(kafka.topic(TOPIC_NAMES[Topic.REJECTED]))
+    for one, name in TOPIC_NAMES.items():
+        topic = F.when(F.col("topic") == int(one), F.lit(kafka.topic(name))).otherwise(topic)
+    return written.select("stage", topic.alias("topic"), "key", "value", "partition")
+
+
+def _shards(kafka: KafkaSettings) -> int:
     found = admin.list_topics(kafka, [spec(name) for name in ("chotki.fields", "chotki.state")])
     partitions = {one.partitions for one in found}
     if len(partitions) != 1 or not (shards := partitions.pop()):
@@ -69,25 +138,16 @@ def chotki_query(session: SparkSession, kafka: KafkaSettings, settings: ChotkiJo
             "the job chotki failed: its topics do not exist, or `chotki.fields` and `chotki.state` "
             "do not have the same number of partitions"
         )
-    state = replace(settings.state, shards=shards)
-    packed: DataFrame | None = None
-    for source, name in TOPICS.items():
-        records = kafka_source(
-            session, kafka, (name,), max_offsets_per_trigger=settings.max_offsets_per_trigger
-        ).select("key", "value", "partition", "offset")
-        rows = records.mapInArrow(_packer(source, shards, kafka.prefix), _PACKED)
-        packed = rows if packed is None else packed.union(rows)
-    assert packed is not None, "there are sources"
-    written = packed.groupBy("shard").transformWithStateInPandas(
-        ChotkiProcessor(state), outputStructType=_OUTPUT, outputMode="append", timeMode="processingTime"
-    )
-    topic = F.lit(kafka.topic("rejected"))
-    for one, name in TOPIC_NAMES.items():
-        topic = F.when(F.col("topic") == int(one), F.lit(kafka.topic(name))).otherwise(topic)
-    return written.select("stage", topic.alias("topic"), "key", "value", "partition")
+    return shards
 
 
-JOB = StreamingJob(chotki_query, ChotkiJobSettings, stages=len(Stage))
+def _every_partition(kafka: KafkaSettings, name: str, ends: Mapping[int, int]) -> dict[int, int]:
+    """Where to begin in each partition of a topic; one of which nothing is known begins at its start."""
+    (found,) = admin.list_topics(kafka, [spec(name)])
+    return {partition: ends.get(partition, _EARLIEST) for partition in range(found.partitions)}
+
+
+JOB = StreamingJob(chotki_query, ChotkiJobSettings, stages=len(Stage), restored=restored_query)
 
 
 def _packer(source: Source, shards: int, prefix: str) -> Any:
@@ -123,6 +183,15 @@ class ChotkiProcessor(StatefulProcessor):
             else:
                 records = step(self._state, shard, unpack_shard(packed), self._settings)
             yield from _frames(records)
+
+    def handleInitialState(self, key: Any, initialState: Any, timerValues: TimerValues) -> None:
+        """What a job before this one has written of a shard."""
+        found = initialState.sort_values("offset")
+        records = list(zip(found["key"].tolist(), found["value"].tolist(), strict=True))
+        if int(key[0]) == EPOCHS_SHARD:
+            restore_epoch(self._state, EpochRecord.decode(records[-1][1]))
+        else:
+            restore_shard(self._state, records)
 
     def close(self) -> None:
         """Nothing is held open."""

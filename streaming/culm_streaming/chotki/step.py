@@ -21,7 +21,13 @@ from culm_streaming.chotki.packing import FIRST_BLOCK
 from culm_streaming.chotki.rows import Operand, ShardRows, VectorRow
 from culm_streaming.chotki.settings import ChotkiStateSettings
 from culm_streaming.chotki.state import State
-from culm_topics.chotki.records import BlockVectorRecord, FieldRecord, block_partition
+from culm_topics.chotki.records import (
+    BlockVectorRecord,
+    FieldRecord,
+    block_partition,
+    is_field_key,
+    is_vector_key,
+)
 from culm_topics.records import rejection
 
 _VECTOR: Final = b"V"
@@ -46,6 +52,22 @@ def step(state: State, shard: int, rows: ShardRows, settings: ChotkiStateSetting
         yield OutputRecord(Stage.FIELDS, Topic.STATE, key, record, shard)
     for key, record in _raise_vectors(state, vectors):
         yield OutputRecord(Stage.VECTORS, Topic.STATE, key, record, shard)
+
+
+def restore_shard(state: State, records: Sequence[tuple[bytes, bytes]]) -> None:
+    """Take over what a job whose own state is gone has written of a shard, in the order of its records."""
+    newest = dict(records)
+    fields = FieldBuckets(state)
+    for keys in by_bucket(key for key in newest if is_field_key(key)):
+        for key in keys:
+            found = FieldRecord.decode(newest[key])
+            fields.put(key, Kept(found.value, found.seen))
+        fields.flush()
+    for key, value in newest.items():
+        if is_vector_key(key):
+            state.save(_VECTOR + key, BlockVectorRecord.decode(value).vector)
+    if FIRST_BLOCK in newest:
+        state.save(_COMMON, b"")
 
 
 def _common_objects() -> tuple[list[Operand], list[VectorRow]]:

@@ -1,6 +1,7 @@
 """Kafka as Spark's source and sink, with the settings that every job shares."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -23,20 +24,42 @@ _PRODUCER = {
 
 
 def kafka_source(
-    session: SparkSession, kafka: KafkaSettings, names: Sequence[str], *, max_offsets_per_trigger: int
+    session: SparkSession,
+    kafka: KafkaSettings,
+    names: Sequence[str],
+    *,
+    max_offsets_per_trigger: int,
+    start: Mapping[str, Mapping[int, int]] | None = None,
 ) -> DataFrame:
     """The records of topics of the catalogue, from their beginning where the checkpoint has no position.
 
-    Records that are gone before they were read stop the query: to go on would break logs silently.
+    `start` says by topic and partition where else to begin. Records that are gone before they were read stop
+    the query: to go on would break logs silently.
     """
+    offsets = "earliest"
+    if start is not None:
+        offsets = json.dumps({kafka.topic(name): ends for name, ends in start.items()})
     return (
         session.readStream.format("kafka")
         .options(**spark_options(kafka))
         .option("groupIdPrefix", job_group_prefix(kafka))
         .option("subscribe", ",".join(kafka.topic(name) for name in names))
-        .option("startingOffsets", "earliest")
+        .option("startingOffsets", offsets)
         .option("failOnDataLoss", "true")
         .option("maxOffsetsPerTrigger", str(max_offsets_per_trigger))
+        .load()
+    )
+
+
+def kafka_table(session: SparkSession, kafka: KafkaSettings, name: str) -> DataFrame:
+    """All records that a topic of the catalogue holds now."""
+    return (
+        session.read.format("kafka")
+        .options(**spark_options(kafka))
+        .option("groupIdPrefix", job_group_prefix(kafka))
+        .option("subscribe", kafka.topic(name))
+        .option("startingOffsets", "earliest")
+        .option("endingOffsets", "latest")
         .load()
     )
 

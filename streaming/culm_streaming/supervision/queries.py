@@ -66,7 +66,11 @@ def start_query(session: SparkSession, settings: RunSettings, job: str) -> Strea
         session = session.newSession()
         session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
         interval_ms = interval_ms or loaded.timer_interval_ms(given)
-    records = loaded.records(session, settings.kafka, given)
+    records = None
+    if loaded.restored is not None and Checkpoint(session, settings.checkpoint(job)).planned() is None:
+        records = loaded.restored(session, settings.kafka, given)
+    if records is None:
+        records = loaded.records(session, settings.kafka, given)
     is_rejected = F.col("topic") == settings.kafka.topic("rejected")
     records = records.observe(OBSERVED, F.count_if(is_rejected).alias(REJECTED))
     checkpoint = settings.checkpoint(job)

@@ -78,3 +78,32 @@ def test_the_state_is_what_a_replica_holds_and_marks_stand_behind_it(
         elif not is_epoch_key(key):
             assert BlockVectorRecord.decode(value) == BlockVectorRecord.decode(model.state[key])
     assert read_rejected(kafka) == []
+
+
+def test_a_job_without_its_checkpoint_goes_on_from_what_it_had_written(
+    spark: SparkSession, kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    kafka = KafkaSettings(bootstrap=kafka_bootstrap, prefix=topic_prefix, partitions=2)
+    admin.create(kafka)
+    topics, more = ChotkiTopics(2), ChotkiTopics(2)
+    story(topics, 1)
+    story(more, 2)
+    model = ChotkiJob(topics)
+    model.run()
+    produce(kafka, topics)
+    run_once(spark, kafka, tmp_path / "first")
+    before = len(read_records(kafka, "chotki.state"))
+    produce(kafka, more)
+    for place, records in more.records.items():
+        topics.records[place] += records
+    model.run()
+    run_once(spark, kafka, tmp_path / "second")
+    found = read_records(kafka, "chotki.state")
+    state = {key: value for _, key, value in found if key is not None and value is not None}
+    assert {EpochRecord.decode(value).epoch for key, value in state.items() if is_epoch_key(key)} == {2}
+    fields = {key: FieldRecord.decode(value).value for key, value in state.items() if is_field_key(key)}
+    assert fields == {
+        key: FieldRecord.decode(value).value for key, value in model.state.items() if is_field_key(key)
+    }
+    # What had not changed is not written again.
+    assert len(found) - before < before

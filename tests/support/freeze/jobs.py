@@ -18,7 +18,6 @@ import cbor2
 from culm_streaming.logs.job import LogsSettings
 from culm_streaming.run import RunSettings, run_jobs
 from culm_streaming.supervision.checkpoint import FILE
-from culm_topics.catalogue.registry import JOBS
 from culm_topics.kafka import admin, clients
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import ask_origin
@@ -103,8 +102,8 @@ def restore(kafka: KafkaSettings, folder: Path) -> list[Input]:
     """
     frozen.unpack(NAME, folder)
     restore_topics(kafka, folder / "topics.cbor")
-    for job in JOBS:
-        file = folder / "checkpoints" / job.name / FILE
+    for job in (one for step in STEPS for one in step):
+        file = folder / "checkpoints" / job / FILE
         belonging = json.loads(file.read_text())
         origin = ask_origin(clients.admin(kafka), belonging["topic_ids"])
         belonging |= {"cluster_id": origin.cluster_id, "topic_ids": dict(origin.topic_ids)}
