@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
+from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.p2panda.settings import P2pandaSettings
 from culm_connectors.sds.settings import SdsEdgeSettings
 
@@ -31,6 +32,7 @@ class ProtocolEntry(NamedTuple):
 PROTOCOLS = (
     ProtocolEntry("p2panda", "culm_connectors.p2panda.protocol:open_p2panda", "peers"),
     ProtocolEntry("sds", "culm_connectors.sds.protocol:open_sds", "channels"),
+    ProtocolEntry("chotki", "culm_connectors.chotki.protocol:open_chotki", "replicas"),
 )
 
 
@@ -42,4 +44,7 @@ class ProtocolSettings(BaseModel):
     )
     sds: SdsEdgeSettings = Field(
         SdsEdgeSettings(), description="channels of SDS: whether, and what one peer may do"
+    )
+    chotki: ChotkiEdgeSettings = Field(
+        ChotkiEdgeSettings(), description="replicas of Chotki: where they are, and what one may do"
     )

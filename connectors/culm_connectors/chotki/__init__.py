@@ -2,9 +2,13 @@
 
 | module | what it holds |
 |---|---|
-| store | `ChotkiStore`: the merged state in lmdb, which moves from epoch to epoch; its snapshots |
-| layout | keys and values of every database of its file |
-| state_follower | reads `chotki.state` into the store, epoch by epoch |
-| staged_state | records that wait until their epoch is whole |
-| errors | what can go wrong |
+| protocol | what a connector runs: doors, tasks, readiness |
+| driver | the connections, whom we call, follow-up syncs after each epoch |
+| connection | one session over a byte channel, and the host that the session belongs to |
+| intake, spool | what a connection brings, on its way into Kafka; diffs that are not whole yet |
+| relay, peer_holding | live packets of all edges; what a peer holds, and so what it is sent |
+| local_state | the merged state in lmdb, brought from epoch to epoch by what Kafka has |
+| sources | the edge's own source, and whose it is |
+| settings, access, metrics, errors | what an edge is told, who may connect, what is measured |
+| reference_peer | a replica in memory that speaks over channels |
 """

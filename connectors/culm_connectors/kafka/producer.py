@@ -50,17 +50,20 @@ class _Acknowledgement:
     """Counts the delivery reports of one call, on the polling thread, and resolves on the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, records: int, release: Callable[[], None]) -> None:
-        self.future: asyncio.Future[None] = loop.create_future()
+        self.future: asyncio.Future[int] = loop.create_future()
         self._loop = loop
         self._release = release
         self._remaining = records
         self._error: KafkaError | None = None
+        self._end = 0
 
-    def delivered(self, error: KafkaError | None, _message: Any) -> None:
+    def delivered(self, error: KafkaError | None, message: Any) -> None:
         if error is not None and self._error is None:
             self._error = error
         self._remaining -= 1
         if self._remaining == 0:
+            if self._error is None:
+                self._end = message.offset() + 1
             # A report that comes after the loop has ended has nobody to tell.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._resolve)
@@ -70,7 +73,7 @@ class _Acknowledgement:
         if self.future.done():
             return
         if self._error is None:
-            self.future.set_result(None)
+            self.future.set_result(self._end)
         else:
             self.future.set_exception(ProduceFailed(f"Kafka refused a record: {self._error.str()}"))
 
@@ -115,24 +118,26 @@ class BatchProducer:
         """For how long records have been in flight without any acknowledgement; 0 where none are."""
         return time.monotonic() - self._progress_s if self._records else 0.0
 
-    async def send(self, topic: str, records: Sequence[ProducerRecord], partition: int | None = None) -> None:
+    async def send(self, topic: str, records: Sequence[ProducerRecord], partition: int | None = None) -> int:
         """Produce records in order and wait until every one is acknowledged.
 
-        Without a `partition` the key's hash chooses it, as with every client. Raises ProduceFailed when any
-        was not; the others may have been stored.
+        Without a `partition` the key's hash chooses it, as with every client. Returns the offset behind the
+        last of them in its partition, 0 without records. Raises ProduceFailed when any was not acknowledged;
+        the others may have been stored.
         """
         if not records:
-            return
+            return 0
         started = time.monotonic()
         chunks = [records[start : start + _CHUNK_RECORDS] for start in range(0, len(records), _CHUNK_RECORDS)]
         acknowledgements = [await self._send_chunk(topic, chunk, partition) for chunk in chunks]
-        await asyncio.gather(*acknowledgements)
+        ends = await asyncio.gather(*acknowledgements)
         self.latency.observe(time.monotonic() - started)
         self.records_acknowledged += len(records)
+        return ends[-1]
 
     async def _send_chunk(
         self, topic: str, records: Sequence[ProducerRecord], partition: int | None
-    ) -> asyncio.Future[None]:
+    ) -> asyncio.Future[int]:
         count = len(records)
         size = sum(record.size_bytes for record in records)
         async with self._turn:  # served in order, so waiting for room does not reorder records
@@ -151,7 +156,7 @@ class BatchProducer:
         records: Sequence[ProducerRecord],
         partition: int | None,
         release: Callable[[], None],
-    ) -> asyncio.Future[None]:
+    ) -> asyncio.Future[int]:
         acknowledgement = _Acknowledgement(asyncio.get_running_loop(), len(records), release)
         messages: list[dict[str, Any]] = [{"key": record.key, "value": record.value} for record in records]
         try:

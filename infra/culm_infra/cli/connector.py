@@ -96,7 +96,7 @@ def run(
     )
     set_up(settings.log_format)
     reached = resolve_kafka(settings)
-    asyncio.run(_run(_settings(settings), reached, json=json))
+    asyncio.run(run_connector(connector_settings(settings), reached, json=json))
 
 
 @app.command()
@@ -119,7 +119,8 @@ def home(settings: Settings) -> Path:
     return settings.connector.directory or stack_directory(settings) / "connector"
 
 
-def _settings(settings: Settings) -> ConnectorSettings:
+def connector_settings(settings: Settings) -> ConnectorSettings:
+    """What the settings say of the connector. Raises SettingsError."""
     from culm_connectors.protocols import ProtocolSettings
     from culm_connectors.settings import ConnectorSettings
     from culm_connectors.transport.libp2p.multiaddr import is_multiaddr
@@ -165,9 +166,13 @@ def _multiaddr(text: str) -> Multiaddr:
         raise typer.BadParameter(f"{error}: {error.hint}" if error.hint else str(error)) from error
 
 
-async def _run(settings: ConnectorSettings, kafka: Any, *, json: bool) -> None:
+async def run_connector(
+    settings: ConnectorSettings, kafka: Any, *, json: bool, only: str | None = None
+) -> None:
+    """Run a connector until it is told to stop; `only` names the one protocol that it is to speak."""
     from culm_connectors.connector import Connector
     from culm_connectors.edge.protocol import log_progress
+    from culm_connectors.protocols import PROTOCOLS
 
     with progress() as display:
         tasks: dict[str, Any] = {}
@@ -183,24 +188,34 @@ async def _run(settings: ConnectorSettings, kafka: Any, *, json: bool) -> None:
             gc.collect()
             gc.freeze()
             peer_id = connector.key_pair.public_key.hex()
-            nodes = connector.doors.where().get("libp2p") if connector.doors is not None else None
+            doors = connector.doors.where() if connector.doors is not None else {}
+            nodes = doors.get("libp2p")
             if json:
                 emit_json(
                     {
                         "address": _text(where),
                         "libp2p": nodes,
+                        "doors": doors,
                         "peer_id": peer_id,
                         "metrics_port": connector.metrics_port,
                     }
                 )
             else:
                 at = f"serving peers on [bold]{safe(_text(where))}[/]" if where else "serving nobody"
-                say(f"{at} as {peer_id}")
+                say(f"{at} as {peer_id}" if where or not doors else f"this connector is {peer_id}")
                 if nodes is not None:
                     say(f"serving nodes by libp2p on [bold]{safe(nodes)}[/]")
+                for name, place in doors.items():
+                    # Those over QUIC are at the address above, under their names.
+                    if name != "libp2p" and place != _text(where):
+                        say(f"serving {safe(name)} on [bold]{safe(place)}[/]")
 
         connector = Connector(
-            settings, kafka, started=started, progress=show if err.is_terminal else log_progress
+            settings,
+            kafka,
+            started=started,
+            progress=show if err.is_terminal else log_progress,
+            protocols=[one for one in PROTOCOLS if only in (None, one.name)],
         )
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culm_connectors.chotki.errors import StateUnreadable, StoreIncomplete
-from culm_connectors.chotki.state_follower import MAX_STAGED_BYTES, StateFollower
-from culm_connectors.chotki.store import ChotkiStore
+from culm_connectors.chotki.local_state.state_follower import MAX_STAGED_BYTES, StateFollower
+from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.kafka import OffsetLost, TopicReaders, ask_origin
 from culm_connectors.local_store.errors import StoreDamaged
 from culm_models.chotki.log0 import common_store

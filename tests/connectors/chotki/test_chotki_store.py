@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_connectors.chotki.errors import StateUnreadable, StoreIncomplete
-from culm_connectors.chotki.layout import pack_field, unpack_field
-from culm_connectors.chotki.store import ChotkiStore, EpochSnapshot
+from culm_connectors.chotki.local_state.layout import pack_field, unpack_field
+from culm_connectors.chotki.local_state.store import ChotkiStore, EpochSnapshot
 from culm_connectors.local_store.errors import SnapshotLost, StoreBusy, StoreFull
 from culm_connectors.local_store.lmdb_file import DATA_FILE
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id, object_key, vector_key
@@ -216,7 +216,7 @@ def _condemn(folder: Path) -> None:
 
 def _another_format(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("culm_connectors.chotki.layout.FORMAT", 2)
+        patch.setattr("culm_connectors.chotki.local_state.layout.FORMAT", 2)
         opened(folder).close()
 
 

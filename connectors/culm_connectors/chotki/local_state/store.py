@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from culm_connectors.chotki import layout
 from culm_connectors.chotki.errors import StateUnreadable, StoreIncomplete
+from culm_connectors.chotki.local_state import layout
 from culm_connectors.local_store.errors import StoreDamaged, StoreForeign
 from culm_connectors.local_store.lmdb_file import LmdbFile
 from culm_connectors.local_store.long_read import LongRead

@@ -20,8 +20,8 @@ from functools import partial
 from typing import Final, Protocol
 
 from culm_connectors.chotki.errors import StateUnreadable
-from culm_connectors.chotki.staged_state import StagedState
-from culm_connectors.chotki.store import ChotkiStore
+from culm_connectors.chotki.local_state.staged_state import StagedState
+from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.kafka.consumer import Batch, Partition, source_of
 from culm_connectors.kafka.errors import OffsetLost
 from culm_connectors.local_store.errors import StoreDamaged

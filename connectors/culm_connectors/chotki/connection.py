@@ -1,0 +1,318 @@
+"""One connection with a replica: its session over a byte channel, and the host that the session belongs to.
+
+The session (models) says what goes out and what takes effect; what takes effect goes to Kafka by `intake`,
+and what others brought comes from the edge (`offer`, `follow_up`). Reading stops while Kafka is behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from culm_connectors.chotki.intake import Intake, Partitions
+from culm_connectors.chotki.local_state.store import ChotkiStore, EpochSnapshot
+from culm_connectors.chotki.peer_holding import Delivery, PeerHolding
+from culm_connectors.chotki.relay import PacketTail, RelayedPacket
+from culm_connectors.chotki.settings import ChotkiEdgeSettings
+from culm_connectors.chotki.spool import DiskSpool
+from culm_connectors.kafka import BatchProducer
+from culm_connectors.transport.errors import TransportError
+from culm_connectors.transport.interface import ByteChannel
+from culm_models.chotki import events
+from culm_models.chotki.compat import Compat
+from culm_models.chotki.ids import Id
+from culm_models.chotki.packets.handshake import READS_FILTERED_DIFFS, trace_pair, write_handshake
+from culm_models.chotki.packets.live import LivePacket
+from culm_models.chotki.rdx import parse_vector, write_vector
+from culm_models.chotki.sessions.session import Session
+from culm_models.chotki.sync.diff import Diff, DiffRequest
+from culm_models.chotki.sync.open_syncs import OpenSync
+from culm_topics.chotki.records import Bringer
+from culm_topics.kafka.clients import KafkaSettings
+
+logger = logging.getLogger(__name__)
+
+_READ_BYTES = 64 * 1024
+_WRITE_BYTES = 256 * 1024
+_FOLLOW_UP_PARCEL_BYTES = 1024 * 1024
+_MOST_FOLLOW_UP_BYTES = 64 * 1024 * 1024
+_TRACE_BYTES = 10
+
+
+@dataclass(slots=True)
+class OwnSource:
+    """The edge's own source and the progress of its last id."""
+
+    src: int
+    counter: int = 0
+
+    def raise_to(self, pro: int) -> None:
+        """An id of it was seen."""
+        self.counter = max(self.counter, pro)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeParts:
+    """What all connections of an edge share."""
+
+    store: ChotkiStore
+    tail: PacketTail
+    source: OwnSource
+    producer: BatchProducer
+    kafka: KafkaSettings
+    partitions: Partitions
+    settings: ChotkiEdgeSettings
+    edge: bytes
+    report: Callable[[ReplicaConnection, events.Event], None]
+    """Told what happens on a connection."""
+
+
+class _Host:
+    """Implements `Host` for the session of one connection."""
+
+    def __init__(self, parts: EdgeParts, intake: Intake) -> None:
+        self._parts = parts
+        self._intake = intake
+        self.announced: dict[int, int] = {}
+        """The vector of our handshake."""
+        self.covered: dict[int, int] = {}
+        """Up to where `chotki.packets` is in the snapshot that it came from."""
+
+    @property
+    def src(self) -> int:
+        """See `Host.src`."""
+        return self._parts.source.src
+
+    @property
+    def counter(self) -> int:
+        """See `Host.counter`."""
+        return self._parts.source.counter
+
+    def raise_counter(self, pro: int) -> None:
+        """See `Host.raise_counter`."""
+        self._parts.source.raise_to(pro)
+
+    def snapshot(self) -> EpochSnapshot:
+        """See `Host.snapshot`."""
+        snapshot = self._parts.store.snapshot()
+        self.announced, self.covered = dict(snapshot.vector), dict(snapshot.packets)
+        return snapshot
+
+    def open_spool(self) -> DiskSpool:
+        """See `Host.open_spool`."""
+        return DiskSpool()
+
+    def apply(self, live: LivePacket) -> None:
+        """See `Host.apply`: it takes effect once Kafka has it and the job has merged it."""
+        if self._parts.tail.known(live.id.src, live.entry.pro) == live.record:
+            # It came another way before: only this connection has come further by it.
+            self._intake.announced({live.id.src: live.entry.pro})
+            return
+        self._intake.packet(live)
+
+    def commit_sync(self, sync: OpenSync, vectors: list[tuple[Id, bytes]]) -> Id | None:
+        """See `Host.commit_sync`."""
+        spool = sync.spool
+        assert isinstance(spool, DiskSpool), "opened here"
+        spool.keep()
+        vector = parse_vector(sync.vector)
+        after = self.announced if sync.is_peers else self._intake.brought
+        self._intake.sync(sync.t, spool, vectors, vector, after, sync.bytes)
+        own = vector.get(self.src, 0)
+        if own <= self.counter:
+            return None
+        self.raise_counter(own)
+        return Id(self.src, own)
+
+    def forward(self, session: object, record: bytes) -> None:
+        """See `Host.forward`: what others are to have comes back from Kafka."""
+
+
+class ReplicaConnection:
+    """One connection; `run` is its whole life. `name` is what logs call it."""
+
+    def __init__(self, parts: EdgeParts, channel: ByteChannel, number: int, name: str) -> None:
+        self.name = name
+        self.number = number
+        self.channel = channel
+        self.refusal: events.Refused | None = None
+        self.reason = ""
+        self._parts = parts
+        self._settings = parts.settings
+        self.intake = Intake(
+            parts.producer,
+            parts.kafka,
+            parts.partitions,
+            Bringer(parts.edge, 0, number),
+            parts.settings.max_waiting_bytes,
+        )
+        self.holding = PeerHolding()
+        self._host = _Host(parts, self.intake)
+        self._compat = Compat(parts.settings.compat)
+        self.session = Session(
+            self._host,
+            parts.settings.session(),
+            compat=self._compat,
+            mode=parts.settings.mode,
+            trace=secrets.token_bytes(_TRACE_BYTES),
+            now_ms=_now_ms(),
+        )
+        self._wake = asyncio.Event()
+        self._wake.set()
+        self._follow_up_due = False
+
+    @property
+    def covered(self) -> Mapping[int, int] | None:
+        """What the tail is still needed from for this connection: None once its peer is known."""
+        return self._host.covered if self.session.peer is None else None
+
+    @property
+    def traces(self) -> str:
+        """Both ends' trace ids as logs write them."""
+        peer = self.session.peer
+        return trace_pair(self.session.trace, peer.trace if peer is not None else bytes(_TRACE_BYTES))
+
+    async def run(self) -> None:
+        """Speak until the session is over, however it ends."""
+        reading = asyncio.create_task(self._read(), name=f"chotki read {self.name}")
+        producing = asyncio.create_task(self.intake.run(), name=f"chotki produce {self.name}")
+        writing = asyncio.create_task(self._write(), name=f"chotki write {self.name}")
+        tasks = {reading, producing, writing}
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if reading.done() and not self.session.closed and reading.exception() is None:
+                # The transport ended; what came before is taken all the same.
+                self.session.lost()
+                self._tell()
+            elif self.session.closed and not writing.done():
+                await asyncio.wait({writing, producing}, return_when=asyncio.FIRST_COMPLETED)
+            if not producing.done():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._settings.ping_wait_ms / 1000):
+                        await self.intake.until_empty()
+        finally:
+            for task in tasks:
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+            self.intake.close()
+            for error in results:
+                if isinstance(error, Exception) and not isinstance(error, TransportError):
+                    logger.warning("%s: %s", self.name, error)
+
+    def offer(self, packet: RelayedPacket) -> None:
+        """A packet of `chotki.packets`: it goes out, is held already, or waits for a follow-up sync."""
+        peer = self.session.peer
+        if peer is None or self.session.is_over or not self.session.is_sent_live_packets:
+            return
+        if packet.session == (self._parts.edge, self.number):
+            self.holding.raise_to({packet.src: packet.pro})
+            return
+        if self.holding.deliver(packet) is Delivery.SEND:
+            self.session.send_live(packet.packet)
+            self._wake.set()
+
+    def follow_up(self, snapshot: EpochSnapshot) -> None:
+        """Send what an epoch holds beyond what the peer does, as a sync of its own."""
+        session = self.session
+        if session.peer is None or session.is_over or not session.is_sent_live_packets:
+            return
+        limited = self.holding.lacks(snapshot.vector)
+        if not limited:
+            return
+        request = DiffRequest(
+            t=session.t,
+            peer=dict(self.holding.vector),
+            filtered=self._compat is Compat.DEFAULT and bool(session.peer.features & READS_FILTERED_DIFFS),
+            max_parcel_bytes=_FOLLOW_UP_PARCEL_BYTES,
+            cut_bytes=None,
+            handshake=lambda vector: write_handshake(session.t, session.mode, vector, session.trace),
+            compat=Compat.DEFAULT,
+        )
+        records = [request.handshake(write_vector(limited))]
+        size = 0
+        for record in Diff(snapshot, request).records():
+            size += len(record)
+            if size > _MOST_FOLLOW_UP_BYTES:
+                # The next session brings it, piece by piece.
+                logger.info("%s: too far behind for a follow-up sync, the session begins anew", self.name)
+                self.close()
+                return
+            records.append(record)
+        for record in records:
+            session.send_live(record)
+        self.holding.raise_to(limited)
+        self._wake.set()
+
+    def close(self) -> None:
+        """End the session from this side."""
+        self.session.close(_now_ms())
+        self._tell()
+        self._wake.set()
+
+    async def _read(self) -> None:
+        while not self.session.closed:
+            await self.intake.until_room()
+            data = await self.channel.read(_READ_BYTES)
+            if not data:
+                return
+            self.session.receive(data, _now_ms())
+            self._tell()
+            self._wake.set()
+
+    async def _write(self) -> None:
+        session = self.session
+        while True:
+            records = session.take(_now_ms(), _WRITE_BYTES)
+            self._tell()
+            if records:
+                await self.channel.write(b"".join(records))
+                continue
+            if session.closed:
+                await self.channel.close()
+                return
+            await self._until_due()
+            session.tick(_now_ms())
+            self._tell()
+
+    async def _until_due(self) -> None:
+        due_ms = self.session.next_due_ms()
+        wait_s = None if due_ms is None else max(0, due_ms - _now_ms()) / 1000
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._wake.wait()
+        self._wake.clear()
+
+    def _tell(self) -> None:
+        for event in self.session.take_events():
+            match event:
+                case events.PeerKnown(peer=peer):
+                    self._meet(peer)
+                case events.ByeReceived(reason=reason):
+                    self.reason = reason
+                case events.Refused():
+                    self.refusal = event
+                    self.reason = event.code
+            self._parts.report(self, event)
+
+    def _meet(self, peer: Id) -> None:
+        """The peer's handshake: what it holds is known, and what the tail has for it goes out."""
+        handshake = self.session.peer
+        assert handshake is not None, "it has just come"
+        vector = parse_vector(handshake.vector)
+        self.intake.bringer = self.intake.bringer._replace(peer=peer.src)
+        if self.session.receives:
+            self.intake.announced(vector)
+        self.holding.raise_to(vector)
+        if self.session.sends:
+            self.holding.raise_to(self._host.announced)
+        for packet in self._parts.tail.beyond(self._host.covered):
+            self.offer(packet)
+
+
+def _now_ms() -> int:
+    return int(time.monotonic() * 1000)

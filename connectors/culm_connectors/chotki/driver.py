@@ -1,0 +1,226 @@
+"""All connections of an edge with replicas: accepted, called, and fed with what others brought.
+
+What comes in goes to Kafka alone; what goes out is the newest epoch, the packets beyond it, and a follow-up
+sync after each epoch for peers that packets alone cannot bring up to date (reference 9.2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+
+from culm_connectors.chotki.connection import EdgeParts, ReplicaConnection
+from culm_connectors.chotki.errors import StoreIncomplete
+from culm_connectors.chotki.metrics import ChotkiMetrics
+from culm_connectors.chotki.relay import RelayedPacket
+from culm_connectors.chotki.settings import ALPN, ChotkiEdgeSettings, parse_url
+from culm_connectors.edge.reconnect import Backoff
+from culm_connectors.kafka import ProducerRecord
+from culm_connectors.transport import Identity, TransportSettings, connect
+from culm_connectors.transport.errors import TransportError
+from culm_connectors.transport.interface import ByteChannel, Connection
+from culm_connectors.transport.stream_channel import StreamChannel
+from culm_connectors.transport.tcp.dial import connect_tcp
+from culm_connectors.transport.tcp.settings import TcpSettings, TlsClientSettings
+from culm_models.chotki import events
+from culm_topics.chotki.records import EpochRecord, SessionRecord, session_key
+
+logger = logging.getLogger(__name__)
+
+
+class ChotkiDriver:
+    """The connections of one edge. `serve` and `serve_quic` are handlers of its doors."""
+
+    def __init__(self, identity: Identity, transport: TransportSettings) -> None:
+        self.connections: dict[int, ReplicaConnection] = {}
+        self.metrics = ChotkiMetrics()
+        self._identity = identity
+        self._transport = transport
+        self._numbers = 0
+        self._parts: EdgeParts | None = None
+        self._epochs: asyncio.Queue[EpochRecord] = asyncio.Queue()
+        self._told: asyncio.Queue[tuple[int, SessionRecord]] = asyncio.Queue(1_000)
+
+    def begin(self, parts: EdgeParts) -> None:
+        """From now on there is something to serve from."""
+        self._parts = parts
+
+    @property
+    def parts(self) -> EdgeParts:
+        """What connections share."""
+        assert self._parts is not None, "doors open after `begin`"
+        return self._parts
+
+    # Who comes, and whom we call.
+
+    async def serve(self, channel: ByteChannel) -> None:
+        """Speak with a replica on a channel until it ends."""
+        host, port = channel.remote_address
+        await self._speak(channel, f"{host}:{port}")
+
+    async def serve_quic(self, connection: Connection) -> None:
+        """Speak with a replica on the first stream that it opens."""
+        receive = await connection.accept_stream()
+        if receive.send is None:
+            return
+        await self.serve(StreamChannel(connection, receive.send, receive))
+
+    async def keep_connected(self, url: str) -> None:
+        """Hold a connection to a replica for as long as this task runs."""
+        settings = self.parts.settings
+        backoff = Backoff(settings.reconnect_first_s, settings.reconnect_max_s)
+        while True:
+            try:
+                went_well = await self._call(url)
+            except TransportError as error:
+                logger.info("%s: %s", url, error)
+                went_well = False
+            if went_well:
+                backoff.succeeded()
+            await asyncio.sleep(backoff.pause_s())
+
+    async def _call(self, url: str) -> bool:
+        scheme, address = parse_url(url)
+        settings = self.parts.settings
+        if scheme != "quic":
+            tls = _tls_client(settings) if scheme == "tls" else None
+            return await self._speak(await connect_tcp(address, TcpSettings(), tls), url)
+        connection = await connect(address, self._identity, None, self._transport, alpn=ALPN)
+        try:
+            stream = await connection.open_stream(bidirectional=True)
+            assert stream.receive is not None, "a bidirectional stream"
+            return await self._speak(StreamChannel(connection, stream, stream.receive), url)
+        finally:
+            await connection.close()
+
+    async def _speak(self, channel: ByteChannel, name: str) -> bool:
+        """A whole session; whether the peer's handshake came."""
+        self._numbers += 1
+        try:
+            connection = ReplicaConnection(self.parts, channel, self._numbers, name)
+        except StoreIncomplete as error:
+            logger.info("%s: not served: %s", name, error)
+            return False
+        self.connections[connection.number] = connection
+        self.metrics.sessions += 1
+        try:
+            await connection.run()
+        finally:
+            del self.connections[connection.number]
+            self.metrics.sessions -= 1
+            channel.abort("the session is over")
+            self._tell_session(connection)
+        return connection.session.peer is not None
+
+    # What others brought.
+
+    def relay(self, packet: RelayedPacket) -> None:
+        """A packet of `chotki.packets`."""
+        self.metrics.packets_out += 1
+        if packet.src == self.parts.source.src:
+            self.parts.source.raise_to(packet.pro)
+        for connection in tuple(self.connections.values()):
+            connection.offer(packet)
+
+    def epoch(self, mark: EpochRecord) -> None:
+        """The store has a new epoch."""
+        self._epochs.put_nowait(mark)
+
+    async def follow_epochs(self) -> None:
+        """After each epoch: forget the tail before it, and bring peers what packets alone could not."""
+        while True:
+            mark = await self._epochs.get()
+            while not self._epochs.empty():
+                mark = self._epochs.get_nowait()
+            parts = self.parts
+            # What is on its way as a packet needs no sync.
+            await parts.tail.until_at(dict(mark.packets))
+            snapshot = parts.store.snapshot()
+            try:
+                for connection in tuple(self.connections.values()):
+                    connection.follow_up(snapshot)
+                    await asyncio.sleep(0)
+            finally:
+                snapshot.release()
+            parts.tail.forget(self._needed(dict(mark.packets)))
+
+    def _needed(self, covered: Mapping[int, int]) -> dict[int, int]:
+        """From where on the tail is needed: by handshakes that are open, too."""
+        needed = dict(covered)
+        for connection in self.connections.values():
+            if (before := connection.covered) is not None:
+                needed = {
+                    partition: min(offset, before.get(partition, 0)) for partition, offset in needed.items()
+                }
+        return needed
+
+    # What is told.
+
+    def report(self, connection: ReplicaConnection, event: events.Event) -> None:
+        """Something happened on a connection."""
+        match event:
+            case events.PacketApplied():
+                self.metrics.packets_in += 1
+                return
+            case events.SyncCommitted(fields=fields):
+                self.metrics.syncs_in += 1
+                self.metrics.fields_in += fields
+            case events.Refused(code=code, message=message):
+                self.metrics.refused[code] += 1
+                logger.warning("%s %s: %s: %s", connection.name, connection.traces, code, message)
+            case events.PeerKnown() | events.ByeReceived() | events.ConnectionLost() | events.StateEntered():
+                logger.debug("%s %s: %s", connection.name, connection.traces, event)
+            case events.OwnSource() | events.Loop() | events.Quarantined():
+                logger.warning("%s %s: %s", connection.name, connection.traces, event)
+        if isinstance(event, events.PeerKnown | events.SyncCommitted | events.Refused):
+            self._tell_session(connection)
+
+    def _tell_session(self, connection: ReplicaConnection) -> None:
+        session = connection.session
+        peer, channel = session.peer, connection.channel.statistics()
+        record = SessionRecord(
+            state=session.state.value,
+            peer=peer.t.src if peer is not None else 0,
+            address=connection.name,
+            mode=session.mode if peer is None else session.mode & peer.mode,
+            trace=session.trace,
+            peer_trace=peer.trace if peer is not None else b"",
+            blocks=session.diff.blocks_done if session.diff is not None else 0,
+            bytes_in=channel.received_bytes,
+            bytes_out=channel.sent_bytes,
+            reason=connection.reason,
+            code=connection.refusal.code if connection.refusal is not None else "",
+            time_ms=int(time.time() * 1000),
+        )
+        if not self._told.full():
+            self._told.put_nowait((connection.number, record))
+
+    async def tell_sessions(self) -> None:
+        """Write what is told to `chotki.sessions`, for ever."""
+        parts = self.parts
+        topic = parts.kafka.topic("chotki.sessions")
+        while True:
+            number, record = await self._told.get()
+            await parts.producer.send(
+                topic, [ProducerRecord(session_key(parts.edge, number), record.encode())]
+            )
+
+    async def finish(self, reason: str) -> None:
+        """End every session, and wait until what they brought is in Kafka."""
+        logger.debug("ending sessions: %s", reason)
+        connections = tuple(self.connections.values())
+        for connection in connections:
+            connection.close()
+        await asyncio.gather(*(connection.intake.until_empty() for connection in connections))
+
+
+def _tls_client(settings: ChotkiEdgeSettings) -> TlsClientSettings:
+    files = settings.tls
+    return TlsClientSettings(
+        ca=files.ca,
+        server_name=files.server_name,
+        certificate=files.certificate,
+        private_key=files.private_key,
+    )

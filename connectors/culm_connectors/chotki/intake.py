@@ -1,0 +1,214 @@
+"""What one connection brings, on its way into Kafka (reference 9.2, rules 3 and 4).
+
+A connection's packets and syncs go out in their order. Each says what it builds on: `brought` is, source by
+source, what the peer's handshake announced and what came since. A sync's fields come first, the vectors of
+its blocks behind them, and when Kafka has acknowledged all of them its commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from culm_connectors.chotki.spool import DiskSpool
+from culm_connectors.kafka import BatchProducer, ProducerRecord
+from culm_models.chotki.ids import Id, vector_key
+from culm_models.chotki.packets.live import LivePacket
+from culm_models.chotki.rdx import write_vector
+from culm_topics.chotki.records import (
+    Bringer,
+    CommitRecord,
+    OperandRecord,
+    PacketRecord,
+    block_partition,
+    session_key,
+    source_key,
+    source_partition,
+)
+from culm_topics.kafka.clients import KafkaSettings
+
+_BATCH_BYTES = 1024 * 1024
+_MOST_PACKETS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """How many partitions the topics have."""
+
+    packets: int
+    fields: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Packet:
+    src: int
+    record: bytes
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Sync:
+    t: Id
+    spool: DiskSpool
+    vectors: list[tuple[Id, bytes]]
+    vector: bytes
+    after: bytes
+    size: int
+
+
+class Intake:
+    """The way of one connection's packets and syncs; `run` produces them until cancelled."""
+
+    def __init__(
+        self,
+        producer: BatchProducer,
+        kafka: KafkaSettings,
+        partitions: Partitions,
+        bringer: Bringer,
+        max_waiting_bytes: int,
+    ) -> None:
+        self.bringer = bringer
+        self.brought: dict[int, int] = {}
+        """By source: how far the connection has come."""
+        self.waiting_bytes = 0
+        self._producer = producer
+        self._kafka = kafka
+        self._partitions = partitions
+        self._max_waiting_bytes = max_waiting_bytes
+        self._queue: deque[_Packet | _Sync] = deque()
+        self._changed = asyncio.Event()
+        self._ends: dict[int, int] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more should be read before Kafka has acknowledged some of it."""
+        return self.waiting_bytes >= self._max_waiting_bytes
+
+    async def until_room(self) -> None:
+        """Wait until it is not full."""
+        while self.is_full:
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def until_empty(self) -> None:
+        """Wait until Kafka has acknowledged everything."""
+        while self.waiting_bytes:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def announced(self, vector: Mapping[int, int]) -> None:
+        """The peer's handshake: so far it will have come once its own sync is in."""
+        self._raise(vector)
+
+    def packet(self, live: LivePacket) -> None:
+        """A live packet; `after` is what the connection had brought of its source before."""
+        src = live.id.src
+        value = PacketRecord(self.bringer, self.brought.get(src, 0), live.record).encode()
+        if live.counts:
+            self._raise({src: live.entry.pro})
+        self._put(_Packet(src, value, len(value)))
+
+    def sync(
+        self,
+        t: Id,
+        spool: DiskSpool,
+        vectors: list[tuple[Id, bytes]],
+        vector: Mapping[int, int],
+        after: Mapping[int, int],
+        size: int,
+    ) -> None:
+        """A sync that is whole. `vector` is what it brings beyond `after`."""
+        beyond = {src: pro for src, pro in vector.items() if pro > after.get(src, -1)}
+        base = {src: after[src] for src in beyond if src in after}
+        self._raise(vector)
+        self._put(_Sync(t, spool, vectors, write_vector(beyond), write_vector(base), max(size, 1)))
+
+    async def run(self) -> None:
+        """Produce what comes, in order. Raises ProduceFailed: the connection is of no use any more."""
+        while True:
+            while self._queue:
+                first = self._queue[0]
+                if isinstance(first, _Packet):
+                    taken = self._packets()
+                    await self._produce_packets(taken)
+                    self._done(sum(one.size for one in taken))
+                else:
+                    self._queue.popleft()
+                    try:
+                        await self._produce_sync(first)
+                    finally:
+                        first.spool.close()
+                    self._done(first.size)
+            self._changed.clear()
+            if not self._queue:
+                await self._changed.wait()
+
+    def close(self) -> None:
+        """Let go what was not produced: the peer brings it again."""
+        for one in self._queue:
+            if isinstance(one, _Sync):
+                one.spool.close()
+        self._queue.clear()
+
+    def _put(self, one: _Packet | _Sync) -> None:
+        self._queue.append(one)
+        self.waiting_bytes += one.size
+        self._changed.set()
+
+    def _done(self, size: int) -> None:
+        self.waiting_bytes -= size
+        self._changed.set()
+
+    def _raise(self, entries: Mapping[int, int]) -> None:
+        for src, pro in entries.items():
+            self.brought[src] = max(pro, self.brought.get(src, 0))
+
+    def _packets(self) -> list[_Packet]:
+        taken: list[_Packet] = []
+        while self._queue and len(taken) < _MOST_PACKETS and isinstance(one := self._queue[0], _Packet):
+            taken.append(one)
+            self._queue.popleft()
+        return taken
+
+    async def _produce_packets(self, packets: Iterable[_Packet]) -> None:
+        by_partition: dict[int, list[ProducerRecord]] = defaultdict(list)
+        for one in packets:
+            partition = source_partition(one.src, self._partitions.packets)
+            by_partition[partition].append(ProducerRecord(source_key(one.src), one.record))
+        await self._send("chotki.packets", by_partition)
+
+    async def _produce_sync(self, sync: _Sync) -> None:
+        await self._produce_operands(sync.spool.fields())
+        await self._produce_operands((vector_key(block), vector) for block, vector in sync.vectors)
+        record = CommitRecord(
+            self.bringer, sync.t, sync.vector, sync.after, tuple(sorted(self._ends.items()))
+        )
+        key = session_key(self.bringer.edge, self.bringer.session)
+        await self._producer.send(self._kafka.topic("chotki.commits"), [ProducerRecord(key, record.encode())])
+
+    async def _produce_operands(self, operands: Iterable[tuple[bytes, bytes]]) -> None:
+        by_partition: dict[int, list[ProducerRecord]] = defaultdict(list)
+        size = 0
+        for key, operand in operands:
+            partition = block_partition(key, self._partitions.fields)
+            for record in OperandRecord.of(self.bringer, operand):
+                by_partition[partition].append(ProducerRecord(key, record.encode()))
+            size += len(operand) + len(key)
+            if size >= _BATCH_BYTES:
+                await self._send_fields(by_partition)
+                by_partition.clear()
+                size = 0
+        await self._send_fields(by_partition)
+
+    async def _send_fields(self, by_partition: Mapping[int, list[ProducerRecord]]) -> None:
+        self._ends.update(await self._send("chotki.fields", by_partition))
+
+    async def _send(self, name: str, by_partition: Mapping[int, list[ProducerRecord]]) -> dict[int, int]:
+        """Produce to each partition its records; where they end."""
+        partitions = list(by_partition)
+        ends = await asyncio.gather(
+            *(self._producer.send(self._kafka.topic(name), by_partition[one], one) for one in partitions)
+        )
+        return dict(zip(partitions, ends, strict=True))

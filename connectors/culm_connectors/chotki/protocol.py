@@ -1,0 +1,233 @@
+"""Chotki as a protocol of the edge: its doors, its store behind Kafka, and what it measures."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from prometheus_client.core import Metric
+
+from culm_connectors.chotki.access import ReplicaAccess
+from culm_connectors.chotki.connection import EdgeParts, OwnSource
+from culm_connectors.chotki.driver import ChotkiDriver
+from culm_connectors.chotki.intake import Intake, Partitions
+from culm_connectors.chotki.local_state.state_follower import StateFollower
+from culm_connectors.chotki.local_state.store import ChotkiStore
+from culm_connectors.chotki.metrics import families
+from culm_connectors.chotki.relay import PacketTail, follow_packets
+from culm_connectors.chotki.settings import ALPN, parse_url
+from culm_connectors.chotki.sources import check_claim, claim, own_object, source_of
+from culm_connectors.edge.access import AccessList
+from culm_connectors.edge.doors import Door, QuicDoor, TcpDoor
+from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
+from culm_connectors.errors import ConnectorError
+from culm_connectors.kafka import TopicReader, TopicReaders, ask_origin, watch_origin
+from culm_connectors.local_store.errors import StoreDamaged
+from culm_connectors.transport import Identity
+from culm_connectors.transport.tcp.settings import TlsServerSettings
+from culm_models.chotki.packets.live import read_live
+from culm_models.chotki.packets.packet import parse
+from culm_topics.catalogue.topics import spec
+from culm_topics.chotki.records import Bringer, SourceRecord, source_key
+from culm_topics.errors import RecordError
+from culm_topics.kafka import admin
+from culm_topics.kafka.acls import connector_group_prefix
+from culm_topics.kafka.origin import Origin
+
+logger = logging.getLogger(__name__)
+
+STORE_FOLDER = "chotki"
+READ_TOPICS = ("chotki.packets", "chotki.state", "chotki.sources")
+_MAP_SIZE_BYTES = 64 * 1024 * 1024
+
+
+def open_chotki(context: EdgeContext) -> AbstractAsyncContextManager[EdgeProtocol] | None:
+    """Chotki, if there is an address to listen at or to call."""
+    settings = context.settings.chotki
+    if not settings.listen and not settings.connect:
+        return None
+    return _open(context)
+
+
+@asynccontextmanager
+async def _open(context: EdgeContext) -> AsyncIterator[EdgeProtocol]:
+    settings = context.settings
+    origin = await asyncio.to_thread(
+        ask_origin, context.administration, [context.kafka.topic(name) for name in READ_TOPICS]
+    )
+    context.starting("opening Chotki's store")
+    store = await asyncio.to_thread(
+        lambda: ChotkiStore.open(
+            settings.directory / STORE_FOLDER,
+            origin,
+            map_size_bytes=_MAP_SIZE_BYTES,
+            max_size_bytes=settings.index_max_bytes,
+        )
+    )
+    with contextlib.closing(store):
+        try:
+            yield ChotkiProtocol(context, store, origin)
+        except StoreDamaged:
+            store.condemn()
+            raise
+
+
+class ChotkiProtocol:
+    """Implements `EdgeProtocol`. It is ready once the store has reached what was in Kafka at its start."""
+
+    topics: Sequence[str] = ("chotki.packets", "chotki.state")
+
+    def __init__(self, context: EdgeContext, store: ChotkiStore, origin: Origin) -> None:
+        self._context = context
+        self._store = store
+        self._origin = origin
+        self._settings = context.settings.chotki
+        self._identity = Identity.from_private_key(context.key_pair.private_key)
+        self._missing: str | None = "starting"
+        self._follower: StateFollower | None = None
+        self._tail = PacketTail(self._settings.max_tail_bytes)
+        self.driver = ChotkiDriver(self._identity, context.settings.transport)
+        self.readers: Sequence[TopicReader] = ()
+        self.doors = self._doors(ReplicaAccess(context.access))
+
+    def _doors(self, access: ReplicaAccess) -> Sequence[Door]:
+        doors: list[Door] = []
+        for url in self._settings.listen:
+            scheme, address = parse_url(url)
+            if scheme == "quic":
+                doors.append(QuicDoor(ALPN, address, self.driver.serve_quic, access.judge))
+            else:
+                name = f"chotki-{scheme}"
+                tls = self._tls_server() if scheme == "tls" else None
+                doors.append(TcpDoor(name, address, self.driver.serve, access.judge, tls))
+        return doors
+
+    def _tls_server(self) -> TlsServerSettings:
+        files = self._settings.tls
+        if files.certificate is None or files.private_key is None:
+            raise ConnectorError(
+                "tls:// cannot be served without a certificate",
+                hint="set certificate and private_key in [connector.chotki.tls]",
+            )
+        return TlsServerSettings(
+            certificate=files.certificate,
+            private_key=files.private_key,
+            client_ca=files.ca,
+            require_client_certificate=files.require_client_certificate,
+        )
+
+    async def run(self, ready: Callable[[], Awaitable[None]]) -> None:
+        """Follow Kafka, and serve and call once the store has what was there, until cancelled."""
+        context, settings = self._context, self._settings
+        group = f"{connector_group_prefix(context.kafka)}{context.key_pair.public_key.hex()[:16]}"
+        readers = TopicReaders(context.kafka, group)
+        src = source_of(context.key_pair.public_key) if settings.source is None else int(settings.source, 16)
+        owner = context.key_pair.public_key.hex()
+        self._missing = "reading chotki.sources"
+        check_claim(src, owner, await self._claims(readers, src))
+        parts = EdgeParts(
+            store=self._store,
+            tail=self._tail,
+            source=OwnSource(src, self._store.vector.get(src, 0)),
+            producer=context.producer,
+            kafka=context.kafka,
+            partitions=await asyncio.to_thread(self._partitions),
+            settings=settings,
+            edge=context.connector_id,
+            report=self.driver.report,
+        )
+        self.driver.begin(parts)
+        follower = self._follower = StateFollower(self._store, readers, self.driver.epoch)
+        packets = context.kafka.topic("chotki.packets")
+        offsets = {(packets, partition): offset for partition, offset in self._store.packets.items()}
+        async with _finishing(follower), asyncio.TaskGroup() as group_of_tasks:
+            group_of_tasks.create_task(watch_origin(context.administration, self._origin))
+            group_of_tasks.create_task(follower.run())
+            group_of_tasks.create_task(follower.flush_now_and_then())
+            self._missing = "reading chotki.state"
+            await follower.ready.wait()
+            self._missing = "reading chotki.packets"
+            async with readers.open("chotki.packets", offsets, skip_lost=True) as reader:
+                self.readers = (reader,)
+                ends = {partition: end for (_, partition), end in reader.ends.items()}
+                group_of_tasks.create_task(follow_packets(reader, self._tail, self.driver.relay))
+                await self._tail.until_at(ends)
+                await claim(context.producer, context.kafka, src, owner)
+                if settings.mode & 2:
+                    await self._say_own_object(parts)
+                group_of_tasks.create_task(self.driver.follow_epochs())
+                group_of_tasks.create_task(self.driver.tell_sessions())
+                for url in settings.connect:
+                    group_of_tasks.create_task(self.driver.keep_connected(url))
+                self._missing = None
+                await ready()
+                await until_cancelled()
+
+    async def _claims(self, readers: TopicReaders, src: int) -> list[SourceRecord]:
+        """The last record of a source in `chotki.sources`, if there is one."""
+        found: list[SourceRecord] = []
+        async with readers.open("chotki.sources") as reader:
+            async for batch in reader.read_to_end():
+                for message in batch.messages:
+                    if message.key() == source_key(src):
+                        value = message.value()
+                        with contextlib.suppress(RecordError):
+                            found = [SourceRecord.decode(value)]
+        return found
+
+    def _partitions(self) -> Partitions:
+        names = ("chotki.packets", "chotki.fields")
+        states = admin.list_topics(self._context.kafka, [spec(name) for name in names])
+        return Partitions(*(state.partitions for state in states))
+
+    async def _say_own_object(self, parts: EdgeParts) -> None:
+        """The first packet of a new source says what it is called."""
+        if parts.source.counter:
+            return
+        packet = own_object(parts.source.src, self._settings.name)
+        intake = Intake(
+            parts.producer, parts.kafka, parts.partitions, Bringer(parts.edge, 0, 0), len(packet) + 1
+        )
+        live = read_live(parse(packet), packet)
+        intake.packet(live)
+        parts.source.raise_to(live.entry.pro)
+        producing = asyncio.create_task(intake.run())
+        try:
+            await intake.until_empty()
+        finally:
+            producing.cancel()
+
+    def why_not_ready(self) -> Sequence[str]:
+        """What is read before replicas are served."""
+        reasons = [] if self._missing is None else [self._missing]
+        if self._follower is not None and self._follower.full is not None:
+            reasons.append(f"the store of Chotki cannot be written: {self._follower.full}")
+        if self._tail.is_full:
+            reasons.append("the job chotki lags: too many live packets are in no epoch yet")
+        return reasons
+
+    def metrics(self) -> Iterator[Metric]:
+        """What is measured of sessions, epochs and what waits."""
+        waiting = sum(one.intake.waiting_bytes for one in tuple(self.driver.connections.values()))
+        return families(
+            self.driver.metrics, epoch=self._store.epoch, tail=len(self._tail), waiting_bytes=waiting
+        )
+
+    def judge_again(self, former: AccessList) -> None:
+        """Other rules are in force: doors judge who is connected again themselves."""
+
+    async def finish(self, reason: str) -> None:
+        """End every session, and wait until what they brought is in Kafka."""
+        await self.driver.finish(reason)
+
+
+@asynccontextmanager
+async def _finishing(follower: StateFollower) -> AsyncIterator[None]:
+    """What is being written is written before the store is closed."""
+    try:
+        yield
+    finally:
+        await asyncio.shield(asyncio.to_thread(follower.close))

@@ -1,0 +1,122 @@
+"""Live packets from Kafka to the peers of this edge: the tail beyond the newest epoch, and what arrives.
+
+Every edge reads `chotki.packets`. A packet goes to a peer that holds what it builds on and does not hold it
+itself (`peer_holding`); what cannot go so is brought by a follow-up sync from a later epoch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from culm_connectors.kafka import Batch, TopicReader
+from culm_models.chotki.errors import ChotkiError
+from culm_models.chotki.packets.live import read_live
+from culm_models.chotki.packets.packet import parse
+from culm_topics.chotki.records import PacketRecord
+from culm_topics.errors import RecordError
+
+logger = logging.getLogger(__name__)
+
+_MOST_KNOWN = 262_144
+
+
+class RelayedPacket(NamedTuple):
+    """A packet of `chotki.packets`: where it lies, what it builds on, and which session brought it."""
+
+    partition: int
+    offset: int
+    src: int
+    pro: int
+    after: int
+    session: tuple[bytes, int]
+    packet: bytes
+
+
+class PacketTail:
+    """The packets that the newest epoch does not have yet, and what is known of those before."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.positions: dict[int, int] = {}
+        """By partition: up to where everything was read."""
+        self.bytes = 0
+        self._max_bytes = max_bytes
+        self._packets: deque[RelayedPacket] = deque()
+        self._known: dict[tuple[int, int], bytes] = {}
+        self._moved = asyncio.Event()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether epochs lag so far behind that no new session can be served."""
+        return self.bytes >= self._max_bytes
+
+    def __len__(self) -> int:
+        return len(self._packets)
+
+    def known(self, src: int, pro: int) -> bytes | None:
+        """The packet of an id, where it has come lately."""
+        return self._known.get((src, pro))
+
+    def beyond(self, offsets: Mapping[int, int]) -> Iterator[RelayedPacket]:
+        """Packets that an epoch which covers up to these offsets does not have, as they were read."""
+        for one in self._packets:
+            if one.offset >= offsets.get(one.partition, 0):
+                yield one
+
+    def forget(self, offsets: Mapping[int, int]) -> None:
+        """Epochs up to these offsets are in the store, and no open handshake needs what is before."""
+        kept: deque[RelayedPacket] = deque()
+        for one in self._packets:
+            if one.offset >= offsets.get(one.partition, 0):
+                kept.append(one)
+            else:
+                self.bytes -= len(one.packet)
+        self._packets = kept
+
+    def take(self, batch: Batch) -> list[RelayedPacket]:
+        """Packets as they were read; what is none was refused by the job."""
+        found = []
+        for message in batch.messages:
+            value, partition, offset = message.value(), message.partition(), message.offset()
+            assert partition is not None and offset is not None, "a record has a place"
+            try:
+                record = PacketRecord.decode(value)
+                live = read_live(parse(record.packet), record.packet)
+            except (RecordError, ChotkiError) as error:
+                logger.debug("chotki.packets/%d at %d: %s", partition, offset, error)
+                continue
+            session = (record.bringer.edge, record.bringer.session)
+            one = RelayedPacket(
+                partition, offset, live.id.src, live.entry.pro, record.after, session, record.packet
+            )
+            self._know(one)
+            self._packets.append(one)
+            self.bytes += len(one.packet)
+            found.append(one)
+        for (_, partition), offset in batch.offsets.items():
+            self.positions[partition] = offset
+        self._moved.set()
+        return found
+
+    async def until_at(self, offsets: Mapping[int, int]) -> None:
+        """Wait until everything before these offsets was read."""
+        while any(self.positions.get(partition, 0) < offset for partition, offset in offsets.items()):
+            self._moved.clear()
+            await self._moved.wait()
+
+    def _know(self, one: RelayedPacket) -> None:
+        self._known[one.src, one.pro] = one.packet
+        if len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+
+
+async def follow_packets(
+    reader: TopicReader, tail: PacketTail, relay: Callable[[RelayedPacket], None]
+) -> None:
+    """Read packets for ever, and hand each to `relay`."""
+    while True:
+        for one in tail.take(await reader.get()):
+            relay(one)

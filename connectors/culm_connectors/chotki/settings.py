@@ -1,0 +1,90 @@
+"""How Chotki is spoken at the edge: where, as which source, in which mode, and with which bounds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from culm_models.chotki.compat import Compat
+from culm_models.chotki.settings import ChotkiSettings as SessionTimes
+
+ALPN = "culm/chotki/1"
+Scheme = Literal["tcp", "tls", "quic"]
+SCHEMES: tuple[Scheme, ...] = ("tcp", "tls", "quic")
+
+
+def parse_url(text: str) -> tuple[Scheme, tuple[str, int]]:
+    """Scheme, host and port of `tcp://HOST:PORT`, `tls://…` or `quic://…`. Raises ValueError."""
+    parts = urlsplit(text)
+    if parts.scheme not in SCHEMES or not parts.hostname or parts.port is None or parts.path not in ("", "/"):
+        raise ValueError(
+            f"{text!r} is no address: write tcp://HOST:PORT, tls://HOST:PORT or quic://HOST:PORT"
+        )
+    scheme = next(one for one in SCHEMES if one == parts.scheme)
+    return scheme, (parts.hostname, parts.port)
+
+
+class TlsFiles(BaseModel):
+    """TLS as the Go replica is given it; all files are PEM."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    certificate: Path | None = Field(None, description="own certificate and the chain behind it")
+    private_key: Path | None = None
+    ca: Path | None = Field(None, description="the authority of the other side; by default the system's")
+    server_name: str | None = Field(None, description="what a server's certificate must be for")
+    require_client_certificate: bool = Field(False, description="who calls must have one of `ca`")
+
+
+class ChotkiEdgeSettings(BaseModel):
+    """Chotki at the edge; nothing is served or called unless an address is given."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    listen: tuple[str, ...] = Field(
+        (), description="where replicas may call: tcp://, tls:// or quic://HOST:PORT"
+    )
+    connect: tuple[str, ...] = Field((), description="replicas to keep a connection to, by such addresses")
+    source: str | None = Field(
+        None, pattern=r"^[0-9a-f]{1,16}$", description="own source in hex; by default it follows from the key"
+    )
+    name: str = Field("", max_length=200, description="what this replica says that it is called")
+    mode: int = Field(7, ge=0, le=7, description="1 read, 2 write, 4 live, added up; 5 is a read-only tap")
+    compat: Literal["default", "go"] = Field("default", description="go: the Go replica's own ways")
+    tls: TlsFiles = Field(TlsFiles(), description="what tls:// shows, and whom it believes")
+    ping_period_ms: int | None = Field(None, ge=1, description="ping after so long without a record")
+    ping_wait_ms: int = Field(10_000, ge=1, description="how long a ping or a handshake is waited for")
+    max_record_bytes: int = Field(134_217_728, ge=1_024, description="the largest record that is taken")
+    max_sync_bytes: int = Field(
+        8_589_934_592, ge=1_024, description="all of one diff, on disk until it is whole"
+    )
+    max_waiting_bytes: int = Field(
+        67_108_864, ge=65_536, description="of one connection, taken and not acknowledged by Kafka yet"
+    )
+    max_tail_bytes: int = Field(
+        67_108_864, ge=65_536, description="live packets that the newest epoch does not have yet"
+    )
+    reconnect_first_s: float = Field(0.5, gt=0)
+    reconnect_max_s: float = Field(60.0, gt=0)
+
+    @field_validator("listen", "connect")
+    @classmethod
+    def _check_addresses(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        for url in urls:
+            parse_url(url)
+        return urls
+
+    def session(self) -> SessionTimes:
+        """What the sessions are told."""
+        times = SessionTimes.for_compat(Compat(self.compat))
+        return replace(
+            times,
+            ping_period_ms=self.ping_period_ms or times.ping_period_ms,
+            ping_wait_ms=self.ping_wait_ms,
+            max_record_bytes=self.max_record_bytes,
+            max_sync_bytes=self.max_sync_bytes,
+        )

@@ -1,0 +1,146 @@
+"""Replicas at two edges, over TCP and a real broker: whatever one does, all hold the same in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
+from culm_connectors.chotki.settings import ChotkiEdgeSettings
+from culm_connectors.protocols import PROTOCOLS
+from culm_connectors.settings import ConnectorSettings
+from culm_connectors.transport.tcp.dial import connect_tcp
+from culm_connectors.transport.tcp.settings import TcpSettings
+from culm_models.chotki.ids import Id, object_key
+from culm_models.chotki.rdx import delta, parse_text, print_text
+from culm_models.chotki.replica import Replica
+from culm_models.chotki.tlv import record
+from culm_topics.kafka.clients import KafkaSettings
+from tests.support.chotki_bridge import bridging
+from tests.support.edge import Edge, topics, until
+
+pytestmark = pytest.mark.kafka
+
+CHOTKI = tuple(one for one in PROTOCOLS if one.name == "chotki")
+
+
+@contextlib.asynccontextmanager
+async def edge(folder: Path, kafka: KafkaSettings, **settings: object) -> AsyncIterator[Edge]:
+    chotki = ChotkiEdgeSettings(listen=("tcp://127.0.0.1:0",), name=folder.name, **settings)
+    running = Edge(ConnectorSettings(directory=folder, chotki=chotki), kafka, protocols=CHOTKI)
+    task = asyncio.create_task(running.run())
+    try:
+        await until(lambda: task.done() or running.is_ready)
+        if task.done():
+            await task
+        yield running
+    finally:
+        running.stop()
+        await task
+
+
+@contextlib.asynccontextmanager
+async def connected(peer: ReplicaPeer, to: Edge, mode: int = 7) -> AsyncIterator[None]:
+    assert to.doors is not None
+    address = to.doors.address("chotki-tcp")
+    assert address is not None
+    channel = await connect_tcp(address, TcpSettings())
+    task = asyncio.create_task(peer.speak(channel, mode=mode))
+    try:
+        yield
+    finally:
+        channel.abort()
+        await task
+
+
+def class_entry(letter: str, name: str, offset: int) -> bytes:
+    return record("T", record("t", bytes([2 * offset])), letter.encode(), b"\0", name.encode())
+
+
+CLASS_BODY = class_entry("S", "Name", 1) + class_entry("N", "Count", 2)
+
+
+def make_objects(peer: ReplicaPeer, count: int) -> list[Id]:
+    class_id = peer.commit("C", Id(0, 0), CLASS_BODY)
+    body = record("S", parse_text("S", '"tide"')) + record("N")
+    return [peer.commit("O", class_id, body) for _ in range(count)]
+
+
+def add(peer: ReplicaPeer, one: Id, number: int) -> None:
+    replica = peer.replica
+    old = replica.store.get(object_key(Id(one.src, one.pro + 2), "N")) or b""
+    new = parse_text("N", str(int(print_text("N", old)) + number))
+    operand = delta("N", old, new, src=replica.src)
+    peer.commit("E", one, record("f", b"\x02") + record("N", operand))
+
+
+def total(peer: ReplicaPeer, one: Id) -> int:
+    value = peer.replica.store.get(object_key(Id(one.src, one.pro + 2), "N"))
+    return int(print_text("N", value)) if value is not None else -1
+
+
+async def test_replicas_at_two_edges_hold_the_same(
+    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    kafka = topics(kafka_bootstrap, topic_prefix)
+    ann, ben = ReplicaPeer(Replica(0xA, name="ann")), ReplicaPeer(Replica(0xB, name="ben"))
+    objects = make_objects(ann, 20)
+    async with (
+        bridging(kafka, 2) as bridge,
+        edge(tmp_path / "north", kafka) as north,
+        edge(tmp_path / "south", kafka) as south,
+        connected(ann, north),
+        connected(ben, south),
+    ):
+        # What Ann had before comes by a diff, through the job, to Ben who is live already.
+        await until(lambda: total(ben, objects[-1]) == 0)
+        for one in objects:
+            add(ann, one, 1)
+            add(ben, one, 2)
+        await until(lambda: all(total(peer, one) == 3 for peer in (ann, ben) for one in objects))
+        assert ann.replica.store.values() == ben.replica.store.values()
+        await until(lambda: bridge.job.vector == ann.replica.vector())
+        values = bridge.job.values()
+        assert values == ann.replica.store.values()
+
+
+async def test_a_replica_that_comes_later_gets_everything_from_either_edge(
+    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    kafka = topics(kafka_bootstrap, topic_prefix)
+    ann = ReplicaPeer(Replica(0xA, name="ann"))
+    objects = make_objects(ann, 5)
+    async with bridging(kafka, 2) as bridge, edge(tmp_path / "north", kafka) as north:
+        async with connected(ann, north):
+            add(ann, objects[0], 7)
+            await until(lambda: bridge.job.vector.get(0xA) == ann.replica.vector()[0xA])
+        late = ReplicaPeer(Replica(0xC, name="late"))
+        async with edge(tmp_path / "south", kafka) as south, connected(late, south):
+            await until(lambda: total(late, objects[0]) == 7)
+        # The edge begins anew with what is in Kafka.
+        again = ReplicaPeer(Replica(0xD, name="again"))
+        async with edge(tmp_path / "east", kafka) as east, connected(again, east):
+            await until(lambda: total(again, objects[0]) == 7)
+
+
+async def test_a_tap_leaves_nothing_at_its_peer(
+    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    kafka = topics(kafka_bootstrap, topic_prefix)
+    ann = ReplicaPeer(Replica(0xA, name="ann"))
+    objects = make_objects(ann, 3)
+    before = ann.replica.store.values()
+    async with (
+        bridging(kafka, 2) as bridge,
+        edge(tmp_path / "tap", kafka, mode=5) as tap,
+        connected(ann, tap),
+    ):
+        await until(lambda: bridge.job.vector.get(0xA) == ann.replica.vector()[0xA])
+        assert ann.replica.store.values() == before
+        add(ann, objects[0], 1)
+        await until(lambda: bridge.job.vector.get(0xA) == ann.replica.vector()[0xA])
+    assert len(ann.replica.vector()) == 2
