@@ -6,6 +6,7 @@ import typer
 
 from culm_infra.cli.chotki.classes import class_
 from culm_infra.cli.chotki.dump import dump
+from culm_infra.cli.chotki.edge import connect, listen, tap
 from culm_infra.cli.chotki.edit import edit
 from culm_infra.cli.chotki.get import get
 from culm_infra.cli.chotki.new import new
@@ -17,6 +18,9 @@ app = typer.Typer(
 )
 
 for name, command in {
+    "listen": listen,
+    "connect": connect,
+    "tap": tap,
     "class": class_,
     "new": new,
     "edit": edit,
