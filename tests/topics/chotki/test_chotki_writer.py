@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Mapping
 
 import pytest
 
 from culm_models.chotki.ids import Id
 from culm_models.chotki.packets.live import write_live
+from culm_models.chotki.packets.packet import parse
 from culm_models.chotki.tlv import record
 from culm_streaming.chotki.rows import TOPICS
 from culm_topics.chotki.changes import Edit, NewClass, NewObject, Plus
@@ -187,3 +190,45 @@ def test_a_packet_that_kafka_refuses_breaks_the_writer(kafka_bootstrap: str, top
             writer.write(NewObject("person", {}))
     with ChotkiWriter(settings, owner="a") as writer:
         assert writer.write(NewObject("person", {})) == [Id.make(10, 3)]
+
+
+PROGRAM = """
+import sys
+from culm_topics.chotki.changes import Edit, Plus
+from culm_topics.chotki.writer import ChotkiWriter
+from culm_topics.kafka.clients import KafkaSettings
+
+settings = KafkaSettings(bootstrap=sys.argv[1], prefix=sys.argv[2])
+with ChotkiWriter(settings, owner="a", source=10) as writer:
+    while True:
+        print(writer.write(Edit("ann", {"Visits": Plus(1)}))[0], flush=True)
+"""
+
+
+def test_a_writer_that_was_killed_gave_no_id_twice_and_lost_nothing_confirmed(
+    settings: KafkaSettings,
+) -> None:
+    job = JobOnKafka(settings)
+    with ChotkiWriter(settings, owner="a", source=10) as writer:
+        writer.write(PERSON, NewObject("person", {}, "ann"))
+    command = [sys.executable, "-c", PROGRAM, settings.bootstrap, settings.prefix]
+    for killed in (7, 23):
+        # The first one merges in between, the second one begins with what no epoch has.
+        if killed == 7:
+            job.run()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+            assert program.stdout is not None
+            confirmed = [program.stdout.readline().strip() for _ in range(killed)]
+            program.kill()
+        stored = [str(parse(one.packet).id) for _, _, one in packets(settings)]
+        assert set(confirmed) <= set(stored) and len(stored) == len(set(stored))
+        with pytest.raises(SourceTaken, match="has a writer"):
+            ChotkiWriter(settings, owner="a")
+        with ChotkiWriter(settings, owner="a", take_over=True) as writer:
+            writer.write(Edit("ann", {"Visits": Plus(1)}))
+            last = writer.last_id
+    job.run()
+    assert last is not None and job.job.vector[10] == last.pro
+    # All but the source's own object, the class, the object and their names are edits.
+    counted = len(packets(settings)) - 5
+    assert fields(settings, "ann")["Visits"] == counted

@@ -4,7 +4,7 @@
 - `consumer`: objects and their changes, for programs. `state_reader` reads `chotki.state` epoch by epoch,
   `objects` finds classes and objects in it, and `values` says a field's value in Python.
 - `writer`: what programs write. `changes` are what they say, `packet_maker` makes packets of one source of
-  them, and `sources` decides whose a source is.
+  them, on top of its `own_fields`, and `sources` decides whose a source is.
 - `operations`: how far peers are, and which sessions there are.
 - `errors`: what goes wrong between a program and its objects.
 """

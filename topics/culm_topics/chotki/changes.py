@@ -67,7 +67,10 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A global name for a class or an object, also in the place of what had it."""
+    """A global name for a class or an object, also in the place of what had it.
+
+    All names stand in one map that is read for each: a name costs the more time the more there are.
+    """
 
     name: str
     id: Id | str

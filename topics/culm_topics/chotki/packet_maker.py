@@ -6,15 +6,14 @@ present state, own changes that no epoch has yet included, and numbers the packe
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from culm_models.chotki.errors import OwnIdMalformed
-from culm_models.chotki.ids import OFFSET_BITS, OFFSET_MAX, SEQUENCE_MAX, ZERO_ID, Id, split_object_key
+from culm_models.chotki.ids import OFFSET_BITS, OFFSET_MAX, SEQUENCE_MAX, ZERO_ID, Id
 from culm_models.chotki.packets.live import LivePacket, read_live, write_live
 from culm_models.chotki.packets.packet import parse
-from culm_models.chotki.rdx import FIELD_LETTERS, ClassField, delta, merge, write_class
+from culm_models.chotki.rdx import FIELD_LETTERS, ClassField, delta, write_class
 from culm_models.chotki.rdx.diff import counter_sum, natural_sum
 from culm_models.chotki.rdx.first import EMPTY_STAMP, FIRST_LETTERS, write_element
 from culm_models.chotki.tlv import record
@@ -37,8 +36,8 @@ from culm_topics.chotki.objects import (
     FieldSource,
     Objects,
     Place,
-    object_of,
 )
+from culm_topics.chotki.own_fields import OwnFields
 from culm_topics.chotki.records import MAX_PACKET_BYTES
 from culm_topics.chotki.values import value_from_text, write_value
 
@@ -78,7 +77,7 @@ class PacketMaker:
         self._last = last
         self._after = after
         self._name = name
-        self._own = _OwnFields(known)
+        self._own = OwnFields(known)
         self._view = Objects(self._own)
 
     @property
@@ -97,7 +96,7 @@ class PacketMaker:
         Raises `NameUnknown`, `NameTaken`, `ObjectUnknown`, `FieldUnknown`, `ClassRefused`, `ValueRefused`,
         and `TextMalformed` where a text is no value of its field's type.
         """
-        fields = _OwnFields(self._own)
+        fields = OwnFields(self._own)
         draft = _Draft(self.src, fields, Objects(fields, like=self._view), self._last, self._after)
         beginning: list[OwnPacket] = []
         if self._last is None and changes:
@@ -119,54 +118,10 @@ class PacketMaker:
         self._own.settle(pro)
 
 
-class _OwnFields:
-    """A `FieldSource` with own operands on top of another one."""
-
-    def __init__(self, below: FieldSource) -> None:
-        self._below = below
-        self._operands: dict[Id, dict[Place, tuple[int, bytes]]] = {}
-        self._order: deque[tuple[int, Id, Place]] = deque()
-
-    def fields(self, id: Id) -> Mapping[Place, bytes]:
-        below = self._below.fields(id)
-        own = self._operands.get(id)
-        if own is None:
-            return below
-        merged = {
-            place: merge(place[1], [below[place], operand] if place in below else [operand])
-            for place, (_, operand) in own.items()
-        }
-        return {**below, **merged}
-
-    def ids(self) -> Iterator[Id]:
-        yield from self._below.ids()
-        for id in self._operands:
-            if not self._below.fields(id):
-                yield id
-
-    def take(self, live: LivePacket) -> None:
-        for key, operand in live.writes:
-            at, letter = split_object_key(key)
-            id, place = object_of(at), (at.off, letter)
-            own = self._operands.setdefault(id, {})
-            former = own.get(place)
-            own[place] = live.id.pro, merge(letter, [operand] if former is None else [former[1], operand])
-            self._order.append((live.id.pro, id, place))
-
-    def settle(self, pro: int) -> None:
-        while self._order and self._order[0][0] <= pro:
-            at, id, place = self._order.popleft()
-            own = self._operands.get(id, {})
-            if own.get(place, (None,))[0] == at:
-                del own[place]
-                if not own:
-                    del self._operands[id]
-
-
 class _Draft:
     """Packets that are being made; what they do is known to those behind them."""
 
-    def __init__(self, src: int, fields: _OwnFields, view: Objects, last: int | None, after: int) -> None:
+    def __init__(self, src: int, fields: OwnFields, view: Objects, last: int | None, after: int) -> None:
         self.last = last
         self.after = after
         self.lives: list[LivePacket] = []
