@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from culm_models.chotki.events import Event
+from culm_models.chotki.events import SessionEvent
 from culm_models.chotki.settings import ChotkiSettings
 from culm_models.conform.chotki.replicas import OPERATIONS
 
@@ -222,7 +222,7 @@ def test_settings_and_arguments_that_do_not_fit_are_refused(talk: Any) -> None:
 def test_the_documentation_names_every_event_and_no_other() -> None:
     part = DOC.split("## Chotki replicas\n")[1].split("\n## ")[0].split("| event |")[1]
     named = {kind for row in part.split("\n| `")[1:] for kind in row.split(" |")[0].strip("`").split("`, `")}
-    assert named == {kind.kind for kind in Event.__subclasses__()}
+    assert named == {kind.kind for kind in SessionEvent.__subclasses__()}
 
 
 ANYTHING = st.recursive(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from culm_streaming.chotki.output_records import TOPIC_NAMES, Stage
-from culm_streaming.chotki.rows import TOPICS, Source
+from culm_streaming.chotki.rows import TOPICS, InputTopic
 from culm_topics.catalogue.topics import spec
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
@@ -37,7 +37,7 @@ class JobOnKafka:
 
     def run(self) -> int:
         """One micro-batch; returns its epoch, 0 when there is nothing to do."""
-        for source in Source:
+        for source in InputTopic:
             found = defaultdict(list)
             for partition, key, value in read_records(self._settings, TOPICS[source]):
                 found[partition].append((key or b"", value or b""))

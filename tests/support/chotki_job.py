@@ -17,9 +17,9 @@ from culm_models.chotki.rdx import parse_vector
 from culm_streaming.chotki.epochs import count_epoch
 from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
 from culm_streaming.chotki.packing import pack_records
-from culm_streaming.chotki.rows import EPOCHS_SHARD, Source, unpack_epoch, unpack_shard
+from culm_streaming.chotki.rows import EPOCHS_SHARD, InputTopic, unpack_epoch, unpack_shard
 from culm_streaming.chotki.settings import ChotkiStateSettings
-from culm_streaming.chotki.state import MemoryState
+from culm_streaming.chotki.state import MemoryShardState
 from culm_streaming.chotki.step import step
 from culm_topics.chotki.records import (
     BlockVectorRecord,
@@ -38,7 +38,7 @@ from culm_topics.chotki.records import (
     source_partition,
 )
 
-Place = tuple[Source, int]
+Place = tuple[InputTopic, int]
 
 
 @dataclass
@@ -51,26 +51,26 @@ class ChotkiTopics:
     def packet(self, bringer: Bringer, after: int, packet: bytes) -> None:
         """A live packet."""
         src = read_live(parse(packet), packet).id.src
-        place = (Source.PACKETS, source_partition(src, self.partitions))
+        place = (InputTopic.PACKETS, source_partition(src, self.partitions))
         self.records[place].append((source_key(src), PacketRecord(bringer, after, packet).encode()))
 
     def operand(self, bringer: Bringer, key: bytes, operand: bytes) -> None:
         """An operand of a diff, or the vector of a block."""
-        place = (Source.FIELDS, block_partition(key, self.partitions))
+        place = (InputTopic.FIELDS, block_partition(key, self.partitions))
         for record in OperandRecord.of(bringer, operand):
             self.records[place].append((key, record.encode()))
 
     def commit(self, record: CommitRecord) -> None:
         """A diff is whole."""
         key = session_key(record.bringer.edge, record.bringer.session)
-        self.records[Source.COMMITS, 0].append((key, record.encode()))
+        self.records[InputTopic.COMMITS, 0].append((key, record.encode()))
 
     def ends(self) -> Ends:
         """Where `chotki.fields` ends now."""
         return tuple(
-            (partition, len(self.records[Source.FIELDS, partition]))
+            (partition, len(self.records[InputTopic.FIELDS, partition]))
             for partition in range(self.partitions)
-            if self.records[Source.FIELDS, partition]
+            if self.records[InputTopic.FIELDS, partition]
         )
 
 
@@ -83,13 +83,13 @@ class ChotkiJob:
         self.state: dict[bytes, bytes] = {}
         self.written: list[OutputRecord] = []
         self.rejected: list[bytes] = []
-        self._shards: dict[int, MemoryState] = defaultdict(MemoryState)
+        self._shards: dict[int, MemoryShardState] = defaultdict(MemoryShardState)
         self._offsets: dict[Place, int] = defaultdict(int)
 
     def run(self, most: Mapping[Place, int] | None = None, batch_ms: int = 0) -> list[OutputRecord]:
         """One micro-batch: of each partition at most so many records, or all; what was written, by stage."""
         packed = defaultdict(list)
-        for place in [(source, number) for source in Source for number in range(self.topics.partitions)]:
+        for place in [(source, number) for source in InputTopic for number in range(self.topics.partitions)]:
             source, partition = place
             first = self._offsets[place]
             taken = self.topics.records[place][first:]

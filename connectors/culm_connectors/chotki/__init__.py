@@ -5,7 +5,7 @@
 | protocol | what a connector runs: doors, tasks, readiness |
 | driver | the connections, whom we call, follow-up syncs after each epoch |
 | connection | one session over a byte channel, and the host that the session belongs to |
-| intake, spool | what a connection brings, on its way into Kafka; diffs that are not whole yet |
+| publisher, spool | what a connection brings, on its way into Kafka; diffs that are not whole yet |
 | relay, peer_holding | live packets of all edges; what a peer holds, and so what it is sent |
 | local_state | the merged state in lmdb, brought from epoch to epoch by what Kafka has |
 | sources | the edge's own source, and whose it is |

@@ -1,6 +1,6 @@
 """One connection with a replica: its session over a byte channel, and the host that the session belongs to.
 
-The session (models) says what goes out and what takes effect; what takes effect goes to Kafka by `intake`,
+The session (models) says what goes out and what takes effect; what takes effect goes to Kafka by `publisher`,
 and what others brought comes from the edge (`offer`, `follow_up`). Reading stops while Kafka is behind.
 """
 
@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from culm_connectors.chotki.intake import Intake, Partitions
 from culm_connectors.chotki.local_state.store import ChotkiStore, EpochSnapshot
 from culm_connectors.chotki.peer_holding import Delivery, PeerHolding
+from culm_connectors.chotki.publisher import Partitions, ReplicaPublisher
 from culm_connectors.chotki.relay import PacketTail, RelayedPacket
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.chotki.spool import DiskSpool
@@ -57,7 +57,7 @@ class OwnSource:
 
 
 @dataclass(frozen=True, slots=True)
-class EdgeParts:
+class EdgeShared:
     """What all connections of an edge share."""
 
     store: ChotkiStore
@@ -68,16 +68,16 @@ class EdgeParts:
     partitions: Partitions
     settings: ChotkiEdgeSettings
     edge: bytes
-    report: Callable[[ReplicaConnection, events.Event], None]
+    report: Callable[[ReplicaConnection, events.SessionEvent], None]
     """Told what happens on a connection."""
 
 
 class _Host:
     """Implements `Host` for the session of one connection."""
 
-    def __init__(self, parts: EdgeParts, intake: Intake) -> None:
-        self._parts = parts
-        self._intake = intake
+    def __init__(self, shared: EdgeShared, publisher: ReplicaPublisher) -> None:
+        self._shared = shared
+        self._publisher = publisher
         self.announced: dict[int, int] = {}
         """The vector of our handshake."""
         self.covered: dict[int, int] = {}
@@ -86,20 +86,20 @@ class _Host:
     @property
     def src(self) -> int:
         """See `Host.src`."""
-        return self._parts.source.src
+        return self._shared.source.src
 
     @property
     def counter(self) -> int:
         """See `Host.counter`."""
-        return self._parts.source.counter
+        return self._shared.source.counter
 
     def raise_counter(self, pro: int) -> None:
         """See `Host.raise_counter`."""
-        self._parts.source.raise_to(pro)
+        self._shared.source.raise_to(pro)
 
     def snapshot(self) -> EpochSnapshot:
         """See `Host.snapshot`."""
-        snapshot = self._parts.store.snapshot()
+        snapshot = self._shared.store.snapshot()
         self.announced, self.covered = dict(snapshot.vector), dict(snapshot.packets)
         return snapshot
 
@@ -109,11 +109,11 @@ class _Host:
 
     def apply(self, live: LivePacket) -> None:
         """See `Host.apply`: it takes effect once Kafka has it and the job has merged it."""
-        if self._parts.tail.known(live.id.src, live.entry.pro) == live.record:
+        if self._shared.tail.seen(live.id.src, live.entry.pro) == live.record:
             # It came another way before: only this connection has come further by it.
-            self._intake.announced({live.id.src: live.entry.pro})
+            self._publisher.announced({live.id.src: live.entry.pro})
             return
-        self._intake.packet(live)
+        self._publisher.packet(live)
 
     def commit_sync(self, sync: OpenSync, vectors: list[tuple[Id, bytes]]) -> Id | None:
         """See `Host.commit_sync`."""
@@ -121,8 +121,8 @@ class _Host:
         assert isinstance(spool, DiskSpool), "opened here"
         spool.keep()
         vector = parse_vector(sync.vector)
-        after = self.announced if sync.is_peers else self._intake.brought
-        self._intake.sync(sync.t, spool, vectors, vector, after, sync.bytes)
+        after = self.announced if sync.is_peers else self._publisher.brought
+        self._publisher.sync(sync.t, spool, vectors, vector, after, sync.bytes)
         own = vector.get(self.src, 0)
         if own <= self.counter:
             return None
@@ -136,29 +136,29 @@ class _Host:
 class ReplicaConnection:
     """One connection; `run` is its whole life. `name` is what logs call it."""
 
-    def __init__(self, parts: EdgeParts, channel: ByteChannel, number: int, name: str) -> None:
+    def __init__(self, shared: EdgeShared, channel: ByteChannel, number: int, name: str) -> None:
         self.name = name
         self.number = number
         self.channel = channel
         self.refusal: events.Refused | None = None
         self.reason = ""
-        self._parts = parts
-        self._settings = parts.settings
-        self.intake = Intake(
-            parts.producer,
-            parts.kafka,
-            parts.partitions,
-            Bringer(parts.edge, 0, number),
-            parts.settings.max_waiting_bytes,
+        self._shared = shared
+        self._settings = shared.settings
+        self.publisher = ReplicaPublisher(
+            shared.producer,
+            shared.kafka,
+            shared.partitions,
+            Bringer(shared.edge, 0, number),
+            shared.settings.max_waiting_bytes,
         )
         self.holding = PeerHolding()
-        self._host = _Host(parts, self.intake)
-        self._compat = Compat(parts.settings.compat)
+        self._host = _Host(shared, self.publisher)
+        self._compat = Compat(shared.settings.compat)
         self.session = Session(
             self._host,
-            parts.settings.session(),
+            shared.settings.session(),
             compat=self._compat,
-            mode=parts.settings.mode,
+            mode=shared.settings.mode,
             trace=secrets.token_bytes(_TRACE_BYTES),
             now_ms=_now_ms(),
         )
@@ -180,7 +180,7 @@ class ReplicaConnection:
     async def run(self) -> None:
         """Speak until the session is over, however it ends."""
         reading = asyncio.create_task(self._read(), name=f"chotki read {self.name}")
-        producing = asyncio.create_task(self.intake.run(), name=f"chotki produce {self.name}")
+        producing = asyncio.create_task(self.publisher.run(), name=f"chotki produce {self.name}")
         writing = asyncio.create_task(self._write(), name=f"chotki write {self.name}")
         tasks = {reading, producing, writing}
         try:
@@ -188,18 +188,18 @@ class ReplicaConnection:
             if reading.done() and not self.session.closed and reading.exception() is None:
                 # The transport ended; what came before is taken all the same.
                 self.session.lost()
-                self._tell()
+                self._report_events()
             elif self.session.closed and not writing.done():
                 await asyncio.wait({writing, producing}, return_when=asyncio.FIRST_COMPLETED)
             if not producing.done():
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._settings.ping_wait_ms / 1000):
-                        await self.intake.until_empty()
+                        await self.publisher.until_empty()
         finally:
             for task in tasks:
                 task.cancel()
             results = await asyncio.gather(*tasks, return_exceptions=True)
-            self.intake.close()
+            self.publisher.close()
             for error in results:
                 if isinstance(error, Exception) and not isinstance(error, TransportError):
                     logger.warning("%s: %s", self.name, error)
@@ -209,7 +209,7 @@ class ReplicaConnection:
         peer = self.session.peer
         if peer is None or self.session.is_over or not self.session.is_sent_live_packets:
             return
-        if packet.session == (self._parts.edge, self.number):
+        if packet.session == (self._shared.edge, self.number):
             self.holding.raise_to({packet.src: packet.pro})
             return
         if self.holding.deliver(packet) is Delivery.SEND:
@@ -251,24 +251,24 @@ class ReplicaConnection:
     def close(self) -> None:
         """End the session from this side."""
         self.session.close(_now_ms())
-        self._tell()
+        self._report_events()
         self._wake.set()
 
     async def _read(self) -> None:
         while not self.session.closed:
-            await self.intake.until_room()
+            await self.publisher.until_room()
             data = await self.channel.read(_READ_BYTES)
             if not data:
                 return
             self.session.receive(data, _now_ms())
-            self._tell()
+            self._report_events()
             self._wake.set()
 
     async def _write(self) -> None:
         session = self.session
         while True:
             records = session.take(_now_ms(), _WRITE_BYTES)
-            self._tell()
+            self._report_events()
             if records:
                 await self.channel.write(b"".join(records))
                 continue
@@ -277,7 +277,7 @@ class ReplicaConnection:
                 return
             await self._until_due()
             session.tick(_now_ms())
-            self._tell()
+            self._report_events()
 
     async def _until_due(self) -> None:
         due_ms = self.session.next_due_ms()
@@ -287,7 +287,7 @@ class ReplicaConnection:
                 await self._wake.wait()
         self._wake.clear()
 
-    def _tell(self) -> None:
+    def _report_events(self) -> None:
         for event in self.session.take_events():
             match event:
                 case events.PeerKnown(peer=peer):
@@ -297,20 +297,20 @@ class ReplicaConnection:
                 case events.Refused():
                     self.refusal = event
                     self.reason = event.code
-            self._parts.report(self, event)
+            self._shared.report(self, event)
 
     def _meet(self, peer: Id) -> None:
         """The peer's handshake: what it holds is known, and what the tail has for it goes out."""
         handshake = self.session.peer
         assert handshake is not None, "it has just come"
         vector = parse_vector(handshake.vector)
-        self.intake.bringer = self.intake.bringer._replace(peer=peer.src)
+        self.publisher.bringer = self.publisher.bringer._replace(peer=peer.src)
         if self.session.receives:
-            self.intake.announced(vector)
+            self.publisher.announced(vector)
         self.holding.raise_to(vector)
         if self.session.sends:
             self.holding.raise_to(self._host.announced)
-        for packet in self._parts.tail.beyond(self._host.covered):
+        for packet in self._shared.tail.beyond(self._host.covered):
             self.offer(packet)
 
 

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Mapping
 
-from culm_connectors.chotki.connection import EdgeParts, ReplicaConnection
+from culm_connectors.chotki.connection import EdgeShared, ReplicaConnection
 from culm_connectors.chotki.errors import StoreIncomplete
 from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.relay import RelayedPacket
@@ -39,19 +39,19 @@ class ChotkiDriver:
         self._identity = identity
         self._transport = transport
         self._numbers = 0
-        self._parts: EdgeParts | None = None
+        self._shared: EdgeShared | None = None
         self._epochs: asyncio.Queue[EpochRecord] = asyncio.Queue()
-        self._told: asyncio.Queue[tuple[int, SessionRecord]] = asyncio.Queue(1_000)
+        self._reports: asyncio.Queue[tuple[int, SessionRecord]] = asyncio.Queue(1_000)
 
-    def begin(self, parts: EdgeParts) -> None:
+    def begin(self, shared: EdgeShared) -> None:
         """From now on there is something to serve from."""
-        self._parts = parts
+        self._shared = shared
 
     @property
-    def parts(self) -> EdgeParts:
+    def shared(self) -> EdgeShared:
         """What connections share."""
-        assert self._parts is not None, "doors open after `begin`"
-        return self._parts
+        assert self._shared is not None, "doors open after `begin`"
+        return self._shared
 
     # Who comes, and whom we call.
 
@@ -69,7 +69,7 @@ class ChotkiDriver:
 
     async def keep_connected(self, url: str) -> None:
         """Hold a connection to a replica for as long as this task runs."""
-        settings = self.parts.settings
+        settings = self.shared.settings
         backoff = Backoff(settings.reconnect_first_s, settings.reconnect_max_s)
         while True:
             try:
@@ -83,7 +83,7 @@ class ChotkiDriver:
 
     async def _call(self, url: str) -> bool:
         scheme, address = parse_url(url)
-        settings = self.parts.settings
+        settings = self.shared.settings
         if scheme != "quic":
             tls = _tls_client(settings) if scheme == "tls" else None
             return await self._speak(await connect_tcp(address, TcpSettings(), tls), url)
@@ -99,7 +99,7 @@ class ChotkiDriver:
         """A whole session; whether the peer's handshake came."""
         self._numbers += 1
         try:
-            connection = ReplicaConnection(self.parts, channel, self._numbers, name)
+            connection = ReplicaConnection(self.shared, channel, self._numbers, name)
         except StoreIncomplete as error:
             logger.info("%s: not served: %s", name, error)
             return False
@@ -111,7 +111,7 @@ class ChotkiDriver:
             del self.connections[connection.number]
             self.metrics.sessions -= 1
             channel.abort("the session is over")
-            self._tell_session(connection)
+            self._report_session(connection)
         return connection.session.peer is not None
 
     # What others brought.
@@ -119,8 +119,8 @@ class ChotkiDriver:
     def relay(self, packet: RelayedPacket) -> None:
         """A packet of `chotki.packets`."""
         self.metrics.packets_out += 1
-        if packet.src == self.parts.source.src:
-            self.parts.source.raise_to(packet.pro)
+        if packet.src == self.shared.source.src:
+            self.shared.source.raise_to(packet.pro)
         for connection in tuple(self.connections.values()):
             connection.offer(packet)
 
@@ -134,17 +134,17 @@ class ChotkiDriver:
             mark = await self._epochs.get()
             while not self._epochs.empty():
                 mark = self._epochs.get_nowait()
-            parts = self.parts
+            shared = self.shared
             # What is on its way as a packet needs no sync.
-            await parts.tail.until_at(dict(mark.packets))
-            snapshot = parts.store.snapshot()
+            await shared.tail.until_at(dict(mark.packets))
+            snapshot = shared.store.snapshot()
             try:
                 for connection in tuple(self.connections.values()):
                     connection.follow_up(snapshot)
                     await asyncio.sleep(0)
             finally:
                 snapshot.release()
-            parts.tail.forget(self._needed(dict(mark.packets)))
+            shared.tail.forget(self._needed(dict(mark.packets)))
 
     def _needed(self, covered: Mapping[int, int]) -> dict[int, int]:
         """From where on the tail is needed: by handshakes that are open, too."""
@@ -158,7 +158,7 @@ class ChotkiDriver:
 
     # What is told.
 
-    def report(self, connection: ReplicaConnection, event: events.Event) -> None:
+    def report(self, connection: ReplicaConnection, event: events.SessionEvent) -> None:
         """Something happened on a connection."""
         match event:
             case events.PacketApplied():
@@ -175,9 +175,9 @@ class ChotkiDriver:
             case events.OwnSource() | events.Loop() | events.Quarantined():
                 logger.warning("%s %s: %s", connection.name, connection.traces, event)
         if isinstance(event, events.PeerKnown | events.SyncCommitted | events.Refused):
-            self._tell_session(connection)
+            self._report_session(connection)
 
-    def _tell_session(self, connection: ReplicaConnection) -> None:
+    def _report_session(self, connection: ReplicaConnection) -> None:
         session = connection.session
         peer, channel = session.peer, connection.channel.statistics()
         record = SessionRecord(
@@ -194,17 +194,17 @@ class ChotkiDriver:
             code=connection.refusal.code if connection.refusal is not None else "",
             time_ms=int(time.time() * 1000),
         )
-        if not self._told.full():
-            self._told.put_nowait((connection.number, record))
+        if not self._reports.full():
+            self._reports.put_nowait((connection.number, record))
 
-    async def tell_sessions(self) -> None:
+    async def write_sessions(self) -> None:
         """Write what is told to `chotki.sessions`, for ever."""
-        parts = self.parts
-        topic = parts.kafka.topic("chotki.sessions")
+        shared = self.shared
+        topic = shared.kafka.topic("chotki.sessions")
         while True:
-            number, record = await self._told.get()
-            await parts.producer.send(
-                topic, [ProducerRecord(session_key(parts.edge, number), record.encode())]
+            number, record = await self._reports.get()
+            await shared.producer.send(
+                topic, [ProducerRecord(session_key(shared.edge, number), record.encode())]
             )
 
     async def finish(self, reason: str) -> None:
@@ -213,7 +213,7 @@ class ChotkiDriver:
         connections = tuple(self.connections.values())
         for connection in connections:
             connection.close()
-        await asyncio.gather(*(connection.intake.until_empty() for connection in connections))
+        await asyncio.gather(*(connection.publisher.until_empty() for connection in connections))
 
 
 def _tls_client(settings: ChotkiEdgeSettings) -> TlsClientSettings:

@@ -11,12 +11,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from prometheus_client.core import Metric
 
 from culm_connectors.chotki.access import ReplicaAccess
-from culm_connectors.chotki.connection import EdgeParts, OwnSource
+from culm_connectors.chotki.connection import EdgeShared, OwnSource
 from culm_connectors.chotki.driver import ChotkiDriver
-from culm_connectors.chotki.intake import Intake, Partitions
 from culm_connectors.chotki.local_state.state_follower import StateFollower
 from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.chotki.metrics import families
+from culm_connectors.chotki.publisher import Partitions, ReplicaPublisher
 from culm_connectors.chotki.relay import PacketTail, follow_packets
 from culm_connectors.chotki.settings import ALPN, parse_url
 from culm_connectors.chotki.sources import check_claim, claim, own_object, source_of
@@ -128,7 +128,7 @@ class ChotkiProtocol:
         owner = context.key_pair.public_key.hex()
         self._missing = "reading chotki.sources"
         check_claim(src, owner, await self._claims(readers, src))
-        parts = EdgeParts(
+        shared = EdgeShared(
             store=self._store,
             tail=self._tail,
             source=OwnSource(src, self._store.vector.get(src, 0)),
@@ -139,7 +139,7 @@ class ChotkiProtocol:
             edge=context.connector_id,
             report=self.driver.report,
         )
-        self.driver.begin(parts)
+        self.driver.begin(shared)
         follower = self._follower = StateFollower(self._store, readers, self.driver.epoch)
         packets = context.kafka.topic("chotki.packets")
         offsets = {(packets, partition): offset for partition, offset in self._store.packets.items()}
@@ -157,9 +157,9 @@ class ChotkiProtocol:
                 await self._tail.until_at(ends)
                 await claim(context.producer, context.kafka, src, owner)
                 if settings.mode & 2:
-                    await self._say_own_object(parts)
+                    await self._say_own_object(shared)
                 group_of_tasks.create_task(self.driver.follow_epochs())
-                group_of_tasks.create_task(self.driver.tell_sessions())
+                group_of_tasks.create_task(self.driver.write_sessions())
                 for url in settings.connect:
                     group_of_tasks.create_task(self.driver.keep_connected(url))
                 self._missing = None
@@ -183,20 +183,20 @@ class ChotkiProtocol:
         states = admin.list_topics(self._context.kafka, [spec(name) for name in names])
         return Partitions(*(state.partitions for state in states))
 
-    async def _say_own_object(self, parts: EdgeParts) -> None:
+    async def _say_own_object(self, shared: EdgeShared) -> None:
         """The first packet of a new source says what it is called."""
-        if parts.source.counter:
+        if shared.source.counter:
             return
-        packet = own_object(parts.source.src, self._settings.name)
-        intake = Intake(
-            parts.producer, parts.kafka, parts.partitions, Bringer(parts.edge, 0, 0), len(packet) + 1
+        packet = own_object(shared.source.src, self._settings.name)
+        publisher = ReplicaPublisher(
+            shared.producer, shared.kafka, shared.partitions, Bringer(shared.edge, 0, 0), len(packet) + 1
         )
         live = read_live(parse(packet), packet)
-        intake.packet(live)
-        parts.source.raise_to(live.entry.pro)
-        producing = asyncio.create_task(intake.run())
+        publisher.packet(live)
+        shared.source.raise_to(live.entry.pro)
+        producing = asyncio.create_task(publisher.run())
         try:
-            await intake.until_empty()
+            await publisher.until_empty()
         finally:
             producing.cancel()
 
@@ -211,7 +211,7 @@ class ChotkiProtocol:
 
     def metrics(self) -> Iterator[Metric]:
         """What is measured of sessions, epochs and what waits."""
-        waiting = sum(one.intake.waiting_bytes for one in tuple(self.driver.connections.values()))
+        waiting = sum(one.publisher.waiting_bytes for one in tuple(self.driver.connections.values()))
         return families(
             self.driver.metrics, epoch=self._store.epoch, tail=len(self._tail), waiting_bytes=waiting
         )

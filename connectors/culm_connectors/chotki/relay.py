@@ -21,7 +21,7 @@ from culm_topics.errors import RecordError
 
 logger = logging.getLogger(__name__)
 
-_MOST_KNOWN = 262_144
+_MOST_SEEN = 262_144
 
 
 class RelayedPacket(NamedTuple):
@@ -45,7 +45,7 @@ class PacketTail:
         self.bytes = 0
         self._max_bytes = max_bytes
         self._packets: deque[RelayedPacket] = deque()
-        self._known: dict[tuple[int, int], bytes] = {}
+        self._seen: dict[tuple[int, int], bytes] = {}
         self._moved = asyncio.Event()
 
     @property
@@ -56,9 +56,9 @@ class PacketTail:
     def __len__(self) -> int:
         return len(self._packets)
 
-    def known(self, src: int, pro: int) -> bytes | None:
+    def seen(self, src: int, pro: int) -> bytes | None:
         """The packet of an id, where it has come lately."""
-        return self._known.get((src, pro))
+        return self._seen.get((src, pro))
 
     def beyond(self, offsets: Mapping[int, int]) -> Iterator[RelayedPacket]:
         """Packets that an epoch which covers up to these offsets does not have, as they were read."""
@@ -92,7 +92,7 @@ class PacketTail:
             one = RelayedPacket(
                 partition, offset, live.id.src, live.entry.pro, record.after, session, record.packet
             )
-            self._know(one)
+            self._remember(one)
             self._packets.append(one)
             self.bytes += len(one.packet)
             found.append(one)
@@ -107,10 +107,10 @@ class PacketTail:
             self._moved.clear()
             await self._moved.wait()
 
-    def _know(self, one: RelayedPacket) -> None:
-        self._known[one.src, one.pro] = one.packet
-        if len(self._known) > _MOST_KNOWN:
-            del self._known[next(iter(self._known))]
+    def _remember(self, one: RelayedPacket) -> None:
+        self._seen[one.src, one.pro] = one.packet
+        if len(self._seen) > _MOST_SEEN:
+            del self._seen[next(iter(self._seen))]
 
 
 async def follow_packets(

@@ -9,7 +9,7 @@ from typing import ClassVar
 from culm_models.chotki.ids import Id
 
 
-class State(StrEnum):
+class SessionState(StrEnum):
     """The states of a session, named as the specification names them (reference 4.0)."""
 
     HANDSHAKE = "SendHandshake"
@@ -22,22 +22,22 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class SessionEvent:
     """The base."""
 
     kind: ClassVar[str] = "event"
 
 
 @dataclass(frozen=True, slots=True)
-class StateEntered(Event):
+class StateEntered(SessionEvent):
     """The session is in another state now."""
 
     kind: ClassVar[str] = "state"
-    state: State
+    state: SessionState
 
 
 @dataclass(frozen=True, slots=True)
-class PeerKnown(Event):
+class PeerKnown(SessionEvent):
     """The peer's handshake came. `peer`: its T; `live`: both ends want live packets."""
 
     kind: ClassVar[str] = "handshake"
@@ -48,7 +48,7 @@ class PeerKnown(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class PacketApplied(Event):
+class PacketApplied(SessionEvent):
     """A live packet took effect."""
 
     kind: ClassVar[str] = "packet"
@@ -57,7 +57,7 @@ class PacketApplied(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class SyncOpened(Event):
+class SyncOpened(SessionEvent):
     """A handshake announced diffs: of the peer itself, or of a replica behind it."""
 
     kind: ClassVar[str] = "sync_opened"
@@ -65,7 +65,7 @@ class SyncOpened(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class SyncCommitted(Event):
+class SyncCommitted(SessionEvent):
     """V came: all diffs of the sync took effect together. `fields` of them in so many `blocks`."""
 
     kind: ClassVar[str] = "sync_committed"
@@ -75,7 +75,7 @@ class SyncCommitted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class SyncDropped(Event):
+class SyncDropped(SessionEvent):
     """A forwarded sync whose diffs stopped coming was forgotten."""
 
     kind: ClassVar[str] = "sync_dropped"
@@ -84,21 +84,21 @@ class SyncDropped(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class PingReceived(Event):
+class PingReceived(SessionEvent):
     """The peer asks whether this end is there."""
 
     kind: ClassVar[str] = "ping"
 
 
 @dataclass(frozen=True, slots=True)
-class PongReceived(Event):
+class PongReceived(SessionEvent):
     """The peer is there."""
 
     kind: ClassVar[str] = "pong"
 
 
 @dataclass(frozen=True, slots=True)
-class ByeReceived(Event):
+class ByeReceived(SessionEvent):
     """The peer ended the session."""
 
     kind: ClassVar[str] = "bye"
@@ -106,7 +106,7 @@ class ByeReceived(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Refused(Event):
+class Refused(SessionEvent):
     """What came was refused, or what had to come did not: this end ended the session.
 
     `record`: what was refused, empty for what did not come or is no record.
@@ -119,7 +119,7 @@ class Refused(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class OwnSource(Event):
+class OwnSource(SessionEvent):
     """An id of the own source beyond the counter came: edits of before a crash, or a second user of it."""
 
     kind: ClassVar[str] = "own_source"
@@ -127,7 +127,7 @@ class OwnSource(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Loop(Event):
+class Loop(SessionEvent):
     """A packet of an own sync came round: the tree of replicas has a circle. It is dropped."""
 
     kind: ClassVar[str] = "loop"
@@ -135,7 +135,7 @@ class Loop(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Unwanted(Event):
+class Unwanted(SessionEvent):
     """A packet that the modes keep from being applied was dropped."""
 
     kind: ClassVar[str] = "unwanted"
@@ -143,7 +143,7 @@ class Unwanted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantined(Event):
+class Quarantined(SessionEvent):
     """A field of a diff was left out because its value does not parse (setting `unreadable_values`)."""
 
     kind: ClassVar[str] = "quarantined"
@@ -154,7 +154,7 @@ class Quarantined(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectionLost(Event):
+class ConnectionLost(SessionEvent):
     """The transport ended; what was under way is forgotten."""
 
     kind: ClassVar[str] = "lost"

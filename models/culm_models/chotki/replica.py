@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.errors import FieldsMissing, LetterUnknown, OwnIdMalformed
-from culm_models.chotki.events import Event
+from culm_models.chotki.events import SessionEvent
 from culm_models.chotki.ids import (
     BLOCK_BITS,
     GLOBAL_VECTOR_KEY,
@@ -29,7 +29,7 @@ from culm_models.chotki.packets.packet import LIVE_LETTERS, parse
 from culm_models.chotki.rdx import merge, parse_vector
 from culm_models.chotki.sessions.session import Session
 from culm_models.chotki.settings import ChotkiSettings
-from culm_models.chotki.store import SEEN_TYPES, MemoryStore, Snapshot
+from culm_models.chotki.store import SEEN_TYPES, MemoryStore, StoreSnapshot
 from culm_models.chotki.sync.open_syncs import MemorySpool, OpenSync
 from culm_models.chotki.tlv import record
 
@@ -39,14 +39,14 @@ class Output:
     """What one step caused: records for sessions, events of sessions, sessions that it closed."""
 
     sends: dict[str, list[bytes]] = field(default_factory=dict)
-    events: list[tuple[str, Event]] = field(default_factory=list)
+    events: list[tuple[str, SessionEvent]] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
 
     def of(self, session: str) -> list[bytes]:
         """The records for one session."""
         return self.sends.get(session, [])
 
-    def events_of(self, session: str) -> list[Event]:
+    def events_of(self, session: str) -> list[SessionEvent]:
         """The events of one session."""
         return [event for name, event in self.events if name == session]
 
@@ -194,7 +194,7 @@ class Replica:
         """See `Host.raise_counter`."""
         self._counter = max(self._counter, pro)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> StoreSnapshot:
         """See `Host.snapshot`."""
         return self.store.snapshot()
 

@@ -21,7 +21,7 @@ _THEMSELVES: Final = frozenset(b"COYFIRSTNZELM")
 _VECTORS_FROM: Final = b"V"
 
 
-class Snapshot(Protocol):
+class StoreSnapshot(Protocol):
     """A store as it is at one moment, whatever is merged later. Whoever took it releases it."""
 
     def get(self, key: bytes) -> bytes | None:
@@ -51,7 +51,7 @@ class Store(Protocol):
         """The value of a key."""
         ...
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> StoreSnapshot:
         """The store as it is now."""
         ...
 
@@ -81,14 +81,14 @@ class MemorySnapshot:
         return self._values.get(key)
 
     def fields(self, start: bytes) -> Iterator[tuple[bytes, bytes, bytes | None]]:
-        """See `Snapshot.fields`."""
+        """See `StoreSnapshot.fields`."""
         keys, values, seen = self._keys, self._values, self._seen
         for place in range(bisect_left(keys, start), bisect_left(keys, _VECTORS_FROM)):
             key = keys[place]
             yield key, values[key], seen.get(key)
 
     def vectors(self) -> Iterator[tuple[bytes, bytes]]:
-        """See `Snapshot.vectors`."""
+        """See `StoreSnapshot.vectors`."""
         for place in range(bisect_left(self._keys, _VECTORS_FROM), len(self._keys)):
             key = self._keys[place]
             yield key, self._values[key]

@@ -15,9 +15,9 @@ import cbor2
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY
 from culm_models.chotki.rdx import parse_vector, write_vector
 from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
-from culm_streaming.chotki.rows import Commit, EpochRows, Run, Source
+from culm_streaming.chotki.rows import Commit, EpochRows, InputTopic, Run
 from culm_streaming.chotki.settings import ChotkiStateSettings
-from culm_streaming.chotki.state import State
+from culm_streaming.chotki.state import ShardState
 from culm_streaming.chotki.step import COMMON_VECTOR
 from culm_topics.chotki.records import Ends, EpochRecord, HoldingRecord, epoch_key
 from culm_topics.records import rejection
@@ -44,7 +44,7 @@ class _Counted:
 
     epoch: int = 0
     vector: dict[int, int] = field(default_factory=lambda: dict(COMMON_VECTOR))
-    covered: list[dict[int, int]] = field(default_factory=lambda: [{} for _ in Source])
+    covered: list[dict[int, int]] = field(default_factory=lambda: [{} for _ in InputTopic])
     waiting: list[_Waiting] = field(default_factory=list)
 
     def pack(self) -> bytes:
@@ -62,14 +62,14 @@ class _Counted:
         return _Counted(epoch, vector, covered, entries)
 
 
-def restore_epoch(state: State, last: EpochRecord) -> None:
+def restore_epoch(state: ShardState, last: EpochRecord) -> None:
     """Go on behind the last complete epoch of a job whose own state is gone; what waited then comes again."""
     covered = [dict(ends) for ends in (last.packets, last.fields, last.commits)]
     state.save(_NAME, _Counted(last.epoch, parse_vector(last.vector), covered).pack())
 
 
 def count_epoch(
-    state: State, rows: EpochRows, batch_ms: int, settings: ChotkiStateSettings
+    state: ShardState, rows: EpochRows, batch_ms: int, settings: ChotkiStateSettings
 ) -> Iterator[OutputRecord]:
     """The next epoch: its marks, what it holds, and gaps that were waited for long enough.
 
@@ -80,13 +80,13 @@ def count_epoch(
         covered = counted.covered[source]
         covered[partition] = max(offset, covered.get(partition, 0))
     counted.waiting += _of_runs(rows.runs, batch_ms) + _of_commits(rows.commits, batch_ms)
-    counted.waiting = _raise(counted.vector, counted.waiting, counted.covered[Source.FIELDS])
+    counted.waiting = _raise(counted.vector, counted.waiting, counted.covered[InputTopic.FIELDS])
     waiting, gaps = _without_gaps(counted.waiting, batch_ms, settings)
     counted.waiting = waiting
     counted.epoch += 1
     state.save(_NAME, counted.pack())
     for gap in gaps:
-        yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", _told(gap), None)
+        yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", _report(gap), None)
     vector = write_vector(counted.vector)
     packets, fields, commits = (tuple(sorted(ends.items())) for ends in counted.covered)
     mark = EpochRecord(counted.epoch, vector, packets, fields, commits).encode()
@@ -143,7 +143,7 @@ def _without_gaps(
     return kept, gaps
 
 
-def _told(gap: _Waiting) -> bytes:
+def _report(gap: _Waiting) -> bytes:
     edge, session = gap.bringer[:32].hex(), int.from_bytes(gap.bringer[32:], "big")
     record = rejection(
         GAP,

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import cbor2
 
-from culm_streaming.chotki.state import State
+from culm_streaming.chotki.state import ShardState
 
 OBJECTS_BITS: Final = 8
 _NAME: Final = b"F"
@@ -33,7 +33,7 @@ def bucket_name(key: bytes) -> bytes:
 class FieldBuckets:
     """The fields of a shard for one micro-batch; `flush` writes those blobs that have changed."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ShardState) -> None:
         self._state = state
         self._loaded: dict[bytes, dict[bytes, list[bytes | None]]] = {}
         self._changed: set[bytes] = set()

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.stateful_processor import (
 from culm_streaming.chotki.epochs import count_epoch, restore_epoch
 from culm_streaming.chotki.output_records import TOPIC_NAMES, OutputRecord, Stage, Topic
 from culm_streaming.chotki.packing import pack_records
-from culm_streaming.chotki.rows import EPOCHS_SHARD, TOPICS, Place, Source, unpack_epoch, unpack_shard
+from culm_streaming.chotki.rows import EPOCHS_SHARD, TOPICS, InputTopic, Place, unpack_epoch, unpack_shard
 from culm_streaming.chotki.settings import ChotkiStateSettings
 from culm_streaming.chotki.step import restore_shard, step
 from culm_streaming.errors import JobError
@@ -86,7 +86,7 @@ def restored_query(
     last = min(newest.values(), key=lambda one: one.epoch)
     start = {
         TOPICS[source]: dict(ends)
-        for source, ends in zip(Source, (last.packets, last.fields, last.commits), strict=True)
+        for source, ends in zip(InputTopic, (last.packets, last.fields, last.commits), strict=True)
     }
     shards = state.select(F.col("partition").alias("shard"), "offset", "key", "value")
     epochs = session.createDataFrame(
@@ -150,7 +150,7 @@ def _every_partition(kafka: KafkaSettings, name: str, ends: Mapping[int, int]) -
 JOB = StreamingJob(chotki_query, ChotkiJobSettings, stages=len(Stage), restored=restored_query)
 
 
-def _packer(source: Source, shards: int, prefix: str) -> Any:
+def _packer(source: InputTopic, shards: int, prefix: str) -> Any:
     def pack(batches: Batches) -> Batches:
         for batch in batches:
             columns = [batch[name].to_pylist() for name in ("key", "value", "partition", "offset")]
@@ -234,12 +234,12 @@ class SparkState:
         self._blobs = handle.getMapState("blobs", "name binary", "blob binary")
 
     def load(self, name: bytes) -> bytes | None:
-        """See `State`."""
+        """See `ShardState`."""
         row = self._blobs.getValue((name,))
         return None if row is None or row[0] is None else bytes(row[0])
 
     def save(self, name: bytes, blob: bytes | None) -> None:
-        """See `State`."""
+        """See `ShardState`."""
         if blob is None:
             self._blobs.removeKey((name,))
         else:

@@ -20,12 +20,12 @@ from culm_streaming.chotki.rows import (
     TOPICS,
     Commit,
     EpochRows,
+    InputTopic,
     Mark,
     Operand,
     Place,
     Run,
     ShardRows,
-    Source,
     VectorRow,
 )
 from culm_topics.chotki.records import (
@@ -70,7 +70,7 @@ class _Batch:
         return self.rows[block_partition(key, self.shards)]
 
 
-def pack_records(source: Source, records: Iterable[Record], shards: int, prefix: str) -> Iterator[Packed]:
+def pack_records(source: InputTopic, records: Iterable[Record], shards: int, prefix: str) -> Iterator[Packed]:
     """The rows of each shard, and those of the epochs; of a batch without records nothing."""
     batch = _Batch(shards)
     ends: dict[int, int] = {}
@@ -148,7 +148,7 @@ def _take_commit(batch: _Batch, key: bytes | None, value: bytes | None) -> None:
     batch.epochs.commits.append(Commit(record.vector, record.after, record.ends, _name(record.bringer)))
 
 
-_TAKE = {Source.PACKETS: _take_packet, Source.FIELDS: _take_operand, Source.COMMITS: _take_commit}
+_TAKE = {InputTopic.PACKETS: _take_packet, InputTopic.FIELDS: _take_operand, InputTopic.COMMITS: _take_commit}
 
 
 def _name(bringer: Bringer) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import cbor2
 
 
-class Source(IntEnum):
+class InputTopic(IntEnum):
     """The topics that the job reads."""
 
     PACKETS = 0
@@ -20,9 +20,9 @@ class Source(IntEnum):
 
 
 TOPICS: Final = {
-    Source.PACKETS: "chotki.packets",
-    Source.FIELDS: "chotki.fields",
-    Source.COMMITS: "chotki.commits",
+    InputTopic.PACKETS: "chotki.packets",
+    InputTopic.FIELDS: "chotki.fields",
+    InputTopic.COMMITS: "chotki.commits",
 }
 EPOCHS_SHARD: Final = -1
 """The shard that counts for all of them."""

@@ -6,7 +6,7 @@ In the job they are a Spark state variable (`job`); here a dictionary, for tests
 from typing import Protocol
 
 
-class State(Protocol):
+class ShardState(Protocol):
     """The state of one shard."""
 
     def load(self, name: bytes) -> bytes | None:
@@ -16,18 +16,18 @@ class State(Protocol):
         """Keep a blob; None removes it."""
 
 
-class MemoryState:
+class MemoryShardState:
     """A shard's state in memory."""
 
     def __init__(self) -> None:
         self.blobs: dict[bytes, bytes] = {}
 
     def load(self, name: bytes) -> bytes | None:
-        """See `State`."""
+        """See `ShardState`."""
         return self.blobs.get(name)
 
     def save(self, name: bytes, blob: bytes | None) -> None:
-        """See `State`."""
+        """See `ShardState`."""
         if blob is None:
             self.blobs.pop(name, None)
         else:

@@ -20,7 +20,7 @@ from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
 from culm_streaming.chotki.packing import FIRST_BLOCK
 from culm_streaming.chotki.rows import Operand, ShardRows, VectorRow
 from culm_streaming.chotki.settings import ChotkiStateSettings
-from culm_streaming.chotki.state import State
+from culm_streaming.chotki.state import ShardState
 from culm_topics.chotki.records import (
     BlockVectorRecord,
     FieldRecord,
@@ -37,7 +37,9 @@ COMMON_VECTOR: Final = {0: Id.make(0, 3).pro}
 """How far every replica knows source 0 from its first moment."""
 
 
-def step(state: State, shard: int, rows: ShardRows, settings: ChotkiStateSettings) -> Iterator[OutputRecord]:
+def step(
+    state: ShardState, shard: int, rows: ShardRows, settings: ChotkiStateSettings
+) -> Iterator[OutputRecord]:
     """What the shard writes, in the order of its stages."""
     for key, value in rows.refused:
         yield OutputRecord(Stage.FIELDS, Topic.REJECTED, key, value, None)
@@ -54,7 +56,7 @@ def step(state: State, shard: int, rows: ShardRows, settings: ChotkiStateSetting
         yield OutputRecord(Stage.VECTORS, Topic.STATE, key, record, shard)
 
 
-def restore_shard(state: State, records: Sequence[tuple[bytes, bytes]]) -> None:
+def restore_shard(state: ShardState, records: Sequence[tuple[bytes, bytes]]) -> None:
     """Take over what a job whose own state is gone has written of a shard, in the order of its records."""
     newest = dict(records)
     fields = FieldBuckets(state)
@@ -78,7 +80,10 @@ def _common_objects() -> tuple[list[Operand], list[VectorRow]]:
 
 
 def _merge_fields(
-    state: State, operands: Sequence[Operand], vectors: Sequence[VectorRow], settings: ChotkiStateSettings
+    state: ShardState,
+    operands: Sequence[Operand],
+    vectors: Sequence[VectorRow],
+    settings: ChotkiStateSettings,
 ) -> Iterator[tuple[bytes, bytes]]:
     bounds = _bounds(vectors)
     by_key: dict[bytes, list[Operand]] = defaultdict(list)
@@ -154,7 +159,7 @@ def _bounds(vectors: Sequence[VectorRow]) -> dict[tuple[bytes, bytes], dict[int,
     return found
 
 
-def _raise_vectors(state: State, vectors: Sequence[VectorRow]) -> Iterator[tuple[bytes, bytes]]:
+def _raise_vectors(state: ShardState, vectors: Sequence[VectorRow]) -> Iterator[tuple[bytes, bytes]]:
     by_key: dict[bytes, dict[int, int]] = defaultdict(dict)
     for row in vectors:
         if row.key != GLOBAL_VECTOR_KEY:
@@ -180,7 +185,7 @@ def _block_key(field: bytes) -> bytes:
 
 
 def _joined(
-    state: State, operands: Sequence[Operand], settings: ChotkiStateSettings
+    state: ShardState, operands: Sequence[Operand], settings: ChotkiStateSettings
 ) -> tuple[list[Operand], list[bytes]]:
     """Operands that are whole, and records of `rejected` for what will never be.
 

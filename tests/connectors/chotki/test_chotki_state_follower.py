@@ -21,7 +21,7 @@ from culm_connectors.kafka import OffsetLost, TopicReaders, ask_origin
 from culm_connectors.local_store.errors import StoreDamaged
 from culm_models.chotki.log0 import common_store
 from culm_streaming.chotki.output_records import OutputRecord, Stage
-from culm_streaming.chotki.rows import Source
+from culm_streaming.chotki.rows import InputTopic
 from culm_topics.chotki.records import EpochRecord, epoch_key
 from culm_topics.kafka.clients import admin
 from tests.connectors.chotki.test_chotki_store import MIB, field, held, key_of, mark, opened
@@ -31,7 +31,7 @@ from tests.support.chotki_state_feed import FedTopic
 from tests.support.edge import topics, until
 from tests.support.topic_io import write_records
 
-PLACES = [(source, number) for source in Source for number in range(3)]
+PLACES = [(source, number) for source in InputTopic for number in range(3)]
 
 
 @pytest.fixture

@@ -71,14 +71,14 @@ def leave_out_what_any_seen_vector_is_known_of(monkeypatch: pytest.MonkeyPatch) 
 
 
 def claim_everything_with_every_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = Diff._in_parts
+    honest = Diff._cut
 
     def boastful(self: Any, cut_bytes: int) -> Iterator[bytes]:
         whole = self._snapshot.get(GLOBAL_VECTOR_KEY)
         for record in honest(self, cut_bytes):
             yield self._request.handshake(whole) if outer_letter(record) == "H" else record
 
-    monkeypatch.setattr(Diff, "_in_parts", boastful)
+    monkeypatch.setattr(Diff, "_cut", boastful)
 
 
 @pytest.mark.parametrize(

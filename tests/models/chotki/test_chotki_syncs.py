@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from culm_models.chotki.compat import Compat
-from culm_models.chotki.events import Event, Refused
+from culm_models.chotki.events import Refused, SessionEvent
 from culm_models.chotki.ids import ZERO_ID, Id
 from culm_models.chotki.packets.handshake import write_handshake
 from culm_models.chotki.packets.packet import PING, PONG, write_bye, write_ping
@@ -181,12 +181,12 @@ def test_an_own_sync_that_comes_round_is_dropped_and_told_of() -> None:
     assert kinds(go.receive(NAME, h() + h(own) + d(own) + v(own), NOW))[-1] == "sync_committed"
 
 
-def outcome(data: list[bytes], compat: Compat) -> tuple[str, dict[str, str], list[Event]]:
+def outcome(data: list[bytes], compat: Compat) -> tuple[str, dict[str, str], list[SessionEvent]]:
     """What a replica sends in all, holds in the end and reports, when a stream comes in these reads."""
     session = recorded("full_connector_empty_listener")
     replica = Replica(0xA, store_of(session["before"]["listener"]), compat=compat)
     sent = replica.open_session(NAME, NOW, trace=TRACE).of(NAME)
-    events: list[Event] = []
+    events: list[SessionEvent] = []
     for one in data:
         output = replica.receive(NAME, one, NOW)
         sent += output.of(NAME)

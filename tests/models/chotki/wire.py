@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from culm_models.chotki.events import Event
+from culm_models.chotki.events import SessionEvent
 from culm_models.chotki.ids import Id
 from culm_models.chotki.packets.handshake import MODE_MAX
 from culm_models.chotki.replica import Output, Replica
@@ -57,7 +57,7 @@ def split(stream: bytes) -> list[bytes]:
     return list(RecordReader(1 << 30).feed(stream))
 
 
-def kinds(events: Iterable[Event]) -> list[str]:
+def kinds(events: Iterable[SessionEvent]) -> list[str]:
     """The kinds of events without those of states."""
     return [event.kind for event in events if event.kind != "state"]
 
@@ -70,7 +70,7 @@ class Wire:
     b: Replica
     pieces: int = 0
     sent: dict[int, bytearray] = field(default_factory=dict)
-    events: dict[int, list[Event]] = field(default_factory=dict)
+    events: dict[int, list[SessionEvent]] = field(default_factory=dict)
     closed: set[int] = field(default_factory=set)
 
     def open(self, now: int = NOW, *, mode_a: int = MODE_MAX, mode_b: int = MODE_MAX, **options: Any) -> Wire:

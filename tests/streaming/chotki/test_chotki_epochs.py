@@ -16,7 +16,7 @@ from culm_models.chotki.replica import Replica
 from culm_models.chotki.store import MemoryStore
 from culm_models.chotki.tlv import record
 from culm_streaming.chotki.output_records import Stage
-from culm_streaming.chotki.rows import Source
+from culm_streaming.chotki.rows import InputTopic
 from culm_streaming.chotki.settings import ChotkiStateSettings
 from culm_topics.chotki.records import Bringer, CommitRecord, FieldRecord, PacketRecord, source_key
 from culm_topics.records import RejectedRecord
@@ -93,7 +93,7 @@ def test_any_batches_lead_to_what_a_replica_holds(seed: int, batches: list[dict[
     topics = ChotkiTopics()
     writers = story(topics, seed)
     job = ChotkiJob(topics)
-    places = [(source, number) for source in Source for number in range(3)]
+    places = [(source, number) for source in InputTopic for number in range(3)]
     vectors = [job.vector]
     for batch in batches:
         job.run({places[place]: most for place, most in batch.items()})
@@ -164,7 +164,7 @@ def test_a_sync_counts_once_all_its_fields_are_merged() -> None:
     bringer = Bringer(NORTH.edge, 0xC, 1)
     topics.commit(sync(topics, bringer))
     job = ChotkiJob(topics)
-    job.run({(Source.COMMITS, 0): 1})
+    job.run({(InputTopic.COMMITS, 0): 1})
     assert 0xC not in job.vector
     job.run()
     assert job.vector[0xC] == Id.make(0xC, 1).pro
@@ -203,7 +203,9 @@ def test_an_epoch_says_up_to_where_everything_is_merged() -> None:
     job.run()
     marks = job.marks
     assert len(marks) == 3 and len({mark.encode() for mark in marks}) == 1
-    ends = {place[1]: len(records) for place, records in topics.records.items() if place[0] is Source.PACKETS}
+    ends = {
+        place[1]: len(records) for place, records in topics.records.items() if place[0] is InputTopic.PACKETS
+    }
     assert dict(marks[0].packets) == {place: end for place, end in ends.items() if end}
 
 
@@ -216,7 +218,7 @@ def test_an_epoch_says_up_to_where_everything_is_merged() -> None:
 )
 def test_what_is_no_record_is_told(key: bytes, value: bytes, code: str) -> None:
     topics = ChotkiTopics()
-    topics.records[Source.PACKETS, 0].append((key, value))
+    topics.records[InputTopic.PACKETS, 0].append((key, value))
     job = ChotkiJob(topics)
     job.run()
     assert [RejectedRecord.decode(one).code for one in job.rejected] == [code]
@@ -227,7 +229,9 @@ def test_a_packet_that_is_none_is_told_and_nothing_of_it_is_merged() -> None:
     good = edit(0xB, 1, 4)
     cut = good[:1] + bytes([good[1] - 1]) + good[2:-1]
     for packet in (cut, b"\x70\x050ping", b"", record("X", b"")):
-        topics.records[Source.PACKETS, 0].append((source_key(0xB), PacketRecord(NORTH, 0, packet).encode()))
+        topics.records[InputTopic.PACKETS, 0].append(
+            (source_key(0xB), PacketRecord(NORTH, 0, packet).encode())
+        )
     job = ChotkiJob(topics)
     job.run()
     assert len(job.rejected) == 4 and 0xB not in job.vector
@@ -241,7 +245,7 @@ def test_a_large_operand_is_merged_when_its_last_piece_has_come(monkeypatch: pyt
     text = parse_text("S", '"a long text in many pieces"')
     topics.operand(Bringer(NORTH.edge, 0xC, 1), key, text)
     job = ChotkiJob(topics)
-    place = next(place for place in topics.records if place[0] is Source.FIELDS and topics.records[place])
+    place = next(place for place in topics.records if place[0] is InputTopic.FIELDS and topics.records[place])
     job.run({place: 2})
     assert key not in job.values()
     job.run()

@@ -22,7 +22,7 @@ from culm_connectors.local_store.opening import close_marked, condemn, open_or_d
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, OBJECT_KEY
 from culm_models.chotki.log0 import common_store
 from culm_models.chotki.rdx import parse_vector
-from culm_models.chotki.store import Snapshot
+from culm_models.chotki.store import StoreSnapshot
 from culm_models.errors import CulmError
 from culm_topics.chotki.records import (
     BlockVectorRecord,
@@ -43,7 +43,7 @@ Write = tuple[bytes, bytes, bytes]
 """Database, key, value."""
 
 
-class EpochSnapshot(Snapshot, Protocol):
+class EpochSnapshot(StoreSnapshot, Protocol):
     """The store as it is at one epoch."""
 
     @property
@@ -107,12 +107,12 @@ class LmdbSnapshot:
             return _unpacked([(key, found)])[0][1]
 
     def fields(self, start: bytes) -> Iterator[layout.Field]:
-        """See `Snapshot.fields`; memory holds some thousand fields, or a megabyte, at a time."""
+        """See `StoreSnapshot.fields`; memory holds some thousand fields, or a megabyte, at a time."""
         for chunk in self._chunks(layout.FIELDS, start):
             yield from _unpacked(chunk)
 
     def vectors(self) -> Iterator[tuple[bytes, bytes]]:
-        """See `Snapshot.vectors`."""
+        """See `StoreSnapshot.vectors`."""
         for chunk in self._chunks(layout.VECTORS, b""):
             yield from chunk
 

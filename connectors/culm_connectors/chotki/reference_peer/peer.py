@@ -26,7 +26,7 @@ class ReplicaPeer:
 
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
-        self.listeners: list[Callable[[str, events.Event], None]] = []
+        self.listeners: list[Callable[[str, events.SessionEvent], None]] = []
         self._channels: dict[str, ByteChannel] = {}
         self._outgoing: dict[str, asyncio.Queue[bytes | None]] = {}
         self._sessions = 0

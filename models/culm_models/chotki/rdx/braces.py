@@ -29,11 +29,11 @@ def read_set(text: str, compat: Compat) -> bytes:
     """An E, by value bytes and each value once; with `Compat.GO` as written and without terms."""
     if compat is Compat.GO:
         try:
-            parts = [part for part in _parts(text, compat) if part[0] != _T]
+            parts = [part for part in _split(text, compat) if part[0] != _T]
         except TextMalformed:
             return b""
     else:
-        once = {value: code for code, value in reversed(_parts(text, compat))}
+        once = {value: code for code, value in reversed(_split(text, compat))}
         parts = [(once[value], value) for value in sorted(once)]
     return b"".join(write_element(code, 0, 0, value) for code, value in parts)
 
@@ -41,7 +41,7 @@ def read_set(text: str, compat: Compat) -> bytes:
 def read_map(text: str, compat: Compat) -> bytes:
     """An M, by key letter and key value; a key that is there twice is refused, or stays with `Compat.GO`."""
     try:
-        parts = _parts(text, compat, values=True)
+        parts = _split(text, compat, values=True)
     except TextMalformed:
         if compat is Compat.GO:
             return b""
@@ -75,7 +75,7 @@ def _written(element: Element) -> str:
     return value.hex() if write is None else write(value)
 
 
-def _parts(text: str, compat: Compat, *, values: bool = False) -> list[Part]:
+def _split(text: str, compat: Compat, *, values: bool = False) -> list[Part]:
     """What stands between the braces, in order; keys and values in turn when there are ``values``."""
     parts: list[Part] = []
     tokens = _tokens(text)

@@ -42,19 +42,19 @@ class SessionClock:
         self._heard_at_ms = max(self._heard_at_ms, now_ms)
         self._pong_at_ms = now_ms
 
-    def heard(self, now_ms: int, *, within_diff: bool) -> None:
+    def received(self, now_ms: int, *, within_diff: bool) -> None:
         """Bytes came; ``within_diff``: in the middle of a record while the peer's diff is awaited."""
         self._heard_at_ms = now_ms
         self._asked_at_ms = None
         if within_diff:
-            self.heard_diff(now_ms)
+            self.received_diff(now_ms)
 
-    def heard_diff(self, now_ms: int) -> None:
+    def received_diff(self, now_ms: int) -> None:
         """The peer is sending its diff: it reads, but Go answers no ping before it is through."""
         self._diff_heard_at_ms = now_ms
         self._deaf_asked_at_ms = None
 
-    def heard_pong(self, now_ms: int) -> None:
+    def received_pong(self, now_ms: int) -> None:
         """A pong came."""
         self._pong_at_ms = now_ms
         self._deaf_asked_at_ms = None

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from culm_models.chotki.ids import Id
 from culm_models.chotki.packets.live import LivePacket
-from culm_models.chotki.store import Snapshot
+from culm_models.chotki.store import StoreSnapshot
 from culm_models.chotki.sync.open_syncs import OpenSync, Spool
 
 
@@ -27,7 +27,7 @@ class Host(Protocol):
         """An id of its source came back."""
         ...
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> StoreSnapshot:
         """Its store as it is now, with the global vector that a handshake announces."""
         ...
 

@@ -19,7 +19,7 @@ from culm_models.chotki.errors import (
     OwnIdMalformed,
     SourceCollision,
 )
-from culm_models.chotki.events import State
+from culm_models.chotki.events import SessionState
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id
 from culm_models.chotki.packets.handshake import (
     READS_FILTERED_DIFFS,
@@ -46,7 +46,7 @@ from culm_models.chotki.sessions.host import Host
 from culm_models.chotki.sessions.outgoing import Outgoing
 from culm_models.chotki.sessions.sync_receiver import SyncReceiver
 from culm_models.chotki.settings import ChotkiSettings
-from culm_models.chotki.store import Snapshot
+from culm_models.chotki.store import StoreSnapshot
 from culm_models.chotki.sync.diff import Diff, DiffRequest
 from culm_models.chotki.tlv import RecordReader
 
@@ -72,7 +72,7 @@ class Session:
         self._host = host
         self._settings = settings
         self._compat = compat
-        self._snapshot: Snapshot | None = host.snapshot()
+        self._snapshot: StoreSnapshot | None = host.snapshot()
         vector = self._snapshot.get(GLOBAL_VECTOR_KEY) or b""
         self.mode = mode
         self.trace = trace
@@ -80,26 +80,26 @@ class Session:
         self.peer: Handshake | None = None
         self.sends = self.receives = self.live = False
         self.closed = False
-        self.state = State.NONE
+        self.state = SessionState.NONE
         self.unwanted = 0
         self.diff: Diff | None = None
         """The own diff, while it is sent and afterwards."""
-        self._events: list[events.Event] = []
+        self._events: list[events.SessionEvent] = []
         self._reader = RecordReader(settings.max_record_bytes)
         self._syncs = SyncReceiver(host, settings, compat, report=self._report, forward=self._forward)
         self._clock = SessionClock(settings, now_ms)
         self._outgoing = Outgoing()
         self._own_diff_is_out = False
         self._pong_is_due = True
-        self._enter(State.HANDSHAKE)
+        self._enter(SessionState.HANDSHAKE)
         features = READS_FILTERED_DIFFS if compat is Compat.DEFAULT else None
         self._outgoing.append(write_handshake(self.t, mode, vector, trace, features=features))
-        self._enter(State.DIFF)
+        self._enter(SessionState.DIFF)
 
     @property
     def is_over(self) -> bool:
         """Whether B was sent or received, or the transport lost."""
-        return self.state is State.NONE
+        return self.state is SessionState.NONE
 
     @property
     def open_syncs(self) -> list[Id]:
@@ -111,7 +111,7 @@ class Session:
         """Whether live packets go to the peer, now or when the own V is out."""
         return not self.is_over and (self.peer is None or (self.live and self.sends))
 
-    def take_events(self) -> list[events.Event]:
+    def take_events(self) -> list[events.SessionEvent]:
         """What happened since the last call."""
         found, self._events = self._events, []
         return found
@@ -152,7 +152,7 @@ class Session:
             self._refuse(error, at_fault, now_ms)
             return
         awaited = self.peer is not None and self.receives and not self._syncs.peer_diff_is_in
-        self._clock.heard(now_ms, within_diff=awaited and not count)
+        self._clock.received(now_ms, within_diff=awaited and not count)
 
     def tick(self, now_ms: int) -> None:
         """Do what is due: pings, time-outs, expired syncs."""
@@ -240,15 +240,15 @@ class Session:
             self._answer_ping()
         elif word == PONG:
             self._report(events.PongReceived())
-            self._clock.heard_pong(now_ms)
+            self._clock.received_pong(now_ms)
 
     def _receive_handshake(self, packet: Packet, record: bytes, now_ms: int) -> None:
         peer = read_handshake(packet, compat=self._compat)
         if peer.t.src == self._host.src:
             if self._compat is Compat.DEFAULT:
                 raise SourceCollision(f"the peer is the source {self._host.src:x}, which is this replica's")
-            if self._is_own_news(peer.t):
-                self._take_own_news(peer.t)
+            if self._is_own_id_beyond(peer.t):
+                self._take_own_id(peer.t)
         self.peer = peer
         self.sends, self.receives, self.live = agree(self.mode, peer.mode, self._compat)
         self._report(events.PeerKnown(peer.t, peer.mode, self.live, peer.trace))
@@ -268,26 +268,26 @@ class Session:
             self._report(events.Loop(packet.id))
         elif packet.letter == "D":
             if self._syncs.parcel(packet, record, now_ms):
-                self._clock.heard_diff(now_ms)
+                self._clock.received_diff(now_ms)
         elif packet.letter == "V":
             self._syncs.end(packet, record)
             self._end_if_one_shot_is_done(now_ms)
         else:
             found = read_handshake(packet, compat=self._compat)
-            if self._is_own_news(found.t):
-                self._take_own_news(found.t)
+            if self._is_own_id_beyond(found.t):
+                self._take_own_id(found.t)
             self._syncs.open(found, record, now_ms)
 
     def _receive_live(self, packet: Packet, record: bytes) -> None:
-        is_own_news = self._is_own_news(packet.id)
+        is_own_news = self._is_own_id_beyond(packet.id)
         live = read_live(packet, record, compat=self._compat)
         if is_own_news:
-            self._take_own_news(packet.id)
+            self._take_own_id(packet.id)
         self._host.apply(live)
         self._report(events.PacketApplied(live.letter, live.id))
         self._forward(record)
 
-    def _is_own_news(self, id: Id) -> bool:
+    def _is_own_id_beyond(self, id: Id) -> bool:
         """Whether it is of the own source and beyond the counter. Raises if the source gives no such ids."""
         if id.src != self._host.src or id.pro <= self._host.counter:
             return False
@@ -295,7 +295,7 @@ class Session:
             raise OwnIdMalformed(f"{id} is of this replica's source, which gave no such id")
         return True
 
-    def _take_own_news(self, id: Id) -> None:
+    def _take_own_id(self, id: Id) -> None:
         self._host.raise_counter(id.pro)
         self._report(events.OwnSource(id))
 
@@ -325,7 +325,7 @@ class Session:
         self._own_diff_is_out = True
         if self.live:
             self._clock.start_live(now_ms)
-            self._enter(State.LIVE)
+            self._enter(SessionState.LIVE)
         else:
             self._end_if_one_shot_is_done(now_ms)
 
@@ -342,18 +342,18 @@ class Session:
         if self.is_over or not self._pong_is_due:
             return
         self._pong_is_due = False
-        self._enter(State.PONG)
+        self._enter(SessionState.PONG)
         self._outgoing.append_urgent(write_ping(PONG))
-        self._enter(State.LIVE if self._own_diff_is_out and self.live else State.DIFF)
+        self._enter(SessionState.LIVE if self._own_diff_is_out and self.live else SessionState.DIFF)
 
     def _check_pings(self, now_ms: int) -> None:
         clock = self._clock
         clock.check_answers(now_ms)
         if clock.is_ping_due(now_ms):
-            self._enter(State.PING)
+            self._enter(SessionState.PING)
             self._outgoing.append(write_ping(PING))
             clock.sent_ping(now_ms)
-            self._enter(State.LIVE)
+            self._enter(SessionState.LIVE)
 
     # The end.
 
@@ -365,15 +365,15 @@ class Session:
         self._shut()
 
     def _say_bye(self, reason: str, now_ms: int) -> None:
-        self._enter(State.EOF)
+        self._enter(SessionState.EOF)
         self._outgoing.append(write_bye(self.t, _GO_REASON if self._compat is Compat.GO else reason))
         self._clock.sent_bye(now_ms)
-        self._enter(State.NONE)
+        self._enter(SessionState.NONE)
 
     def _end(self) -> None:
         """B came, or the transport ended: what was to be sent before may still be, nothing else follows."""
         if not self.is_over:
-            self._enter(State.NONE)
+            self._enter(SessionState.NONE)
         self._shut()
 
     def _shut(self) -> None:
@@ -389,12 +389,12 @@ class Session:
             self._snapshot.release()
             self._snapshot = None
 
-    def _enter(self, state: State) -> None:
+    def _enter(self, state: SessionState) -> None:
         self.state = state
         self._report(events.StateEntered(state))
 
     def _forward(self, record: bytes) -> None:
         self._host.forward(self, record)
 
-    def _report(self, event: events.Event) -> None:
+    def _report(self, event: events.SessionEvent) -> None:
         self._events.append(event)

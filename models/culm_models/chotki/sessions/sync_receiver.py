@@ -44,7 +44,7 @@ class SyncReceiver:
         settings: ChotkiSettings,
         compat: Compat,
         *,
-        report: Callable[[events.Event], None],
+        report: Callable[[events.SessionEvent], None],
         forward: Callable[[bytes], None],
     ) -> None:
         self._host = host

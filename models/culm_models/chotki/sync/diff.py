@@ -16,7 +16,7 @@ from culm_models.chotki.compat import Compat
 from culm_models.chotki.ids import BLOCK_MASK, GLOBAL_VECTOR_KEY, Id, split_vector_key
 from culm_models.chotki.packets.parcels import block_vector, parcel_head, write_end
 from culm_models.chotki.rdx import parse_vector, write_vector, xdiff
-from culm_models.chotki.store import SEEN_TYPES, Snapshot
+from culm_models.chotki.store import SEEN_TYPES, StoreSnapshot
 from culm_models.chotki.tlv import LONG_HEADER_SIZE, SHORT_MAX, long_record, record
 from culm_models.chotki.zip import U64_MAX
 
@@ -38,7 +38,7 @@ def wanted(vector: bytes, peer: dict[int, int]) -> dict[int, int]:
     return {src: peer.get(src, 0) for src, pro in parse_vector(vector).items() if pro > peer.get(src, -1)}
 
 
-def blocks_ahead(snapshot: Snapshot, peer: dict[int, int]) -> list[BlockAhead]:
+def blocks_ahead(snapshot: StoreSnapshot, peer: dict[int, int]) -> list[BlockAhead]:
     """The blocks with something for a peer that holds ``peer``, in the order of their keys."""
     found = []
     for key, vector in snapshot.vectors():
@@ -73,7 +73,7 @@ class Diff:
 
     __slots__ = ("_ahead", "_ends", "_request", "_snapshot", "blocks_done", "blocks_total")
 
-    def __init__(self, snapshot: Snapshot, request: DiffRequest) -> None:
+    def __init__(self, snapshot: StoreSnapshot, request: DiffRequest) -> None:
         self._snapshot = snapshot
         self._request = request
         self._ahead = blocks_ahead(snapshot, request.peer)
@@ -88,9 +88,9 @@ class Diff:
         elif self._request.cut_bytes is None:
             yield from self._part(0, self.blocks_total)
         else:
-            yield from self._in_parts(self._request.cut_bytes)
+            yield from self._cut(self._request.cut_bytes)
 
-    def _in_parts(self, cut_bytes: int) -> Iterator[bytes]:
+    def _cut(self, cut_bytes: int) -> Iterator[bytes]:
         """Parts of whole blocks, each a sync of its own; without H where all of them make one part.
 
         The vector of a part claims nothing of a source in which a later part is ahead of the peer.
@@ -217,7 +217,7 @@ class _FieldCursor:
 
     __slots__ = ("_rest", "_snapshot", "key", "value")
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: StoreSnapshot) -> None:
         self._snapshot = snapshot
         self._rest: Iterator[tuple[bytes, bytes, bytes | None]] = iter(())
         self.key: bytes | None = None

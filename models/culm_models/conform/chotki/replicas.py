@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, Final
 
 from culm_models.chotki.dump import dump
-from culm_models.chotki.events import Event
+from culm_models.chotki.events import SessionEvent
 from culm_models.chotki.ids import KEY_SIZE, OBJECT_KEY, VECTOR_KEY, Id
 from culm_models.chotki.packets.handshake import MODE_MAX, MODES, TRACE_SIZE
 from culm_models.chotki.replica import Output, Replica
@@ -202,7 +202,7 @@ def _in_hex(records: list[bytes]) -> list[str]:
     return [record.hex() for record in records]
 
 
-def event_to_json(event: Event) -> dict[str, Any]:
+def event_to_json(event: SessionEvent) -> dict[str, Any]:
     """An event as an object: its kind, then its details."""
     shown: dict[str, Any] = {"kind": event.kind}
     for field in fields(event):

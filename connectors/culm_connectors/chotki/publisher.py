@@ -58,7 +58,7 @@ class _Sync:
     size: int
 
 
-class Intake:
+class ReplicaPublisher:
     """The way of one connection's packets and syncs; `run` produces them until cancelled."""
 
     def __init__(
