@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -113,3 +114,15 @@ def test_the_latest_of_a_source_is_known_before_it_counts() -> None:
     log.read(staging)
     for src, pro in job.vector.items():
         assert staging.state.latest_of(src) >= pro
+
+
+def test_a_repeat_of_the_epoch_that_counts_is_not_waited_for_in_other_partitions() -> None:
+    _, log = epochs(1)
+    staging = EpochStaging(3)
+    assert len(log.read(staging)) == 1
+    before = staging.state.store()
+    first = log.partitions[0]
+    again = [replace(one, offset=one.offset + len(first)) for one in first]
+    assert [staging.take(one) for one in again] == [None] * len(again)
+    assert staging.waiting == 0 and staging.state.offsets[0] == again[-1].offset + 1
+    assert staging.state.store() == before

@@ -110,6 +110,8 @@ class EpochStaging:
         self.state = ObjectState.fresh()
         self.passed_over = PassedOver(STATE_TOPIC)
         self._staged = [[_Segment()] for _ in range(partitions)]
+        self._applied = b""
+        """The mark of the epoch that counts."""
 
     @property
     def waiting(self) -> int:
@@ -129,6 +131,11 @@ class EpochStaging:
             return None
         segments[-1].mark, segments[-1].end = record.value, record.offset + 1
         segments.append(_Segment())
+        if record.value == self._applied:
+            # A micro-batch that ran again, of which other partitions were read before: nothing of it is new.
+            self._staged[record.partition] = segments[-1:]
+            self.state.offsets[record.partition] = record.offset + 1
+            return None
         # No older mark can have become common by this one.
         if all(any(one.mark == record.value for one in each) for each in self._staged):
             return self._apply(mark, record.value)
@@ -144,6 +151,7 @@ class EpochStaging:
                     self._put(record, changed)
             state.offsets[partition] = segments[last].end
             self._staged[partition] = segments[last + 1 :]
+        self._applied = encoded
         state.epoch = mark.epoch
         state.vector = parse_vector(mark.vector)
         state.packets = dict(mark.packets)
