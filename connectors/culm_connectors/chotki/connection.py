@@ -11,7 +11,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from culm_connectors.chotki.local_state.store import ChotkiStore, EpochSnapshot
@@ -164,7 +164,8 @@ class ReplicaConnection:
         )
         self._wake = asyncio.Event()
         self._wake.set()
-        self._follow_up_due = False
+        self._queued_bytes = 0
+        """Live packets and follow-up syncs that the transport has not taken yet, at most."""
 
     @property
     def covered(self) -> Mapping[int, int] | None:
@@ -185,12 +186,12 @@ class ReplicaConnection:
         tasks = {reading, producing, writing}
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if reading.done() and not self.session.closed and reading.exception() is None:
+            if self.session.closed:
+                await asyncio.wait({writing, producing}, return_when=asyncio.FIRST_COMPLETED)
+            else:
                 # The transport ended; what came before is taken all the same.
                 self.session.lost()
                 self._report_events()
-            elif self.session.closed and not writing.done():
-                await asyncio.wait({writing, producing}, return_when=asyncio.FIRST_COMPLETED)
             if not producing.done():
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._settings.ping_wait_ms / 1000):
@@ -213,8 +214,7 @@ class ReplicaConnection:
             self.holding.raise_to({packet.src: packet.pro})
             return
         if self.holding.deliver(packet) is Delivery.SEND:
-            self.session.send_live(packet.packet)
-            self._wake.set()
+            self._send([packet.packet])
 
     def follow_up(self, snapshot: EpochSnapshot) -> None:
         """Send what an epoch holds beyond what the peer does, as a sync of its own."""
@@ -243,9 +243,19 @@ class ReplicaConnection:
                 self.close()
                 return
             records.append(record)
-        for record in records:
-            session.send_live(record)
         self.holding.raise_to(limited)
+        self._send(records)
+
+    def _send(self, records: Sequence[bytes]) -> None:
+        """Queue records for the peer; one that does not read them is left, and comes again."""
+        self._queued_bytes += sum(map(len, records))
+        if self._queued_bytes > self._settings.max_outgoing_bytes:
+            logger.warning("%s %s: reads too slowly", self.name, self.traces)
+            self.reason = "slow"
+            self.channel.abort("the peer reads too slowly")
+            return
+        for record in records:
+            self.session.send_live(record)
         self._wake.set()
 
     def close(self) -> None:
@@ -270,7 +280,9 @@ class ReplicaConnection:
             records = session.take(_now_ms(), _WRITE_BYTES)
             self._report_events()
             if records:
-                await self.channel.write(b"".join(records))
+                data = b"".join(records)
+                await self.channel.write(data)
+                self._queued_bytes = max(0, self._queued_bytes - len(data))
                 continue
             if session.closed:
                 await self.channel.close()

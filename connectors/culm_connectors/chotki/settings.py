@@ -65,6 +65,9 @@ class ChotkiEdgeSettings(BaseModel):
     max_waiting_bytes: int = Field(
         67_108_864, ge=65_536, description="of one connection, taken and not acknowledged by Kafka yet"
     )
+    max_outgoing_bytes: int = Field(
+        134_217_728, ge=65_536, description="live packets and syncs that a peer has not read yet"
+    )
     max_tail_bytes: int = Field(
         67_108_864, ge=65_536, description="live packets that the newest epoch does not have yet"
     )
