@@ -98,6 +98,9 @@ class ChotkiDriver:
     async def _speak(self, channel: ByteChannel, name: str) -> bool:
         """A whole session; whether the peer's handshake came."""
         self._numbers += 1
+        if not self.shared.tail.reaches_back_to(self.shared.store.packets):
+            logger.warning("%s: not served: the job chotki is too far behind", name)
+            return False
         try:
             connection = ReplicaConnection(self.shared, channel, self._numbers, name)
         except StoreIncomplete as error:

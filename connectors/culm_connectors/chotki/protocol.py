@@ -131,7 +131,7 @@ class ChotkiProtocol:
         shared = EdgeShared(
             store=self._store,
             tail=self._tail,
-            source=OwnSource(src, self._store.vector.get(src, 0)),
+            source=OwnSource(src),
             producer=context.producer,
             kafka=context.kafka,
             partitions=await asyncio.to_thread(self._partitions),
@@ -141,15 +141,16 @@ class ChotkiProtocol:
         )
         self.driver.begin(shared)
         follower = self._follower = StateFollower(self._store, readers, self.driver.epoch)
-        packets = context.kafka.topic("chotki.packets")
-        offsets = {(packets, partition): offset for partition, offset in self._store.packets.items()}
         async with _finishing(follower), asyncio.TaskGroup() as group_of_tasks:
             group_of_tasks.create_task(watch_origin(context.administration, self._origin))
             group_of_tasks.create_task(follower.run())
             group_of_tasks.create_task(follower.flush_now_and_then())
             self._missing = "reading chotki.state"
             await follower.ready.wait()
+            shared.source.raise_to(self._store.vector.get(src, 0))
             self._missing = "reading chotki.packets"
+            packets = context.kafka.topic("chotki.packets")
+            offsets = {(packets, partition): offset for partition, offset in self._store.packets.items()}
             async with readers.open("chotki.packets", offsets, skip_lost=True) as reader:
                 self.readers = (reader,)
                 ends = {partition: end for (_, partition), end in reader.ends.items()}
@@ -205,7 +206,7 @@ class ChotkiProtocol:
         reasons = [] if self._missing is None else [self._missing]
         if self._follower is not None and self._follower.full is not None:
             reasons.append(f"the store of Chotki cannot be written: {self._follower.full}")
-        if self._tail.is_full:
+        if not self._tail.reaches_back_to(self._store.packets):
             reasons.append("the job chotki lags: too many live packets are in no epoch yet")
         return reasons
 

@@ -37,7 +37,10 @@ class RelayedPacket(NamedTuple):
 
 
 class PacketTail:
-    """The packets that the newest epoch does not have yet, and what is known of those before."""
+    """The packets that the newest epoch does not have yet, and what is known of those before.
+
+    Beyond `max_bytes` the oldest are dropped: then nobody new is served before an epoch has them.
+    """
 
     def __init__(self, max_bytes: int) -> None:
         self.positions: dict[int, int] = {}
@@ -45,13 +48,14 @@ class PacketTail:
         self.bytes = 0
         self._max_bytes = max_bytes
         self._packets: deque[RelayedPacket] = deque()
+        self._dropped: dict[int, int] = {}
+        """By partition: behind the last packet that was dropped."""
         self._seen: dict[tuple[int, int], bytes] = {}
         self._moved = asyncio.Event()
 
-    @property
-    def is_full(self) -> bool:
-        """Whether epochs lag so far behind that no new session can be served."""
-        return self.bytes >= self._max_bytes
+    def reaches_back_to(self, offsets: Mapping[int, int]) -> bool:
+        """Whether all packets are here that an epoch which covers up to these offsets does not have."""
+        return all(offset <= offsets.get(partition, 0) for partition, offset in self._dropped.items())
 
     def __len__(self) -> int:
         return len(self._packets)
@@ -96,6 +100,10 @@ class PacketTail:
             self._packets.append(one)
             self.bytes += len(one.packet)
             found.append(one)
+        while self.bytes > self._max_bytes:
+            lost = self._packets.popleft()
+            self.bytes -= len(lost.packet)
+            self._dropped[lost.partition] = lost.offset + 1
         for (_, partition), offset in batch.offsets.items():
             self.positions[partition] = offset
         self._moved.set()

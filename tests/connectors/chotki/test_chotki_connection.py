@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -15,6 +17,7 @@ from culm_connectors.chotki.peer_holding import Delivery, PeerHolding
 from culm_connectors.chotki.publisher import Partitions
 from culm_connectors.chotki.relay import PacketTail, RelayedPacket
 from culm_connectors.chotki.settings import ChotkiEdgeSettings, parse_url
+from culm_connectors.kafka import Batch
 from culm_connectors.transport.memory import MemoryChannel, memory_pair
 from culm_models.chotki import events
 from culm_models.chotki.ids import Id
@@ -22,6 +25,7 @@ from culm_models.chotki.packets.live import write_live
 from culm_models.chotki.rdx import parse_text
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import record
+from culm_topics.chotki.records import Bringer, PacketRecord
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
 from tests.support.edge import until
@@ -99,6 +103,20 @@ async def test_nothing_returns_to_the_session_that_brought_it(shared: EdgeShared
     far.abort()
     async with asyncio.timeout(10):
         await task
+
+
+def test_a_tail_beyond_its_bound_reaches_back_only_so_far() -> None:
+    tail = PacketTail(200)
+    packets = [relayed(seq, "x" * 40) for seq in range(1, 8)]
+    values = [PacketRecord(Bringer(OTHER, 0, 1), one.after, one.packet).encode() for one in packets]
+    messages = [
+        SimpleNamespace(value=partial(bytes, value), partition=lambda: 0, offset=partial(int, number))
+        for number, value in enumerate(values)
+    ]
+    tail.take(Batch(cast(Any, tuple(messages)), {("culm.chotki.packets", 0): 7}))
+    assert tail.bytes <= 200 and tail.positions == {0: 7}
+    first = next(tail.beyond({})).offset
+    assert not tail.reaches_back_to({0: first - 1}) and tail.reaches_back_to({0: first})
 
 
 def test_a_packet_goes_to_a_peer_that_holds_what_it_builds_on() -> None:
