@@ -202,3 +202,8 @@ async def test_a_peer_knows_its_sync_range_when_it_opens(tmp_path: Path) -> None
         assert a.store.height(*log[0].log) == 3
         a.store.ranges.raise_heights(SCHEMA, layout.log_key(*log[0].log) + layout.U64.pack(9))
         assert a.store.ranges.index(SCHEMA) is index
+
+
+def test_how_long_a_session_may_be_idle_is_set_at_the_edge() -> None:
+    settings = peer_settings(SessionSettings(), DriverSettings(session_timeout_s=2.5), live_mode=True)
+    assert settings.session_timeout_ms == 2_500

@@ -97,6 +97,9 @@ class DriverSettings(BaseModel):
         default=120.0, ge=0, description="session requests of one remote; more are read later"
     )
     request_burst: float = Field(default=128, gt=0)
+    session_timeout_s: float = Field(
+        default=60.0, gt=0, description="a session that is not live and in which nothing happens has failed"
+    )
     request_wait_s: float = Field(
         default=30.0, ge=0, description="a request for what is not announced yet waits so long for that"
     )
@@ -171,6 +174,7 @@ def peer_settings(
         rule=sessions.rule,
         compact_form=sessions.compact_form,
         request_wait_ms=round(driver.request_wait_s * MS_PER_S),
+        session_timeout_ms=round(driver.session_timeout_s * MS_PER_S),
         max_message_bytes=driver.max_message_bytes,
         max_sessions_per_peer=driver.max_sessions_per_peer,
         max_sessions=driver.max_catching_up * _SESSIONS_A_TURN,
