@@ -19,7 +19,7 @@ from culm_connectors.chotki.metrics import families
 from culm_connectors.chotki.publisher import Partitions, ReplicaPublisher
 from culm_connectors.chotki.relay import PacketTail, follow_packets
 from culm_connectors.chotki.settings import ALPN, parse_url
-from culm_connectors.chotki.sources import check_claim, claim, own_object, source_of
+from culm_connectors.chotki.sources import claim, own_object, source_of
 from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor, TcpDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
@@ -31,8 +31,7 @@ from culm_connectors.transport.tcp.settings import TlsServerSettings
 from culm_models.chotki.packets.live import read_live
 from culm_models.chotki.packets.packet import parse
 from culm_topics.catalogue.topics import spec
-from culm_topics.chotki.records import Bringer, SourceRecord, source_key
-from culm_topics.errors import RecordError
+from culm_topics.chotki.records import Bringer
 from culm_topics.kafka import admin
 from culm_topics.kafka.acls import connector_group_prefix
 from culm_topics.kafka.origin import Origin
@@ -125,9 +124,8 @@ class ChotkiProtocol:
         group = f"{connector_group_prefix(context.kafka)}{context.key_pair.public_key.hex()[:16]}"
         readers = TopicReaders(context.kafka, group)
         src = source_of(context.key_pair.public_key) if settings.source is None else int(settings.source, 16)
-        owner = context.key_pair.public_key.hex()
-        self._missing = "reading chotki.sources"
-        check_claim(src, owner, await self._claims(readers, src))
+        self._missing = "claiming the source"
+        await claim(context.producer, context.kafka, src, context.key_pair.public_key.hex())
         shared = EdgeShared(
             store=self._store,
             tail=self._tail,
@@ -156,7 +154,6 @@ class ChotkiProtocol:
                 ends = {partition: end for (_, partition), end in reader.ends.items()}
                 group_of_tasks.create_task(follow_packets(reader, self._tail, self.driver.relay))
                 await self._tail.until_at(ends)
-                await claim(context.producer, context.kafka, src, owner)
                 if settings.mode & 2:
                     await self._say_own_object(shared)
                 group_of_tasks.create_task(self.driver.follow_epochs())
@@ -166,18 +163,6 @@ class ChotkiProtocol:
                 self._missing = None
                 await ready()
                 await until_cancelled()
-
-    async def _claims(self, readers: TopicReaders, src: int) -> list[SourceRecord]:
-        """The last record of a source in `chotki.sources`, if there is one."""
-        found: list[SourceRecord] = []
-        async with readers.open("chotki.sources") as reader:
-            async for batch in reader.read_to_end():
-                for message in batch.messages:
-                    if message.key() == source_key(src):
-                        value = message.value()
-                        with contextlib.suppress(RecordError):
-                            found = [SourceRecord.decode(value)]
-        return found
 
     def _partitions(self) -> Partitions:
         names = ("chotki.packets", "chotki.fields")

@@ -19,6 +19,8 @@ from culm_models.chotki.ids import Id, object_key
 from culm_models.chotki.rdx import delta, parse_text, print_text
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import record
+from culm_topics.chotki.errors import SourceTaken
+from culm_topics.chotki.sources import read_sources
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.chotki_bridge import bridging
 from tests.support.edge import Edge, topics, until
@@ -144,3 +146,18 @@ async def test_a_tap_leaves_nothing_at_its_peer(
         add(ann, objects[0], 1)
         await until(lambda: bridge.job.vector.get(0xA) == ann.replica.vector()[0xA])
     assert len(ann.replica.vector()) == 2
+
+
+async def test_an_edge_takes_no_source_of_another_owner_and_its_own_again(
+    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    kafka = topics(kafka_bootstrap, topic_prefix)
+    async with bridging(kafka, 2):
+        for _ in range(2):
+            async with edge(tmp_path / "north", kafka, source="77", mode=5):
+                pass
+        first = read_sources(kafka).holders[0x77]
+        with pytest.raises(SourceTaken, match="belongs to"):
+            async with edge(tmp_path / "south", kafka, source="77", mode=5):
+                pass
+        assert read_sources(kafka).holders[0x77] == first
