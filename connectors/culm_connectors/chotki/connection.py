@@ -109,7 +109,7 @@ class _Host:
 
     def apply(self, live: LivePacket) -> None:
         """See `Host.apply`: it takes effect once Kafka has it and the job has merged it."""
-        if self._shared.tail.seen(live.id.src, live.entry.pro) == live.record:
+        if self._shared.tail.has_seen(live.id.src, live.entry.pro, live.record):
             # It came another way before: only this connection has come further by it.
             self._publisher.announced({live.id.src: live.entry.pro})
             return

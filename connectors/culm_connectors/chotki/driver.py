@@ -40,7 +40,8 @@ class ChotkiDriver:
         self._transport = transport
         self._numbers = 0
         self._shared: EdgeShared | None = None
-        self._epochs: asyncio.Queue[EpochRecord] = asyncio.Queue()
+        self._newest: EpochRecord | None = None
+        self._moved_on = asyncio.Event()
         self._reports: asyncio.Queue[tuple[int, SessionRecord]] = asyncio.Queue(1_000)
 
     def begin(self, shared: EdgeShared) -> None:
@@ -129,18 +130,22 @@ class ChotkiDriver:
 
     def epoch(self, mark: EpochRecord) -> None:
         """The store has a new epoch."""
-        self._epochs.put_nowait(mark)
+        self._newest = mark
+        self._moved_on.set()
 
     async def follow_epochs(self) -> None:
         """After each epoch: forget the tail before it, and bring peers what packets alone could not."""
         while True:
-            mark = await self._epochs.get()
-            while not self._epochs.empty():
-                mark = self._epochs.get_nowait()
-            shared = self.shared
+            await self._moved_on.wait()
+            self._moved_on.clear()
+            mark, shared = self._newest, self.shared
+            assert mark is not None, "an epoch set the event"
             # What is on its way as a packet needs no sync.
             await shared.tail.until_at(dict(mark.packets))
-            snapshot = shared.store.snapshot()
+            try:
+                snapshot = shared.store.snapshot()
+            except StoreIncomplete:
+                continue  # the store is on its way to a later epoch, which comes here too
             try:
                 for connection in tuple(self.connections.values()):
                     connection.follow_up(snapshot)

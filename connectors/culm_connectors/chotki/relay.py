@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
 from typing import NamedTuple
 
 from culm_connectors.kafka import Batch, TopicReader
@@ -60,9 +61,9 @@ class PacketTail:
     def __len__(self) -> int:
         return len(self._packets)
 
-    def seen(self, src: int, pro: int) -> bytes | None:
-        """The packet of an id, where it has come lately."""
-        return self._seen.get((src, pro))
+    def has_seen(self, src: int, pro: int, packet: bytes) -> bool:
+        """Whether this very packet of an id has come lately."""
+        return self._seen.get((src, pro)) == _digest(packet)
 
     def beyond(self, offsets: Mapping[int, int]) -> Iterator[RelayedPacket]:
         """Packets that an epoch which covers up to these offsets does not have, as they were read."""
@@ -116,9 +117,14 @@ class PacketTail:
             await self._moved.wait()
 
     def _remember(self, one: RelayedPacket) -> None:
-        self._seen[one.src, one.pro] = one.packet
+        self._seen[one.src, one.pro] = _digest(one.packet)
         if len(self._seen) > _MOST_SEEN:
             del self._seen[next(iter(self._seen))]
+
+
+def _digest(packet: bytes) -> bytes:
+    """What stands for a packet: ids are remembered for long, and a packet may have megabytes."""
+    return blake2b(packet, digest_size=16).digest()
 
 
 async def follow_packets(
