@@ -212,12 +212,12 @@ class ChotkiWriter:
         )
         holder = self._sources.table.holders.get(src)
         if holder is not None and holder.run != FREE:
-            self._tell(src, FREE)
-        self._tell(src, self._run)
+            self._write_claim(src, FREE)
+        self._write_claim(src, self._run)
         winner = self._sources.catch_up()[src]
         if winner.run != self._run:
             # Of a compacted topic the last record of a key stays: let that be the one that holds.
-            self._tell(src, winner.run, winner)
+            self._write_claim(src, winner.run, winner)
             raise SourceTaken(f"source {src:x} was claimed by another writer at the same moment")
         return src
 
@@ -226,11 +226,11 @@ class ChotkiWriter:
         try:
             self._producer.flush(self._timeout_seconds)
             if self._sources.catch_up()[self._source].run == self._run:
-                self._tell(self._source, FREE)
+                self._write_claim(self._source, FREE)
         except KafkaFailure as error:
             _logger.warning("source %x was not freed: %s", self._source, error)
 
-    def _tell(self, src: int, run: bytes, record: SourceRecord | None = None) -> None:
+    def _write_claim(self, src: int, run: bytes, record: SourceRecord | None = None) -> None:
         told = record or SourceRecord(self._owner, run, "allocated", time.time_ns() // 1_000_000)
         done = _Acknowledgement([], 1, lambda _: None)
         topic = self._settings.topic(SOURCES_TOPIC)
