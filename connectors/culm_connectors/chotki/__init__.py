@@ -4,6 +4,7 @@
 |---|---|
 | protocol | what a connector runs: doors, tasks, readiness |
 | driver | the connections, whom we call, follow-up syncs after each epoch |
+| dial | the channel of a session, over TCP, TLS or QUIC |
 | connection | one session over a byte channel, and the host that the session belongs to |
 | publisher, spool | what a connection brings, on its way into Kafka; diffs that are not whole yet |
 | relay, peer_holding | live packets of all edges; what a peer holds, and so what it is sent |

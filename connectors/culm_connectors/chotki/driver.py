@@ -12,18 +12,15 @@ import time
 from collections.abc import Mapping
 
 from culm_connectors.chotki.connection import EdgeShared, ReplicaConnection
+from culm_connectors.chotki.dial import dialled, stream_for
 from culm_connectors.chotki.errors import StoreIncomplete
 from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.relay import RelayedPacket
-from culm_connectors.chotki.settings import ALPN, ChotkiEdgeSettings, parse_url
 from culm_connectors.edge.reconnect import Backoff
 from culm_connectors.kafka import ProducerRecord
-from culm_connectors.transport import Identity, TransportSettings, connect
+from culm_connectors.transport import Identity, TransportSettings
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ByteChannel, Connection
-from culm_connectors.transport.stream_channel import StreamChannel
-from culm_connectors.transport.tcp.dial import connect_tcp
-from culm_connectors.transport.tcp.settings import TcpSettings, TlsClientSettings
 from culm_models.chotki import events
 from culm_topics.chotki.records import EpochRecord, SessionRecord, session_key
 
@@ -62,11 +59,8 @@ class ChotkiDriver:
         await self._speak(channel, f"{host}:{port}")
 
     async def serve_quic(self, connection: Connection) -> None:
-        """Speak with a replica on the first stream that it opens."""
-        receive = await connection.accept_stream()
-        if receive.send is None:
-            return
-        await self.serve(StreamChannel(connection, receive.send, receive))
+        """Speak with a replica that has called over QUIC."""
+        await self.serve(await stream_for(connection))
 
     async def keep_connected(self, url: str) -> None:
         """Hold a connection to a replica for as long as this task runs."""
@@ -83,18 +77,8 @@ class ChotkiDriver:
             await asyncio.sleep(backoff.pause_s())
 
     async def _call(self, url: str) -> bool:
-        scheme, address = parse_url(url)
-        settings = self.shared.settings
-        if scheme != "quic":
-            tls = _tls_client(settings) if scheme == "tls" else None
-            return await self._speak(await connect_tcp(address, TcpSettings(), tls), url)
-        connection = await connect(address, self._identity, None, self._transport, alpn=ALPN)
-        try:
-            stream = await connection.open_stream(bidirectional=True)
-            assert stream.receive is not None, "a bidirectional stream"
-            return await self._speak(StreamChannel(connection, stream, stream.receive), url)
-        finally:
-            await connection.close()
+        async with dialled(url, self._identity, self.shared.settings.tls, self._transport) as channel:
+            return await self._speak(channel, url)
 
     async def _speak(self, channel: ByteChannel, name: str) -> bool:
         """A whole session; whether the peer's handshake came."""
@@ -222,13 +206,3 @@ class ChotkiDriver:
         for connection in connections:
             connection.close()
         await asyncio.gather(*(connection.publisher.until_empty() for connection in connections))
-
-
-def _tls_client(settings: ChotkiEdgeSettings) -> TlsClientSettings:
-    files = settings.tls
-    return TlsClientSettings(
-        ca=files.ca,
-        server_name=files.server_name,
-        certificate=files.certificate,
-        private_key=files.private_key,
-    )

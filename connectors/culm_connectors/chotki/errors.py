@@ -17,3 +17,9 @@ class StateUnreadable(ConnectorError):
     """A record of `chotki.state` is none that this version writes: what lacks it must not be served."""
 
     code: ClassVar[str] = "chotki.state_unreadable"
+
+
+class CopyIncomplete(ConnectorError):
+    """A replica that was to be read whole ended its session before, or said nothing more."""
+
+    code: ClassVar[str] = "chotki.copy_incomplete"
