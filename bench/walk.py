@@ -199,16 +199,30 @@ class Participant:
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             env=environment | {"PYTHONUNBUFFERED": "1"},
         )
         self._lines: list[dict[str, object]] = []
-        threading.Thread(target=self._read, daemon=True).start()
+        self._joined = threading.Event()
+        for read in (self._read_events, self._read_remarks):
+            threading.Thread(target=read, daemon=True).start()
 
-    def _read(self) -> None:
+    def _read_events(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self._lines.append(json.loads(line))
+
+    def _read_remarks(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            if line.startswith("joined at"):
+                self._joined.set()
+
+    def wait_until_joined(self) -> None:
+        """Wait until the edge has let it in: a new participant hears what is said from then on."""
+        if not self._joined.wait(_TIMEOUT_S):
+            raise TimeoutError(f"joined: not within {_TIMEOUT_S:.0f} s")
 
     def say(self, text: str) -> None:
         """Send a message."""
@@ -244,6 +258,8 @@ def message_way(rig: Rig) -> Way:
         ann, ben = (Participant(rig, port, name) for port, name in zip(ports, ("ann", "ben"), strict=True))
         stack.callback(ann.stop)
         stack.callback(ben.stop)
+        for participant in (ann, ben):
+            participant.wait_until_joined()
         for number in range(3):
             _acknowledged(ann, ben, f"warm {number}")
         time.sleep(_IDLE_S)
