@@ -69,7 +69,8 @@ class Edit:
 class Name:
     """A global name for a class or an object, also in the place of what had it.
 
-    All names stand in one map that is read for each: a name costs the more time the more there are.
+    All names stand in one map. To give one is a packet of one name, however many there are; the job writes
+    the merged map whole, so that all names together must fit into a record.
     """
 
     name: str

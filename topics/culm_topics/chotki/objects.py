@@ -17,7 +17,8 @@ from culm_models.chotki.log0 import NAMES_ID, REPLICA_CLASS_ID, SYSTEM_SOURCE
 from culm_models.chotki.rdx import ClassField, parse_class
 from culm_models.chotki.rdx.classes import REFERENCE_FIELD
 from culm_topics.chotki.errors import NameUnknown
-from culm_topics.chotki.values import Pairs, Term, Value, read_value
+from culm_topics.chotki.global_names import GlobalNames
+from culm_topics.chotki.values import Value, read_value
 
 Place = tuple[int, str]
 """Where a field stands in its object: its number (0: the object itself) and the letter of its type."""
@@ -40,12 +41,17 @@ class FieldSource(Protocol):
         """Every object and class, in no order."""
         ...
 
+    def names(self) -> GlobalNames:
+        """The global names as they stand."""
+        ...
+
 
 class FieldTable:
     """A `FieldSource` in memory: about 300 bytes a field beside its value."""
 
     def __init__(self) -> None:
         self._fields: dict[Id, dict[Place, bytes]] = defaultdict(dict)
+        self._names: tuple[bytes, GlobalNames] = b"", GlobalNames()
 
     def __len__(self) -> int:
         return len(self._fields)
@@ -66,6 +72,13 @@ class FieldTable:
     def ids(self) -> Iterator[Id]:
         """See `FieldSource`."""
         return iter(self._fields)
+
+    def names(self) -> GlobalNames:
+        """See `FieldSource`; they are read again only when their bytes have changed."""
+        value = self.fields(NAMES_OBJECT).get(NAMES_PLACE, b"")
+        if self._names[0] != value:
+            self._names = value, GlobalNames(value)
+        return self._names[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,26 +134,24 @@ def place_of(class_id: Id, one: ClassField) -> Place:
 
 
 class Objects:
-    """Classes, objects and names of a `FieldSource`, as it stands when it is asked.
+    """Classes, objects and names of a `FieldSource`, as it stands when it is asked."""
 
-    The global names are read again only when their bytes have changed; `like` has read them already.
-    """
-
-    def __init__(self, source: FieldSource, *, like: Objects | None = None) -> None:
+    def __init__(self, source: FieldSource) -> None:
         self._source = source
-        self._names: tuple[bytes, dict[str, Id], dict[Id, tuple[str, ...]]] = (
-            (b"", {}, {}) if like is None else like._names
-        )
 
     def names(self) -> dict[str, Id]:
         """The global names; of names that are a term and a string alike the term counts."""
-        return self._read_names()[1]
+        return self._source.names().all()
+
+    def named(self, name: str) -> Id | None:
+        """What has this global name."""
+        return self._source.names().id_of(name)
 
     def resolve(self, name: Id | str) -> Id:
         """The ID of an object or class by its global name, or by the text of its ID; `NameUnknown` else."""
         if isinstance(name, Id):
             return name
-        found = self.names().get(name)
+        found = self.named(name)
         if found is not None:
             return found
         id = read_id_text(name)
@@ -150,13 +161,13 @@ class Objects:
 
     def classes(self) -> Iterator[ChotkiClass]:
         """Every class, by ID."""
-        names = self._names_by_id()
+        names = self._source.names()
         for id in sorted(one for one in self._source.ids() if (0, "C") in self._source.fields(one)):
             yield self._class(id, names)
 
     def class_of(self, id: Id) -> ChotkiClass | None:
         """The class of this ID; None where there is none."""
-        return self._class(id, self._names_by_id()) if (0, "C") in self._source.fields(id) else None
+        return self._class(id, self._source.names()) if (0, "C") in self._source.fields(id) else None
 
     def object(self, id: Id) -> ChotkiObject | None:
         """The object of this ID; None where there is none, or it is a class."""
@@ -164,7 +175,7 @@ class Objects:
 
     def objects(self, ids: Iterator[Id] | list[Id] | None = None) -> Iterator[ChotkiObject]:
         """These objects, or all of them by ID; classes and what is no object are left out."""
-        names = self._names_by_id()
+        names = self._source.names()
         classes: dict[Id, ChotkiClass | None] = {}
         for id in sorted(self._source.ids()) if ids is None else ids:
             fields = self._source.fields(id)
@@ -174,7 +185,7 @@ class Objects:
             if class_id not in classes:
                 known = (0, "C") in self._source.fields(class_id)
                 classes[class_id] = self._class(class_id, names) if known else None
-            yield _object(id, class_id, classes[class_id], names.get(id, ()), fields)
+            yield _object(id, class_id, classes[class_id], names.names_of(id), fields)
 
     def ids_of_class(self, class_id: Id) -> Iterator[Id]:
         """The objects of a class, by ID."""
@@ -184,7 +195,7 @@ class Objects:
         """The class that an object says it has; None where it is no object."""
         return _class_id(self._source.fields(id))
 
-    def _class(self, id: Id, names: Mapping[Id, tuple[str, ...]]) -> ChotkiClass:
+    def _class(self, id: Id, names: GlobalNames) -> ChotkiClass:
         try:
             entries = parse_class(self._source.fields(id)[0, "C"])
         except ChotkiError:
@@ -196,24 +207,7 @@ class Objects:
             if one != REFERENCE_FIELD and 0 < number <= OFFSET_MAX:
                 free = one.name and one.name not in fields
                 fields[one.name if free else f"{one.name}@{number:x}{letter}"] = one
-        return ChotkiClass(id, names.get(id, ()), fields)
-
-    def _names_by_id(self) -> Mapping[Id, tuple[str, ...]]:
-        return self._read_names()[2]
-
-    def _read_names(self) -> tuple[bytes, dict[str, Id], dict[Id, tuple[str, ...]]]:
-        """The map's bytes, and what they say."""
-        raw = self._source.fields(NAMES_OBJECT).get(NAMES_PLACE, b"")
-        if self._names[0] != raw:
-            found = read_value("M", raw)
-            pairs = found.items() if isinstance(found, Pairs) else ()
-            by_kind = sorted(pairs, key=lambda pair: isinstance(pair[0], Term))
-            names = {str(name): id for name, id in by_kind if isinstance(id, Id)}
-            by_id: dict[Id, tuple[str, ...]] = {}
-            for name, id in names.items():
-                by_id[id] = (*by_id.get(id, ()), name)
-            self._names = (raw, names, by_id)
-        return self._names
+        return ChotkiClass(id, names.names_of(id), fields)
 
 
 def _class_id(fields: Mapping[Place, bytes]) -> Id | None:

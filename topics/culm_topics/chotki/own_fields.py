@@ -7,38 +7,70 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import Final
 
 from culm_models.chotki.ids import Id, split_object_key
 from culm_models.chotki.packets.live import LivePacket
 from culm_models.chotki.rdx import merge
-from culm_topics.chotki.objects import FieldSource, Place, object_of
+from culm_topics.chotki.global_names import GlobalNames
+from culm_topics.chotki.objects import NAMES_OBJECT, NAMES_PLACE, FieldSource, Place, object_of
+
+_LEAST_BYTES: Final = 4_096
 
 
-@dataclass(slots=True)
 class _Own:
-    """Own operands of a field, merged, the last of them of `pro`; what `below` became by them."""
+    """Own operands of a field, in their order, each with the progress of its packet."""
 
-    pro: int
-    operand: bytes
-    below: bytes | None = None
-    merged: bytes | None = None
+    __slots__ = ("_below", "_bytes", "_merged", "_value", "operands")
+
+    def __init__(self) -> None:
+        self.operands: deque[tuple[int, bytes]] = deque()
+        self._merged = self._bytes = 0
+        self._below: bytes | None = None
+        self._value: bytes | None = None
+
+    def add(self, pro: int, letter: str, operand: bytes) -> None:
+        """One more; they are merged with each other when they have become twice as long."""
+        self._value = None
+        self.operands.append((pro, operand))
+        self._bytes += len(operand)
+        if self._bytes > 2 * self._merged + _LEAST_BYTES:
+            merged = merge(letter, [one for _, one in self.operands])
+            self.operands = deque([(pro, merged)])
+            self._merged = self._bytes = len(merged)
+
+    def settle(self, pro: int) -> None:
+        """Operands up to this progress are not needed any more."""
+        while self.operands and self.operands[0][0] <= pro:
+            self._value = None
+            self._bytes -= len(self.operands.popleft()[1])
 
     def on(self, letter: str, below: bytes | None) -> bytes:
         """The field's value with them; asked for often, changed seldom, and long where it is a map."""
-        if self.merged is None or self.below is not below:
-            self.below = below
-            self.merged = merge(letter, [self.operand] if below is None else [below, self.operand])
-        return self.merged
+        if self._value is None or self._below is not below:
+            self._below = below
+            operands = [one for _, one in self.operands]
+            self._value = merge(letter, operands if below is None else [below, *operands])
+        return self._value
 
 
 class OwnFields:
-    """A `FieldSource` with own operands on top of another one."""
+    """A `FieldSource` with own operands on top of another one.
+
+    `waiting` packets have been taken and are not settled.
+    """
 
     def __init__(self, below: FieldSource) -> None:
         self._below = below
         self._own: dict[Id, dict[Place, _Own]] = {}
         self._order: deque[tuple[int, Id, Place]] = deque()
+        self._packets: deque[int] = deque()
+        self._names: GlobalNames | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Packets that what is below may not have yet."""
+        return len(self._packets)
 
     def fields(self, id: Id) -> Mapping[Place, bytes]:
         """See `FieldSource`."""
@@ -55,22 +87,41 @@ class OwnFields:
             if not self._below.fields(id):
                 yield id
 
+    def names(self) -> GlobalNames:
+        """See `FieldSource`."""
+        below = self._below.names()
+        if self._names is None:
+            self._names = GlobalNames(below=below)
+            own = self._own.get(NAMES_OBJECT, {}).get(NAMES_PLACE)
+            for _, operand in own.operands if own is not None else ():
+                self._names.merge(operand)
+        self._names.below = below
+        return self._names
+
     def take(self, live: LivePacket) -> None:
         """A packet, in the order of its source."""
+        self._packets.append(live.id.pro)
         for key, operand in live.writes:
             at, letter = split_object_key(key)
             id, place = object_of(at), (at.off, letter)
-            own = self._own.setdefault(id, {})
-            former = [own[place].operand] if place in own else []
-            own[place] = _Own(live.id.pro, merge(letter, [*former, operand]))
+            self._own.setdefault(id, {}).setdefault(place, _Own()).add(live.id.pro, letter, operand)
             self._order.append((live.id.pro, id, place))
+            if self._names is not None and (id, place) == (NAMES_OBJECT, NAMES_PLACE):
+                self._names.merge(operand)
 
     def settle(self, pro: int) -> None:
         """What is below has everything of the source up to this progress."""
+        while self._packets and self._packets[0] <= pro:
+            self._packets.popleft()
         while self._order and self._order[0][0] <= pro:
-            at, id, place = self._order.popleft()
+            _, id, place = self._order.popleft()
             own = self._own.get(id, {})
-            if place in own and own[place].pro == at:
+            if place not in own:
+                continue
+            own[place].settle(pro)
+            if not own[place].operands:
                 del own[place]
                 if not own:
                     del self._own[id]
+            if (id, place) == (NAMES_OBJECT, NAMES_PLACE):
+                self._names = None

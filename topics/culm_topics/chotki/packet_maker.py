@@ -15,7 +15,7 @@ from culm_models.chotki.packets.live import LivePacket, read_live, write_live
 from culm_models.chotki.packets.packet import parse
 from culm_models.chotki.rdx import FIELD_LETTERS, ClassField, delta, write_class
 from culm_models.chotki.rdx.diff import counter_sum, natural_sum
-from culm_models.chotki.rdx.first import EMPTY_STAMP, FIRST_LETTERS, write_element
+from culm_models.chotki.rdx.first import EMPTY_STAMP, FIRST_LETTERS
 from culm_models.chotki.tlv import record
 from culm_models.chotki.zip import pack_uint
 from culm_topics.chotki.changes import (
@@ -78,7 +78,6 @@ class PacketMaker:
         self._after = after
         self._name = name
         self._own = OwnFields(known)
-        self._view = Objects(self._own)
 
     @property
     def last(self) -> int | None:
@@ -86,9 +85,14 @@ class PacketMaker:
         return self._last
 
     @property
+    def waiting(self) -> int:
+        """Own packets that the known state may not have yet."""
+        return self._own.waiting
+
+    @property
     def objects(self) -> Objects:
         """What is known, own changes with it."""
-        return Objects(self._own, like=self._view)
+        return Objects(self._own)
 
     def make(self, changes: Sequence[Change]) -> list[Made]:
         """The packets of these changes, all or none; later ones know what earlier ones make.
@@ -96,8 +100,7 @@ class PacketMaker:
         Raises `NameUnknown`, `NameTaken`, `ObjectUnknown`, `FieldUnknown`, `ClassRefused`, `ValueRefused`,
         and `TextMalformed` where a text is no value of its field's type.
         """
-        fields = OwnFields(self._own)
-        draft = _Draft(self.src, fields, Objects(fields, like=self._view), self._last, self._after)
+        draft = _Draft(self.src, OwnFields(self._own), self._last, self._after)
         beginning: list[OwnPacket] = []
         if self._last is None and changes:
             beginning.append(draft.begin(self._name))
@@ -106,7 +109,7 @@ class PacketMaker:
             made[0] = Made(made[0].id, beginning + made[0].packets)
         for live in draft.lives:
             self._own.take(live)
-        self._last, self._after, self._view = draft.last, draft.after, draft.view
+        self._last, self._after = draft.last, draft.after
         return made
 
     def learn(self, live: LivePacket) -> None:
@@ -121,11 +124,11 @@ class PacketMaker:
 class _Draft:
     """Packets that are being made; what they do is known to those behind them."""
 
-    def __init__(self, src: int, fields: OwnFields, view: Objects, last: int | None, after: int) -> None:
+    def __init__(self, src: int, fields: OwnFields, last: int | None, after: int) -> None:
         self.last = last
         self.after = after
         self.lives: list[LivePacket] = []
-        self.view = view
+        self._view = Objects(fields)
         self._src = src
         self._fields = fields
 
@@ -214,8 +217,8 @@ class _Draft:
     def _bare(self, change: Edit) -> dict[Place, bytes]:
         id = self._object(change.object)
         fields = self._fields.fields(id)
-        class_id = self.view.class_id_of(id)
-        class_ = None if class_id is None else self.view.class_of(class_id)
+        class_id = self._view.class_id_of(id)
+        class_ = None if class_id is None else self._view.class_of(class_id)
         if class_ is None:
             raise ObjectUnknown(f"the class of {id} is not there, so its fields have no names")
         return self._values(class_, change.values, fields)
@@ -244,7 +247,7 @@ class _Draft:
 
     def _reference(self, value: FromText) -> FromText | Id:
         """What a text refers to by a global name; else the text, which says an ID."""
-        return self.view.names().get(value.text, value)
+        return self._view.named(value.text) or value
 
     def _edit(self, id: Id, operands: Mapping[Place, bytes], made: list[OwnPacket]) -> Id | None:
         if not operands:
@@ -257,29 +260,30 @@ class _Draft:
         return made[-1].id
 
     def _give_name(self, name: str, id: Id, made: list[OwnPacket]) -> Id | None:
-        old = self._fields.fields(NAMES_OBJECT).get(NAMES_PLACE, b"")
-        # Of a key that is there twice the last occurrence counts.
-        pair = write_element(ord("T"), 0, 0, name.encode()) + write_element(ord("R"), 0, 0, id.zip())
-        return self._edit(NAMES_OBJECT, _said({NAMES_PLACE: delta("M", old, old + pair)}), made)
+        try:
+            operand = self._fields.names().operand(name, id)
+        except UnicodeEncodeError as error:
+            raise ValueRefused(f"{name!r:.100} is no text that can be a name") from error
+        return self._edit(NAMES_OBJECT, {NAMES_PLACE: operand} if operand else {}, made)
 
     def _check_free(self, name: str | None) -> None:
-        if name is not None and (taken := self.view.names().get(name)) is not None:
+        if name is not None and (taken := self._view.named(name)) is not None:
             raise NameTaken(f"the name {name!r} is that of {taken} already")
 
     def _existing(self, name: Id | str) -> Id:
-        id = self.view.resolve(name)
+        id = self._view.resolve(name)
         if not self._fields.fields(id):
             raise ObjectUnknown(f"there is no object and no class {name}")
         return id
 
     def _object(self, name: Id | str) -> Id:
-        id = self.view.resolve(name)
-        if self.view.class_id_of(id) is None:
+        id = self._view.resolve(name)
+        if self._view.class_id_of(id) is None:
             raise ObjectUnknown(f"there is no object {name}")
         return id
 
     def _class(self, name: Id | str) -> ChotkiClass:
-        class_ = self.view.class_of(self.view.resolve(name))
+        class_ = self._view.class_of(self._view.resolve(name))
         if class_ is None:
             raise ObjectUnknown(f"there is no class {name}")
         return class_
@@ -300,10 +304,6 @@ class _Draft:
         self._fields.take(live)
         self.last = self.after = live.entry.pro
         return made
-
-
-def _said(operands: Mapping[Place, bytes]) -> dict[Place, bytes]:
-    return {place: operand for place, operand in operands.items() if operand}
 
 
 def _class_fields(fields: Mapping[str, str], first: int) -> list[ClassField]:

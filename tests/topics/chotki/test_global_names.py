@@ -1,0 +1,130 @@
+"""Global names: found by name and by what they name, and given at a cost that does not grow with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from culm_models.chotki.ids import Id, split_object_key
+from culm_models.chotki.log0 import COMMON_FIELDS
+from culm_models.chotki.packets.live import read_live
+from culm_models.chotki.packets.packet import parse
+from culm_models.chotki.rdx import merge
+from culm_models.chotki.rdx.first import write_element
+from culm_topics.chotki.changes import Name, NewClass, NewObject
+from culm_topics.chotki.errors import ValueRefused
+from culm_topics.chotki.global_names import GlobalNames
+from culm_topics.chotki.objects import NAMES_OBJECT, NAMES_PLACE, FieldTable, Place
+from culm_topics.chotki.packet_maker import OwnPacket, PacketMaker
+from culm_topics.chotki.values import Pairs, Term, read_value, write_value
+
+NAMES = st.sampled_from(["ann", "bea", "Ann", "", "é", "a b"])
+IDS = st.builds(Id.make, st.integers(1, 3), st.integers(1, 3))
+
+
+def common() -> FieldTable:
+    found = FieldTable()
+    for key, value in COMMON_FIELDS.items():
+        found.put(*split_object_key(key), value)
+    return found
+
+
+def stamped(src: int, name: str, id: Id, raw: int) -> bytes:
+    return write_element(ord("T"), raw, src, name.encode()) + write_element(ord("R"), raw, src, id.zip())
+
+
+def as_read(value: bytes) -> dict[str, Id]:
+    found = read_value("M", value)
+    assert isinstance(found, Pairs)
+    return {str(name): id for name, id in found.items() if isinstance(id, Id)}
+
+
+@given(st.lists(st.tuples(st.integers(1, 2), NAMES, IDS), max_size=20), st.lists(st.integers(0, 20)))
+def test_names_taken_pair_by_pair_are_those_of_the_merged_map(
+    given_: list[tuple[int, str, Id]], settled: list[int]
+) -> None:
+    """Two sources give names in turn, each knowing all before; the map below has some of it at times."""
+    value, below = b"", GlobalNames()
+    names = GlobalNames(below=below)
+    for number, (src, name, id) in enumerate(given_):
+        operand = names.operand(name, id)
+        if operand:
+            raw = 2 * (operand_revision(operand))
+            operand = stamped(src, name, id, raw)
+        names.merge(operand)
+        value = merge("M", [value, operand])
+        if number in settled:
+            names.below = GlobalNames(value)
+        expected = as_read(value)
+        assert names.all() == expected
+        assert {one: names.id_of(one) for one in expected} == expected
+        for one in set(expected.values()):
+            assert names.names_of(one) == tuple(sorted(key for key, has in expected.items() if has == one))
+
+
+def operand_revision(operand: bytes) -> int:
+    stamps = GlobalNames(operand)._pairs.values()
+    return max((pair.raw for pair in stamps), default=0) >> 1
+
+
+def test_a_term_goes_before_a_string_and_what_was_removed_is_no_name() -> None:
+    one, other = Id.make(10, 1), Id.make(10, 2)
+    names = GlobalNames(write_value("M", {"ann": one, Term("ann"): other, "bea": one, Term("cy"): 7}))
+    assert names.all() == {"ann": other, "bea": one}
+    assert (names.names_of(one), names.names_of(other)) == (("bea",), ("ann",))
+    names.merge(write_element(ord("T"), 2, 0, b"ann") + write_element(ord("R"), 2, 0, b""))
+    assert names.id_of("ann") == one
+    again = names.operand("ann", other)
+    names.merge(again)
+    assert names.id_of("ann") == other, "a name that was removed can be given again"
+    assert names.operand("ann", other) == b""
+
+
+class NoWholeMap(FieldTable):
+    """A table that gives names, and not the map that they stand in."""
+
+    held: GlobalNames
+
+    def fields(self, id: Id) -> Mapping[Place, bytes]:
+        assert id != NAMES_OBJECT
+        return super().fields(id)
+
+    def names(self) -> GlobalNames:
+        return self.held
+
+
+def test_an_edit_looks_at_its_own_name_alone() -> None:
+    table = NoWholeMap()
+    table.held = GlobalNames(write_value("M", {Term(f"n{number}"): Id.make(9, 1) for number in range(1_000)}))
+    maker = PacketMaker(10, table)
+    made = maker.make([NewClass({"Name": "S"}, "person"), NewObject("person", {}, "ann"), Name("bea", "ann")])
+    sizes = [len(packet.packet) for one in made for packet in one.packets if packet.packet[:1] == b"e"]
+    assert len(sizes) == 3 and max(sizes) < 64
+    assert maker.objects.named("bea") == made[1].id == maker.objects.named("ann")
+
+
+def test_names_hold_before_and_after_an_epoch_has_them() -> None:
+    table = common()
+    maker = PacketMaker(10, table)
+    packets: list[OwnPacket] = []
+    for made in maker.make([NewClass({"Name": "S"}, "person"), NewObject("person", {}, "ann")]):
+        packets += made.packets
+    for packet in packets:
+        live = read_live(parse(packet.packet), packet.packet)
+        for key, operand in live.writes:
+            at, letter = split_object_key(key)
+            before = table.fields(Id(at.src, at.pro - at.off)).get((at.off, letter))
+            table.put(at, letter, merge(letter, [operand] if before is None else [before, operand]))
+        maker.settle(live.entry.pro)
+        assert maker.objects.named("ann") == Id.make(10, 3)
+    assert maker.waiting == 0
+    assert maker.objects.names() == as_read(table.fields(NAMES_OBJECT)[NAMES_PLACE])
+
+
+def test_half_a_character_is_no_name() -> None:
+    maker = PacketMaker(10, common())
+    with pytest.raises(ValueRefused):
+        maker.make([NewClass({"Name": "S"}, "half \ud800")])
