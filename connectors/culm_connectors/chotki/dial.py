@@ -56,4 +56,5 @@ def tls_client(files: TlsFiles) -> TlsClientSettings:
         server_name=files.server_name,
         certificate=files.certificate,
         private_key=files.private_key,
+        minimum_version=files.minimum_version,
     )

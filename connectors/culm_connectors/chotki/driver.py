@@ -16,7 +16,8 @@ from culm_connectors.chotki.dial import dialled, stream_for
 from culm_connectors.chotki.errors import StoreIncomplete
 from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.relay import RelayedPacket
-from culm_connectors.edge.reconnect import Backoff
+from culm_connectors.edge.doors import Judge
+from culm_connectors.edge.reconnect import Backoff, keep_trying
 from culm_connectors.kafka import ProducerRecord
 from culm_connectors.transport import Identity, TransportSettings
 from culm_connectors.transport.errors import TransportError
@@ -30,11 +31,12 @@ logger = logging.getLogger(__name__)
 class ChotkiDriver:
     """The connections of one edge. `serve` and `serve_quic` are handlers of its doors."""
 
-    def __init__(self, identity: Identity, transport: TransportSettings) -> None:
+    def __init__(self, identity: Identity, transport: TransportSettings, judge: Judge) -> None:
         self.connections: dict[int, ReplicaConnection] = {}
         self.metrics = ChotkiMetrics()
         self._identity = identity
         self._transport = transport
+        self._judge = judge
         self._numbers = 0
         self._shared: EdgeShared | None = None
         self._newest: EpochRecord | None = None
@@ -64,17 +66,23 @@ class ChotkiDriver:
 
     async def keep_connected(self, url: str) -> None:
         """Hold a connection to a replica for as long as this task runs."""
-        settings = self.shared.settings
-        backoff = Backoff(settings.reconnect_first_s, settings.reconnect_max_s)
-        while True:
+
+        async def attempt() -> bool:
             try:
-                went_well = await self._call(url)
+                return await self._call(url)
             except TransportError as error:
                 logger.info("%s: %s", url, error)
-                went_well = False
-            if went_well:
-                backoff.succeeded()
-            await asyncio.sleep(backoff.pause_s())
+                return False
+
+        settings = self.shared.settings
+        await keep_trying(attempt, Backoff(settings.reconnect_first_s, settings.reconnect_max_s))
+
+    def judge_again(self) -> None:
+        """Other rules are in force: whoever may no longer be spoken with is left, whoever has called."""
+        for connection in tuple(self.connections.values()):
+            if (refusal := self._judge(connection.channel.principal)) is not None:
+                connection.reason = "access"
+                connection.channel.abort(refusal.text)
 
     async def _call(self, url: str) -> bool:
         async with dialled(url, self._identity, self.shared.settings.tls, self._transport) as channel:
@@ -82,6 +90,10 @@ class ChotkiDriver:
 
     async def _speak(self, channel: ByteChannel, name: str) -> bool:
         """A whole session; whether the peer's handshake came."""
+        if (refusal := self._judge(channel.principal)) is not None:
+            logger.warning("%s: not spoken with: %s", name, refusal.text)
+            channel.abort(refusal.text)
+            return False
         self._numbers += 1
         if not self.shared.tail.reaches_back_to(self.shared.store.packets):
             logger.warning("%s: not served: the job chotki is too far behind", name)

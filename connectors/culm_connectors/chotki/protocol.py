@@ -88,9 +88,10 @@ class ChotkiProtocol:
         self._missing: str | None = "starting"
         self._follower: StateFollower | None = None
         self._tail = PacketTail(self._settings.max_tail_bytes)
-        self.driver = ChotkiDriver(self._identity, context.settings.transport)
+        access = ReplicaAccess(context.access)
+        self.driver = ChotkiDriver(self._identity, context.settings.transport, access.judge)
         self.readers: Sequence[TopicReader] = ()
-        self.doors = self._doors(ReplicaAccess(context.access))
+        self.doors = self._doors(access)
 
     def _doors(self, access: ReplicaAccess) -> Sequence[Door]:
         doors: list[Door] = []
@@ -116,6 +117,7 @@ class ChotkiProtocol:
             private_key=files.private_key,
             client_ca=files.ca,
             require_client_certificate=files.require_client_certificate,
+            minimum_version=files.minimum_version,
         )
 
     async def run(self, ready: Callable[[], Awaitable[None]]) -> None:
@@ -203,7 +205,8 @@ class ChotkiProtocol:
         )
 
     def judge_again(self, former: AccessList) -> None:
-        """Other rules are in force: doors judge who is connected again themselves."""
+        """Other rules are in force: sessions with those that may no longer connect are ended."""
+        self.driver.judge_again()
 
     async def finish(self, reason: str) -> None:
         """End every session, and wait until what they brought is in Kafka."""

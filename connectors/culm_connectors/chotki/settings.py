@@ -29,7 +29,7 @@ def parse_url(text: str) -> tuple[Scheme, tuple[str, int]]:
 
 
 class TlsFiles(BaseModel):
-    """TLS as the Go replica is given it; all files are PEM."""
+    """TLS as the Go replica is given it; all files are PEM, and read again when they have changed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -38,6 +38,7 @@ class TlsFiles(BaseModel):
     ca: Path | None = Field(None, description="the authority of the other side; by default the system's")
     server_name: str | None = Field(None, description="what a server's certificate must be for")
     require_client_certificate: bool = Field(False, description="who calls must have one of `ca`")
+    minimum_version: Literal["1.2", "1.3"] = Field("1.3", description="of TLS; QUIC has 1.3 in any case")
 
 
 class ChotkiEdgeSettings(BaseModel):

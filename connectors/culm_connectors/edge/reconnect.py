@@ -58,9 +58,9 @@ class Backoff:
         self.failures = 0
 
 
-async def keep_trying(attempt: Callable[[], Awaitable[bool]]) -> None:
+async def keep_trying(attempt: Callable[[], Awaitable[bool]], backoff: Backoff | None = None) -> None:
     """Make one attempt after the other until cancelled; each says whether it went well."""
-    backoff = Backoff()
+    backoff = backoff or Backoff()
     while True:
         if await attempt():
             backoff.succeeded()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,10 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from culm_connectors.chotki.connection import EdgeShared, OwnSource, ReplicaConnection
-from culm_connectors.chotki.local_state.store import ChotkiStore
+from culm_connectors.chotki.connection import EdgeShared, ReplicaConnection
 from culm_connectors.chotki.peer_holding import Delivery, PeerHolding
-from culm_connectors.chotki.publisher import Partitions
 from culm_connectors.chotki.relay import PacketTail, RelayedPacket
 from culm_connectors.chotki.settings import ChotkiEdgeSettings, parse_url
 from culm_connectors.kafka import Batch
@@ -26,38 +24,18 @@ from culm_models.chotki.rdx import parse_text
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import record
 from culm_topics.chotki.records import Bringer, PacketRecord
-from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.kafka.origin import Origin
+from tests.support.chotki_edge import EDGE, edge_shared
 from tests.support.edge import until
 
-ORIGIN = Origin("cluster", {"culm.chotki.state": "topic"})
-EDGE = b"edge".ljust(32, b".")
 OTHER = b"other".ljust(32, b".")
 
 
-class NoKafka:
-    """A producer that nothing is acknowledged by."""
-
-    async def send(self, *_: object) -> int:
-        await asyncio.Event().wait()
-        return 0
-
-
 @pytest.fixture
-async def shared(tmp_path: Path) -> AsyncIterator[EdgeShared]:
-    store = ChotkiStore.open(tmp_path, ORIGIN, map_size_bytes=1 << 24, max_size_bytes=1 << 26)
-    yield EdgeShared(
-        store=store,
-        tail=PacketTail(1 << 20),
-        source=OwnSource(0xED6E),
-        producer=cast(Any, NoKafka()),
-        kafka=KafkaSettings(bootstrap="nowhere:1", prefix="culm."),
-        partitions=Partitions(2, 2),
-        settings=ChotkiEdgeSettings(max_outgoing_bytes=65_536, ping_wait_ms=50),
-        edge=EDGE,
-        report=lambda connection, event: None,
-    )
-    store.close()
+def shared(tmp_path: Path) -> Iterator[EdgeShared]:
+    with edge_shared(
+        tmp_path, settings=ChotkiEdgeSettings(max_outgoing_bytes=65_536, ping_wait_ms=50)
+    ) as found:
+        yield found
 
 
 def relayed(seq: int, text: str, session: tuple[bytes, int] = (OTHER, 1)) -> RelayedPacket:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
 
@@ -14,8 +13,9 @@ from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.transport.errors import AddressError, TransportError
 from culm_connectors.transport.interface import Address, AuthorisePrincipal, ChannelHandler, Refusal
 from culm_connectors.transport.tcp.channel import TcpChannel
+from culm_connectors.transport.tcp.rotation import FollowedContext
 from culm_connectors.transport.tcp.settings import TcpSettings, TlsServerSettings
-from culm_connectors.transport.tcp.tls import TlsSession, server_context
+from culm_connectors.transport.tcp.tls import TlsSession, followed_server_context
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class TcpListener:
         settings: TcpSettings,
         handler: ChannelHandler,
         authorise: AuthorisePrincipal,
-        tls: ssl.SSLContext | None,
+        tls: FollowedContext | None,
     ) -> None:
         self._settings = settings
         self._handler = handler
@@ -90,7 +90,7 @@ class TcpListener:
         await asyncio.gather(*(channel.close() for channel in tuple(self._held)), return_exceptions=True)
 
     def _channel(self) -> TcpChannel:
-        session = None if self._tls is None else TlsSession(self._tls, server_side=True)
+        session = None if self._tls is None else TlsSession(self._tls.current(), server_side=True)
         return TcpChannel(
             self._settings, session, accept=self._accept, established=self._established, ended=self._ended
         )
@@ -160,7 +160,7 @@ async def serve_tcp(
 
     Errors: `AddressError`, `IdentityError` where TLS's files cannot be used.
     """
-    context = None if tls is None else server_context(tls)
+    context = None if tls is None else followed_server_context(tls)
     listener = TcpListener(settings, handler, authorise, context)
     await listener.start(address)
     try:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+TlsVersion = Literal["1.2", "1.3"]
+"""A version of TLS."""
 
 _KIB = 1_024
 _MIB = 1_024 * 1_024
@@ -43,7 +46,7 @@ class TcpSettings(BaseModel):
 
 
 class TlsServerSettings(BaseModel):
-    """What a server shows, and whom it asks to prove a key. Files are PEM."""
+    """What a server shows, and whom it asks to prove a key. PEM files, read again when they change."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -53,6 +56,7 @@ class TlsServerSettings(BaseModel):
     client_ca: Path | None = None
     """Clients may show a certificate of this authority; without one none is asked for."""
     require_client_certificate: bool = False
+    minimum_version: TlsVersion = "1.3"
 
     @model_validator(mode="after")
     def _check_authority(self) -> Self:
@@ -62,7 +66,7 @@ class TlsServerSettings(BaseModel):
 
 
 class TlsClientSettings(BaseModel):
-    """Whom a client believes, and what it shows. Files are PEM."""
+    """Whom a client believes, and what it shows. Files are PEM, and read at each call."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -72,3 +76,4 @@ class TlsClientSettings(BaseModel):
     """What the server's certificate must be for; None: the host that is called."""
     certificate: Path | None = None
     private_key: Path | None = None
+    minimum_version: TlsVersion = "1.3"

@@ -1,6 +1,7 @@
-"""TLS 1.3 without a socket: bytes in, bytes out, and an end for each direction.
+"""TLS without a socket: bytes in, bytes out, and an end for each direction.
 
-TLS 1.3 alone, since each direction has an end of its own there (RFC 8446 section 6.1), as TCP's have.
+TLS 1.3 by default, since each direction has an end of its own there (RFC 8446 section 6.1), as TCP's have; of
+1.2 that depends on the remote's library.
 """
 
 from __future__ import annotations
@@ -14,15 +15,23 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from culm_connectors.transport.errors import IdentityError
-from culm_connectors.transport.tcp.settings import TlsClientSettings, TlsServerSettings
+from culm_connectors.transport.tcp.rotation import FollowedContext
+from culm_connectors.transport.tcp.settings import TlsClientSettings, TlsServerSettings, TlsVersion
 
 _READ_BYTES = 64 * 1024
+_VERSIONS: dict[TlsVersion, ssl.TLSVersion] = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+
+
+def followed_server_context(settings: TlsServerSettings) -> FollowedContext:
+    """The context of a server, as its files are. Error: `IdentityError` where one cannot be used now."""
+    files = (settings.certificate, settings.private_key, settings.client_ca)
+    return FollowedContext(lambda: server_context(settings), files)
 
 
 def server_context(settings: TlsServerSettings) -> ssl.SSLContext:
     """The context of a server. Error: `IdentityError` where a file cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.minimum_version = _VERSIONS[settings.minimum_version]
     try:
         context.load_cert_chain(settings.certificate, settings.private_key)
         if settings.client_ca is not None:
@@ -42,7 +51,7 @@ def client_context(settings: TlsClientSettings) -> ssl.SSLContext:
             context.load_cert_chain(settings.certificate, settings.private_key)
     except (OSError, ssl.SSLError) as error:
         raise IdentityError(f"TLS cannot be spoken: {error}", hint="check the files of [tls]") from error
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.minimum_version = _VERSIONS[settings.minimum_version]
     return context
 
 

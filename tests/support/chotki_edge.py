@@ -1,0 +1,57 @@
+"""What connections of a Chotki edge share, without Kafka: a store in a folder, and a producer that waits."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from culm_connectors.chotki.connection import EdgeShared, OwnSource, ReplicaConnection
+from culm_connectors.chotki.local_state.store import ChotkiStore
+from culm_connectors.chotki.publisher import Partitions
+from culm_connectors.chotki.relay import PacketTail
+from culm_connectors.chotki.settings import ChotkiEdgeSettings
+from culm_models.chotki import events
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.origin import Origin
+
+ORIGIN = Origin("cluster", {"culm.chotki.state": "topic"})
+EDGE = b"edge".ljust(32, b".")
+OWN_SOURCE = 0xED6E
+Report = Callable[[ReplicaConnection, events.SessionEvent], None]
+
+
+class NoKafka:
+    """A producer that nothing is acknowledged by."""
+
+    async def send(self, *_: object) -> int:
+        await asyncio.Event().wait()
+        return 0
+
+
+@contextlib.contextmanager
+def edge_shared(
+    folder: Path,
+    *,
+    settings: ChotkiEdgeSettings | None = None,
+    producer: object = None,
+    report: Report = lambda connection, event: None,
+) -> Iterator[EdgeShared]:
+    """The parts of an edge that serves from an empty store."""
+    store = ChotkiStore.open(folder, ORIGIN, map_size_bytes=1 << 24, max_size_bytes=1 << 26)
+    try:
+        yield EdgeShared(
+            store=store,
+            tail=PacketTail(1 << 20),
+            source=OwnSource(OWN_SOURCE),
+            producer=cast(Any, producer or NoKafka()),
+            kafka=KafkaSettings(bootstrap="nowhere:1", prefix="culm."),
+            partitions=Partitions(2, 2),
+            settings=settings or ChotkiEdgeSettings(ping_wait_ms=50),
+            edge=EDGE,
+            report=report,
+        )
+    finally:
+        store.close()
