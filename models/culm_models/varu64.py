@@ -1,8 +1,8 @@
 """VarU64, the variable-length unsigned integer of Bamboo (<https://github.com/AljoschaMeyer/varu64>).
 
 A first byte below 248 is the value itself; 248..255 announce 1..8 further bytes that hold the value, most
-significant byte first. The shortest form is the only valid one: identifiers are hashes of encoded bytes,
-so a number must not have two spellings.
+significant byte first. The shortest form is the only one that is written, and the only valid one in whatever
+is hashed: identifiers are hashes of encoded bytes, so a number must not have two spellings.
 """
 
 from typing import ClassVar
@@ -41,8 +41,10 @@ def encode(value: int) -> bytes:
     return bytes((_INLINE_LIMIT - 1 + size,)) + value.to_bytes(size, "big")
 
 
-def decode(data: bytes | memoryview, offset: int = 0) -> tuple[int, int]:
+def decode(data: bytes | memoryview, offset: int = 0, *, canonical: bool = True) -> tuple[int, int]:
     """The number that starts at `offset`, and how many bytes it takes.
+
+    Without `canonical`, longer spellings are taken too.
 
     Raises `VarU64TruncatedError` and `VarU64NotCanonicalError`.
     """
@@ -57,6 +59,6 @@ def decode(data: bytes | memoryview, offset: int = 0) -> tuple[int, int]:
     if len(value_bytes) < size:
         raise VarU64TruncatedError(f"the VarU64 at byte {offset} needs {size + 1} bytes")
     value = int.from_bytes(value_bytes, "big")
-    if value < _INLINE_LIMIT or value < 1 << (8 * (size - 1)):
+    if canonical and (value < _INLINE_LIMIT or value < 1 << (8 * (size - 1))):
         raise VarU64NotCanonicalError(f"the VarU64 at byte {offset} is not in its shortest form")
     return value, size + 1

@@ -180,7 +180,7 @@ def test_another_payload_is_refused(payload: bytes, error: type[CulmError]) -> N
         (4, None, LINK, errors.SkiplinkMissingError),
         (4, LINK, LINK, errors.SkiplinkIdenticalError),
         (5, OTHER_LINK, LINK, errors.SkiplinkUnexpectedError),
-        (2, None, bytes(34), yasmf.HashFormError),
+        (2, None, bytes(34), errors.HashFormError),
     ],
 )
 def test_entries_that_a_reader_would_refuse_are_not_signed(

@@ -72,7 +72,16 @@ def test_the_hash_of_nothing() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", bytes(34), b"\x00\x20" + bytes(31), b"\x00\x20" + bytes(33)])
-def test_what_has_not_the_form_of_a_hash_is_refused(data: bytes) -> None:
-    with pytest.raises(yasmf.HashFormError):
-        yasmf.check_hash(data)
-    yasmf.check_hash(yasmf.hash_bytes(data))
+def test_what_has_not_the_form_of_a_hash_is_none(data: bytes) -> None:
+    assert not yasmf.YASMF.has_form(data)
+    assert yasmf.YASMF.has_form(yasmf.YASMF.hash(data))
+
+
+def test_the_hash_of_nothing_in_the_older_flavour() -> None:
+    # The published BLAKE2b digest of empty input.
+    digest = (
+        "786a02f742015903c6c6fd852552d272912f4740e15847618a86e217f71f5419"
+        "d25e1031afee585313896444934eb04b903a685b1448b755d56f701afe9be2ce"
+    )
+    assert yasmf.YAMF.hash(b"").hex() == "0040" + digest
+    assert not yasmf.YASMF.has_form(yasmf.YAMF.hash(b""))

@@ -1,4 +1,4 @@
-"""The bytes of a Bamboo entry, in the YASMF and Ed25519 flavour that p2panda uses (Bamboo, "entry encoding").
+"""The bytes of a Bamboo entry, with hashes of either flavour and Ed25519 (Bamboo, "entry encoding").
 
     tag            1    0: regular, 1: end of log
     public key     32
@@ -10,6 +10,8 @@
     payload hash   34
     signature      64   Ed25519 over everything before it
 
+Hashes have 34 bytes in the YASMF flavour, which p2panda uses and which is the default here, 66 in YAMF.
+
 Making an entry gives what decoding takes. Decoding judges form alone, and a little more strictly than p2panda
 nodes do: those take any tag but 1 for regular, and never look at the size byte inside a hash. No honest
 author writes either, and Bamboo calls both invalid.
@@ -19,13 +21,16 @@ from dataclasses import dataclass
 
 from culm_models import keys, varu64
 from culm_models.bamboo import errors
-from culm_models.bamboo.hashes import HASH_SIZE, PREFIX, check_hash, hash_bytes
+from culm_models.bamboo.hashes import HASH_SIZE, YASMF, HashFlavour
 from culm_models.bamboo.lipmaa import needs_skiplink
 from culm_models.frozen import unfrozen
 from culm_models.keys import PUBLIC_KEY_SIZE, SIGNATURE_SIZE
 
 MIN_ENTRY_SIZE = 1 + PUBLIC_KEY_SIZE + 3 + HASH_SIZE + SIGNATURE_SIZE
+"""Of a YASMF entry."""
+
 MAX_ENTRY_SIZE = 1 + PUBLIC_KEY_SIZE + 3 * varu64.MAX_SIZE + 3 * HASH_SIZE + SIGNATURE_SIZE
+"""Of a YASMF entry; `max_entry_size` gives that of either flavour."""
 
 _LOG_ID_OFFSET = 1 + PUBLIC_KEY_SIZE
 _INLINE_LIMIT = 248
@@ -33,7 +38,7 @@ _INLINE_LIMIT = 248
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One signed entry: `public_key` 32 bytes, links and `payload_hash` 34, `signature` 64."""
+    """One signed entry: `public_key` 32 bytes, links and `payload_hash` as its flavour has them."""
 
     public_key: bytes
     log_id: int
@@ -49,8 +54,14 @@ class Entry:
 _UnfrozenEntry = unfrozen(Entry)
 
 
-def decode_entry(data: bytes) -> Entry:
+def max_entry_size(flavour: HashFlavour) -> int:
+    """The bytes of the largest entry that there can be, with hashes of this flavour."""
+    return MAX_ENTRY_SIZE + 3 * (flavour.size - HASH_SIZE)
+
+
+def decode_entry(data: bytes, flavour: HashFlavour = YASMF) -> Entry:
     """The entry that `data` is, form checked and nothing else (no signature, no payload, no links)."""
+    hash_size, prefix = flavour.size, flavour.prefix
     try:
         tag = data[0]
         log_id = data[33]
@@ -68,13 +79,13 @@ def decode_entry(data: bytes) -> Entry:
         skiplink = backlink = None
         well_formed = True
         if seq_num > 1:
-            end = offset + HASH_SIZE
+            end = offset + hash_size
             if needs_skiplink(seq_num):
                 skiplink = data[offset:end]
-                well_formed = skiplink.startswith(PREFIX)
-                offset, end = end, end + HASH_SIZE
+                well_formed = skiplink.startswith(prefix)
+                offset, end = end, end + hash_size
             backlink = data[offset:end]
-            well_formed = well_formed and backlink.startswith(PREFIX)
+            well_formed = well_formed and backlink.startswith(prefix)
             offset = end
 
         payload_size = data[offset]
@@ -83,7 +94,7 @@ def decode_entry(data: bytes) -> Entry:
         else:
             payload_size, size = varu64.decode(data, offset)
             offset += size
-        end = offset + HASH_SIZE
+        end = offset + hash_size
         payload_hash = data[offset:end]
     except (IndexError, varu64.VarU64Error):
         well_formed = False
@@ -92,15 +103,42 @@ def decode_entry(data: bytes) -> Entry:
         or end + SIGNATURE_SIZE != len(data)
         or tag > 1
         or seq_num == 0
-        or not payload_hash.startswith(PREFIX)
+        or not payload_hash.startswith(prefix)
         or (skiplink is not None and skiplink == backlink)
     ):
-        raise _fault(data)
+        raise _fault(data, flavour)
     entry: Entry = _UnfrozenEntry(
         data[1:33], log_id, seq_num, tag == 1, skiplink, backlink, payload_size, payload_hash, data[end:]
     )
     entry.__class__ = Entry
     return entry
+
+
+def measure_entry(data: bytes | memoryview, flavour: HashFlavour = YASMF) -> int | None:
+    """How many bytes the entry at the beginning of `data` takes; None while it may still become one.
+
+    Raises `TagError`, `NumberFormError` and `SeqNumError`. Whether the entry is well formed, `decode_entry`
+    says of its whole bytes.
+    """
+    if len(data) <= _LOG_ID_OFFSET:
+        if data and data[0] > 1:
+            raise errors.TagError(f"an entry starts with 0 or 1, not {data[0]}")
+        return None
+    if data[0] > 1:
+        raise errors.TagError(f"an entry starts with 0 or 1, not {data[0]}")
+    try:
+        _, size = varu64.decode(data, _LOG_ID_OFFSET)
+        offset = _LOG_ID_OFFSET + size
+        seq_num, size = varu64.decode(data, offset)
+        if seq_num == 0:
+            raise errors.SeqNumError("sequence numbers start at 1")
+        offset += size + ((seq_num > 1) + needs_skiplink(seq_num)) * flavour.size
+        _, size = varu64.decode(data, offset)
+    except varu64.VarU64TruncatedError:
+        return None
+    except varu64.VarU64Error as error:
+        raise errors.NumberFormError(str(error)) from None
+    return offset + size + flavour.size + SIGNATURE_SIZE
 
 
 def sign_entry(
@@ -112,6 +150,7 @@ def sign_entry(
     skiplink: bytes | None = None,
     backlink: bytes | None = None,
     end_of_log: bool = False,
+    flavour: HashFlavour = YASMF,
 ) -> bytes:
     """The bytes of a new entry. Links that the sequence number does not ask for are refused, as are gaps.
 
@@ -120,8 +159,8 @@ def sign_entry(
     if seq_num == 1 and (skiplink is not None or backlink is not None):
         raise errors.BacklinkUnexpectedError("entry 1 carries no link")
     for link in (skiplink, backlink):
-        if link is not None:
-            check_hash(link)
+        if link is not None and not flavour.has_form(link):
+            raise errors.HashFormError(f"a link is a {flavour.name} hash of {flavour.size} bytes")
     unsigned = b"".join(
         (
             b"\x01" if end_of_log else b"\x00",
@@ -131,11 +170,11 @@ def sign_entry(
             skiplink or b"",
             backlink or b"",
             varu64.encode(len(payload)),
-            hash_bytes(payload),
+            flavour.hash(payload),
         )
     )
     entry_bytes = unsigned + key_pair.sign(unsigned)
-    decode_entry(entry_bytes)
+    decode_entry(entry_bytes, flavour)
     return entry_bytes
 
 
@@ -152,7 +191,7 @@ def read_place(data: bytes) -> tuple[bytes, int, int] | None:
     return data[1:_LOG_ID_OFFSET], log_id, seq_num
 
 
-def _fault(data: bytes) -> errors.BambooError:
+def _fault(data: bytes, flavour: HashFlavour) -> errors.BambooError:
     """Name what is wrong with bytes that are no entry: the first broken rule from the front."""
     if not data:
         return errors.TruncatedError("an entry cannot be empty")
@@ -166,19 +205,19 @@ def _fault(data: bytes) -> errors.BambooError:
         if seq_num == 0:
             return errors.SeqNumError("sequence numbers start at 1")
         expected = (seq_num > 1) + needs_skiplink(seq_num)
-        found = _number_of_links(data, links_offset)
+        found = _number_of_links(data, links_offset, flavour)
         if found is not None and found != expected:
             return _link_fault(seq_num, found)
-        _, size = varu64.decode(data, links_offset + expected * HASH_SIZE)
+        _, size = varu64.decode(data, links_offset + expected * flavour.size)
     except varu64.VarU64TruncatedError as error:
         return errors.TruncatedError(str(error))
     except varu64.VarU64Error as error:
         return errors.NumberFormError(str(error))
-    hash_offset = links_offset + expected * HASH_SIZE + size
-    for offset in (*range(links_offset, hash_offset - size, HASH_SIZE), hash_offset):
-        if len(data) >= offset + len(PREFIX) and not data.startswith(PREFIX, offset):
+    hash_offset = links_offset + expected * flavour.size + size
+    for offset in (*range(links_offset, hash_offset - size, flavour.size), hash_offset):
+        if len(data) >= offset + len(flavour.prefix) and not data.startswith(flavour.prefix, offset):
             return errors.HashFormError(f"no hash of the known form at byte {offset}")
-    end = hash_offset + HASH_SIZE + SIGNATURE_SIZE
+    end = hash_offset + flavour.size + SIGNATURE_SIZE
     if len(data) < end:
         return errors.TruncatedError(f"entry {seq_num} of {end} bytes ends at byte {len(data)}")
     if len(data) > end:
@@ -186,17 +225,17 @@ def _fault(data: bytes) -> errors.BambooError:
     return errors.SkiplinkIdenticalError(f"skiplink and backlink of entry {seq_num} are the same hash")
 
 
-def _number_of_links(data: bytes, links_offset: int) -> int | None:
+def _number_of_links(data: bytes, links_offset: int, flavour: HashFlavour) -> int | None:
     """How many links make the rest of the entry fit exactly, whatever the sequence number asks for."""
     for found in range(3):
-        offset = links_offset + found * HASH_SIZE
+        offset = links_offset + found * flavour.size
         try:
             _, size = varu64.decode(data, offset)
         except varu64.VarU64Error:
             continue
-        starts = (*range(links_offset, offset, HASH_SIZE), offset + size)
-        if offset + size + HASH_SIZE + SIGNATURE_SIZE == len(data) and all(
-            data.startswith(PREFIX, start) for start in starts
+        starts = (*range(links_offset, offset, flavour.size), offset + size)
+        if offset + size + flavour.size + SIGNATURE_SIZE == len(data) and all(
+            data.startswith(flavour.prefix, start) for start in starts
         ):
             return found
     return None

@@ -1,34 +1,56 @@
-"""YASMF hashes: what p2panda's Bamboo entries use to name entries and payloads.
+"""Hashes that name entries and payloads, in the two flavours of Bamboo logs.
 
-Two VarU64, the function (0: BLAKE3) and the digest's size (32), stand before the digest. Only this one
-function was ever defined, so every hash is the two bytes `00 20` and 32 bytes. (The older YAMF hash of
-Bamboo has function 0 too, but a size of 64: the size byte tells them apart.)
+Two VarU64, the function and the digest's size, stand before the digest. p2panda's logs have YASMF hashes
+(BLAKE3, `00 20` and 32 bytes), Bamboo's own have YAMF hashes (BLAKE2b, `00 40` and 64 bytes). Both call their
+one function 0, so the size byte alone tells them apart. A log has one flavour, and it is part of its name.
 """
 
-from typing import ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
 
 from blake3 import blake3
 
-from culm_models.errors import ModelError
 
-HASH_SIZE = 34
-PREFIX = b"\x00\x20"
+def _blake3_digest(data: bytes) -> bytes:
+    return blake3(data).digest()
 
 
-class HashFormError(ModelError):
-    """Bytes that are not a YASMF hash."""
+def _blake2b_digest(data: bytes) -> bytes:
+    return blake2b(data).digest()
 
-    code: ClassVar[str] = "yasmf.form"
+
+@dataclass(frozen=True, slots=True)
+class HashFlavour:
+    """One of the two forms of a hash: `name` ("yamf", "yasmf"), first bytes, whole size, and function."""
+
+    name: str
+    prefix: bytes
+    size: int
+    digest: Callable[[bytes], bytes]
+
+    def hash(self, data: bytes) -> bytes:
+        """The hash of `data`, `size` bytes."""
+        return self.prefix + self.digest(data)
+
+    def has_form(self, data: bytes) -> bool:
+        """Whether `data` could be a hash of this flavour."""
+        return len(data) == self.size and data.startswith(self.prefix)
+
+
+YASMF: Final = HashFlavour("yasmf", b"\x00\x20", 34, _blake3_digest)
+"""BLAKE3, what p2panda's logs are made of."""
+
+YAMF: Final = HashFlavour("yamf", b"\x00\x40", 66, _blake2b_digest)
+"""BLAKE2b, what Bamboo's own specification names."""
+
+FLAVOURS: Final = {flavour.name: flavour for flavour in (YAMF, YASMF)}
+
+HASH_SIZE: Final = YASMF.size
+PREFIX: Final = YASMF.prefix
 
 
 def hash_bytes(data: bytes) -> bytes:
-    """The 34-byte hash of `data`."""
+    """The 34-byte YASMF hash of `data`."""
     return PREFIX + blake3(data).digest()
-
-
-def check_hash(data: bytes) -> None:
-    """Raise `HashFormError` unless `data` has the form of a YASMF hash."""
-    if len(data) != HASH_SIZE:
-        raise HashFormError(f"a hash has {HASH_SIZE} bytes, not {len(data)}")
-    if not data.startswith(PREFIX):
-        raise HashFormError(f"a hash starts with {PREFIX.hex()}, not {data[:2].hex()}")

@@ -8,14 +8,14 @@ logarithmic, and where the span is 1 the skiplink would repeat the backlink, so 
 
 from bisect import bisect_left
 
-_MAX_SEQ_NUM = 2**64 - 1
-_SPINE: tuple[int, ...] = tuple((int(3**k) - 1) // 2 for k in range(1, 42))
+# One more than sequence numbers reach: the certificate pools of the largest begin there.
+_SPINE: tuple[int, ...] = tuple((int(3**k) - 1) // 2 for k in range(1, 43))
 _ON_SPINE = frozenset(_SPINE)
 
 
 def lipmaa(seq_num: int) -> int:
     """The sequence number that the skiplink of entry `seq_num` names; 0 for the first entry."""
-    assert 1 <= seq_num <= _MAX_SEQ_NUM, f"a sequence number is 1..2**64-1, not {seq_num}"
+    assert 1 <= seq_num <= _SPINE[-1], f"a sequence number is 1..2**64-1, not {seq_num}"
     position = bisect_left(_SPINE, seq_num)
     if seq_num in _ON_SPINE:
         return _SPINE[position - 1] if position else 0
@@ -25,6 +25,11 @@ def lipmaa(seq_num: int) -> int:
         if not remainder:
             return seq_num - spine_number
     raise AssertionError("every number is a multiple of 1")
+
+
+def spine_number_from(seq_num: int) -> int:
+    """The least spine number that is not below `seq_num`; of the largest numbers it is beyond 2**64 - 1."""
+    return _SPINE[bisect_left(_SPINE, seq_num)]
 
 
 def _computed_needs_skiplink(seq_num: int) -> bool:

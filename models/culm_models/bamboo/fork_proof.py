@@ -1,0 +1,40 @@
+"""What proves that the author of a log went two ways (Bamboo Point-2-Point of 2020, the only definition)."""
+
+from culm_models.bamboo.entry import Entry
+from culm_models.bamboo.lipmaa import lipmaa
+
+
+def is_fork_proof(one: Entry, one_hash: bytes, other: Entry, other_hash: bytes) -> bool:
+    """Whether two validly signed entries cannot both belong to one log without a fork.
+
+    They have one sequence number and say different things; or name different entries for one sequence number;
+    or one names another entry than the other for the other's place; or one follows the other, which ended the
+    log. Entries of different logs prove nothing.
+    """
+    if (one.public_key, one.log_id) != (other.public_key, other.log_id):
+        return False
+    if one.seq_num == other.seq_num and (
+        (one.payload_size, one.payload_hash, one.end_of_log)
+        != (other.payload_size, other.payload_hash, other.end_of_log)
+    ):
+        return True
+    first, second = (one, other) if one.seq_num < other.seq_num else (other, one)
+    if first.end_of_log and first.seq_num < second.seq_num:
+        return True
+    named_by_one, named_by_other = links_of(one), links_of(other)
+    if any(named_by_other.get(seq_num, link) != link for seq_num, link in named_by_one.items()):
+        return True
+    return (
+        named_by_one.get(other.seq_num, other_hash) != other_hash
+        or named_by_other.get(one.seq_num, one_hash) != one_hash
+    )
+
+
+def links_of(entry: Entry) -> dict[int, bytes]:
+    """The hashes that an entry names for sequence numbers before its own."""
+    links = {}
+    if entry.backlink is not None:
+        links[entry.seq_num - 1] = entry.backlink
+    if entry.skiplink is not None:
+        links[lipmaa(entry.seq_num)] = entry.skiplink
+    return links
