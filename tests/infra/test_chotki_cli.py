@@ -2,51 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
-from culm_infra.cli.root import run
 from culm_models.chotki.ids import Id
 from culm_models.chotki.rdx import write_vector
 from culm_topics.chotki.records import HoldingRecord, SessionRecord, SourceRecord, session_key, source_key
-from culm_topics.kafka.clients import KafkaSettings
-from tests.support.chotki_broker import JobOnKafka, chotki_settings
+from tests.support.chotki_broker import chotki_settings
+from tests.support.chotki_shell import Shell
 from tests.support.topic_io import produce
 
 pytestmark = pytest.mark.kafka
 
 Capture = pytest.CaptureFixture[str]
 TIME_MS = 1_763_000_000_000
-
-
-class Shell:
-    """Command lines of `culm chotki`, and the job between them."""
-
-    def __init__(self, settings: KafkaSettings, capture: Capture) -> None:
-        self.settings = settings
-        self.job = JobOnKafka(settings)
-        self._capture = capture
-
-    def culm(self, *arguments: str) -> int:
-        flags = ["--bootstrap", self.settings.bootstrap, "--prefix", self.settings.prefix]
-        return run(["chotki", *arguments, *flags])
-
-    def lines(self, *arguments: str) -> list[dict[str, Any]]:
-        self._capture.readouterr()
-        assert self.culm(*arguments, "--json") == 0
-        return [json.loads(line) for line in self._capture.readouterr().out.splitlines()]
-
-    def text(self, *arguments: str) -> str:
-        self._capture.readouterr()
-        assert self.culm(*arguments) == 0
-        return self._capture.readouterr().out
-
-    def error(self, *arguments: str) -> str:
-        self._capture.readouterr()
-        assert self.culm(*arguments) != 0
-        return self._capture.readouterr().err
 
 
 @pytest.fixture

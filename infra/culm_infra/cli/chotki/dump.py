@@ -1,27 +1,49 @@
-"""``culm chotki dump``: the whole state in the text form of the Go replica."""
+"""``culm chotki dump``: the whole state, or a replica's store, in the text form of the Go replica."""
 
 from __future__ import annotations
 
 import sys
+from typing import Annotated
+
+import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.chotki.reading import whole_state
+from culm_infra.cli.chotki.replica import Key, Silence, check_address, read_replica
 from culm_infra.cli.options import KafkaFlags, spread
 from culm_infra.cli.output import emit_json
 
 
 @spread
-def dump(*, kafka: KafkaFlags, json: options.Json = False) -> None:
+def dump(
+    url: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[URL]", help="A running replica instead: tcp://, tls:// or quic://HOST:PORT."
+        ),
+    ] = None,
+    *,
+    directory: Key = None,
+    silence_s: Silence = 60.0,
+    kafka: KafkaFlags,
+    json: options.Json = False,
+) -> None:
     """Print every field and vector as the Go replica dumps its store, so that `diff` compares them.
 
+    What is printed is the deployment's state, or what the replica at an address holds, which is only read.
     With `--json` each record of the store is an object: its key and value in hex, and the value's text.
 
-    Example: `culm chotki dump > ours.txt`
+    Example: `culm chotki dump > ours.txt`, `culm chotki dump tcp://replica.example:4321 > theirs.txt`
     """
     from culm_models.chotki.dump import dump_lines, print_field
 
-    with whole_state(kafka.settings(), json=json) as reader:
-        store = sorted(reader.state.store().items())
+    if url is None:
+        with whole_state(kafka.settings(), json=json) as reader:
+            values = reader.state.store()
+    else:
+        check_address(url)
+        values = read_replica(url, kafka.load(connector={"directory": directory}), silence_s).store
+    store = sorted(values.items())
     if json:
         for key, value in store:
             letter = chr(key[17])

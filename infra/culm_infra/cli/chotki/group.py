@@ -11,6 +11,7 @@ from culm_infra.cli.chotki.edit import edit
 from culm_infra.cli.chotki.get import get
 from culm_infra.cli.chotki.new import new
 from culm_infra.cli.chotki.status import status
+from culm_infra.cli.chotki.verify import verify
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,5 +28,6 @@ for name, command in {
     "get": get,
     "dump": dump,
     "status": status,
+    "verify": verify,
 }.items():
     app.command(name)(command)

@@ -1,8 +1,8 @@
-"""What the commands that read objects share: the state as it stands, and its objects as JSON."""
+"""What the commands that read objects share: the state as it stands, its vectors and objects."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,13 @@ def whole_state(settings: KafkaSettings, *, json: bool) -> Iterator[StateReader]
         elif not reader.state.epoch:
             say("no epoch yet: `culm job run chotki` merges what edges and writers bring")
         yield reader
+
+
+def vector_texts(vector: Mapping[int, int]) -> list[str]:
+    """The last ID of each source."""
+    from culm_models.chotki.ids import Id
+
+    return [str(Id(*entry)) for entry in sorted(vector.items())]
 
 
 def object_as_json(found: ChotkiObject) -> dict[str, Any]:

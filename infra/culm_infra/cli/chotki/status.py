@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from culm_infra.cli import options
-from culm_infra.cli.chotki.reading import whole_state
+from culm_infra.cli.chotki.reading import vector_texts, whole_state
 from culm_infra.cli.options import KafkaFlags, spread
 from culm_infra.cli.output import emit_json, print_table, say, show_passed_over
 
@@ -47,13 +47,13 @@ def status(
     found = {
         "epoch": state.epoch,
         "waiting_records": waiting,
-        "vector": _texts(state.vector),
+        "vector": vector_texts(state.vector),
         "blocks": _blocks(state),
         "peers": [
             {
                 "source": f"{src:x}",
                 **holdings.lag(src, state.vector)._asdict(),
-                "vector": _texts(held.vector),
+                "vector": vector_texts(held.vector),
                 "time_ms": held.time_ms,
             }
             for src, held in sorted(holdings.peers.items())
@@ -67,12 +67,6 @@ def status(
         _show(found, all_=all_)
 
 
-def _texts(vector: Mapping[int, int]) -> list[str]:
-    from culm_models.chotki.ids import Id
-
-    return [str(Id(*entry)) for entry in sorted(vector.items())]
-
-
 def _blocks(state: ObjectState) -> list[dict[str, Any]]:
     objects: dict[Any, int] = {}
     from culm_models.chotki.ids import block_of
@@ -80,7 +74,7 @@ def _blocks(state: ObjectState) -> list[dict[str, Any]]:
     for id in state.table.ids():
         objects[block_of(id)] = objects.get(block_of(id), 0) + 1
     return [
-        {"block": str(block), "objects": objects.get(block, 0), "vector": _texts(vector)}
+        {"block": str(block), "objects": objects.get(block, 0), "vector": vector_texts(vector)}
         for block, vector in sorted(state.blocks.items())
     ]
 

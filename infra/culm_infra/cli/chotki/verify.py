@@ -1,0 +1,188 @@
+"""``culm chotki verify``: a running replica and the deployment, compared field by field (reference 10.3)."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.chotki.reading import vector_texts, whole_state
+from culm_infra.cli.chotki.replica import Key, Silence, check_address, read_replica
+from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.output import EXIT_DEGRADED, emit_json, print_table, say
+
+if TYPE_CHECKING:
+    from culm_connectors.chotki.reference_peer.copy import ReplicaCopy
+    from culm_infra.settings import Settings
+    from culm_models.chotki.compare import Comparison, FieldDifference, VectorDifference
+
+_PAUSE_S = 1.0
+_TEXT_LIMIT = 60
+
+
+@spread
+def verify(
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="The replica: tcp://, tls:// or quic://HOST:PORT.")
+    ],
+    *,
+    wait: Annotated[
+        float, typer.Option("--wait", min=0, help="Seconds in which to look again while they differ.")
+    ] = 0.0,
+    fields: Annotated[
+        int, typer.Option("--fields", min=0, help="How many of the fields that differ are shown.")
+    ] = 20,
+    directory: Key = None,
+    silence_s: Silence = 60.0,
+    kafka: KafkaFlags,
+    json: options.Json = False,
+) -> None:
+    """Compare what a running replica holds with what the deployment does: vectors, and field by field.
+
+    The replica is only read: it is sent no data, and keeps nothing. Fields of type L are left out, since
+    replicas differ in them by nature. What is on its way differs too: give --wait while edits are made. Over
+    TLS the files of connector.chotki.tls are used, over QUIC the key in --dir is shown. Both sides are read
+    into memory. Exit status 0: the same; 3: not.
+
+    Example: `culm chotki verify tcp://replica.example:4321 --wait 30`
+    """
+    check_address(url)
+    settings = kafka.load(connector={"directory": directory})
+    deadline_s = time.monotonic() + wait
+    while True:
+        copy, epoch, found = _compared(url, settings, silence_s, json=json)
+        if found.are_equal or time.monotonic() >= deadline_s:
+            break
+        say(f"{sum(len(one.fields) for one in found.blocks)} fields differ yet: looking again")
+        time.sleep(_PAUSE_S)
+    told = _as_json(url, copy, epoch, found)
+    if json:
+        emit_json(told)
+    else:
+        _show(told, shown_fields=fields)
+    if not found.are_equal:
+        raise typer.Exit(EXIT_DEGRADED)
+
+
+def _compared(
+    url: str, settings: Settings, silence_s: float, *, json: bool
+) -> tuple[ReplicaCopy, int, Comparison]:
+    """The replica first: what it holds is then at least on its way into the deployment."""
+    from culm_infra.settings import resolve_kafka
+    from culm_models.chotki.compare import compare
+
+    copy = read_replica(url, settings, silence_s)
+    with whole_state(resolve_kafka(settings), json=json) as reader:
+        state = reader.state
+    return copy, state.epoch, compare(state.store(), copy.store)
+
+
+def _as_json(url: str, copy: ReplicaCopy, epoch: int, found: Comparison) -> dict[str, Any]:
+    from culm_models.chotki.compare import Side
+
+    return {
+        "replica": url,
+        "source": f"{copy.t.src:x}",
+        "traces": copy.traces,
+        "epoch": epoch,
+        "equal": found.are_equal,
+        "compared_fields": found.compared,
+        "left_out_fields": found.left_out,
+        "received_bytes": copy.received_bytes,
+        "unreadable": [{"id": str(id), "type": letter} for id, letter in copy.unreadable],
+        "vector": _vector(found.vector),
+        "blocks": [
+            {
+                "block": str(one.block),
+                "fields": len(one.fields),
+                "deployment_lacks": one.lacking(Side.OURS),
+                "replica_lacks": one.lacking(Side.THEIRS),
+                "vector": _vector(one.vector),
+            }
+            for one in found.blocks
+        ],
+        "fields": [_field(field) for one in found.blocks for field in one.fields],
+    }
+
+
+def _vector(difference: VectorDifference) -> dict[str, list[str]]:
+    return {
+        "deployment_lacks": vector_texts(difference.ours_lacks),
+        "replica_lacks": vector_texts(difference.theirs_lacks),
+    }
+
+
+def _field(one: FieldDifference) -> dict[str, Any]:
+    from culm_models.chotki.compare import Side
+    from culm_models.chotki.dump import print_field
+
+    texts = (None if value is None else print_field(one.letter, value) for value in (one.ours, one.theirs))
+    deployment, replica = texts
+    lacks = {Side.OURS: "deployment", Side.THEIRS: "replica", Side.BOTH: "both"}[one.lacks]
+    return {
+        "id": str(one.id),
+        "type": one.letter,
+        "deployment": deployment,
+        "replica": replica,
+        "lacks": lacks,
+    }
+
+
+def _show(told: dict[str, Any], *, shown_fields: int) -> None:
+    vector = told["vector"]
+    if any(vector.values()):
+        rows = [
+            (side, ", ".join(vector[f"{side}_lacks"]))
+            for side in ("deployment", "replica")
+            if vector[f"{side}_lacks"]
+        ]
+        print_table("vectors", ("side", "lacks, up to"), rows)
+    if told["blocks"]:
+        print_table("blocks", *_blocks(told["blocks"]))
+    fields = told["fields"]
+    if fields and shown_fields:
+        shown = fields[:shown_fields]
+        title = "fields" if len(shown) == len(fields) else f"fields ({len(shown)} of {len(fields)})"
+        rows_of_fields = (
+            (f"{one['id']}.{one['type']}", one["lacks"], _cut(one["deployment"]), _cut(one["replica"]))
+            for one in shown
+        )
+        print_table(title, ("field", "who lacks", "deployment", "replica"), rows_of_fields)
+    for one in told["unreadable"]:
+        say(f"[yellow]left out at the replica, since it does not parse: {one['id']}.{one['type']}[/]")
+    lists = f", {told['left_out_fields']:,} lists left out" if told["left_out_fields"] else ""
+    verdict = "[green]the same[/]" if told["equal"] else "[bold red]they differ[/]"
+    say(f"{verdict}: {told['compared_fields']:,} fields compared{lists}, as of epoch {told['epoch']}")
+
+
+def _blocks(blocks: list[dict[str, Any]]) -> tuple[tuple[str, ...], list[list[object]]]:
+    sides = ("deployment", "replica")
+    titles = (
+        "block",
+        "fields",
+        *(f"{side} lacks" for side in sides),
+        *(f"{side}'s vector" for side in sides),
+    )
+    rows = [
+        [
+            one["block"],
+            one["fields"],
+            *(one[f"{side}_lacks"] for side in sides),
+            *(_lack(one["vector"][f"{side}_lacks"]) for side in sides),
+        ]
+        for one in blocks
+    ]
+    return titles, rows
+
+
+def _lack(entries: list[str]) -> str:
+    return f"lacks {', '.join(entries)}" if entries else "whole"
+
+
+def _cut(text: str | None) -> str:
+    """A value as it fits into a table; nothing of a field that is not there."""
+    if text is None:
+        return "–"
+    return text if len(text) <= _TEXT_LIMIT else text[: _TEXT_LIMIT - 1] + "…"
