@@ -13,6 +13,7 @@ from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.chotki.publisher import Partitions
 from culm_connectors.chotki.relay import PacketTail
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
+from culm_connectors.chotki.warnings.packet_ids import PacketIds
 from culm_models.chotki import events
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
@@ -44,11 +45,11 @@ def edge_shared(
     try:
         yield EdgeShared(
             store=store,
-            tail=PacketTail(1 << 20),
+            tail=PacketTail(1 << 20, PacketIds(1_000, store)),
             source=OwnSource(OWN_SOURCE),
             producer=cast(Any, producer or NoKafka()),
             kafka=KafkaSettings(bootstrap="nowhere:1", prefix="culm."),
-            partitions=Partitions(2, 2),
+            partitions=Partitions(2, 2, 2),
             settings=settings or ChotkiEdgeSettings(ping_wait_ms=50),
             edge=EDGE,
             report=report,

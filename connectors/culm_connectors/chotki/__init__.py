@@ -7,6 +7,7 @@
 | dial | the channel of a session, over TCP, TLS or QUIC |
 | connection | one session over a byte channel, and the host that the session belongs to |
 | publisher, spool | what a connection brings, on its way into Kafka; diffs that are not whole yet |
+| warnings | what is not as it should be and refuses nothing, and who is told |
 | relay, peer_holding | live packets of all edges; what a peer holds, and so what it is sent |
 | local_state | the merged state in lmdb, brought from epoch to epoch by what Kafka has |
 | sources | the edge's own source, and whose it is |

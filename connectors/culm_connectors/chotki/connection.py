@@ -20,6 +20,17 @@ from culm_connectors.chotki.publisher import Partitions, ReplicaPublisher
 from culm_connectors.chotki.relay import PacketTail, RelayedPacket
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.chotki.spool import DiskSpool
+from culm_connectors.chotki.warnings.events import (
+    GAP,
+    ID_REUSED,
+    LATE,
+    LOOP,
+    REPEATED,
+    SOURCE_RESTORED,
+    Warned,
+)
+from culm_connectors.chotki.warnings.gap_watch import GapWatch
+from culm_connectors.chotki.warnings.packet_ids import Arrival
 from culm_connectors.kafka import BatchProducer
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ByteChannel
@@ -32,7 +43,7 @@ from culm_models.chotki.rdx import parse_vector, write_vector
 from culm_models.chotki.sessions.session import Session
 from culm_models.chotki.sync.diff import Diff, DiffRequest
 from culm_models.chotki.sync.open_syncs import OpenSync
-from culm_topics.chotki.records import Bringer
+from culm_topics.chotki.records import Bringer, EpochRecord
 from culm_topics.kafka.clients import KafkaSettings
 
 logger = logging.getLogger(__name__)
@@ -42,6 +53,13 @@ _WRITE_BYTES = 256 * 1024
 _FOLLOW_UP_PARCEL_BYTES = 1024 * 1024
 _MOST_FOLLOW_UP_BYTES = 64 * 1024 * 1024
 _TRACE_BYTES = 10
+_NAMED_GAPS = 5
+_TOLD: Mapping[Arrival, tuple[str, str]] = {
+    Arrival.LATE: (LATE, "comes behind what its source has said: its writer went back"),
+    Arrival.REPEATED: (REPEATED, "came before"),
+    Arrival.LOOP: (LOOP, "came before by another connection: the tree of replicas has a circle"),
+    Arrival.REUSED: (ID_REUSED, "came before with other bytes"),
+}
 
 
 @dataclass(slots=True)
@@ -75,8 +93,11 @@ class EdgeShared:
 class _Host:
     """Implements `Host` for the session of one connection."""
 
-    def __init__(self, shared: EdgeShared, publisher: ReplicaPublisher) -> None:
+    def __init__(
+        self, shared: EdgeShared, publisher: ReplicaPublisher, warn: Callable[[Warned], None]
+    ) -> None:
         self._shared = shared
+        self._warn = warn
         self._publisher = publisher
         self.announced: dict[int, int] = {}
         """The vector of our handshake."""
@@ -109,9 +130,14 @@ class _Host:
 
     def apply(self, live: LivePacket) -> None:
         """See `Host.apply`: it takes effect once Kafka has it and the job has merged it."""
-        if self._shared.tail.has_seen(live.id.src, live.entry.pro, live.record):
-            # It came another way before: only this connection has come further by it.
-            self._publisher.announced({live.id.src: live.entry.pro})
+        src, pro = live.id.src, live.entry.pro
+        arrival = self._shared.tail.ids.arrives(src, pro, live.record, self._publisher.bringer)
+        if arrival in _TOLD:
+            code, text = _TOLD[arrival]
+            self._warn(Warned(code, f"{live.letter} {live.id} {text}"))
+        if arrival in (Arrival.REPEATED, Arrival.LOOP):
+            # Only this connection has come further by it.
+            self._publisher.announced({src: pro})
             return
         self._publisher.packet(live)
 
@@ -143,16 +169,17 @@ class ReplicaConnection:
         self.refusal: events.Refused | None = None
         self.reason = ""
         self._shared = shared
-        self._settings = shared.settings
+        self.settings = self._settings = shared.settings
         self.publisher = ReplicaPublisher(
             shared.producer,
             shared.kafka,
             shared.partitions,
             Bringer(shared.edge, 0, number),
             shared.settings.max_waiting_bytes,
+            GapWatch(shared.settings.gap_s),
         )
         self.holding = PeerHolding()
-        self._host = _Host(shared, self.publisher)
+        self._host = _Host(shared, self.publisher, self.warn)
         self._compat = Compat(shared.settings.compat)
         self.session = Session(
             self._host,
@@ -166,6 +193,11 @@ class ReplicaConnection:
         self._wake.set()
         self._queued_bytes = 0
         """Live packets and follow-up syncs that the transport has not taken yet, at most."""
+
+    @property
+    def bringer(self) -> Bringer:
+        """As whom it produces."""
+        return self.publisher.bringer
 
     @property
     def covered(self) -> Mapping[int, int] | None:
@@ -246,6 +278,23 @@ class ReplicaConnection:
         self.holding.raise_to(limited)
         self._send(records)
 
+    def check_gaps(self, mark: EpochRecord, now_s: float) -> None:
+        """End the session if what it brought does not count: the peer's next diff brings what is missing."""
+        session = self.session
+        if session.peer is None or session.is_over or session.peer.t in session.open_syncs:
+            # What is live builds on a diff that is on its way.
+            return
+        gaps = self.publisher.gaps.check(mark, now_s)
+        if gaps:
+            ids = ", ".join(str(Id(src, pro)) for src, pro in sorted(gaps.items())[:_NAMED_GAPS])
+            self.warn(Warned(GAP, f"{ids} was brought and builds on what has not come"))
+            self.reason = "gap"
+            self.close()
+
+    def warn(self, event: Warned) -> None:
+        """Report what is not as it should be."""
+        self._shared.report(self, event)
+
     def _send(self, records: Sequence[bytes]) -> None:
         """Queue records for the peer; one that does not read them is left, and comes again."""
         self._queued_bytes += sum(map(len, records))
@@ -317,6 +366,9 @@ class ReplicaConnection:
         assert handshake is not None, "it has just come"
         vector = parse_vector(handshake.vector)
         self.publisher.bringer = self.publisher.bringer._replace(peer=peer.src)
+        if (known := self._shared.tail.ids.highest(peer.src)) > peer.pro:
+            text = "was restored from an old copy, and gives ids that exist until it is started again"
+            self.warn(Warned(SOURCE_RESTORED, f"{peer}, known up to {Id(peer.src, known)}, {text}"))
         if self.session.receives:
             self.publisher.announced(vector)
         self.holding.raise_to(vector)

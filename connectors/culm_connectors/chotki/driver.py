@@ -16,14 +16,13 @@ from culm_connectors.chotki.dial import dialled, stream_for
 from culm_connectors.chotki.errors import StoreIncomplete
 from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.relay import RelayedPacket
+from culm_connectors.chotki.warnings.session_reports import SessionReports
 from culm_connectors.edge.doors import Judge
 from culm_connectors.edge.reconnect import Backoff, keep_trying
-from culm_connectors.kafka import ProducerRecord
 from culm_connectors.transport import Identity, TransportSettings
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ByteChannel, Connection
-from culm_models.chotki import events
-from culm_topics.chotki.records import EpochRecord, SessionRecord, session_key
+from culm_topics.chotki.records import EpochRecord
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +33,7 @@ class ChotkiDriver:
     def __init__(self, identity: Identity, transport: TransportSettings, judge: Judge) -> None:
         self.connections: dict[int, ReplicaConnection] = {}
         self.metrics = ChotkiMetrics()
+        self.reports = SessionReports(self.metrics)
         self._identity = identity
         self._transport = transport
         self._judge = judge
@@ -41,7 +41,6 @@ class ChotkiDriver:
         self._shared: EdgeShared | None = None
         self._newest: EpochRecord | None = None
         self._moved_on = asyncio.Event()
-        self._reports: asyncio.Queue[tuple[int, SessionRecord]] = asyncio.Queue(1_000)
 
     def begin(self, shared: EdgeShared) -> None:
         """From now on there is something to serve from."""
@@ -111,7 +110,7 @@ class ChotkiDriver:
             del self.connections[connection.number]
             self.metrics.sessions -= 1
             channel.abort("the session is over")
-            self._report_session(connection)
+            self.reports.forget(connection)
         return connection.session.peer is not None
 
     # What others brought.
@@ -144,6 +143,7 @@ class ChotkiDriver:
                 continue  # the store is on its way to a later epoch, which comes here too
             try:
                 for connection in tuple(self.connections.values()):
+                    connection.check_gaps(mark, time.monotonic())
                     connection.follow_up(snapshot)
                     await asyncio.sleep(0)
             finally:
@@ -160,56 +160,9 @@ class ChotkiDriver:
                 }
         return needed
 
-    # What is told.
-
-    def report(self, connection: ReplicaConnection, event: events.SessionEvent) -> None:
-        """Something happened on a connection."""
-        match event:
-            case events.PacketApplied():
-                self.metrics.packets_in += 1
-                return
-            case events.SyncCommitted(fields=fields):
-                self.metrics.syncs_in += 1
-                self.metrics.fields_in += fields
-            case events.Refused(code=code, message=message):
-                self.metrics.refused[code] += 1
-                logger.warning("%s %s: %s: %s", connection.name, connection.traces, code, message)
-            case events.PeerKnown() | events.ByeReceived() | events.ConnectionLost() | events.StateEntered():
-                logger.debug("%s %s: %s", connection.name, connection.traces, event)
-            case events.OwnSource() | events.Loop() | events.Quarantined():
-                logger.warning("%s %s: %s", connection.name, connection.traces, event)
-        if isinstance(event, events.PeerKnown | events.SyncCommitted | events.Refused):
-            self._report_session(connection)
-
-    def _report_session(self, connection: ReplicaConnection) -> None:
-        session = connection.session
-        peer, channel = session.peer, connection.channel.statistics()
-        record = SessionRecord(
-            state=session.state.value,
-            peer=peer.t.src if peer is not None else 0,
-            address=connection.name,
-            mode=session.mode if peer is None else session.mode & peer.mode,
-            trace=session.trace,
-            peer_trace=peer.trace if peer is not None else b"",
-            blocks=session.diff.blocks_done if session.diff is not None else 0,
-            bytes_in=channel.received_bytes,
-            bytes_out=channel.sent_bytes,
-            reason=connection.reason,
-            code=connection.refusal.code if connection.refusal is not None else "",
-            time_ms=int(time.time() * 1000),
-        )
-        if not self._reports.full():
-            self._reports.put_nowait((connection.number, record))
-
-    async def write_sessions(self) -> None:
-        """Write what is told to `chotki.sessions`, for ever."""
-        shared = self.shared
-        topic = shared.kafka.topic("chotki.sessions")
-        while True:
-            number, record = await self._reports.get()
-            await shared.producer.send(
-                topic, [ProducerRecord(session_key(shared.edge, number), record.encode())]
-            )
+    async def write_reports(self) -> None:
+        """Write what is told to `chotki.sessions` and `rejected`, for ever."""
+        await self.reports.run(self.shared)
 
     async def finish(self, reason: str) -> None:
         """End every session, and wait until what they brought is in Kafka."""

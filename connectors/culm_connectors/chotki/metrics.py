@@ -21,6 +21,10 @@ class ChotkiMetrics:
     fields_in: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     """By code."""
+    warned: Counter[str] = field(default_factory=Counter)
+    """By code: what refused nothing."""
+    untold: int = 0
+    """Lines of sessions and refused bytes that Kafka was too slow for."""
 
 
 def families(metrics: ChotkiMetrics, *, epoch: int, tail: int, waiting_bytes: int) -> Iterator[Metric]:
@@ -38,6 +42,7 @@ def families(metrics: ChotkiMetrics, *, epoch: int, tail: int, waiting_bytes: in
         ("culm_chotki_packets_relayed", "Live packets read for peers.", metrics.packets_out),
         ("culm_chotki_syncs_received", "Diffs that came whole.", metrics.syncs_in),
         ("culm_chotki_fields_received", "Fields in them.", metrics.fields_in),
+        ("culm_chotki_reports_dropped", "Reports that Kafka was too slow for.", metrics.untold),
     )
     for name, text, value in counters:
         yield CounterMetricFamily(name, text, value)
@@ -47,3 +52,9 @@ def families(metrics: ChotkiMetrics, *, epoch: int, tail: int, waiting_bytes: in
     for code, count in sorted(metrics.refused.items()):
         refused.add_metric((code,), count)
     yield refused
+    warned = CounterMetricFamily(
+        "culm_chotki_warnings", "What was not as it should be, and refused nothing.", labels=("code",)
+    )
+    for code, count in sorted(metrics.warned.items()):
+        warned.add_metric((code,), count)
+    yield warned

@@ -37,6 +37,8 @@ class PeerHolding:
     def deliver(self, packet: RelayedPacket) -> Delivery:
         """What becomes of a packet that another session brought; one to be sent counts as held."""
         held = self.vector.get(packet.src, 0)
+        if packet.is_late:
+            return Delivery.SEND
         if packet.pro <= held:
             return Delivery.HELD
         if packet.after > held:

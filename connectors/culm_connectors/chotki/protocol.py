@@ -20,6 +20,8 @@ from culm_connectors.chotki.publisher import Partitions, ReplicaPublisher
 from culm_connectors.chotki.relay import PacketTail, follow_packets
 from culm_connectors.chotki.settings import ALPN, parse_url
 from culm_connectors.chotki.sources import claim, own_object, source_of
+from culm_connectors.chotki.warnings.gap_watch import GapWatch
+from culm_connectors.chotki.warnings.packet_ids import PacketIds
 from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor, TcpDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
@@ -87,7 +89,8 @@ class ChotkiProtocol:
         self._identity = Identity.from_private_key(context.key_pair.private_key)
         self._missing: str | None = "starting"
         self._follower: StateFollower | None = None
-        self._tail = PacketTail(self._settings.max_tail_bytes)
+        ids = PacketIds(self._settings.remembered_packets, store)
+        self._tail = PacketTail(self._settings.max_tail_bytes, ids)
         access = ReplicaAccess(context.access)
         self.driver = ChotkiDriver(self._identity, context.settings.transport, access.judge)
         self.readers: Sequence[TopicReader] = ()
@@ -137,7 +140,7 @@ class ChotkiProtocol:
             partitions=await asyncio.to_thread(self._partitions),
             settings=settings,
             edge=context.connector_id,
-            report=self.driver.report,
+            report=self.driver.reports.event,
         )
         self.driver.begin(shared)
         follower = self._follower = StateFollower(self._store, readers, self.driver.epoch)
@@ -150,7 +153,12 @@ class ChotkiProtocol:
             shared.source.raise_to(self._store.vector.get(src, 0))
             self._missing = "reading chotki.packets"
             packets = context.kafka.topic("chotki.packets")
-            offsets = {(packets, partition): offset for partition, offset in self._store.packets.items()}
+            # From before the epoch on: ids are to be known that have come already.
+            earlier = self._settings.remembered_packets // shared.partitions.packets
+            offsets = {
+                (packets, partition): max(0, offset - earlier)
+                for partition, offset in self._store.packets.items()
+            }
             async with readers.open("chotki.packets", offsets, skip_lost=True) as reader:
                 self.readers = (reader,)
                 ends = {partition: end for (_, partition), end in reader.ends.items()}
@@ -159,7 +167,7 @@ class ChotkiProtocol:
                 if settings.mode & 2:
                     await self._say_own_object(shared)
                 group_of_tasks.create_task(self.driver.follow_epochs())
-                group_of_tasks.create_task(self.driver.write_sessions())
+                group_of_tasks.create_task(self.driver.write_reports())
                 for url in settings.connect:
                     group_of_tasks.create_task(self.driver.keep_connected(url))
                 self._missing = None
@@ -167,7 +175,7 @@ class ChotkiProtocol:
                 await until_cancelled()
 
     def _partitions(self) -> Partitions:
-        names = ("chotki.packets", "chotki.fields")
+        names = ("chotki.packets", "chotki.fields", "chotki.commits")
         states = admin.list_topics(self._context.kafka, [spec(name) for name in names])
         return Partitions(*(state.partitions for state in states))
 
@@ -177,7 +185,12 @@ class ChotkiProtocol:
             return
         packet = own_object(shared.source.src, self._settings.name)
         publisher = ReplicaPublisher(
-            shared.producer, shared.kafka, shared.partitions, Bringer(shared.edge, 0, 0), len(packet) + 1
+            shared.producer,
+            shared.kafka,
+            shared.partitions,
+            Bringer(shared.edge, 0, 0),
+            len(packet) + 1,
+            GapWatch(self._settings.gap_s),
         )
         live = read_live(parse(packet), packet)
         publisher.packet(live)

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from culm_connectors.chotki.spool import DiskSpool
+from culm_connectors.chotki.warnings.gap_watch import GapWatch
 from culm_connectors.kafka import BatchProducer, ProducerRecord
 from culm_models.chotki.ids import Id, vector_key
 from culm_models.chotki.packets.live import LivePacket
-from culm_models.chotki.rdx import write_vector
+from culm_models.chotki.rdx import parse_vector, write_vector
 from culm_topics.chotki.records import (
     Bringer,
     CommitRecord,
@@ -39,11 +40,14 @@ class Partitions:
 
     packets: int
     fields: int
+    commits: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Packet:
     src: int
+    pro: int | None
+    """What it moves its source's entry to, if it does."""
     record: bytes
     size: int
 
@@ -68,10 +72,12 @@ class ReplicaPublisher:
         partitions: Partitions,
         bringer: Bringer,
         max_waiting_bytes: int,
+        gaps: GapWatch,
     ) -> None:
         self.bringer = bringer
         self.brought: dict[int, int] = {}
         """By source: how far the connection has come."""
+        self.gaps = gaps
         self.waiting_bytes = 0
         self._producer = producer
         self._kafka = kafka
@@ -108,7 +114,7 @@ class ReplicaPublisher:
         value = PacketRecord(self.bringer, self.brought.get(src, 0), live.record).encode()
         if live.counts:
             self._raise({src: live.entry.pro})
-        self._put(_Packet(src, value, len(value)))
+        self._put(_Packet(src, live.entry.pro if live.counts else None, value, len(value)))
 
     def sync(
         self,
@@ -174,10 +180,14 @@ class ReplicaPublisher:
 
     async def _produce_packets(self, packets: Iterable[_Packet]) -> None:
         by_partition: dict[int, list[ProducerRecord]] = defaultdict(list)
+        entries: dict[int, dict[int, int]] = defaultdict(dict)
         for one in packets:
             partition = source_partition(one.src, self._partitions.packets)
             by_partition[partition].append(ProducerRecord(source_key(one.src), one.record))
-        await self._send("chotki.packets", by_partition)
+            if one.pro is not None:
+                entries[partition][one.src] = max(one.pro, entries[partition].get(one.src, 0))
+        for partition, end in (await self._send("chotki.packets", by_partition)).items():
+            self.gaps.packets(entries[partition], partition, end)
 
     async def _produce_sync(self, sync: _Sync) -> None:
         await self._produce_operands(sync.spool.fields())
@@ -186,7 +196,9 @@ class ReplicaPublisher:
             self.bringer, sync.t, sync.vector, sync.after, tuple(sorted(self._ends.items()))
         )
         key = session_key(self.bringer.edge, self.bringer.session)
-        await self._producer.send(self._kafka.topic("chotki.commits"), [ProducerRecord(key, record.encode())])
+        partition = self.bringer.session % self._partitions.commits
+        ends = await self._send("chotki.commits", {partition: [ProducerRecord(key, record.encode())]})
+        self.gaps.commit(parse_vector(sync.vector), partition, ends[partition])
 
     async def _produce_operands(self, operands: Iterable[tuple[bytes, bytes]]) -> None:
         by_partition: dict[int, list[ProducerRecord]] = defaultdict(list)

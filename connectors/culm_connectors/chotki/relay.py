@@ -10,9 +10,9 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from hashlib import blake2b
 from typing import NamedTuple
 
+from culm_connectors.chotki.warnings.packet_ids import Arrival, PacketIds
 from culm_connectors.kafka import Batch, TopicReader
 from culm_models.chotki.errors import ChotkiError
 from culm_models.chotki.packets.live import read_live
@@ -21,8 +21,6 @@ from culm_topics.chotki.records import PacketRecord
 from culm_topics.errors import RecordError
 
 logger = logging.getLogger(__name__)
-
-_MOST_SEEN = 262_144
 
 
 class RelayedPacket(NamedTuple):
@@ -35,6 +33,8 @@ class RelayedPacket(NamedTuple):
     after: int
     session: tuple[bytes, int]
     packet: bytes
+    is_late: bool = False
+    """Whoever holds its source beyond it lacks it all the same: its writer went back."""
 
 
 class PacketTail:
@@ -43,15 +43,15 @@ class PacketTail:
     Beyond `max_bytes` the oldest are dropped: then nobody new is served before an epoch has them.
     """
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, ids: PacketIds) -> None:
         self.positions: dict[int, int] = {}
         """By partition: up to where everything was read."""
         self.bytes = 0
+        self.ids = ids
         self._max_bytes = max_bytes
         self._packets: deque[RelayedPacket] = deque()
         self._dropped: dict[int, int] = {}
         """By partition: behind the last packet that was dropped."""
-        self._seen: dict[tuple[int, int], bytes] = {}
         self._moved = asyncio.Event()
 
     def reaches_back_to(self, offsets: Mapping[int, int]) -> bool:
@@ -60,10 +60,6 @@ class PacketTail:
 
     def __len__(self) -> int:
         return len(self._packets)
-
-    def has_seen(self, src: int, pro: int, packet: bytes) -> bool:
-        """Whether this very packet of an id has come lately."""
-        return self._seen.get((src, pro)) == _digest(packet)
 
     def beyond(self, offsets: Mapping[int, int]) -> Iterator[RelayedPacket]:
         """Packets that an epoch which covers up to these offsets does not have, as they were read."""
@@ -93,11 +89,18 @@ class PacketTail:
             except (RecordError, ChotkiError) as error:
                 logger.debug("chotki.packets/%d at %d: %s", partition, offset, error)
                 continue
-            session = (record.bringer.edge, record.bringer.session)
+            src, pro, bringer = live.id.src, live.entry.pro, record.bringer
+            arrival = self.ids.read(src, pro, record.packet, bringer, partition=partition, offset=offset)
             one = RelayedPacket(
-                partition, offset, live.id.src, live.entry.pro, record.after, session, record.packet
+                partition,
+                offset,
+                src,
+                pro,
+                record.after,
+                (bringer.edge, bringer.session),
+                record.packet,
+                arrival in (Arrival.LATE, Arrival.REUSED),
             )
-            self._remember(one)
             self._packets.append(one)
             self.bytes += len(one.packet)
             found.append(one)
@@ -115,16 +118,6 @@ class PacketTail:
         while any(self.positions.get(partition, 0) < offset for partition, offset in offsets.items()):
             self._moved.clear()
             await self._moved.wait()
-
-    def _remember(self, one: RelayedPacket) -> None:
-        self._seen[one.src, one.pro] = _digest(one.packet)
-        if len(self._seen) > _MOST_SEEN:
-            del self._seen[next(iter(self._seen))]
-
-
-def _digest(packet: bytes) -> bytes:
-    """What stands for a packet: ids are remembered for long, and a packet may have megabytes."""
-    return blake2b(packet, digest_size=16).digest()
 
 
 async def follow_packets(

@@ -72,6 +72,15 @@ class ChotkiEdgeSettings(BaseModel):
     max_tail_bytes: int = Field(
         67_108_864, ge=65_536, description="live packets that the newest epoch does not have yet"
     )
+    remembered_packets: int = Field(
+        1_000_000, ge=0, description="ids of packets that are known again when they come again"
+    )
+    gap_s: float = Field(
+        60.0, gt=0, description="what a connection brought and does not count ends it after so long"
+    )
+    rejects_per_minute: float = Field(
+        60.0, gt=0, description="refused records that are written to the topic rejected"
+    )
     reconnect_first_s: float = Field(0.5, gt=0)
     reconnect_max_s: float = Field(60.0, gt=0)
 

@@ -11,7 +11,7 @@ from typing import Final
 import cbor2
 
 from culm_models.chotki.errors import ChotkiError
-from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id, block_of, vector_key
+from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id, block_of, split_object_key, vector_key
 from culm_models.chotki.log0 import COMMON_FIELDS
 from culm_models.chotki.rdx import check_value, merge, parse_vector, write_vector
 from culm_models.chotki.store import SEEN_TYPES
@@ -33,6 +33,8 @@ from culm_topics.records import rejection
 _VECTOR: Final = b"V"
 _PIECES: Final = b"P"
 _COMMON: Final = b"C"
+_CLASS_OF: Final = frozenset(b"OY")
+CLASS_CONFLICT: Final = "chotki.class_conflict"
 COMMON_VECTOR: Final = {0: Id.make(0, 3).pro}
 """How far every replica knows source 0 from its first moment."""
 
@@ -50,8 +52,11 @@ def step(
     whole, refused = _joined(state, operands, settings)
     for value in refused:
         yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", value, None)
-    for key, record in _merge_fields(state, whole, vectors, settings):
+    conflicts: list[bytes] = []
+    for key, record in _merge_fields(state, whole, vectors, settings, conflicts):
         yield OutputRecord(Stage.FIELDS, Topic.STATE, key, record, shard)
+    for value in conflicts:
+        yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", value, None)
     for key, record in _raise_vectors(state, vectors):
         yield OutputRecord(Stage.VECTORS, Topic.STATE, key, record, shard)
 
@@ -84,6 +89,7 @@ def _merge_fields(
     operands: Sequence[Operand],
     vectors: Sequence[VectorRow],
     settings: ChotkiStateSettings,
+    conflicts: list[bytes],
 ) -> Iterator[tuple[bytes, bytes]]:
     bounds = _bounds(vectors)
     by_key: dict[bytes, list[Operand]] = defaultdict(list)
@@ -94,12 +100,26 @@ def _merge_fields(
         for key in keys:
             before = fields.get(key)
             after = _merged(key, before, by_key[key], bounds, settings)
+            if key[17] in _CLASS_OF:
+                conflicts += _class_conflicts(key, after.value, by_key[key])
             if after == before:
                 continue
             fields.put(key, after)
             if before is None or after.value != before.value:
                 yield key, FieldRecord(after.value, after.seen).encode()
         fields.flush()
+
+
+def _class_conflicts(key: bytes, class_id: bytes, operands: Sequence[Operand]) -> Iterator[bytes]:
+    """What says that the object is of another class: the first that came holds (reference 3.1)."""
+    id, _ = split_object_key(key)
+    for operand in dict.fromkeys(one.value for one in operands if one.value != class_id):
+        text = f"{id} is of class {_class_text(class_id)}, and was said to be of class {_class_text(operand)}"
+        yield rejection(CLASS_CONFLICT, text, entry=operand).encode()
+
+
+def _class_text(value: bytes) -> str:
+    return str(Id.unzip(value)) if value else "none"
 
 
 def _merged(

@@ -29,7 +29,7 @@ async def test_a_session_is_ended_when_its_peer_is_allowed_no_longer_and_not_beg
 ) -> None:
     rules = Rules()
     driver = ChotkiDriver(Identity.from_private_key(bytes(32)), TransportSettings(), rules.judge)
-    with edge_shared(tmp_path, report=driver.report) as shared:
+    with edge_shared(tmp_path, report=driver.reports.event) as shared:
         driver.begin(shared)
         near, _ = memory_pair(4_096)
         task = asyncio.create_task(driver.serve(near))

@@ -83,8 +83,8 @@ async def test_nothing_returns_to_the_session_that_brought_it(shared: EdgeShared
         await task
 
 
-def test_a_tail_beyond_its_bound_reaches_back_only_so_far() -> None:
-    tail = PacketTail(200)
+def test_a_tail_beyond_its_bound_reaches_back_only_so_far(shared: EdgeShared) -> None:
+    tail = PacketTail(200, shared.tail.ids)
     packets = [relayed(seq, "x" * 40) for seq in range(1, 8)]
     values = [PacketRecord(Bringer(OTHER, 0, 1), one.after, one.packet).encode() for one in packets]
     messages = [

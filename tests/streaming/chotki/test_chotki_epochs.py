@@ -250,3 +250,16 @@ def test_a_large_operand_is_merged_when_its_last_piece_has_come(monkeypatch: pyt
     assert key not in job.values()
     job.run()
     assert job.values()[key] == text
+
+
+def test_an_object_that_is_said_to_be_of_two_classes_keeps_the_first_and_is_told_of() -> None:
+    topics = ChotkiTopics()
+    job = ChotkiJob(topics)
+    one = Id.make(0xB, 1)
+    for class_seq in (1, 2, 2):
+        topics.packet(NORTH, 0, write_live("O", one, Id.make(0xA, class_seq), OBJECT_BODY))
+    job.run()
+    assert FieldRecord.decode(job.state[object_key(one, "O")]).value == Id.make(0xA, 1).zip()
+    [told] = [RejectedRecord.decode(value) for value in job.rejected]
+    assert (told.code, told.entry) == ("chotki.class_conflict", Id.make(0xA, 2).zip())
+    assert "b-1" in told.detail and "a-2" in told.detail

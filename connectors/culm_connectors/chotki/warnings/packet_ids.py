@@ -1,0 +1,142 @@
+"""Which packets `chotki.packets` has had lately, and so what one that comes is (reference 9.2, rule 9).
+
+An id is its source and sequence number. Digests stand for packets: ids are remembered for long, and a packet
+may have megabytes. The latest lie in a dictionary, those before in sorted arrays of 20 bytes an id, which are
+looked at only for ids that are not beyond all others of their source, so hardly ever.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Mapping
+from enum import Enum, auto
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from culm_models.chotki.ids import OFFSET_BITS
+from culm_topics.chotki.records import Bringer
+
+_CHUNK: Final = 65_536
+_ROW: Final = np.dtype([("name", "<u8"), ("digest", "<u8"), ("bringer", "<u4")])
+_OWN_KEY_BYTES: Final = 24
+"""Of a bringer's edge; what follows is drawn at each of its starts."""
+
+
+class Arrival(Enum):
+    """What a packet is that comes."""
+
+    NEW = auto()
+    LATE = auto()
+    """Behind what its source is known to have said: its writer went back."""
+    REPEATED = auto()
+    """It came before, the same way."""
+    LOOP = auto()
+    """It came before, another way: the tree of replicas has a circle."""
+    REUSED = auto()
+    """Another packet came under its id."""
+
+
+class Merged(Protocol):
+    """What is used of the store: how far its newest epoch is."""
+
+    @property
+    def vector(self) -> Mapping[int, int]:
+        """The global vector."""
+        ...
+
+    @property
+    def packets(self) -> Mapping[int, int]:
+        """By partition: up to which offset of `chotki.packets` everything is in it."""
+        ...
+
+
+class _Known(NamedTuple):
+    digest: int
+    bringer: int
+
+
+class PacketIds:
+    """The last ids of `chotki.packets`, at least `most` of them."""
+
+    def __init__(self, most: int, merged: Merged) -> None:
+        self._merged = merged
+        self._key = secrets.token_bytes(16)
+        self._newest: dict[int, int] = {}
+        """By source: the highest sequence number that was read."""
+        self._latest: dict[int, _Known] = {}
+        self._chunks: deque[npt.NDArray[Any]] = deque(maxlen=max(1, -(-most // _CHUNK)))
+
+    def arrives(self, src: int, pro: int, packet: bytes, bringer: Bringer) -> Arrival:
+        """What a packet is that a connection brings."""
+        found = self._find(src, pro)
+        if found is None:
+            is_behind = self._is_behind(src, pro) or pro <= self._merged.vector.get(src, -1)
+            return Arrival.LATE if is_behind else Arrival.NEW
+        if found.digest != self._digest(packet):
+            return Arrival.REUSED
+        return Arrival.REPEATED if found.bringer == self._bringer(bringer) else Arrival.LOOP
+
+    def read(
+        self, src: int, pro: int, packet: bytes, bringer: Bringer, *, partition: int, offset: int
+    ) -> Arrival:
+        """What a packet of the topic is, read for the first time at this place; it is remembered."""
+        arrival = self.arrives(src, pro, packet, bringer)
+        if (
+            arrival is Arrival.LATE
+            and not self._is_behind(src, pro)
+            and offset < self._merged.packets.get(partition, 0)
+        ):
+            # The epoch has this very packet.
+            arrival = Arrival.NEW
+        self._newest[src] = max(pro >> OFFSET_BITS, self._newest.get(src, 0))
+        self._latest[self._name(src, pro)] = _Known(self._digest(packet), self._bringer(bringer))
+        if len(self._latest) >= _CHUNK:
+            self._set_aside()
+        return arrival
+
+    def highest(self, src: int) -> int:
+        """The highest id of a source, with offset 0, that the topic or the newest epoch tells of; 0: none."""
+        return max(self._newest.get(src, 0) << OFFSET_BITS, self._merged.vector.get(src, 0))
+
+    def sources(self) -> set[int]:
+        """All sources that the topic or the newest epoch tells of."""
+        return self._newest.keys() | self._merged.vector.keys()
+
+    def _is_behind(self, src: int, pro: int) -> bool:
+        return pro >> OFFSET_BITS <= self._newest.get(src, -1)
+
+    def _find(self, src: int, pro: int) -> _Known | None:
+        if not self._is_behind(src, pro):
+            return None
+        name = self._name(src, pro)
+        if (found := self._latest.get(name)) is not None:
+            return found
+        for chunk in reversed(self._chunks):
+            place = int(np.searchsorted(chunk["name"], np.uint64(name)))
+            if place < len(chunk) and chunk["name"][place] == name:
+                return _Known(int(chunk["digest"][place]), int(chunk["bringer"][place]))
+        return None
+
+    def _set_aside(self) -> None:
+        rows = [(name, *known) for name, known in self._latest.items()]
+        chunk = np.array(rows, dtype=_ROW)
+        chunk.sort(order="name")
+        self._chunks.append(chunk)
+        self._latest.clear()
+
+    def _name(self, src: int, pro: int) -> int:
+        return self._hash(src.to_bytes(8, "big") + (pro >> OFFSET_BITS).to_bytes(8, "big"))
+
+    def _bringer(self, bringer: Bringer) -> int:
+        """A connection is known by its edge and its peer, so that a peer that comes again is no other one."""
+        return self._hash(bringer.edge[:_OWN_KEY_BYTES] + bringer.peer.to_bytes(8, "big")) & 0xFFFFFFFF
+
+    def _digest(self, packet: bytes) -> int:
+        return self._hash(packet)
+
+    def _hash(self, data: bytes) -> int:
+        return int.from_bytes(blake2b(data, digest_size=8, key=self._key).digest(), "little")

@@ -1,0 +1,306 @@
+"""What is told of packets, sources and gaps (reference 9.2 rules 3 and 9, 10.10), without Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from culm_connectors.chotki.connection import EdgeShared, ReplicaConnection
+from culm_connectors.chotki.driver import ChotkiDriver
+from culm_connectors.chotki.peer_holding import Delivery, PeerHolding
+from culm_connectors.chotki.relay import RelayedPacket
+from culm_connectors.chotki.settings import ChotkiEdgeSettings
+from culm_connectors.chotki.warnings.gap_watch import GapWatch
+from culm_connectors.chotki.warnings.packet_ids import Arrival, PacketIds
+from culm_connectors.kafka import Batch, ProducerRecord
+from culm_connectors.transport import Identity, TransportSettings
+from culm_connectors.transport.memory import MemoryChannel, memory_pair
+from culm_models.chotki.ids import Id
+from culm_models.chotki.packets.live import write_live
+from culm_models.chotki.rdx import parse_text, write_vector
+from culm_models.chotki.replica import Replica
+from culm_models.chotki.tlv import record
+from culm_topics.chotki.records import Bringer, EpochRecord, PacketRecord, SessionRecord
+from culm_topics.records import RejectedRecord
+from tests.support.chotki_edge import edge_shared
+from tests.support.edge import until
+
+NORTH, SOUTH = (Bringer(name.ljust(32, b"."), 0xA, 1) for name in (b"north", b"south"))
+
+
+@dataclass
+class Merged:
+    """How far an epoch is."""
+
+    vector: dict[int, int] = field(default_factory=dict)
+    packets: dict[int, int] = field(default_factory=dict)
+
+
+def pro(seq: int) -> int:
+    return Id.make(0xB, seq).pro
+
+
+def packet(seq: int, text: str = "x") -> bytes:
+    body = record("f", b"\x01") + record("S", parse_text("S", f'"{text}"'))
+    return write_live("E", Id.make(0xB, seq), Id.make(0xA, 1), body)
+
+
+# What a packet is.
+
+
+def known(*seqs: int, most: int = 1_000, merged: Merged | None = None) -> PacketIds:
+    ids = PacketIds(most, merged or Merged())
+    for offset, seq in enumerate(seqs):
+        ids.read(0xB, pro(seq), packet(seq), NORTH, partition=0, offset=offset)
+    return ids
+
+
+@pytest.mark.parametrize(
+    ("seq", "text", "bringer", "expected"),
+    [
+        (7, "x", NORTH, Arrival.NEW),
+        (4, "x", NORTH, Arrival.LATE),
+        (5, "x", NORTH, Arrival.REPEATED),
+        (5, "x", NORTH._replace(session=9), Arrival.REPEATED),
+        (5, "x", SOUTH, Arrival.LOOP),
+        (5, "x", NORTH._replace(peer=0xC), Arrival.LOOP),
+        (5, "other", NORTH, Arrival.REUSED),
+    ],
+)
+def test_what_a_packet_is_that_comes(seq: int, text: str, bringer: Bringer, expected: Arrival) -> None:
+    assert known(5, 6).arrives(0xB, pro(seq), packet(seq, text), bringer) is expected
+
+
+def test_a_packet_below_what_a_diff_brought_is_late() -> None:
+    ids = known(merged=Merged(vector={0xB: pro(10)}))
+    assert ids.arrives(0xB, pro(9), packet(9), NORTH) is Arrival.LATE
+    assert ids.read(0xB, pro(9), packet(9), NORTH, partition=0, offset=3) is Arrival.LATE
+
+
+def test_a_packet_that_the_epoch_covers_is_not_late_when_it_is_read_behind_it() -> None:
+    ids = known(merged=Merged(vector={0xB: pro(10)}, packets={0: 4}))
+    assert ids.read(0xB, pro(9), packet(9), NORTH, partition=0, offset=3) is Arrival.NEW
+
+
+def test_ids_are_known_beyond_the_latest_and_forgotten_beyond_the_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("culm_connectors.chotki.warnings.packet_ids._CHUNK", 10)
+    ids = known(*range(1, 100), most=50)
+    # Fifty in five arrays, and nine that are not set aside yet.
+    for seq in (41, 59, 95, 99):
+        assert ids.arrives(0xB, pro(seq), packet(seq), SOUTH) is Arrival.LOOP, seq
+    assert ids.arrives(0xB, pro(3), packet(3), SOUTH) is Arrival.LATE
+
+
+def test_a_late_packet_goes_to_who_holds_its_source_beyond_it() -> None:
+    holding = PeerHolding()
+    holding.raise_to({0xB: pro(10)})
+    ordinary = RelayedPacket(0, 0, 0xB, pro(5), pro(4), (b"", 0), b"")
+    assert holding.deliver(ordinary) is Delivery.HELD
+    assert holding.deliver(ordinary._replace(is_late=True)) is Delivery.SEND
+    assert holding.vector == {0xB: pro(10)}
+
+
+# Gaps.
+
+
+def epoch(packets: int, entry: int | None, commits: int = 0) -> EpochRecord:
+    vector = {} if entry is None else {0xB: entry}
+    return EpochRecord(1, write_vector(vector), ((0, packets),), (), ((0, commits),))
+
+
+def test_what_an_epoch_covers_and_does_not_count_is_a_gap_after_a_minute() -> None:
+    watch = GapWatch(60)
+    watch.packets({0xB: pro(5)}, 0, 10)
+    assert watch.check(epoch(9, pro(3)), 0) == {}
+    assert watch.check(epoch(10, pro(3)), 1) == {}
+    assert watch.check(epoch(10, pro(3)), 60) == {}
+    assert watch.check(epoch(10, pro(3)), 61) == {0xB: pro(5)}
+    assert watch.check(epoch(11, pro(5)), 62) == {}
+
+
+def test_a_gap_is_seen_while_its_source_goes_on() -> None:
+    watch = GapWatch(60)
+    found = {}
+    for second in range(70):
+        watch.packets({0xB: pro(5 + second)}, 0, 10 + second)
+        # Each epoch is one packet behind.
+        found = watch.check(epoch(9 + second, pro(3)), second)
+    assert found
+
+
+def test_what_counts_in_time_is_no_gap() -> None:
+    watch = GapWatch(60)
+    for second in range(200):
+        watch.packets({0xB: pro(5 + second)}, 0, 10 + second)
+        assert watch.check(epoch(10 + second, pro(4 + second - second % 50)), second) == {}
+
+
+def test_a_diff_that_no_epoch_has_is_no_gap() -> None:
+    watch = GapWatch(60)
+    watch.commit({0xB: pro(5)}, 0, 10)
+    for second in (0, 100, 200):
+        assert watch.check(epoch(99, None, commits=9), second) == {}
+    watch.check(epoch(99, None, commits=10), 300)
+    assert watch.check(epoch(99, None, commits=10), 400) == {0xB: pro(5)}
+
+
+# On a connection.
+
+
+class Acknowledging:
+    """A producer that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.produced: list[tuple[str, ProducerRecord]] = []
+
+    async def send(self, topic: str, records: list[ProducerRecord], partition: int | None = None) -> int:
+        self.produced += [(topic, one) for one in records]
+        return len(self.produced)
+
+    def of(self, name: str) -> list[bytes]:
+        return [one.value or b"" for topic, one in self.produced if topic == "culm." + name]
+
+
+@dataclass
+class Edge:
+    """An edge without Kafka, and one peer that has said its handshake."""
+
+    driver: ChotkiDriver
+    shared: EdgeShared
+    producer: Acknowledging
+    task: asyncio.Task[None] | None = None
+
+    async def meet(self, peer: Replica) -> tuple[ReplicaConnection, MemoryChannel]:
+        near, far = memory_pair(65_536)
+        self.task = asyncio.create_task(self.driver.serve(near))
+        for data in peer.open_session("edge", 0).of("edge"):
+            await far.write(data)
+        await until(lambda: any(one.session.peer for one in self.driver.connections.values()))
+        return next(iter(self.driver.connections.values())), far
+
+    def read(self, *packets: bytes, bringer: Bringer = SOUTH) -> None:
+        """These packets were read from the topic."""
+        values = [PacketRecord(bringer, 0, one).encode() for one in packets]
+        messages = [
+            SimpleNamespace(value=lambda one=one: one, partition=lambda: 0, offset=lambda at=at: at)
+            for at, one in enumerate(values)
+        ]
+        self.shared.tail.take(Batch(cast(Any, tuple(messages)), {}))
+
+    async def sessions(self, code: str) -> list[SessionRecord]:
+        def found() -> list[SessionRecord]:
+            told = [SessionRecord.decode(one) for one in self.producer.of("chotki.sessions")]
+            return [one for one in told if one.code == code]
+
+        await until(found)
+        return found()
+
+
+@pytest.fixture
+async def edge(tmp_path: Path) -> AsyncIterator[Edge]:
+    driver = ChotkiDriver(Identity.from_private_key(bytes(32)), TransportSettings(), lambda _: None)
+    producer = Acknowledging()
+    settings = ChotkiEdgeSettings(ping_wait_ms=200, gap_s=60)
+    with (
+        edge_shared(tmp_path, producer=producer, report=driver.reports.event, settings=settings) as shared,
+        writing(driver, shared),
+    ):
+        found = Edge(driver, shared, producer)
+        yield found
+        if found.task is not None:
+            for connection in tuple(driver.connections.values()):
+                connection.channel.abort()
+            async with asyncio.timeout(10):
+                await found.task
+
+
+@contextlib.contextmanager
+def writing(driver: ChotkiDriver, shared: EdgeShared) -> Iterator[None]:
+    driver.begin(shared)
+    task = asyncio.create_task(driver.write_reports())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+@pytest.mark.parametrize(
+    ("seq", "text", "bringer", "code", "is_produced"),
+    [
+        (5, "x", SOUTH, "chotki.loop", False),
+        (5, "other", SOUTH, "chotki.id_reused", True),
+        (4, "x", SOUTH, "chotki.late", True),
+    ],
+)
+async def test_a_packet_that_was_there_is_told_of(
+    edge: Edge, seq: int, text: str, bringer: Bringer, code: str, is_produced: bool
+) -> None:
+    edge.read(packet(5), bringer=bringer)
+    _, far = await edge.meet(Replica(0xA))
+    for _ in range(3):
+        await far.write(packet(seq, text))
+    await until(lambda: edge.driver.metrics.warned[code] == 3)
+    [told] = await edge.sessions(code)
+    assert told.peer == 0xA and "b-" in told.reason
+    await until(lambda: bool(edge.producer.of("chotki.packets")) == is_produced)
+
+
+async def test_a_repeat_by_the_same_way_is_neither_produced_nor_a_loop(edge: Edge) -> None:
+    connection, far = await edge.meet(Replica(0xA))
+    edge.read(packet(5), bringer=connection.bringer)
+    await far.write(packet(5))
+    await until(lambda: edge.driver.metrics.warned["chotki.repeated"] == 1)
+    assert edge.producer.of("chotki.packets") == [] and connection.publisher.brought[0xB] == pro(5)
+
+
+async def test_a_replica_that_was_restored_from_an_old_copy_is_noticed(edge: Edge) -> None:
+    peer = Replica(0xB, name="restored")
+    edge.read(packet(900))
+    await edge.meet(peer)
+    [told] = await edge.sessions("chotki.source_restored")
+    assert "b-384" in told.reason
+
+
+async def test_bytes_that_are_refused_are_on_rejected(edge: Edge) -> None:
+    connection, far = await edge.meet(Replica(0xA))
+    bad = write_live("E", Id.make(0xB, 1), Id(0, 0), b"")
+    await far.write(bad)
+    await until(lambda: edge.producer.of("rejected"))
+    [found] = [RejectedRecord.decode(one) for one in edge.producer.of("rejected")]
+    assert (found.code, found.entry) == ("chotki.reference", bad)
+    assert connection.traces in found.detail
+    assert await edge.sessions("chotki.reference")
+
+
+async def test_a_gap_ends_the_connection_that_brought_it_once_the_peers_diff_is_in(edge: Edge) -> None:
+    near, far = memory_pair(65_536)
+    edge.task = asyncio.create_task(edge.driver.serve(near))
+    peer = Replica(0xA)
+    begun = peer.open_session("edge", 0).of("edge")
+    await far.write(begun[0])
+    await until(lambda: any(one.session.peer for one in edge.driver.connections.values()))
+    [connection] = edge.driver.connections.values()
+    connection.publisher.gaps.packets({0xB: pro(5)}, 0, 10)
+    for second in (0, 100):
+        connection.check_gaps(epoch(10, pro(3)), second)
+    # What is live may build on the diff that is on its way.
+    assert not connection.session.is_over
+    said = b""
+    while connection.session.open_syncs:
+        said = await far.read()
+        for answer in peer.receive("edge", said, 0).of("edge"):
+            await far.write(answer)
+        await asyncio.sleep(0)
+    for second in (200, 300):
+        connection.check_gaps(epoch(10, pro(3)), second)
+    assert connection.session.is_over and connection.reason == "gap"
+    assert edge.driver.metrics.warned["chotki.gap"] == 1
