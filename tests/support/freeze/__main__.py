@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import frozen
-from tests.support.freeze import connector, jobs, lists, stores
+from tests.support.freeze import chotki_state, connector, jobs, lists, stores
 
 Make = Callable[[Path], object]
 
@@ -34,6 +34,7 @@ MAKE: dict[str, Make] = {
     "sds-index": store("sds-index", stores.make_sds_index, stores.read_sds_index),
     "participants": store("participants", stores.make_participants, stores.read_participants),
     "consumer-heights": store("consumer-heights", stores.make_heights, stores.read_heights),
+    chotki_state.NAME: store(chotki_state.NAME, chotki_state.make, chotki_state.read),
     "stack": store("stack", stores.make_stack),
     connector.NAME: connector.make_connector,
     jobs.NAME: jobs.make_jobs,

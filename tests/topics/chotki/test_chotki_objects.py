@@ -8,7 +8,8 @@ from culm_models.chotki.ids import Id, split_object_key
 from culm_models.chotki.log0 import COMMON_FIELDS, own_object
 from culm_models.chotki.rdx import ClassField, merge, write_class
 from culm_topics.chotki.errors import NameUnknown
-from culm_topics.chotki.objects import FieldTable, Objects
+from culm_topics.chotki.objects import Objects
+from culm_topics.chotki.state_file import StateFile
 from culm_topics.chotki.values import Term, Unreadable, write_value
 
 PERSON, ANN = Id.make(10, 1), Id.make(10, 2)
@@ -19,8 +20,8 @@ def at(id: Id, number: int) -> Id:
     return Id(id.src, id.pro + number)
 
 
-def table(*fields: ClassField) -> FieldTable:
-    found = FieldTable()
+def table(*fields: ClassField) -> StateFile:
+    found = StateFile()
     for key, value in COMMON_FIELDS.items():
         found.put(*split_object_key(key), value)
     found.put(PERSON, "C", write_class(fields))
@@ -60,7 +61,7 @@ def test_fields_that_the_class_does_not_have_are_kept_apart() -> None:
 
 
 def test_an_object_without_its_class_is_an_object() -> None:
-    held = FieldTable()
+    held = StateFile()
     held.put(ANN, "O", PERSON.zip())
     held.put(at(ANN, 1), "S", b"\xff")
     found = Objects(held).object(ANN)

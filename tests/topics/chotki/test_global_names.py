@@ -17,16 +17,17 @@ from culm_models.chotki.rdx.first import write_element
 from culm_topics.chotki.changes import Name, NewClass, NewObject
 from culm_topics.chotki.errors import ValueRefused
 from culm_topics.chotki.global_names import GlobalNames
-from culm_topics.chotki.objects import NAMES_OBJECT, NAMES_PLACE, FieldTable, Place
+from culm_topics.chotki.objects import NAMES_OBJECT, NAMES_PLACE, Place
 from culm_topics.chotki.packet_maker import OwnPacket, PacketMaker
+from culm_topics.chotki.state_file import StateFile
 from culm_topics.chotki.values import Pairs, Term, read_value, write_value
 
 NAMES = st.sampled_from(["ann", "bea", "Ann", "", "é", "a b"])
 IDS = st.builds(Id.make, st.integers(1, 3), st.integers(1, 3))
 
 
-def common() -> FieldTable:
-    found = FieldTable()
+def common() -> StateFile:
+    found = StateFile()
     for key, value in COMMON_FIELDS.items():
         found.put(*split_object_key(key), value)
     return found
@@ -83,7 +84,7 @@ def test_a_term_goes_before_a_string_and_what_was_removed_is_no_name() -> None:
     assert names.operand("ann", other) == b""
 
 
-class NoWholeMap(FieldTable):
+class NoWholeMap(StateFile):
     """A table that gives names, and not the map that they stand in."""
 
     held: GlobalNames

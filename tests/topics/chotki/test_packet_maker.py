@@ -23,8 +23,9 @@ from culm_topics.chotki.errors import (
     ObjectUnknown,
     ValueRefused,
 )
-from culm_topics.chotki.objects import FieldTable, Objects
+from culm_topics.chotki.objects import Objects
 from culm_topics.chotki.packet_maker import OwnPacket, PacketMaker
+from culm_topics.chotki.state_file import StateFile
 from culm_topics.chotki.values import Term
 from culm_topics.errors import TopicsError
 
@@ -37,7 +38,7 @@ class Side:
 
     def __init__(self, src: int = 10) -> None:
         self.replica = Replica(99, MemoryStore(common_store()))
-        self.table = FieldTable()
+        self.table = StateFile()
         self.learn()
         self.maker = PacketMaker(src, self.table, name="north")
         self.packets: list[OwnPacket] = []
@@ -56,7 +57,7 @@ class Side:
         return [one.id for one in made]
 
     def held(self) -> Objects:
-        table = FieldTable()
+        table = StateFile()
         for key, value in self.replica.store.values().items():
             if key[0] == ord("O"):
                 table.put(*split_object_key(key), value)
@@ -114,7 +115,7 @@ def test_what_says_nothing_makes_no_packet() -> None:
     before = len(side.packets)
     assert side.write(Edit("ann", {"Age": 42}), Edit("ann", {}), EditClass("person")) == [None] * 3
     assert len(side.packets) == before
-    assert PacketMaker(7, FieldTable()).make([]) == []
+    assert PacketMaker(7, StateFile()).make([]) == []
 
 
 def test_packets_are_numbered_and_build_on_each_other() -> None:
@@ -129,7 +130,7 @@ def test_packets_are_numbered_and_build_on_each_other() -> None:
 
 
 def test_a_source_goes_on_where_it_stopped() -> None:
-    maker = PacketMaker(10, FieldTable(), last=Id.make(10, 7, 2).pro, after=Id.make(10, 5).pro)
+    maker = PacketMaker(10, StateFile(), last=Id.make(10, 7, 2).pro, after=Id.make(10, 5).pro)
     (made,) = maker.make([NewClass({"Name": "S"})])
     assert [(one.id, one.after) for one in made.packets] == [(Id.make(10, 8), Id.make(10, 5).pro)]
 

@@ -9,8 +9,9 @@ import pytest
 
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id, object_key, vector_key
 from culm_models.chotki.rdx import parse_vector
-from culm_topics.chotki.objects import FieldTable, Objects
+from culm_topics.chotki.objects import Objects
 from culm_topics.chotki.records import FieldRecord, is_epoch_key
+from culm_topics.chotki.state_file import StateFile
 from culm_topics.chotki.state_reader import EpochStaging
 from culm_topics.readers.whole_topic import TopicMessage
 from tests.streaming.chotki.test_chotki_epochs import story
@@ -39,7 +40,7 @@ def holds_what(job: ChotkiJob, staging: EpochStaging) -> bool:
     )
 
 
-def value_of(table: FieldTable, key: bytes) -> bytes | None:
+def value_of(table: StateFile, key: bytes) -> bytes | None:
     pro = int.from_bytes(key[9:17], "big")
     fields = table.fields(Id(int.from_bytes(key[1:9], "big"), pro & ~0xFFF))
     return fields.get((pro & 0xFFF, chr(key[17])))
@@ -95,7 +96,7 @@ def test_a_micro_batch_that_ran_again_changes_nothing() -> None:
     staging = EpochStaging(3)
     seen = log.read(staging)
     assert holds_what(job, staging)
-    assert all(not one.changed for one in seen[2:])
+    assert all(not list(staging.state.table.changed(one.window)) for one in seen[2:])
 
 
 def test_records_that_are_none_are_passed_over_and_counted() -> None:

@@ -19,6 +19,8 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
@@ -26,6 +28,7 @@ from culm_models.chotki.ids import Id
 from culm_topics.chotki.errors import NameUnknown
 from culm_topics.chotki.objects import ChotkiClass, ChotkiObject, Objects, Place, place_of
 from culm_topics.chotki.state_reader import AppliedEpoch, StateReader
+from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.local import local_kafka
 from culm_topics.kafka.origin import Origin
@@ -33,6 +36,7 @@ from culm_topics.readers.whole_topic import PassedOver
 
 _POLL_SECONDS: Final = 0.2
 _LOAD_SECONDS: Final = 10.0
+_PAGE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,13 @@ class ChotkiConsumer:
     """Reads the merged state from Kafka; an iterator and an asynchronous iterator of changes.
 
     `kafka`: bootstrap servers, or settings; left out, the cluster that the environment names (see
-    `culm_topics.kafka.local`). What counts is in memory: some 600 bytes a field. `classes` (names or IDs)
-    restricts what is handed out as changed, not what can be asked for.
+    `culm_topics.kafka.local`). `classes` (names or IDs) restricts what is handed out as changed, not what can
+    be asked for.
+
+    What counts is on disk, some 100 bytes a field beside its value, and memory is bounded: 32 MiB of it are
+    cached. With a `state_dir` it stays there, and the next consumer reads from Kafka only what has come
+    since; one program at a time uses it. Without one it is a temporary file, and every consumer reads the
+    topic from its beginning.
 
     Changes come epoch by epoch: the classes of an epoch before its objects, each as it stands then or later.
     Vectors never run ahead of values. Without more, everything that there is comes first, as new; after
@@ -72,9 +81,9 @@ class ChotkiConsumer:
     whoever goes on from there has seen everything at least once. `origin`, taken with those positions, makes
     sure that they belong to this topic. `stop_at_end` ends the iteration behind what was there at the start.
 
-    Records that are none are passed over and counted (`passed_over`). Errors: `OriginChanged`,
-    `TopicRecreated`, `TopicMissing`, `OffsetOutOfRange`, `KafkaFailure`.
-    Not for use by several threads or tasks at once, but for `stop()`.
+    Records that are none are passed over and counted (`bad_records`, `passed_over`); with `strict` they are a
+    `RecordError`. Errors: `OriginChanged`, `TopicRecreated`, `TopicMissing`, `OffsetOutOfRange`,
+    `KafkaFailure`, `StateFileFailed`. Not for use by several threads or tasks at once, but for `stop()`.
     """
 
     def __init__(
@@ -84,12 +93,18 @@ class ChotkiConsumer:
         classes: Iterable[Id | str] | None = None,
         since: Mapping[int, int] | None = None,
         origin: Origin | None = None,
+        state_dir: Path | str | None = None,
         stop_at_end: bool = False,
         topic_check_seconds: float = 30.0,
+        strict: bool = False,
     ) -> None:
         settings = KafkaSettings(bootstrap=kafka) if isinstance(kafka, str) else kafka or local_kafka()
         self._classes = None if classes is None else tuple(classes)
-        self._reader = StateReader(settings, topic_check_seconds=topic_check_seconds)
+        self._reader = StateReader(
+            settings,
+            state_dir=None if state_dir is None else Path(state_dir),
+            topic_check_seconds=topic_check_seconds,
+        )
         if origin is not None:
             try:
                 origin.check(
@@ -103,10 +118,14 @@ class ChotkiConsumer:
         self._view = Objects(self._reader.state.table)
         self._since = dict(since or {})
         self._stop_at_end = stop_at_end
+        self._strict = strict
         self._pending: deque[Iterator[Change]] = deque()
         self._handed_out = dict(self._since)
         self._stopped = threading.Event()
         self._lock = threading.RLock()
+        if self.epoch:
+            # What the file had is still to be handed out.
+            self._pending.append(self._changes(AppliedEpoch(self.epoch, self._reader.state.since({}))))
 
     # Objects as they stand.
 
@@ -120,6 +139,7 @@ class ChotkiConsumer:
             self._pending.clear()
             for _ in self._reader.catch_up(timeout_seconds):
                 continue
+            self._check_records()
             return self._reader.is_complete
 
     def objects(self, class_: Id | str | None = None) -> Iterator[ChotkiObject]:
@@ -154,8 +174,13 @@ class ChotkiConsumer:
         return self._reader.state.vector
 
     @property
+    def bad_records(self) -> int:
+        """How many records were passed over because they are none."""
+        return self.passed_over.records
+
+    @property
     def passed_over(self) -> PassedOver:
-        """Records of the topic that are none."""
+        """Records of the topic that are none: how many, and the first of them."""
         return self._reader.passed_over
 
     # Changes.
@@ -213,7 +238,7 @@ class ChotkiConsumer:
         self._stopped.set()
 
     def close(self) -> None:
-        """Close the connection. What was read can still be asked for."""
+        """Close the connection and the file: nothing can be asked for any more."""
         self._stopped.set()
         with self._lock:
             self._reader.close()
@@ -256,18 +281,28 @@ class ChotkiConsumer:
             self.positions()
             for epoch in self._reader.poll(timeout_seconds):
                 self._pending.append(self._changes(epoch))
+            self._check_records()
+
+    def _check_records(self) -> None:
+        if self._strict and self.bad_records:
+            raise RecordError(f"{self.passed_over.topic}: {self.passed_over.first[0]}")
 
     def _changes(self, epoch: AppliedEpoch) -> Iterator[Change]:
         """The changes of an epoch, made when they are taken."""
-        view, wanted = self._view, self._wanted_classes()
-        changed = {id: places for id, found in epoch.changed.items() if (places := self._since_then(found))}
-        for id in sorted(one for one, places in changed.items() if (0, "C") in places):
+        view, table, wanted = self._view, self._reader.state.table, self._wanted_classes()
+        window = {
+            place: (max(first, self._since.get(place, 0)), end)
+            for place, (first, end) in epoch.window.items()
+        }
+        for id, _ in table.changed(window, classes=True):
             class_ = view.class_of(id)
             if class_ is not None and (wanted is None or id in wanted):
                 yield ClassChange(epoch.epoch, class_)
-        ids = sorted(id for id in changed if wanted is None or view.class_id_of(id) in wanted)
-        for one in view.objects(ids):
-            yield _object_change(epoch.epoch, one, changed[one.id])
+        changed = table.changed(window)
+        while page := list(islice(changed, _PAGE)):
+            places = {id: each for id, each in page if wanted is None or view.class_id_of(id) in wanted}
+            for one in view.objects(list(places)):
+                yield _object_change(epoch.epoch, one, places[one.id])
 
     def _wanted_classes(self) -> set[Id] | None:
         if self._classes is None:
@@ -278,9 +313,6 @@ class ChotkiConsumer:
             with contextlib.suppress(NameUnknown):
                 wanted.add(self._view.resolve(one))
         return wanted
-
-    def _since_then(self, places: Mapping[Place, tuple[int, int]]) -> set[Place]:
-        return {one for one, (partition, at) in places.items() if at >= self._since.get(partition, 0)}
 
 
 def _object_change(epoch: int, one: ChotkiObject, places: set[Place]) -> ObjectChange:

@@ -62,3 +62,21 @@ class NameTaken(TopicsError):
     """A global name that something else has already."""
 
     code: ClassVar[str] = "chotki.name_taken"
+
+
+class StateFileFailed(TopicsError):
+    """The local file of the state cannot be used: its folder, its disk, or another program that uses it."""
+
+    code: ClassVar[str] = "chotki.state_file"
+    default_hint: ClassVar[str | None] = (
+        "one program uses a state folder at a time; a file that is damaged may be deleted: it is filled anew"
+    )
+
+
+class WriterAhead(TopicsError):
+    """So many packets of this writer are not merged yet that it takes no more; the call is undone."""
+
+    code: ClassVar[str] = "chotki.writer_ahead"
+    default_hint: ClassVar[str | None] = (
+        "is the job `chotki` running? What was written stands: write again later"
+    )

@@ -1,12 +1,10 @@
 """Objects and classes as a program sees them, out of the fields of a state (reference 1.4, 2.6, 10.9).
 
-`FieldTable` holds bare values by object and place; `Objects` reads classes, names and typed values out of a
-table, or out of anything else that gives fields by object.
+`Objects` reads classes, names and typed values out of anything that gives fields by object (`FieldSource`).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -37,48 +35,17 @@ class FieldSource(Protocol):
         """The fields of an object, none where there is no such object."""
         ...
 
-    def ids(self) -> Iterator[Id]:
-        """Every object and class, in no order."""
+    def ids(self, class_id: Id | None = None) -> Iterator[Id]:
+        """The objects of a class, or every object and class, by ID."""
+        ...
+
+    def class_ids(self) -> Iterator[Id]:
+        """Every class, by ID."""
         ...
 
     def names(self) -> GlobalNames:
         """The global names as they stand."""
         ...
-
-
-class FieldTable:
-    """A `FieldSource` in memory: about 300 bytes a field beside its value."""
-
-    def __init__(self) -> None:
-        self._fields: dict[Id, dict[Place, bytes]] = defaultdict(dict)
-        self._names: tuple[bytes, GlobalNames] = b"", GlobalNames()
-
-    def __len__(self) -> int:
-        return len(self._fields)
-
-    def put(self, at: Id, letter: str, value: bytes) -> bool:
-        """Set the value of a field by its own ID; whether that is another one than before."""
-        fields = self._fields[object_of(at)]
-        place = (at.off, letter)
-        if fields.get(place) == value:
-            return False
-        fields[place] = value
-        return True
-
-    def fields(self, id: Id) -> Mapping[Place, bytes]:
-        """See `FieldSource`."""
-        return self._fields.get(id, _NOTHING)
-
-    def ids(self) -> Iterator[Id]:
-        """See `FieldSource`."""
-        return iter(self._fields)
-
-    def names(self) -> GlobalNames:
-        """See `FieldSource`; they are read again only when their bytes have changed."""
-        value = self.fields(NAMES_OBJECT).get(NAMES_PLACE, b"")
-        if self._names[0] != value:
-            self._names = value, GlobalNames(value)
-        return self._names[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +100,14 @@ def place_of(class_id: Id, one: ClassField) -> Place:
     return (one.offset + 1 if class_id.src == SYSTEM_SOURCE else one.offset), one.letter
 
 
+def class_id_among(fields: Mapping[Place, bytes]) -> Id | None:
+    """The class that an object with these fields says it has; None where it is no object."""
+    if (0, "Y") in fields:
+        return REPLICA_CLASS_ID
+    found = read_value("O", fields[0, "O"]) if (0, "O") in fields else None
+    return found if isinstance(found, Id) else None
+
+
 class Objects:
     """Classes, objects and names of a `FieldSource`, as it stands when it is asked."""
 
@@ -162,7 +137,7 @@ class Objects:
     def classes(self) -> Iterator[ChotkiClass]:
         """Every class, by ID."""
         names = self._source.names()
-        for id in sorted(one for one in self._source.ids() if (0, "C") in self._source.fields(one)):
+        for id in self._source.class_ids():
             yield self._class(id, names)
 
     def class_of(self, id: Id) -> ChotkiClass | None:
@@ -177,9 +152,9 @@ class Objects:
         """These objects, or all of them by ID; classes and what is no object are left out."""
         names = self._source.names()
         classes: dict[Id, ChotkiClass | None] = {}
-        for id in sorted(self._source.ids()) if ids is None else ids:
+        for id in self._source.ids() if ids is None else ids:
             fields = self._source.fields(id)
-            class_id = _class_id(fields)
+            class_id = class_id_among(fields)
             if class_id is None:
                 continue
             if class_id not in classes:
@@ -189,11 +164,11 @@ class Objects:
 
     def ids_of_class(self, class_id: Id) -> Iterator[Id]:
         """The objects of a class, by ID."""
-        return iter(sorted(one for one in self._source.ids() if self.class_id_of(one) == class_id))
+        return self._source.ids(class_id)
 
     def class_id_of(self, id: Id) -> Id | None:
         """The class that an object says it has; None where it is no object."""
-        return _class_id(self._source.fields(id))
+        return class_id_among(self._source.fields(id))
 
     def _class(self, id: Id, names: GlobalNames) -> ChotkiClass:
         try:
@@ -208,13 +183,6 @@ class Objects:
                 free = one.name and one.name not in fields
                 fields[one.name if free else f"{one.name}@{number:x}{letter}"] = one
         return ChotkiClass(id, names.names_of(id), fields)
-
-
-def _class_id(fields: Mapping[Place, bytes]) -> Id | None:
-    if (0, "Y") in fields:
-        return REPLICA_CLASS_ID
-    found = read_value("O", fields[0, "O"]) if (0, "O") in fields else None
-    return found if isinstance(found, Id) else None
 
 
 def _object(

@@ -5,15 +5,23 @@ Merging it twice changes nothing, so it stays until an epoch that counts has it;
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from culm_models.chotki.ids import Id, split_object_key
 from culm_models.chotki.packets.live import LivePacket
 from culm_models.chotki.rdx import merge
 from culm_topics.chotki.global_names import GlobalNames
-from culm_topics.chotki.objects import NAMES_OBJECT, NAMES_PLACE, FieldSource, Place, object_of
+from culm_topics.chotki.objects import (
+    NAMES_OBJECT,
+    NAMES_PLACE,
+    FieldSource,
+    Place,
+    class_id_among,
+    object_of,
+)
 
 _LEAST_BYTES: Final = 4_096
 
@@ -80,12 +88,18 @@ class OwnFields:
             return below
         return {**below, **{place: one.on(place[1], below.get(place)) for place, one in own.items()}}
 
-    def ids(self) -> Iterator[Id]:
+    def ids(self, class_id: Id | None = None) -> Iterator[Id]:
         """See `FieldSource`."""
-        yield from self._below.ids()
-        for id in self._own:
-            if not self._below.fields(id):
-                yield id
+        made = self._made(lambda fields: class_id is None or class_id_among(fields) == class_id)
+        return heapq.merge(self._below.ids(class_id), made)
+
+    def class_ids(self) -> Iterator[Id]:
+        """See `FieldSource`."""
+        return heapq.merge(self._below.class_ids(), self._made(lambda fields: (0, "C") in fields))
+
+    def _made(self, wanted: Callable[[Mapping[Place, bytes]], bool]) -> list[Id]:
+        """What is not below, of these."""
+        return sorted(id for id in self._own if not self._below.fields(id) and wanted(self.fields(id)))
 
     def names(self) -> GlobalNames:
         """See `FieldSource`."""

@@ -1,4 +1,4 @@
-"""`chotki.state` read into memory, epoch by epoch (reference 9.2, rule 6).
+"""`chotki.state` read epoch by epoch (reference 9.2, rule 6).
 
 An epoch's mark stands behind everything of it, in each partition. What was read waits until the same mark has
 come in all of them, and counts then: so vectors never run ahead of values. Where compaction took older marks
@@ -8,22 +8,15 @@ away, the newest that all partitions still have is the next epoch.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from culm_models.chotki.ids import (
-    GLOBAL_VECTOR_KEY,
-    Id,
-    object_key,
-    split_object_key,
-    split_vector_key,
-    vector_key,
-)
+from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id, split_vector_key, vector_key
 from culm_models.chotki.log0 import COMMON_FIELDS, REPLICA_CLASS_ID, SYSTEM_SOURCE
 from culm_models.chotki.rdx import parse_vector, write_vector
-from culm_topics.chotki.objects import FieldTable, Place, object_of
 from culm_topics.chotki.records import (
     BlockVectorRecord,
     EpochRecord,
@@ -32,6 +25,7 @@ from culm_topics.chotki.records import (
     is_field_key,
     is_vector_key,
 )
+from culm_topics.chotki.state_file import StateFile, Window, offsets_as_bytes, offsets_of_bytes
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.partitions import TopicPartitions
@@ -40,160 +34,155 @@ from culm_topics.readers.whole_topic import PassedOver, TopicMessage
 
 STATE_TOPIC: Final = "chotki.state"
 _POLL_SECONDS: Final = 0.2
-Changed = dict[Id, dict[Place, tuple[int, int]]]
-"""Partition and offset by object and field."""
 _CHECK_SECONDS: Final = 30.0
+_FRESH: Final = {SYSTEM_SOURCE: REPLICA_CLASS_ID.pro}
 
 
-@dataclass(slots=True)
 class ObjectState:
     """The state of one epoch; epoch 0 is what every fresh replica holds.
 
-    `packets`: up to which offset of each partition of `chotki.packets` everything is in it. `offsets` is by
-    partition of `chotki.state` behind the mark.
+    `table` has the fields. `vector` is the global one. `packets`: up to which offset of each partition of
+    `chotki.packets` everything is in it. `offsets` is by partition of `chotki.state` behind the mark.
     """
 
-    table: FieldTable = field(default_factory=FieldTable)
-    blocks: dict[Id, dict[int, int]] = field(default_factory=dict)
-    epoch: int = 0
-    vector: dict[int, int] = field(default_factory=lambda: {SYSTEM_SOURCE: REPLICA_CLASS_ID.pro})
-    packets: dict[int, int] = field(default_factory=dict)
-    offsets: dict[int, int] = field(default_factory=dict)
+    def __init__(self, table: StateFile) -> None:
+        self.table = table
+        kept = table.about("epoch")
+        self.epoch = 0 if kept is None else int.from_bytes(kept, "big")
+        self.vector = dict(_FRESH) if kept is None else parse_vector(table.about("vector") or b"")
+        self.packets = offsets_of_bytes(table.about("packets"))
+        self.offsets = offsets_of_bytes(table.about("offsets"))
+        if kept is None:
+            table.put_all({**COMMON_FIELDS, vector_key(Id(SYSTEM_SOURCE, 0)): write_vector(_FRESH)})
 
-    @classmethod
-    def fresh(cls) -> Self:
-        """Before any epoch."""
-        state = cls()
-        for key, value in COMMON_FIELDS.items():
-            state.table.put(*split_object_key(key), value)
-        state.blocks[Id(SYSTEM_SOURCE, 0)] = dict(state.vector)
-        return state
+    @property
+    def blocks(self) -> dict[Id, dict[int, int]]:
+        """The vector of each block, read now."""
+        found = ((split_vector_key(key), parse_vector(value)) for key, value in self.table.vectors())
+        return {block: vector for block, vector in found if block is not None}
 
     def store(self) -> dict[bytes, bytes]:
-        """Key to value as a replica's store has it, the vectors included; in no order."""
-        found = {
-            object_key(Id(id.src, id.pro + number), letter): value
-            for id in self.table.ids()
-            for (number, letter), value in self.table.fields(id).items()
-        }
-        found |= {vector_key(block): write_vector(vector) for block, vector in self.blocks.items()}
-        found[GLOBAL_VECTOR_KEY] = write_vector(self.vector)
-        return found
+        """Key to value as a replica's store has it, the vectors included; all of it in memory."""
+        return {**dict(self.table.store()), GLOBAL_VECTOR_KEY: write_vector(self.vector)}
 
     def latest_of(self, src: int) -> int:
         """The last progress of a source that anything in the state tells of, counted yet or not."""
-        entries = [self.vector.get(src, 0), *(vector.get(src, 0) for vector in self.blocks.values())]
-        return max(entries)
+        return max([self.vector.get(src, 0), *(vector.get(src, 0) for vector in self.blocks.values())])
+
+    def since(self, offsets: Mapping[int, int]) -> Window:
+        """What was read from these offsets on, of other partitions all, and counts."""
+        return {place: (offsets.get(place, 0), end) for place, end in self.offsets.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedEpoch:
-    """An epoch that counts now; `changed`: fields with other values than before, and where each was read."""
+    """An epoch that counts now; `window`: where its records lie, those of values that are as before too."""
 
     epoch: int
-    changed: Changed
-
-
-@dataclass(slots=True)
-class _Segment:
-    """Records of one partition up to a mark; the last one of a partition has none yet."""
-
-    records: list[TopicMessage] = field(default_factory=list)
-    mark: bytes | None = None
-    end: int = 0
+    window: Window
 
 
 class EpochStaging:
     """What was read and does not count yet, without Kafka. `state` is what counts."""
 
-    def __init__(self, partitions: int) -> None:
-        self.state = ObjectState.fresh()
+    def __init__(self, partitions: int, file: StateFile | None = None) -> None:
+        self._file = file or StateFile()
+        self.state = ObjectState(self._file)
         self.passed_over = PassedOver(STATE_TOPIC)
-        self._staged = [[_Segment()] for _ in range(partitions)]
-        self._applied = b""
+        self._marks: list[dict[bytes, int]] = [{} for _ in range(partitions)]
+        """By partition the offset behind each mark that has come."""
+        self._applied = self._file.about("mark") or b""
         """The mark of the epoch that counts."""
 
     @property
     def waiting(self) -> int:
         """Records that no epoch has come for."""
-        return sum(len(segment.records) for segments in self._staged for segment in segments)
+        return self._file.waiting
 
     def take(self, record: TopicMessage) -> AppliedEpoch | None:
         """The next record of its partition; the epoch that it completes, if it does."""
-        segments = self._staged[record.partition]
-        if not is_epoch_key(record.key):
-            segments[-1].records.append(record)
-            return None
         try:
+            if not is_epoch_key(record.key):
+                self._file.stage(record.partition, record.offset, record.key, _bare_value(record))
+                return None
             mark = EpochRecord.decode(record.value)
         except RecordError as error:
             self.passed_over.add(record, error)
             return None
-        segments[-1].mark, segments[-1].end = record.value, record.offset + 1
-        segments.append(_Segment())
         if record.value == self._applied:
             # A micro-batch that ran again, of which other partitions were read before: nothing of it is new.
-            self._staged[record.partition] = segments[-1:]
+            self._marks[record.partition].clear()
+            self._file.unstage(record.partition, record.offset)
             self.state.offsets[record.partition] = record.offset + 1
             return None
+        self._marks[record.partition][record.value] = record.offset + 1
         # No older mark can have become common by this one.
-        if all(any(one.mark == record.value for one in each) for each in self._staged):
+        if all(record.value in marks for marks in self._marks):
             return self._apply(mark, record.value)
         return None
 
     def _apply(self, mark: EpochRecord, encoded: bytes) -> AppliedEpoch:
         state = self.state
-        changed: Changed = {}
-        for partition, segments in enumerate(self._staged):
-            last = max(place for place, one in enumerate(segments) if one.mark == encoded)
-            for segment in segments[: last + 1]:
-                for record in segment.records:
-                    self._put(record, changed)
-            state.offsets[partition] = segments[last].end
-            self._staged[partition] = segments[last + 1 :]
-        self._applied = encoded
-        state.epoch = mark.epoch
-        state.vector = parse_vector(mark.vector)
-        state.packets = dict(mark.packets)
-        return AppliedEpoch(mark.epoch, changed)
+        ends = {place: marks[encoded] for place, marks in enumerate(self._marks)}
+        packets = dict(mark.packets)
+        self._file.apply(
+            ends,
+            {
+                "mark": encoded,
+                "epoch": mark.epoch.to_bytes(8, "big"),
+                "vector": mark.vector,
+                "packets": offsets_as_bytes(packets),
+                "offsets": offsets_as_bytes(ends),
+            },
+        )
+        for place, marks in enumerate(self._marks):
+            self._marks[place] = {one: end for one, end in marks.items() if end > ends[place]}
+        before, self._applied = state.offsets, encoded
+        state.epoch, state.vector, state.packets, state.offsets = (
+            mark.epoch,
+            parse_vector(mark.vector),
+            packets,
+            ends,
+        )
+        return AppliedEpoch(mark.epoch, {place: (before.get(place, 0), end) for place, end in ends.items()})
 
-    def _put(self, record: TopicMessage, changed: Changed) -> None:
-        key = record.key
-        try:
-            if is_field_key(key):
-                at, letter = split_object_key(key)
-                if self.state.table.put(at, letter, FieldRecord.decode(record.value).value):
-                    fields = changed.setdefault(object_of(at), {})
-                    fields[at.off, letter] = (record.partition, record.offset)
-            elif is_vector_key(key) and (block := split_vector_key(key)) is not None:
-                vector = BlockVectorRecord.decode(record.value).vector
-                self.state.blocks[block] = parse_vector(vector)
-            else:
-                raise RecordError("chotki.state: a key that is neither a field's nor a vector's")
-        except RecordError as error:
-            self.passed_over.add(record, error)
+
+def _bare_value(record: TopicMessage) -> bytes:
+    if is_field_key(record.key):
+        return FieldRecord.decode(record.value).value
+    if is_vector_key(record.key) and split_vector_key(record.key) is not None:
+        return BlockVectorRecord.decode(record.value).vector
+    raise RecordError("chotki.state: a key that is neither a field's nor a vector's")
 
 
 class StateReader:
-    """Follows `chotki.state` from its beginning. Not for several threads.
+    """Follows `chotki.state`, from its beginning or from what the file in `state_dir` has of it.
 
-    Everything that counts is in memory. Raises `TopicMissing`, `TopicRecreated`, `OffsetOutOfRange`, and
-    `KafkaFailure` where the broker fails.
+    Memory is bounded (`culm_topics.chotki.state_file`). Raises `TopicMissing`, `TopicRecreated`,
+    `OffsetOutOfRange`, `KafkaFailure` where the broker fails, `StateFileFailed`. Not for several threads.
     """
 
-    def __init__(self, settings: KafkaSettings, *, topic_check_seconds: float = _CHECK_SECONDS) -> None:
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        *,
+        state_dir: Path | None = None,
+        topic_check_seconds: float = _CHECK_SECONDS,
+    ) -> None:
         self._watch = TopicWatch(settings, settings.topic(STATE_TOPIC), interval_seconds=topic_check_seconds)
         self.origin = self._watch.origin
+        self._file = StateFile(state_dir, self.origin.encode())
         self._reader = TopicPartitions(settings, STATE_TOPIC)
         try:
             count = self._watch.partition_count
+            self._staging = EpochStaging(count, self._file)
+            known = self._staging.state.offsets
             self._ends = self._reader.read_from(
-                {number: self._reader.range_of(number)[0] for number in range(count)}
+                {number: known.get(number) or self._reader.range_of(number)[0] for number in range(count)}
             )
         except BaseException:
-            self._reader.close()
+            self.close()
             raise
-        self._staging = EpochStaging(count)
 
     @property
     def state(self) -> ObjectState:
@@ -247,8 +236,9 @@ class StateReader:
                 return
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection and the file: nothing can be asked for any more."""
         self._reader.close()
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self

@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -30,19 +31,20 @@ from culm_models.chotki.ids import Id
 from culm_models.chotki.packets.live import LivePacket, read_live
 from culm_models.chotki.packets.packet import parse
 from culm_topics.chotki.changes import Change
-from culm_topics.chotki.errors import SourceTaken, WriterBroken
+from culm_topics.chotki.errors import SourceTaken, WriterAhead, WriterBroken
 from culm_topics.chotki.objects import Objects
 from culm_topics.chotki.packet_maker import PacketMaker
 from culm_topics.chotki.records import Bringer, PacketRecord, SourceRecord, source_key, source_partition
 from culm_topics.chotki.sources import FREE, SOURCES_TOPIC, SourceFollower
-from culm_topics.chotki.state_reader import ObjectState, StateReader
+from culm_topics.chotki.state_reader import StateReader
 from culm_topics.errors import KafkaFailure, RecordError
-from culm_topics.kafka import clients as kafka
+from culm_topics.kafka import clients
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.local import local_kafka
 from culm_topics.readers.partitions import TopicPartitions, read_until
 
 PACKETS_TOPIC: Final = "chotki.packets"
+MAX_UNMERGED_PACKETS: Final = 100_000
 _POLL_SECONDS: Final = 0.1
 _SILENCE_SECONDS: Final = 30.0
 _READ_WAIT_SECONDS: Final = 5.0
@@ -65,37 +67,41 @@ class ChotkiWriter:
     once. A packet that is not acknowledged within `timeout_seconds` breaks the writer (`WriterBroken`): what
     stands in the topic is known to the next one only.
 
-    What the state holds is in memory: some 600 bytes a field.
-    Errors: `SourceTaken`, `SourceRetired`, those of `PacketMaker.make`, `WriterBroken`, `TopicMissing`,
-    `KafkaFailure`. For several threads.
+    What the state holds is on disk, in a temporary file or, to be there for the next writer, in `state_dir`
+    (one for each program). In memory are the packets that the job has not merged yet, some kilobytes each: of
+    more than `max_unmerged_packets` the writer waits `timeout_seconds` for the job, then it is `WriterAhead`.
+
+    Errors: `SourceTaken`, `SourceRetired`, those of `PacketMaker.make`, `WriterAhead`, `WriterBroken`,
+    `TopicMissing`, `KafkaFailure`, `StateFileFailed`. For several threads.
     """
 
     def __init__(
         self,
-        kafka_settings: KafkaSettings | str | None = None,
+        kafka: KafkaSettings | str | None = None,
         *,
         owner: str,
         source: int | None = None,
         take_over: bool = False,
+        state_dir: Path | str | None = None,
         timeout_seconds: float = 30.0,
+        max_unmerged_packets: int = MAX_UNMERGED_PACKETS,
     ) -> None:
-        self._settings = (
-            KafkaSettings(bootstrap=kafka_settings)
-            if isinstance(kafka_settings, str)
-            else kafka_settings or local_kafka()
-        )
+        self._settings = KafkaSettings(bootstrap=kafka) if isinstance(kafka, str) else kafka or local_kafka()
         self._owner = owner
         self._run = secrets.token_bytes(len(FREE))
         self._timeout_seconds = timeout_seconds
+        self._max_unmerged_packets = max_unmerged_packets
         self._lock = threading.RLock()
         self._turn = asyncio.Lock()
         self._broken: WriterBroken | None = None
         self._closed = False
         with contextlib.ExitStack() as opened:
-            self._state = opened.enter_context(StateReader(self._settings))
+            self._state = opened.enter_context(
+                StateReader(self._settings, state_dir=None if state_dir is None else Path(state_dir))
+            )
             self._sources = SourceFollower(self._settings)
             opened.callback(self._sources.close)
-            self._producer = kafka.producer(
+            self._producer = clients.producer(
                 self._settings, defaults={"message.timeout.ms": str(int(timeout_seconds * 1000))}
             )
             self._stopping = threading.Event()
@@ -141,7 +147,8 @@ class ChotkiWriter:
         """Hand the packets of these changes to Kafka's client; the future has the IDs once all are there."""
         with self._lock:
             self._check()
-            self._refresh()
+            self._refresh(0)
+            self._await_the_job()
             made = self._maker.make(changes)
             ids = [one.id for one in made]
             packets = [packet for one in made for packet in one.packets]
@@ -173,21 +180,25 @@ class ChotkiWriter:
     @classmethod
     async def open_async(
         cls,
-        kafka_settings: KafkaSettings | str | None = None,
+        kafka: KafkaSettings | str | None = None,
         *,
         owner: str,
         source: int | None = None,
         take_over: bool = False,
+        state_dir: Path | str | None = None,
         timeout_seconds: float = 30.0,
+        max_unmerged_packets: int = MAX_UNMERGED_PACKETS,
     ) -> Self:
         """The constructor without blocking the event loop."""
         return await asyncio.to_thread(
             cls,
-            kafka_settings,
+            kafka,
             owner=owner,
             source=source,
             take_over=take_over,
+            state_dir=state_dir,
             timeout_seconds=timeout_seconds,
+            max_unmerged_packets=max_unmerged_packets,
         )
 
     async def __aenter__(self) -> Self:
@@ -271,13 +282,21 @@ class ChotkiWriter:
             maker.learn(live)
         return maker, partition
 
-    def _refresh(self) -> None:
-        """Take in what the job has merged meanwhile, without waiting."""
-        state: ObjectState = self._state.state
-        epochs = self._state.poll(0)
+    def _refresh(self, timeout_seconds: float) -> None:
+        """Take in what the job has merged meanwhile, waiting at most so long for something."""
+        epochs = self._state.poll(timeout_seconds)
         while epochs:
-            self._maker.settle(state.vector.get(self._source, 0))
+            self._maker.settle(self._state.state.vector.get(self._source, 0))
             epochs = self._state.poll(0)
+
+    def _await_the_job(self) -> None:
+        deadline_s = time.monotonic() + self._timeout_seconds
+        while self._maker.waiting >= self._max_unmerged_packets:
+            if time.monotonic() > deadline_s:
+                raise WriterAhead(
+                    f"{self._maker.waiting} packets of source {self._source:x} are not merged yet"
+                )
+            self._refresh(_POLL_SECONDS)
 
     # Kafka.
 

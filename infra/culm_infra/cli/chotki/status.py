@@ -40,19 +40,22 @@ def status(
 
     settings = kafka.settings()
     with whole_state(settings, json=json) as reader:
-        state, waiting = reader.state, reader.waiting
+        state = {
+            "epoch": reader.state.epoch,
+            "waiting_records": reader.waiting,
+            "vector": vector_texts(reader.state.vector),
+            "blocks": _blocks(reader.state),
+        }
+        vector = reader.state.vector
     holdings, sessions, sources = read_holdings(settings), read_sessions(settings), read_sources(settings)
     for passed_over in (holdings.passed_over, sessions.passed_over, sources.passed_over):
         show_passed_over(passed_over, json=json)
     found = {
-        "epoch": state.epoch,
-        "waiting_records": waiting,
-        "vector": vector_texts(state.vector),
-        "blocks": _blocks(state),
+        **state,
         "peers": [
             {
                 "source": f"{src:x}",
-                **holdings.lag(src, state.vector)._asdict(),
+                **holdings.lag(src, vector)._asdict(),
                 "vector": vector_texts(held.vector),
                 "time_ms": held.time_ms,
             }

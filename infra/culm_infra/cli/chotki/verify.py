@@ -75,8 +75,8 @@ def _compared(
 
     copy = read_replica(url, settings, silence_s)
     with whole_state(resolve_kafka(settings), json=json) as reader:
-        state = reader.state
-    return copy, state.epoch, compare(state.store(), copy.store)
+        epoch, store = reader.state.epoch, reader.state.store()
+    return copy, epoch, compare(store, copy.store)
 
 
 def _as_json(url: str, copy: ReplicaCopy, epoch: int, found: Comparison) -> dict[str, Any]:

@@ -1,0 +1,297 @@
+"""The state of an epoch in SQLite: what counts, and what was read and does not yet (reference 9.2 rule 6).
+
+Memory is bounded whatever the topic holds: a page cache, and what one call returns. Without a folder the
+file is a temporary one that nobody else sees. With one it is a cache of `chotki.state`: rows, vectors and
+the offsets that they cover change in one transaction, so it is always a state that the topic has had. A file
+of another topic or another layout, or a damaged one, is emptied and filled anew.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+from culm_models.chotki.ids import OBJECT_KEY, OFFSET_MAX, VECTOR_KEY, Id, object_key, split_object_key
+from culm_topics.chotki.errors import StateFileFailed
+from culm_topics.chotki.global_names import GlobalNames
+from culm_topics.chotki.objects import NAMES_OBJECT, NAMES_PLACE, Place, class_id_among, object_of
+
+FILE_NAME: Final = "chotki-state.sqlite"
+LAYOUT: Final = 1
+_CACHE_KIB: Final = 32 * 1024
+_PAGE: Final = 1_000
+_NOWHERE: Final = -1
+_NAMES: Final = ("about", "store", "objects")
+_DROP: Final = "".join(f"DROP TABLE IF EXISTS {name};\n" for name in _NAMES)
+_TABLES: Final = f"""
+PRAGMA user_version = {LAYOUT};
+CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS store (
+    key BLOB PRIMARY KEY, value BLOB NOT NULL, place INTEGER NOT NULL, place_offset INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS by_place ON store (place, place_offset);
+CREATE TABLE IF NOT EXISTS objects (
+    id BLOB PRIMARY KEY, class BLOB, is_class INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS by_class ON objects (class, id);
+CREATE INDEX IF NOT EXISTS classes ON objects (id) WHERE is_class;
+"""
+_STAGED: Final = """
+CREATE TEMP TABLE staged (
+    place INTEGER NOT NULL, place_offset INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,
+    PRIMARY KEY (place, place_offset)
+) WITHOUT ROWID;
+"""
+_APPLY: Final = """
+INSERT INTO store SELECT key, value, place, place_offset FROM staged WHERE place = ? AND place_offset < ?
+ORDER BY place_offset
+ON CONFLICT (key) DO UPDATE
+SET value = excluded.value, place = excluded.place, place_offset = excluded.place_offset
+WHERE value IS NOT excluded.value
+"""
+_ITSELF: Final = """
+SELECT DISTINCT substr(key, 2, 16) FROM staged
+WHERE place = ? AND place_offset < ?
+AND substr(key, 1, 1) = x'4f' AND substr(key, 18) IN (x'4f', x'43', x'59')
+"""
+
+Window = Mapping[int, tuple[int, int]]
+"""(first offset, end) by partition of `chotki.state`."""
+
+
+class StateFile:
+    """A `FieldSource`: fields and vectors by their store keys, and objects by class.
+
+    `folder`: where the file lies; None: in a temporary one. `origin` says what its rows belong to. One
+    program uses a file at a time: another one is refused (`StateFileFailed`), as is a folder that cannot be
+    written.
+    """
+
+    def __init__(self, folder: Path | None = None, origin: bytes = b"") -> None:
+        self.path = None if folder is None else folder / FILE_NAME
+        self._names: tuple[bytes, GlobalNames] = b"", GlobalNames()
+        try:
+            self._file = self._open(origin)
+        except sqlite3.DatabaseError as error:
+            if self.path is None or isinstance(error, sqlite3.OperationalError):
+                raise StateFileFailed(f"{self.path or 'the temporary file'}: {error}") from error
+            # Damaged, or of another kind: a cache is not worth a question.
+            for ending in ("", "-wal", "-shm"):
+                self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
+            self._file = self._open(origin)
+
+    def _open(self, origin: bytes) -> sqlite3.Connection:
+        try:
+            if self.path is not None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            # An empty name is a file of SQLite's own, which goes when it is closed.
+            file = sqlite3.connect(self.path or "", timeout=0, isolation_level=None, check_same_thread=False)
+        except (OSError, sqlite3.OperationalError) as error:
+            raise StateFileFailed(f"{self.path}: {error}") from error
+        try:
+            file.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            file.execute("PRAGMA temp_store = FILE")
+            file.execute("PRAGMA locking_mode = EXCLUSIVE")
+            if self.path is None:
+                file.execute("PRAGMA synchronous = OFF")
+            else:
+                file.execute("PRAGMA journal_mode = WAL")
+                # A cache may lose its last transactions with the machine's power, but never half of one.
+                file.execute("PRAGMA synchronous = NORMAL")
+            if file.execute("PRAGMA user_version").fetchone() != (LAYOUT,):
+                file.executescript(_DROP)
+            file.executescript(_TABLES)
+            file.executescript(_STAGED)
+            with _transaction(file):
+                found = file.execute("SELECT value FROM about WHERE name = 'origin'").fetchone()
+                if found != (origin,):
+                    for table in _NAMES:
+                        file.execute(f"DELETE FROM {table}")
+                    file.execute("INSERT INTO about VALUES ('origin', ?)", (origin,))
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def close(self) -> None:
+        """Close the file; a temporary one is gone then."""
+        self._file.close()
+
+    # What is said of the whole.
+
+    def about(self, name: str) -> bytes | None:
+        """What was kept under this name with the last epoch."""
+        found = self._rows("SELECT value FROM about WHERE name = ?", name)
+        return found[0][0] if found else None
+
+    # What does not count yet.
+
+    def stage(self, place: int, offset: int, key: bytes, value: bytes) -> None:
+        """A field or a vector that was read."""
+        with self._reported():
+            if not self._file.in_transaction:
+                # Until the next epoch: what is staged is nobody's but this connection's.
+                self._file.execute("BEGIN")
+            self._file.execute(
+                "INSERT OR REPLACE INTO staged VALUES (?, ?, ?, ?)", (place, offset, key, value)
+            )
+
+    def unstage(self, place: int, end: int) -> None:
+        """Forget what was staged of a partition before this offset."""
+        self._rows("DELETE FROM staged WHERE place = ? AND place_offset < ?", place, end)
+
+    @property
+    def waiting(self) -> int:
+        """Records that are staged."""
+        return int(self._rows("SELECT count(*) FROM staged")[0][0])
+
+    def apply(self, ends: Mapping[int, int], about: Mapping[str, bytes]) -> None:
+        """What is staged before these offsets counts now, and this is said of it; all or nothing."""
+        with self._reported(), _transaction(self._file):
+            for end in ends.items():
+                self._file.execute(_APPLY, end)
+                made = [bytes(key) for (key,) in self._file.execute(_ITSELF, end)]
+                self._index(made)
+                self.unstage(*end)
+            self._file.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
+
+    def put_all(self, values: Mapping[bytes, bytes]) -> None:
+        """Set values by store key that no record brought."""
+        rows = [(key, value, _NOWHERE, 0) for key, value in values.items()]
+        with self._reported(), _transaction(self._file):
+            self._file.executemany("INSERT OR REPLACE INTO store VALUES (?, ?, ?, ?)", rows)
+            self._index(key[1:17] for key in values if key[0] == OBJECT_KEY and chr(key[17]) in "COY")
+
+    def put(self, at: Id, letter: str, value: bytes) -> None:
+        """Set the value of a field by its own ID."""
+        self.put_all({object_key(at, letter): value})
+
+    def _index(self, keys: Iterable[bytes]) -> None:
+        rows = []
+        for key in keys:
+            id = _id(key)
+            if not id.off:
+                fields = self.fields(id)
+                class_id = class_id_among(fields)
+                rows.append((key, None if class_id is None else _bytes(class_id), (0, "C") in fields))
+        self._file.executemany("INSERT OR REPLACE INTO objects VALUES (?, ?, ?)", rows)
+
+    # What counts.
+
+    def fields(self, id: Id) -> Mapping[Place, bytes]:
+        """See `FieldSource`."""
+        first, last = object_key(id, "\0"), object_key(Id(id.src, id.pro | OFFSET_MAX), "\xff")
+        rows = self._rows("SELECT key, value FROM store WHERE key BETWEEN ? AND ?", first, last)
+        return {_place(key): value for key, value in rows}
+
+    def ids(self, class_id: Id | None = None) -> Iterator[Id]:
+        """See `FieldSource`."""
+        if class_id is None:
+            return self._pages("SELECT id FROM objects WHERE id > ? ORDER BY id")
+        return self._pages("SELECT id FROM objects WHERE class = ? AND id > ? ORDER BY id", _bytes(class_id))
+
+    def class_ids(self) -> Iterator[Id]:
+        """See `FieldSource`."""
+        return self._pages("SELECT id FROM objects WHERE is_class AND id > ? ORDER BY id")
+
+    def names(self) -> GlobalNames:
+        """See `FieldSource`; they are read again only when their bytes have changed."""
+        at = object_key(Id(NAMES_OBJECT.src, NAMES_OBJECT.pro + NAMES_PLACE[0]), NAMES_PLACE[1])
+        found = self._rows("SELECT value FROM store WHERE key = ?", at)
+        value = found[0][0] if found else b""
+        if self._names[0] != value:
+            self._names = value, GlobalNames(value)
+        return self._names[1]
+
+    def store(self) -> Iterator[tuple[bytes, bytes]]:
+        """Everything by store key, in their order, but the vector of everything."""
+        key = b""
+        while rows := self._rows(
+            f"SELECT key, value FROM store WHERE key > ? ORDER BY key LIMIT {_PAGE}", key
+        ):
+            yield from rows
+            key = rows[-1][0]
+
+    def vectors(self) -> Iterator[tuple[bytes, bytes]]:
+        """The vectors of blocks by store key, in their order."""
+        bounds = bytes([VECTOR_KEY]), bytes([VECTOR_KEY + 1])
+        return iter(
+            self._rows("SELECT key, value FROM store WHERE key >= ? AND key < ? ORDER BY key", *bounds)
+        )
+
+    def changed(self, window: Window, *, classes: bool = False) -> Iterator[tuple[Id, set[Place]]]:
+        """Objects by ID, with those of their fields whose values were read within the window.
+
+        `classes`: classes alone, and what makes them classes.
+        """
+        places = [(place, *bounds) for place, bounds in window.items()]
+        if not places:
+            return
+        within = " OR ".join(["place = ? AND place_offset >= ? AND place_offset < ?"] * len(places))
+        kind = "substr(key, 18) = x'43'" if classes else "substr(key, 1, 1) = x'4f'"
+        with self._reported():
+            # Sorted before the first row comes, so that what is applied meanwhile does not matter.
+            rows = self._file.execute(
+                f"SELECT key FROM store WHERE ({within}) AND {kind} ORDER BY +key",
+                [number for each in places for number in each],
+            )
+            fields = (split_object_key(key) for (key,) in rows if key[0] == OBJECT_KEY)
+            for id, found in groupby(fields, key=lambda field: object_of(field[0])):
+                yield id, {(at.off, letter) for at, letter in found}
+
+    def _pages(self, query: str, *given: bytes) -> Iterator[Id]:
+        last = b""
+        while rows := self._rows(f"{query} LIMIT {_PAGE}", *given, last):
+            yield from (_id(key) for (key,) in rows)
+            last = rows[-1][0]
+
+    def _rows(self, query: str, *given: object) -> list[Any]:
+        with self._reported():
+            return self._file.execute(query, given).fetchall()
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StateFileFailed(f"{self.path or 'the temporary file of the state'}: {error}") from error
+
+
+@contextmanager
+def _transaction(file: sqlite3.Connection) -> Iterator[None]:
+    try:
+        if not file.in_transaction:
+            file.execute("BEGIN IMMEDIATE")
+        yield
+        file.execute("COMMIT")
+    except BaseException:
+        if file.in_transaction:
+            file.execute("ROLLBACK")
+        raise
+
+
+def offsets_as_bytes(offsets: Mapping[int, int]) -> bytes:
+    """Offsets by partition, to be kept."""
+    return json.dumps(sorted(offsets.items())).encode()
+
+
+def offsets_of_bytes(kept: bytes | None) -> dict[int, int]:
+    """Offsets that were kept; none where none were."""
+    return {} if kept is None else {int(place): int(offset) for place, offset in json.loads(kept)}
+
+
+def _bytes(id: Id) -> bytes:
+    return object_key(id, "O")[1:17]
+
+
+def _id(key: bytes) -> Id:
+    return Id(int.from_bytes(key[:8], "big"), int.from_bytes(key[8:], "big"))
+
+
+def _place(key: bytes) -> Place:
+    return int.from_bytes(key[15:17], "big") & OFFSET_MAX, chr(key[17])
