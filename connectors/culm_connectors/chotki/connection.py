@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from culm_connectors.chotki.local_state.store import ChotkiStore, EpochSnapshot
+from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
+from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.chotki.peer_holding import Delivery, PeerHolding
 from culm_connectors.chotki.publisher import Partitions, ReplicaPublisher
 from culm_connectors.chotki.relay import PacketTail, RelayedPacket
@@ -267,7 +268,7 @@ class ReplicaConnection:
         )
         records = [request.handshake(write_vector(limited))]
         size = 0
-        for record in Diff(snapshot, request).records():
+        for record in filter(None, Diff(snapshot, request).records()):
             size += len(record)
             if size > _MOST_FOLLOW_UP_BYTES:
                 # The next session brings it, piece by piece.
@@ -319,7 +320,10 @@ class ReplicaConnection:
             data = await self.channel.read(_READ_BYTES)
             if not data:
                 return
-            self.session.receive(data, _now_ms())
+            for _ in self.session.receive_in_turns(data, _now_ms()):
+                # A large D: others have their turns.
+                self._report_events()
+                await asyncio.sleep(0)
             self._report_events()
             self._wake.set()
 
@@ -332,6 +336,9 @@ class ReplicaConnection:
                 data = b"".join(records)
                 await self.channel.write(data)
                 self._queued_bytes = max(0, self._queued_bytes - len(data))
+                continue
+            if session.is_making_diff:
+                await asyncio.sleep(0)
                 continue
             if session.closed:
                 await self.channel.close()

@@ -19,6 +19,7 @@ SEEN_TYPES: Final = frozenset(b"NZELMCV")
 _THEMSELVES: Final = frozenset(b"COYFIRSTNZELM")
 """Types of which one value that parses, merged alone, is itself; vectors are put in order."""
 _VECTORS_FROM: Final = b"V"
+_SIZED_AT_A_TIME: Final = 4_096
 
 
 class StoreSnapshot(Protocol):
@@ -33,6 +34,10 @@ class StoreSnapshot(Protocol):
 
         Key, value, seen vector (TLV); None of a field where not all that was merged into it is known.
         """
+        ...
+
+    def sizes(self, start: bytes, end: bytes) -> Iterator[int]:
+        """The bytes of the values from ``start`` up to ``end``, by some thousand fields at a time."""
         ...
 
     def vectors(self) -> Iterator[tuple[bytes, bytes]]:
@@ -86,6 +91,13 @@ class MemorySnapshot:
         for place in range(bisect_left(keys, start), bisect_left(keys, _VECTORS_FROM)):
             key = keys[place]
             yield key, values[key], seen.get(key)
+
+    def sizes(self, start: bytes, end: bytes) -> Iterator[int]:
+        """See `StoreSnapshot.sizes`."""
+        keys, values = self._keys, self._values
+        first, last = bisect_left(keys, start), bisect_left(keys, end)
+        for place in range(first, last, _SIZED_AT_A_TIME):
+            yield sum(len(values[key]) for key in keys[place : min(place + _SIZED_AT_A_TIME, last)])
 
     def vectors(self) -> Iterator[tuple[bytes, bytes]]:
         """See `StoreSnapshot.vectors`."""

@@ -23,6 +23,7 @@ TINY_MAX: Final = 9
 SHORT_MAX: Final = 0xFF
 LONG_MAX: Final = 0x7FFFFFFF
 LONG_HEADER_SIZE: Final = 5
+_LARGE: Final = 1 << 20
 
 MALFORMED: Final = (0x2D, 0, 0)
 INCOMPLETE: Final = (0, 0, 0)
@@ -165,9 +166,14 @@ class RecordReader:
                 if end > len(buffer):
                     self._wanted = end - at
                     break
-                found = bytes(buffer[at:end])
+                with memoryview(buffer) as view:
+                    found = bytes(view[at:end])
                 at = end
                 self._wanted = 1
+                if length > _LARGE:
+                    # Whoever takes its time with it need not have it twice in memory.
+                    del buffer[:at]
+                    at = 0
                 yield found
         finally:
             del buffer[:at]

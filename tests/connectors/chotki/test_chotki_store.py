@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from culm_connectors.chotki.errors import StateUnreadable, StoreIncomplete
 from culm_connectors.chotki.local_state.layout import pack_field, unpack_field
-from culm_connectors.chotki.local_state.store import ChotkiStore, EpochSnapshot
+from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
+from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.local_store.errors import SnapshotLost, StoreBusy, StoreFull
 from culm_connectors.local_store.lmdb_file import DATA_FILE
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id, object_key, vector_key
@@ -109,6 +110,8 @@ def test_what_a_snapshot_gives_is_what_a_store_in_memory_gives(store: ChotkiStor
     snapshot, memory = store.snapshot(), MemoryStore(held(store.snapshot())).snapshot()
     for start in (b"O", key_of(0), key_of(17), key_of(2_999), key_of(3_000), object_key(Id(SRC, 0), "\0")):
         assert list(snapshot.fields(start)) == list(memory.fields(start))
+        for end in (key_of(0), key_of(18), key_of(2_999), b"P"):
+            assert sum(snapshot.sizes(start, end)) == sum(memory.sizes(start, end))
     assert list(snapshot.vectors()) == list(memory.vectors())
 
 

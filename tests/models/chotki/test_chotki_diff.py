@@ -22,7 +22,7 @@ BLOCK = 1 << 28
 
 def parcels(records: Iterable[bytes]) -> list[Parcel]:
     """The D's among records, read."""
-    return [read_parcel(parse(one)) for one in records if one[:1] == b"D"]
+    return [read_parcel(one) for one in records if one[:1] == b"D"]
 
 
 def keys(found: Iterable[Parcel]) -> list[bytes]:

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY
-from culm_models.chotki.packets.packet import Packet, outer_letter
+from culm_models.chotki.packets.packet import outer_letter
+from culm_models.chotki.packets.parcels import ParcelReader
 from culm_models.chotki.sessions.outgoing import Outgoing
-from culm_models.chotki.sessions.sync_receiver import SyncReceiver
 from culm_models.chotki.sync.diff import Diff
 from culm_models.testing.chotki import simulate_chotki
 from culm_models.testing.errors import SimulationError
@@ -49,12 +49,13 @@ def test_a_seed_gives_the_same_run_again() -> None:
 
 
 def forget_the_last_field(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = SyncReceiver.parcel
+    honest = ParcelReader.slices
 
-    def forgetful(self: Any, packet: Packet, record: bytes, now_ms: int) -> bool:
-        return honest(self, packet._replace(inner=packet.inner[:-2]), record, now_ms)
+    def forgetful(self: Any) -> Iterator[list[tuple[bytes, bytes]]]:
+        for fields in honest(self):
+            yield fields[:-1]
 
-    monkeypatch.setattr(SyncReceiver, "parcel", forgetful)
+    monkeypatch.setattr(ParcelReader, "slices", forgetful)
 
 
 def forget_live_packets_before_v(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from culm_connectors.chotki.errors import StateUnreadable, StoreIncomplete
 from culm_connectors.chotki.local_state import layout
+from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
 from culm_connectors.local_store.errors import StoreDamaged, StoreForeign
 from culm_connectors.local_store.lmdb_file import LmdbFile
-from culm_connectors.local_store.long_read import LongRead
 from culm_connectors.local_store.opening import close_marked, condemn, open_or_drop
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, OBJECT_KEY
 from culm_models.chotki.log0 import common_store
 from culm_models.chotki.rdx import parse_vector
-from culm_models.chotki.store import StoreSnapshot
 from culm_models.errors import CulmError
 from culm_topics.chotki.records import (
     BlockVectorRecord,
@@ -35,31 +34,9 @@ from culm_topics.chotki.records import (
 from culm_topics.kafka.origin import Origin
 
 _MAX_SNAPSHOTS: Final = 4_096
-_FIRST_CHUNK: Final = 16
-_CHUNK_FIELDS: Final = 1_024
-_CHUNK_BYTES: Final = 1 << 20
 
 Write = tuple[bytes, bytes, bytes]
 """Database, key, value."""
-
-
-class EpochSnapshot(StoreSnapshot, Protocol):
-    """The store as it is at one epoch."""
-
-    @property
-    def epoch(self) -> int:
-        """Its number; 0 where only a fresh replica's objects are there."""
-        ...
-
-    @property
-    def vector(self) -> Mapping[int, int]:
-        """The global vector of the epoch."""
-        ...
-
-    @property
-    def packets(self) -> Mapping[int, int]:
-        """By partition: up to which offset of `chotki.packets` everything is in it."""
-        ...
 
 
 class _Epoch(NamedTuple):
@@ -78,63 +55,6 @@ class _Reached(NamedTuple):
     is_incomplete: bool
     offsets: Mapping[int, int]
     marks: Mapping[int, EpochRecord]
-
-
-class LmdbSnapshot:
-    """An `EpochSnapshot` over one read transaction; any thread may use it, one at a time.
-
-    Everything but `release` raises SnapshotLost once it was released, or taken back (see `LongRead`), and
-    StoreDamaged.
-    """
-
-    __slots__ = ("_databases", "_read", "epoch", "packets", "vector")
-
-    def __init__(self, read: LongRead, databases: Mapping[bytes, object], at: _Epoch) -> None:
-        self._read = read
-        self._databases = databases
-        self.epoch = at.number
-        self.vector = at.vector
-        self.packets = at.packets
-
-    def get(self, key: bytes) -> bytes | None:
-        """The value of a key."""
-        is_field = key[0] == OBJECT_KEY
-        with self._read.use() as transaction:
-            database = self._databases[layout.FIELDS if is_field else layout.VECTORS]
-            found: bytes | None = transaction.get(key, db=database)
-            if found is None or not is_field:
-                return found
-            return _unpacked([(key, found)])[0][1]
-
-    def fields(self, start: bytes) -> Iterator[layout.Field]:
-        """See `StoreSnapshot.fields`; memory holds some thousand fields, or a megabyte, at a time."""
-        for chunk in self._chunks(layout.FIELDS, start):
-            yield from _unpacked(chunk)
-
-    def vectors(self) -> Iterator[tuple[bytes, bytes]]:
-        """See `StoreSnapshot.vectors`."""
-        for chunk in self._chunks(layout.VECTORS, b""):
-            yield from chunk
-
-    def release(self) -> None:
-        """It is not needed any more; again does nothing."""
-        self._read.end()
-
-    def _chunks(self, database: bytes, start: bytes) -> Iterator[list[tuple[bytes, bytes]]]:
-        # Between chunks the transaction is free for whoever wants to end it. Blocks are often small: the
-        # first chunks are, too.
-        size = _FIRST_CHUNK
-        while True:
-            with self._read.use() as transaction, transaction.cursor(db=self._databases[database]) as cursor:
-                if not cursor.set_range(start):
-                    return
-                chunk = list(itertools.islice(cursor.iternext(), size))
-            yield chunk
-            if len(chunk) < size:
-                return
-            start = chunk[-1][0] + b"\x00"
-            mean_bytes = sum(len(value) for _, value in chunk) // len(chunk) + 1
-            size = max(1, min(size * 4, _CHUNK_FIELDS, _CHUNK_BYTES // mean_bytes))
 
 
 class ChotkiStore:
@@ -234,7 +154,8 @@ class ChotkiStore:
                 vector = transaction.get(GLOBAL_VECTOR_KEY, db=self._databases[layout.VECTORS])
             at = self._reached.at
             # The thread that writes may have moved on since.
-            return LmdbSnapshot(read, self._databases, at if at.mark == mark else self._epoch(mark, vector))
+            at = at if at.mark == mark else self._epoch(mark, vector)
+            return EpochSnapshot(read, self._databases, epoch=at.number, vector=at.vector, packets=at.packets)
         except BaseException:
             read.end()
             raise
@@ -378,13 +299,6 @@ class ChotkiStore:
 
 def _partition(key: bytes, prefix: bytes) -> int:
     return int(layout.U32.unpack(key[len(prefix) :])[0])
-
-
-def _unpacked(items: list[tuple[bytes, bytes]]) -> list[layout.Field]:
-    try:
-        return layout.unpack_fields(items)
-    except ValueError as error:
-        raise StoreDamaged(f"a field from {items[0][0].hex()} on: {error}") from error
 
 
 def _writes(records: Iterable[tuple[bytes, bytes]]) -> list[Write]:

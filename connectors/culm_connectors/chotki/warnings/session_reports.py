@@ -84,7 +84,7 @@ class SessionReports:
             mode=session.mode if peer is None else session.mode & peer.mode,
             trace=session.trace,
             peer_trace=peer.trace if peer is not None else b"",
-            blocks=session.diff.blocks_done if session.diff is not None else 0,
+            blocks=session.progress()[0].blocks_done,
             bytes_in=channel.received_bytes,
             bytes_out=channel.sent_bytes,
             reason=_within(reason or connection.reason),

@@ -42,11 +42,22 @@ def outer_letter(packet: bytes) -> str:
     return _TEXTS[probe(packet)[0]]
 
 
-def parse(packet: bytes, *, compat: Compat = Compat.DEFAULT) -> Packet:
-    """A whole record as a packet.
+class PacketHead(NamedTuple):
+    """What a packet begins with; behind it, from byte ``start`` on, is what it says."""
 
-    Raises `LetterUnknown`, then `PacketMalformed`, then `PairLength` of its id or reference.
-    """
+    letter: str
+    id_bytes: bytes
+    ref_bytes: bytes
+    start: int
+
+    def ids(self, compat: Compat) -> tuple[Id, Id]:
+        """Id and reference. Raises `PairLength`."""
+        ref = Id.unzip(self.ref_bytes, compat=compat) if self.ref_bytes else ZERO_ID
+        return Id.unzip(self.id_bytes, compat=compat), ref
+
+
+def read_head(packet: bytes) -> PacketHead:
+    """How a whole record begins. Raises `LetterUnknown`, then `PacketMalformed`."""
     code, header_length, length = probe(packet)
     letter = _TEXTS[code]
     if header_length == 0 or header_length + length != len(packet):
@@ -60,11 +71,18 @@ def parse(packet: bytes, *, compat: Compat = Compat.DEFAULT) -> Packet:
     ref_bytes = b""
     if at < len(packet) and probe(packet, at)[0] == 0x52:
         _, ref_bytes, at = _record_at(packet, at)
-    body = packet[at:]
-    inner = [] if letter in _FREE_TEXT else records(body)
-    id = Id.unzip(id_bytes, compat=compat)
-    ref = Id.unzip(ref_bytes, compat=compat) if ref_bytes else ZERO_ID
-    return Packet(letter, id, ref, body, inner)
+    return PacketHead(letter, id_bytes, ref_bytes, at)
+
+
+def parse(packet: bytes, *, compat: Compat = Compat.DEFAULT) -> Packet:
+    """A whole record as a packet; for a D, which may be large, see `parcels`.
+
+    Raises `LetterUnknown`, then `PacketMalformed`, then `PairLength` of its id or reference.
+    """
+    head = read_head(packet)
+    body = packet[head.start :]
+    inner = [] if head.letter in _FREE_TEXT else records(body)
+    return Packet(head.letter, *head.ids(compat), body, inner)
 
 
 def _record_at(data: bytes, at: int) -> tuple[str, bytes, int]:

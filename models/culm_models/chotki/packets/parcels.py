@@ -6,17 +6,23 @@ letter of a float.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.errors import ChotkiError, PacketMalformed
-from culm_models.chotki.ids import PRO_MASK, Id, block_of
+from culm_models.chotki.ids import PRO_MASK, ZERO_ID, Id, block_of
 from culm_models.chotki.packets.live import check_field
-from culm_models.chotki.packets.packet import Packet
+from culm_models.chotki.packets.packet import Packet, read_head
 from culm_models.chotki.rdx import check_value
-from culm_models.chotki.tlv import TINY, long_record, record, records
+from culm_models.chotki.tlv import TINY, long_record, probe, record, records
 from culm_models.chotki.zip import WIDTH_MAX
 
+_F: Final = ord("F")
+_TINY: Final = ord(TINY)
+_SHORT_F: Final = ord("f")
+_SLICE_FIELDS: Final = 4_096
 _LETTER_BYTES: Final = {chr(code): bytes([code]) for code in range(256)}
 
 
@@ -53,35 +59,131 @@ def write_parcel(t: Id, block: Id, fields: list[tuple[bytes, bytes]]) -> bytes:
     return long_record("D", *parts)
 
 
-def read_parcel(packet: Packet, *, compat: Compat = Compat.DEFAULT, set_aside: bool = False) -> Parcel:
-    """What a D brings.
+class ParcelReader:
+    """A D taken apart piece by piece, for it may have 100 MB: `check`, then `slices`.
 
-    Raises `PacketMalformed`, then in the order of the bytes `FieldLetterUnknown`, `ValueMalformed` and
-    `PairLength`; with ``set_aside`` a value that does not parse is put among the unreadable ones instead.
+    Both are to be gone through to their ends; after each step there is a good moment to let others run. What
+    they hold beside the packet itself is one slice of some thousand fields.
     """
-    inner = packet.inner
-    if len(inner) % 2:
-        raise PacketMalformed("a diff whose last offset has no value")
-    block = packet.ref
-    start, prefix = block.pro, b"O" + block.src.to_bytes(8, "big")
-    offsets = []
-    for letter, data in inner[::2]:
-        if (letter != "F" and letter != TINY) or len(data) > WIDTH_MAX:  # noqa: PLR1714 (in an inner loop)
-            raise PacketMalformed(f"a record {letter} of {len(data)} bytes where a diff has an offset")
-        offsets.append(int.from_bytes(data, "little"))
-    fields: list[tuple[bytes, bytes]] = []
-    unreadable: list[UnreadableField] = []
-    for offset, (letter, value) in zip(offsets, inner[1::2], strict=True):
-        pro = start + offset & PRO_MASK
-        try:
-            check_field(letter, value, compat)
-        except ChotkiError as error:
-            if not set_aside or letter == TINY:
-                raise
-            unreadable.append(UnreadableField(Id(block.src, pro), letter, value, error))
-            continue
-        fields.append((prefix + pro.to_bytes(8, "big") + _LETTER_BYTES[letter], value))
-    return Parcel(packet.id, block, fields, unreadable)
+
+    __slots__ = ("_compat", "_cuts", "_fault", "_packet", "_set_aside", "block", "t", "unreadable")
+
+    def __init__(self, packet: bytes, *, compat: Compat = Compat.DEFAULT, set_aside: bool = False) -> None:
+        self.t = self.block = ZERO_ID
+        self.unreadable: list[UnreadableField] = []
+        """With ``set_aside``: the values that do not parse, as far as `slices` has come."""
+        self._packet = packet
+        self._compat = compat
+        self._set_aside = set_aside
+        self._cuts: list[int] = []
+        self._fault: PacketMalformed | None = None
+
+    def check(self) -> Iterator[None]:
+        """Look at the form of the whole packet, and know `t` and `block`.
+
+        Raises `LetterUnknown`, `PacketMalformed` and `PairLength` as `packet.parse` does.
+        """
+        packet = self._packet
+        head = read_head(packet)
+        at, size, cuts = head.start, len(packet), [head.start]
+        pair = 0
+        while at < size:
+            # The usual forms without a call; what they overlook is found by `_end_of`.
+            if packet[at] == _SHORT_F and at + 2 < size and (length := packet[at + 1]) <= WIDTH_MAX:
+                at += 2 + length
+            else:
+                at = self._end_of_offset(at)
+            if at >= size:
+                if at > size:
+                    raise _no_record(at, size)
+                self._fault = PacketMalformed("a diff whose last offset has no value")
+                break
+            if 0x61 <= packet[at] <= 0x7A and at + 1 < size:
+                at += 2 + packet[at + 1]
+            else:
+                at = self._end_of(at)[2]
+            pair += 1
+            if pair == _SLICE_FIELDS:
+                cuts.append(at)
+                pair = 0
+                yield
+        if at > size:
+            raise _no_record(at, size)
+        if cuts[-1] != size:
+            cuts.append(size)
+        self._cuts = cuts
+        self.t, self.block = head.ids(self._compat)
+
+    def _end_of(self, at: int) -> tuple[int, int, int]:
+        """The letter's code, the length of the body and the end of the record at ``at``."""
+        code, header_length, length = probe(self._packet, at)
+        end = at + header_length + length
+        if not header_length or end > len(self._packet):
+            raise _no_record(at, len(self._packet))
+        return code, length, end
+
+    def _end_of_offset(self, at: int) -> int:
+        code, length, end = self._end_of(at)
+        if (code not in (_F, _TINY) or length > WIDTH_MAX) and self._fault is None:
+            # The form of everything is looked at before what it says.
+            self._fault = PacketMalformed(
+                f"a record {chr(code)} of {length} bytes where a diff has an offset"
+            )
+        return end
+
+    def slices(self) -> Iterator[list[tuple[bytes, bytes]]]:
+        """The fields in their order, as store keys and operands.
+
+        Raises `PacketMalformed`, then in the order of the bytes `FieldLetterUnknown`, `ValueMalformed` and
+        `PairLength`; with ``set_aside`` a value that does not parse is put among the unreadable ones instead.
+        """
+        if self._fault is not None:
+            raise self._fault
+        for start, end in itertools.pairwise(self._cuts):
+            yield self._fields(records(self._packet[start:end]))
+
+    def _fields(self, inner: list[tuple[str, bytes]]) -> list[tuple[bytes, bytes]]:
+        block, compat = self.block, self._compat
+        base, prefix = block.pro, b"O" + block.src.to_bytes(8, "big")
+        fields: list[tuple[bytes, bytes]] = []
+        for (_, offset), (letter, value) in zip(inner[::2], inner[1::2], strict=True):
+            pro = base + int.from_bytes(offset, "little") & PRO_MASK
+            try:
+                check_field(letter, value, compat)
+            except ChotkiError as error:
+                if not self._set_aside or letter == TINY:
+                    raise
+                self.unreadable.append(UnreadableField(Id(block.src, pro), letter, value, error))
+                continue
+            fields.append((prefix + pro.to_bytes(8, "big") + _LETTER_BYTES[letter], value))
+        return fields
+
+    def readable(self) -> bytes:
+        """The packet without what was set aside."""
+        if not self.unreadable:
+            return self._packet
+        aside = {(one.id.pro, one.letter, one.value) for one in self.unreadable}
+        parts = [parcel_head(self.t, self.block)]
+        for start, end in itertools.pairwise(self._cuts):
+            inner = records(self._packet[start:end])
+            for (_, offset), (letter, value) in zip(inner[::2], inner[1::2], strict=True):
+                pro = self.block.pro + int.from_bytes(offset, "little") & PRO_MASK
+                if (pro, letter, value) not in aside:
+                    parts.append(record("F", offset) + record(letter, value))
+        return long_record("D", *parts)
+
+
+def _no_record(at: int, size: int) -> PacketMalformed:
+    return PacketMalformed(f"no whole record at byte {at} of {size}")
+
+
+def read_parcel(packet: bytes, *, compat: Compat = Compat.DEFAULT, set_aside: bool = False) -> Parcel:
+    """What a D brings, all of it. Raises what `ParcelReader` does."""
+    reader = ParcelReader(packet, compat=compat, set_aside=set_aside)
+    for _ in reader.check():
+        pass
+    fields = [field for some in reader.slices() for field in some]
+    return Parcel(reader.t, reader.block, fields, reader.unreadable)
 
 
 def block_vector(block: Id, vector: bytes) -> bytes:

@@ -42,12 +42,10 @@ class SessionClock:
         self._heard_at_ms = max(self._heard_at_ms, now_ms)
         self._pong_at_ms = now_ms
 
-    def received(self, now_ms: int, *, within_diff: bool) -> None:
-        """Bytes came; ``within_diff``: in the middle of a record while the peer's diff is awaited."""
+    def received(self, now_ms: int) -> None:
+        """Bytes came."""
         self._heard_at_ms = now_ms
         self._asked_at_ms = None
-        if within_diff:
-            self.received_diff(now_ms)
 
     def received_diff(self, now_ms: int) -> None:
         """The peer is sending its diff: it reads, but Go answers no ping before it is through."""

@@ -71,7 +71,10 @@ class Outgoing:
         self._diff = None
 
     def next(self) -> bytes | None:
-        """The next record; None when nothing waits, or when the diff ended and `end_diff` is to be called."""
+        """The next record; None when nothing waits, or when the diff ended and `end_diff` is to be called.
+
+        Empty where the diff has worked for a while and has nothing yet: ask again.
+        """
         if self._first:
             return self._first.popleft()
         if self._diff is None:

@@ -8,6 +8,7 @@ pings. What takes effect goes to its `Host`: a `Replica` in memory, or an edge w
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from culm_models.chotki import events
@@ -16,18 +17,11 @@ from culm_models.chotki.errors import (
     ChotkiError,
     HandshakeMalformed,
     HandshakeTimeout,
-    OwnIdMalformed,
     SourceCollision,
 )
 from culm_models.chotki.events import SessionState
-from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id
-from culm_models.chotki.packets.handshake import (
-    READS_FILTERED_DIFFS,
-    Handshake,
-    agree,
-    read_handshake,
-    write_handshake,
-)
+from culm_models.chotki.ids import Id
+from culm_models.chotki.packets.handshake import Handshake, agree, read_handshake
 from culm_models.chotki.packets.live import read_live
 from culm_models.chotki.packets.packet import (
     PING,
@@ -40,14 +34,14 @@ from culm_models.chotki.packets.packet import (
     write_bye,
     write_ping,
 )
-from culm_models.chotki.rdx import parse_vector
 from culm_models.chotki.sessions.clock import SessionClock
 from culm_models.chotki.sessions.host import Host
 from culm_models.chotki.sessions.outgoing import Outgoing
+from culm_models.chotki.sessions.own_diff import OwnDiff
+from culm_models.chotki.sessions.own_ids import OwnIds
 from culm_models.chotki.sessions.sync_receiver import SyncReceiver
 from culm_models.chotki.settings import ChotkiSettings
-from culm_models.chotki.store import StoreSnapshot
-from culm_models.chotki.sync.diff import Diff, DiffRequest
+from culm_models.chotki.sync.progress import Progress
 from culm_models.chotki.tlv import RecordReader
 
 _GO_REASON: Final = "closing"
@@ -72,28 +66,29 @@ class Session:
         self._host = host
         self._settings = settings
         self._compat = compat
-        self._snapshot: StoreSnapshot | None = host.snapshot()
-        vector = self._snapshot.get(GLOBAL_VECTOR_KEY) or b""
+        self._diff = OwnDiff(host.snapshot(), host.src, settings, compat)
         self.mode = mode
         self.trace = trace
-        self.t = Id(host.src, parse_vector(vector).get(host.src, 0))
+        self.t = self._diff.t
         self.peer: Handshake | None = None
         self.sends = self.receives = self.live = False
         self.closed = False
         self.state = SessionState.NONE
         self.unwanted = 0
-        self.diff: Diff | None = None
-        """The own diff, while it is sent and afterwards."""
         self._events: list[events.SessionEvent] = []
         self._reader = RecordReader(settings.max_record_bytes)
-        self._syncs = SyncReceiver(host, settings, compat, report=self._report, forward=self._forward)
+        self._own_ids = OwnIds(host, self._report)
+        forward = partial(host.forward, self)
+        self._syncs = SyncReceiver(
+            host, settings, compat, self._own_ids, report=self._report, forward=forward
+        )
         self._clock = SessionClock(settings, now_ms)
         self._outgoing = Outgoing()
         self._own_diff_is_out = False
         self._pong_is_due = True
+        self._is_in_parcel = False
         self._enter(SessionState.HANDSHAKE)
-        features = READS_FILTERED_DIFFS if compat is Compat.DEFAULT else None
-        self._outgoing.append(write_handshake(self.t, mode, vector, trace, features=features))
+        self._outgoing.append(self._diff.handshake(mode, trace))
         self._enter(SessionState.DIFF)
 
     @property
@@ -105,6 +100,15 @@ class Session:
     def open_syncs(self) -> list[Id]:
         """The T's of syncs whose V has not come."""
         return self._syncs.open_syncs
+
+    def progress(self) -> tuple[Progress, Progress]:
+        """How far the own diff and the peer's are; all 0 before its handshake."""
+        return self._diff.progress(), self._syncs.progress.now()
+
+    @property
+    def is_making_diff(self) -> bool:
+        """Whether there is more to `take`, although it gave nothing: it lets others run now and then."""
+        return self._outgoing.has_diff
 
     @property
     def is_sent_live_packets(self) -> bool:
@@ -119,16 +123,19 @@ class Session:
     def take(self, now_ms: int, max_bytes: int | None = None) -> list[bytes]:
         """Records to send, in order; with ``max_bytes`` no further one when so many are taken.
 
-        A diff is made while it is taken, so a caller that takes little keeps little. What comes meanwhile is
-        sent behind it, but for pongs.
+        A diff is made while it is taken, so a caller that takes little keeps little; with ``max_bytes`` there
+        may also be less, see `is_making_diff`. What comes meanwhile is sent behind it, but for pongs.
         """
         taken: list[bytes] = []
         size = 0
         while max_bytes is None or size < max_bytes:
             record = self._outgoing.next()
-            if record is not None:
+            if record:
                 taken.append(record)
                 size += len(record)
+            elif record is not None:
+                if max_bytes is not None:
+                    break
             elif self._outgoing.has_diff:
                 self._end_own_diff(now_ms)
             else:
@@ -137,22 +144,40 @@ class Session:
 
     def receive(self, data: bytes, now_ms: int) -> None:
         """What one read of the transport gave, in any pieces."""
+        for _ in self.receive_in_turns(data, now_ms):
+            pass
+
+    def receive_in_turns(self, data: bytes, now_ms: int) -> Iterator[None]:
+        """As `receive`; between the steps of a large D others may run, `take`, `tick` and `close` among them.
+
+        To be gone through to its end before more is received.
+        """
         if self.closed or not data:
             return
         count, at_fault = 0, b""
         self._pong_is_due = True
+        self._clock.received(now_ms)
         try:
             for record in self._reader.feed(data):
                 count, at_fault = count + 1, record
-                self._receive_record(record, now_ms)
+                if outer_letter(record) == "D":
+                    self._is_in_parcel = True
+                    for _ in self._receive_parcel(record, now_ms):
+                        yield
+                        if self.closed:
+                            return
+                    self._is_in_parcel = False
+                else:
+                    self._receive_record(record, now_ms)
                 if self.closed:
                     return
                 at_fault = b""
         except ChotkiError as error:
             self._refuse(error, at_fault, now_ms)
             return
-        awaited = self.peer is not None and self.receives and not self._syncs.peer_diff_is_in
-        self._clock.received(now_ms, within_diff=awaited and not count)
+        if not count and self.peer is not None and self.receives and not self._syncs.peer_diff_is_in:
+            # In the middle of a record of the diff that is awaited.
+            self._clock.received_diff(now_ms)
 
     def tick(self, now_ms: int) -> None:
         """Do what is due: pings, time-outs, expired syncs."""
@@ -162,6 +187,10 @@ class Session:
             if self._clock.is_bye_old(now_ms):
                 self._shut()
             return
+        if self._is_in_parcel:
+            # The peer is not silent: what came of it is still being taken in.
+            self._clock.received(now_ms)
+            self._clock.received_diff(now_ms)
         try:
             self._syncs.check_expiry(now_ms)
             if self.peer is None:
@@ -201,6 +230,11 @@ class Session:
             self._say_bye("shutdown", now_ms)
         self._shut()
 
+    def fail(self, error: ChotkiError, now_ms: int) -> None:
+        """End the session for something that its owner found: the peer is told the code."""
+        if not self.closed:
+            self._refuse(error, b"", now_ms)
+
     def lost(self) -> None:
         """The transport ended."""
         if self.closed and self.is_over:
@@ -226,8 +260,11 @@ class Session:
         elif not self.receives:
             self.unwanted += 1
             self._report(events.Unwanted(letter))
-        elif letter in "HDV":
-            self._receive_sync(packet, record, now_ms)
+        elif letter == "H":
+            self._syncs.open(packet, record, now_ms)
+        elif letter == "V":
+            self._syncs.end(packet, record)
+            self._end_if_one_shot_is_done(now_ms)
         else:
             self._receive_live(packet, record)
 
@@ -247,79 +284,48 @@ class Session:
         if peer.t.src == self._host.src:
             if self._compat is Compat.DEFAULT:
                 raise SourceCollision(f"the peer is the source {self._host.src:x}, which is this replica's")
-            if self._is_own_id_beyond(peer.t):
-                self._take_own_id(peer.t)
+            if self._own_ids.is_beyond(peer.t):
+                self._own_ids.take(peer.t)
         self.peer = peer
         self.sends, self.receives, self.live = agree(self.mode, peer.mode, self._compat)
         self._report(events.PeerKnown(peer.t, peer.mode, self.live, peer.trace))
         if not (self.sends and self.live):
             self._outgoing.drop_held()
         if self.sends:
-            self._outgoing.begin_diff(self._own_diff(peer))
+            self._outgoing.begin_diff(self._diff.records(peer, self.mode, self.trace))
         else:
             self._end_own_diff(now_ms)
         if self.receives:
-            self._syncs.begin(peer, record, now_ms)
+            self._syncs.begin(peer, record, self._diff.announced, now_ms)
 
-    def _receive_sync(self, packet: Packet, record: bytes, now_ms: int) -> None:
-        """An H that is no handshake, D or V."""
-        if packet.id.src == self._host.src and self._compat is Compat.DEFAULT:
-            # An own sync came round: some other replica passed it on in a circle.
-            self._report(events.Loop(packet.id))
-        elif packet.letter == "D":
-            if self._syncs.parcel(packet, record, now_ms):
-                self._clock.received_diff(now_ms)
-        elif packet.letter == "V":
-            self._syncs.end(packet, record)
-            self._end_if_one_shot_is_done(now_ms)
-        else:
-            found = read_handshake(packet, compat=self._compat)
-            if self._is_own_id_beyond(found.t):
-                self._take_own_id(found.t)
-            self._syncs.open(found, record, now_ms)
+    def _receive_parcel(self, record: bytes, now_ms: int) -> Iterator[None]:
+        parcel = self._syncs.read_parcel(record)
+        yield from parcel.check()
+        if self.peer is None:
+            raise HandshakeMalformed("the first packet is D, not a handshake")
+        if not self.receives:
+            self.unwanted += 1
+            self._report(events.Unwanted("D"))
+            return
+        yield from self._syncs.parcel(parcel, len(record), now_ms)
+        if parcel.t == self.peer.t:
+            self._clock.received_diff(now_ms)
 
     def _receive_live(self, packet: Packet, record: bytes) -> None:
-        is_own_news = self._is_own_id_beyond(packet.id)
+        is_own_news = self._own_ids.is_beyond(packet.id)
         live = read_live(packet, record, compat=self._compat)
         if is_own_news:
-            self._take_own_id(packet.id)
+            self._own_ids.take(packet.id)
         self._host.apply(live)
         self._report(events.PacketApplied(live.letter, live.id))
-        self._forward(record)
-
-    def _is_own_id_beyond(self, id: Id) -> bool:
-        """Whether it is of the own source and beyond the counter. Raises if the source gives no such ids."""
-        if id.src != self._host.src or id.pro <= self._host.counter:
-            return False
-        if id.off:
-            raise OwnIdMalformed(f"{id} is of this replica's source, which gave no such id")
-        return True
-
-    def _take_own_id(self, id: Id) -> None:
-        self._host.raise_counter(id.pro)
-        self._report(events.OwnSource(id))
+        self._host.forward(self, record)
 
     # The own diff.
-
-    def _own_diff(self, peer: Handshake) -> Iterator[bytes]:
-        assert self._snapshot is not None, "a snapshot is kept until the diff is out"
-        is_go = self._compat is Compat.GO
-        request = DiffRequest(
-            t=self.t,
-            peer=parse_vector(peer.vector),
-            filtered=not is_go and bool(peer.features & READS_FILTERED_DIFFS),
-            max_parcel_bytes=self._settings.max_parcel_bytes,
-            cut_bytes=None if is_go else self._settings.sync_cut_bytes,
-            handshake=lambda vector: write_handshake(self.t, self.mode, vector, self.trace),
-            compat=self._compat,
-        )
-        self.diff = Diff(self._snapshot, request)
-        return self.diff.records()
 
     def _end_own_diff(self, now_ms: int) -> None:
         """The own V is out, or none is due."""
         self._outgoing.end_diff()
-        self._release()
+        self._diff.release()
         if self.is_over:
             return
         self._own_diff_is_out = True
@@ -382,19 +388,11 @@ class Session:
         self._syncs.forget_all()
         self._outgoing.drop_held()
         if not self._outgoing.has_diff:
-            self._release()
-
-    def _release(self) -> None:
-        if self._snapshot is not None:
-            self._snapshot.release()
-            self._snapshot = None
+            self._diff.release()
 
     def _enter(self, state: SessionState) -> None:
         self.state = state
         self._report(events.StateEntered(state))
-
-    def _forward(self, record: bytes) -> None:
-        self._host.forward(self, record)
 
     def _report(self, event: events.SessionEvent) -> None:
         self._events.append(event)

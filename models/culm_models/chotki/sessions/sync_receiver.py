@@ -5,19 +5,21 @@ Reference 4.2. Nothing takes effect before V; then all of it does, and the repli
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 from culm_models.chotki import events
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.errors import SyncExpired
 from culm_models.chotki.ids import Id
-from culm_models.chotki.packets.handshake import Handshake
+from culm_models.chotki.packets.handshake import Handshake, read_handshake
 from culm_models.chotki.packets.packet import Packet
-from culm_models.chotki.packets.parcels import read_end, read_parcel, write_parcel
+from culm_models.chotki.packets.parcels import ParcelReader, read_end
 from culm_models.chotki.rdx import parse_vector
 from culm_models.chotki.sessions.host import Host
+from culm_models.chotki.sessions.own_ids import OwnIds
 from culm_models.chotki.settings import ChotkiSettings
 from culm_models.chotki.sync.open_syncs import OpenSync, OpenSyncs
+from culm_models.chotki.sync.progress import IncomingProgress
 
 
 class SyncReceiver:
@@ -31,11 +33,13 @@ class SyncReceiver:
         "_compat",
         "_forward",
         "_host",
+        "_own_ids",
         "_peer_t",
         "_report",
         "_settings",
         "_syncs",
         "peer_diff_is_in",
+        "progress",
     )
 
     def __init__(
@@ -43,6 +47,7 @@ class SyncReceiver:
         host: Host,
         settings: ChotkiSettings,
         compat: Compat,
+        own_ids: OwnIds,
         *,
         report: Callable[[events.SessionEvent], None],
         forward: Callable[[bytes], None],
@@ -50,11 +55,14 @@ class SyncReceiver:
         self._host = host
         self._settings = settings
         self._compat = compat
+        self._own_ids = own_ids
         self._report = report
         self._forward = forward
         self._syncs = OpenSyncs(settings, host.open_spool)
         self._peer_t: Id | None = None
         self._announced: dict[int, int] = {}
+        self.progress = IncomingProgress(0)
+        """Of the peer's own diff."""
         self.peer_diff_is_in = False
         """Whether V of the peer's own diff came: of a long one that of the part which claims all of it."""
 
@@ -63,34 +71,60 @@ class SyncReceiver:
         """The T's of syncs whose V has not come."""
         return [sync.t for sync in self._syncs]
 
-    def begin(self, peer: Handshake, record: bytes, now_ms: int) -> None:
-        """The peer's first H."""
+    def begin(self, peer: Handshake, record: bytes, own: Mapping[int, int], now_ms: int) -> None:
+        """The peer's first H; ``own`` is the vector of ours."""
         self._peer_t = peer.t
         self._announced = parse_vector(peer.vector)
-        self.open(peer, record, now_ms)
+        self.progress = IncomingProgress.expected(self._announced, own)
+        self._open(peer, record, now_ms)
 
-    def open(self, found: Handshake, record: bytes, now_ms: int) -> None:
+    def open(self, packet: Packet, record: bytes, now_ms: int) -> None:
         """H of a sync: of the peer itself, or of a replica behind it."""
+        if self._is_loop(packet.id):
+            return
+        found = read_handshake(packet, compat=self._compat)
+        if self._own_ids.is_beyond(found.t):
+            self._own_ids.take(found.t)
+        self._open(found, record, now_ms)
+
+    def _open(self, found: Handshake, record: bytes, now_ms: int) -> None:
         self._syncs.open(found.t, found.vector, is_peers=found.t == self._peer_t, now_ms=now_ms)
         self._report(events.SyncOpened(found.t))
         self._forward(record)
 
-    def parcel(self, packet: Packet, record: bytes, now_ms: int) -> bool:
-        """D; whether it is of the peer's own diff."""
-        sync = self._syncs.get(packet.id)
-        self._syncs.check_room(sync, len(record))
+    def read_parcel(self, record: bytes) -> ParcelReader:
+        """A reader of a D: for its `check`, then for `parcel`."""
         set_aside = self._settings.unreadable_values == "quarantine"
-        parcel = read_parcel(packet, compat=self._compat, set_aside=set_aside)
+        return ParcelReader(record, compat=self._compat, set_aside=set_aside)
+
+    def parcel(self, parcel: ParcelReader, size: int, now_ms: int) -> Iterator[None]:
+        """D, of ``size`` bytes, whose form is good; after each step others may run."""
+        if self._is_loop(parcel.t):
+            return
+        sync = self._syncs.get(parcel.t)
+        self._syncs.take_room(sync, size)
+        for fields in parcel.slices():
+            self._syncs.add(sync, fields, now_ms)
+            yield
+        sync.heard_at_ms = now_ms
         for one in parcel.unreadable:
             self._report(events.Quarantined(one.id, one.letter, one.value, one.error.code))
-        if parcel.unreadable:  # nobody else gets them either
-            record = write_parcel(parcel.t, parcel.block, parcel.fields)
-        self._syncs.add(sync, parcel.fields, len(record), now_ms)
-        self._forward(record)
-        return sync.is_peers
+        # Nobody else gets what does not parse either.
+        self._forward(parcel.readable())
+        if sync.is_peers:
+            self.progress.take(parcel.block, size)
+
+    def _is_loop(self, t: Id) -> bool:
+        """Whether it is an own sync that came round: some other replica passed it on in a circle."""
+        found = t.src == self._host.src and self._compat is Compat.DEFAULT
+        if found:
+            self._report(events.Loop(t))
+        return found
 
     def end(self, packet: Packet, record: bytes) -> None:
         """V: the sync takes effect."""
+        if self._is_loop(packet.id):
+            return
         sync = self._syncs.get(packet.id)
         vectors = read_end(packet, compat=self._compat)
         own = self._host.commit_sync(sync, vectors)

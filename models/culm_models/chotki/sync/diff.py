@@ -17,9 +17,14 @@ from culm_models.chotki.ids import BLOCK_MASK, GLOBAL_VECTOR_KEY, Id, split_vect
 from culm_models.chotki.packets.parcels import block_vector, parcel_head, write_end
 from culm_models.chotki.rdx import parse_vector, write_vector, xdiff
 from culm_models.chotki.store import SEEN_TYPES, StoreSnapshot
+from culm_models.chotki.sync.progress import Progress
 from culm_models.chotki.tlv import LONG_HEADER_SIZE, SHORT_MAX, long_record, record
 from culm_models.chotki.zip import U64_MAX
 
+_TURN_BYTES: Final = 1 << 20
+_TURN_FIELDS: Final = 16_384
+_SOME_BYTES: Final = 1_024
+"""What it costs to look at some fields, in bytes of values."""
 _LETTERS: Final = tuple(chr(code) for code in range(256))
 _MERGED: Final = frozenset(b"FIRSTOY")
 """Types of which `xdiff` may send nothing; all others it sends whole."""
@@ -53,7 +58,9 @@ class DiffRequest:
     """What a diff is made for.
 
     `t`: the sender's T. `peer`: the peer's global vector. `filtered`: the peer reads diffs that leave out
-    what its vector covers. `handshake` writes H with the vector it is given, for parts of a long diff.
+    what its vector covers. `handshake` writes H with the vector it is given. `announces`: the vector that the
+    diff's own H claims; None where the connection's first H has done that, and only parts of a long diff
+    need one.
     """
 
     t: Id
@@ -63,68 +70,82 @@ class DiffRequest:
     cut_bytes: int | None
     handshake: Callable[[bytes], bytes]
     compat: Compat
+    announces: bytes | None = None
 
 
 class Diff:
     """The records of a diff, one by one, each made when it is asked for: D's and V, or several parts of them.
 
-    `blocks_total` and `blocks_done` show how far it is.
+    The work between two records is bounded: where it takes longer, something empty comes in between.
     """
 
-    __slots__ = ("_ahead", "_ends", "_request", "_snapshot", "blocks_done", "blocks_total")
+    __slots__ = ("_ahead", "_done", "_done_bytes", "_ends", "_request", "_sizes", "_snapshot")
 
     def __init__(self, snapshot: StoreSnapshot, request: DiffRequest) -> None:
         self._snapshot = snapshot
         self._request = request
         self._ahead = blocks_ahead(snapshot, request.peer)
         self._ends: list[bytes] = []
-        self.blocks_total = len(self._ahead)
-        self.blocks_done = 0
+        self._sizes: list[int] = []
+        """The bytes of all values of each block."""
+        self._done = 0
+        self._done_bytes = 0
+
+    def progress(self) -> Progress:
+        """How far it is; bytes are those of the values of blocks. As Go walks, bytes are not known."""
+        return Progress(self._done, len(self._ahead), self._done_bytes, sum(self._sizes))
 
     def records(self) -> Iterator[bytes]:
-        """All records, the last of them V."""
+        """All records, the last of them V; empty ones are none."""
         if self._request.compat is Compat.GO:
             yield from self._as_go_walks()
-        elif self._request.cut_bytes is None:
-            yield from self._part(0, self.blocks_total)
-        else:
-            yield from self._cut(self._request.cut_bytes)
+            return
+        yield from self._measure()
+        cut_bytes = self._request.cut_bytes
+        yield from self._cut(sum(self._sizes) + 1 if cut_bytes is None else cut_bytes)
+
+    def _measure(self) -> Iterator[bytes]:
+        """Look how large the blocks are, before the first of them goes out."""
+        looked_at = 0
+        for ahead in self._ahead:
+            size = 0
+            for some in self._snapshot.sizes(*_bounds(ahead.block)):
+                size += some
+                looked_at += some + _SOME_BYTES
+                if looked_at > _TURN_BYTES:
+                    looked_at = 0
+                    yield b""
+            self._sizes.append(size)
 
     def _cut(self, cut_bytes: int) -> Iterator[bytes]:
-        """Parts of whole blocks, each a sync of its own; without H where all of them make one part.
+        """Parts of whole blocks, each a sync of its own; where they make one part, H may stand already.
 
         The vector of a part claims nothing of a source in which a later part is ahead of the peer.
         """
-        whole = self._snapshot.get(GLOBAL_VECTOR_KEY) or b""
+        request, total = self._request, len(self._ahead)
+        whole = request.announces
+        if whole is None:
+            whole = self._snapshot.get(GLOBAL_VECTOR_KEY) or b""
         start = 0
         while True:
             end, size = start, 0
-            while end < self.blocks_total and size < cut_bytes:
-                size += self._block_bytes(self._ahead[end].block)
+            while end < total and size < cut_bytes:
+                size += self._sizes[end]
                 end += 1
-            if start or end < self.blocks_total:
+            if start or end < total or request.announces is not None:
                 later = {src for ahead in self._ahead[end:] for src in ahead.want}
                 claimed = {src: pro for src, pro in parse_vector(whole).items() if src not in later}
-                yield self._request.handshake(write_vector(claimed) if later else whole)
+                yield request.handshake(write_vector(claimed) if later else whole)
             yield from self._part(start, end)
             start = end
-            if end == self.blocks_total:
+            if end == total:
                 return
 
-    def _block_bytes(self, block: Id) -> int:
-        """The bytes of all values of a block."""
-        start, end = _bounds(block)
-        size = 0
-        for key, value, _ in self._snapshot.fields(start):
-            if key >= end:
-                break
-            size += len(value)
-        return size
-
     def _part(self, start: int, end: int) -> Iterator[bytes]:
-        for ahead in self._ahead[start:end]:
-            yield from self._block(ahead)
-            self.blocks_done += 1
+        for number in range(start, end):
+            yield from self._block(self._ahead[number])
+            self._done += 1
+            self._done_bytes += self._sizes[number]
         yield self._end()
 
     def _end(self) -> bytes:
@@ -143,20 +164,29 @@ class Diff:
         # Fields of so high a progress go out whole.
         whole_from = U64_MAX if limit is None else limit + 1 if limit else 0
         most, base = self._request.max_parcel_bytes, block.pro
+        pause, passed = min(most, _TURN_BYTES), 0
         head = parcel_head(self._request.t, block)
         parts, size = [head], LONG_HEADER_SIZE + len(head)
         start, end = _bounds(block)
         for key, value, seen in self._snapshot.fields(start):
             if key >= end:
                 break
-            if size > most and len(parts) > 1:
-                yield self._parcel(block, vector, parts)
-                parts, size = [head], LONG_HEADER_SIZE + len(head)
+            if size > pause and len(parts) > 1:
+                if size > most:
+                    yield self._parcel(block, vector, parts)
+                    parts, size = [head], LONG_HEADER_SIZE + len(head)
+                else:
+                    yield b""
+                pause = min(most, size + _TURN_BYTES)
             pro = int.from_bytes(key[9:17], "big")
             sent = value
             if pro < whole_from:
                 sent = self._difference(key[17], value, seen, want)
                 if not sent:
+                    passed += 1
+                    if passed == _TURN_FIELDS:
+                        passed = 0
+                        yield b""
                     continue
             part = _field(pro - base, key[17], sent)
             parts.append(part)
@@ -192,10 +222,13 @@ class Diff:
                 fields.seek(start)
             while want or (fields.key is not None and fields.key < end):
                 head = parcel_head(request.t, block)
-                parts, size = [head], LONG_HEADER_SIZE + len(head)
+                parts, size, pause = [head], LONG_HEADER_SIZE + len(head), _TURN_BYTES
                 while fields.key is not None and fields.key[:17] <= end:
                     if size > request.max_parcel_bytes and len(parts) > 1:
                         break
+                    if size > pause:
+                        pause = size + _TURN_BYTES
+                        yield b""
                     src = int.from_bytes(fields.key[1:9], "big")
                     pro = int.from_bytes(fields.key[9:17], "big")
                     limit, code, sent = want.get(src), fields.key[17], fields.value
@@ -208,7 +241,7 @@ class Diff:
                 yield self._parcel(block, vector, parts)
                 if fields.key is None or fields.key >= end:
                     break
-            self.blocks_done += bool(want)
+            self._done += bool(want)
         yield self._end()
 
 

@@ -96,17 +96,17 @@ class OpenSyncs:
             raise SyncUnknown(f"no sync {t} is open")
         return sync
 
-    def add(self, sync: OpenSync, fields: list[tuple[bytes, bytes]], size: int, now_ms: int) -> None:
-        """Keep the fields of a D of ``size`` bytes."""
-        sync.spool.extend(fields)
-        sync.bytes += size
-        sync.fields += len(fields)
-        sync.heard_at_ms = now_ms
-
-    def check_room(self, sync: OpenSync, size: int) -> None:
-        """Raise `SyncTooLarge` unless a D of ``size`` bytes may still come."""
+    def take_room(self, sync: OpenSync, size: int) -> None:
+        """A D of ``size`` bytes comes. Raises `SyncTooLarge` where it may not."""
         if sync.bytes + size > self._settings.max_sync_bytes:
             raise SyncTooLarge(f"the diffs of {sync.t} exceed {self._settings.max_sync_bytes} bytes")
+        sync.bytes += size
+
+    def add(self, sync: OpenSync, fields: list[tuple[bytes, bytes]], now_ms: int) -> None:
+        """Keep fields of a D."""
+        sync.spool.extend(fields)
+        sync.fields += len(fields)
+        sync.heard_at_ms = now_ms
 
     def forget(self, t: Id) -> None:
         """End a sync, if it is open."""

@@ -1,0 +1,103 @@
+"""The local store as it is at one epoch: what a session's handshake announces and its diff is made from.
+
+Reference 9.2, rule 7. Everything is of one moment, however long the session takes to send it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from culm_connectors.chotki.local_state import layout
+from culm_connectors.local_store.errors import StoreDamaged
+from culm_connectors.local_store.long_read import LongRead
+from culm_models.chotki.ids import OBJECT_KEY
+
+_FIRST_CHUNK: Final = 16
+_CHUNK_FIELDS: Final = 1_024
+_CHUNK_BYTES: Final = 1 << 20
+
+
+class EpochSnapshot:
+    """A `StoreSnapshot` over one read transaction; any thread may use it, one at a time.
+
+    `epoch` is its number, 0 where only a fresh replica's objects are there; `vector` the global vector;
+    `packets`: by partition up to which offset of `chotki.packets` everything is in it.
+
+    Everything but `release` raises SnapshotLost once it was released, or taken back (see `LongRead`), and
+    StoreDamaged.
+    """
+
+    __slots__ = ("_databases", "_read", "epoch", "packets", "vector")
+
+    def __init__(
+        self,
+        read: LongRead,
+        databases: Mapping[bytes, object],
+        *,
+        epoch: int,
+        vector: Mapping[int, int],
+        packets: Mapping[int, int],
+    ) -> None:
+        self._read = read
+        self._databases = databases
+        self.epoch = epoch
+        self.vector = vector
+        self.packets = packets
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key."""
+        is_field = key[0] == OBJECT_KEY
+        with self._read.use() as transaction:
+            database = self._databases[layout.FIELDS if is_field else layout.VECTORS]
+            found: bytes | None = transaction.get(key, db=database)
+            if found is None or not is_field:
+                return found
+            return _unpacked([(key, found)])[0][1]
+
+    def fields(self, start: bytes) -> Iterator[layout.Field]:
+        """See `StoreSnapshot.fields`; memory holds some thousand fields, or a megabyte, at a time."""
+        for chunk in self._chunks(layout.FIELDS, start):
+            yield from _unpacked(chunk)
+
+    def sizes(self, start: bytes, end: bytes) -> Iterator[int]:
+        """See `StoreSnapshot.sizes`."""
+        for chunk in self._chunks(layout.FIELDS, start):
+            if chunk[-1][0] < end:
+                yield sum(len(value) for _, value, _ in _unpacked(chunk))
+                continue
+            yield sum(len(value) for key, value, _ in _unpacked(chunk) if key < end)
+            return
+
+    def vectors(self) -> Iterator[tuple[bytes, bytes]]:
+        """See `StoreSnapshot.vectors`."""
+        for chunk in self._chunks(layout.VECTORS, b""):
+            yield from chunk
+
+    def release(self) -> None:
+        """It is not needed any more; again does nothing."""
+        self._read.end()
+
+    def _chunks(self, database: bytes, start: bytes) -> Iterator[list[tuple[bytes, bytes]]]:
+        # Between chunks the transaction is free for whoever wants to end it. Blocks are often small: the
+        # first chunks are, too.
+        size = _FIRST_CHUNK
+        while True:
+            with self._read.use() as transaction, transaction.cursor(db=self._databases[database]) as cursor:
+                if not cursor.set_range(start):
+                    return
+                chunk = list(itertools.islice(cursor.iternext(), size))
+            yield chunk
+            if len(chunk) < size:
+                return
+            start = chunk[-1][0] + b"\x00"
+            mean_bytes = sum(len(value) for _, value in chunk) // len(chunk) + 1
+            size = max(1, min(size * 4, _CHUNK_FIELDS, _CHUNK_BYTES // mean_bytes))
+
+
+def _unpacked(items: list[tuple[bytes, bytes]]) -> list[layout.Field]:
+    try:
+        return layout.unpack_fields(items)
+    except ValueError as error:
+        raise StoreDamaged(f"a field from {items[0][0].hex()} on: {error}") from error
