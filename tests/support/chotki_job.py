@@ -7,20 +7,21 @@ and its `state` is what a reader of `chotki.state` has.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY
 from culm_models.chotki.packets.live import read_live
 from culm_models.chotki.packets.packet import parse
 from culm_models.chotki.rdx import parse_vector
-from culm_streaming.chotki.epochs import count_epoch
+from culm_streaming.chotki.epochs import count_epoch, restore_epoch
 from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
 from culm_streaming.chotki.packing import pack_records
 from culm_streaming.chotki.rows import EPOCHS_SHARD, InputTopic, unpack_epoch, unpack_shard
 from culm_streaming.chotki.settings import ChotkiStateSettings
 from culm_streaming.chotki.state import MemoryShardState
-from culm_streaming.chotki.step import step
+from culm_streaming.chotki.step import restore_shard, step
 from culm_topics.chotki.records import (
     BlockVectorRecord,
     Bringer,
@@ -31,6 +32,7 @@ from culm_topics.chotki.records import (
     OperandRecord,
     PacketRecord,
     block_partition,
+    epoch_key,
     is_epoch_key,
     is_field_key,
     session_key,
@@ -74,6 +76,13 @@ class ChotkiTopics:
         )
 
 
+class Checkpoint(NamedTuple):
+    """The state of every shard, and the offset to go on from in each partition."""
+
+    blobs: Mapping[int, Mapping[bytes, bytes]]
+    offsets: Mapping[Place, int]
+
+
 class ChotkiJob:
     """The job over these topics; `state` is `chotki.state` as a reader has it, by key."""
 
@@ -88,6 +97,12 @@ class ChotkiJob:
 
     def run(self, most: Mapping[Place, int] | None = None, batch_ms: int = 0) -> list[OutputRecord]:
         """One micro-batch: of each partition at most so many records, or all; what was written, by stage."""
+        records = self.step(most, batch_ms)
+        self.take(records)
+        return records
+
+    def step(self, most: Mapping[Place, int] | None, batch_ms: int) -> list[OutputRecord]:
+        """As `run`; nobody reads what it returns."""
         packed = defaultdict(list)
         for place in [(source, number) for source in InputTopic for number in range(self.topics.partitions)]:
             source, partition = place
@@ -107,8 +122,39 @@ class ChotkiJob:
             else:
                 records += step(self._shards[shard], shard, unpack_shard(blobs), self.settings)
         records.sort(key=lambda one: one.stage)
-        self.take(records)
         return records
+
+    def checkpoint(self) -> Checkpoint:
+        """What the next micro-batch begins with."""
+        return Checkpoint(
+            {shard: dict(state.blobs) for shard, state in self._shards.items()}, dict(self._offsets)
+        )
+
+    def go_back_to(self, checkpoint: Checkpoint) -> None:
+        """Begin with this again."""
+        self._shards.clear()
+        for shard, blobs in checkpoint.blobs.items():
+            self._shards[shard].blobs.update(blobs)
+        self._offsets = defaultdict(int, checkpoint.offsets)
+
+    def restore(self, partitions: Sequence[Sequence[tuple[bytes, bytes]]]) -> None:
+        """Begin, without a checkpoint, with the records of `chotki.state`, as `restored_query` does."""
+        self._shards.clear()
+        self._offsets.clear()
+        marks = [
+            EpochRecord.decode(dict(records)[epoch_key(number)])
+            for number, records in enumerate(partitions)
+            if epoch_key(number) in dict(records)
+        ]
+        if len(marks) < len(partitions):
+            return
+        last = min(marks, key=lambda one: one.epoch)
+        restore_epoch(self._shards[EPOCHS_SHARD], last)
+        for shard, records in enumerate(partitions):
+            restore_shard(self._shards[shard], records)
+        for source, ends in zip(InputTopic, (last.packets, last.fields, last.commits), strict=True):
+            for partition, offset in ends:
+                self._offsets[source, partition] = offset
 
     def take(self, records: Iterable[OutputRecord]) -> None:
         """Read what was written."""

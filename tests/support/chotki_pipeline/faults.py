@@ -1,0 +1,32 @@
+"""Every write of a run has a number; a plan says at which of them somebody is killed, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+
+class Fault(Enum):
+    """What happens instead of a write."""
+
+    KILL = auto()
+    """Whoever would write is killed before."""
+    FAIL = auto()
+    """Kafka refuses this record, and takes those behind it."""
+    LOSE = auto()
+    """The job is killed before, and its checkpoint is gone."""
+
+
+@dataclass(slots=True)
+class Writes:
+    """The writes of one run, as they come; `log` says who wrote what."""
+
+    plan: Mapping[int, Fault] = field(default_factory=dict)
+    log: list[tuple[str, str]] = field(default_factory=list)
+
+    def next(self, who: str, what: str) -> Fault | None:
+        """The next write: what is to happen to it."""
+        number = len(self.log)
+        self.log.append((who, what))
+        return self.plan.get(number)
