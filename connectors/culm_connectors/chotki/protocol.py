@@ -16,24 +16,23 @@ from culm_connectors.chotki.driver import ChotkiDriver
 from culm_connectors.chotki.local_state.state_follower import StateFollower
 from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.chotki.metrics import families
-from culm_connectors.chotki.publisher import Partitions, ReplicaPublisher
+from culm_connectors.chotki.publisher import Partitions
 from culm_connectors.chotki.relay import PacketTail, follow_packets
 from culm_connectors.chotki.settings import ALPN, parse_url
 from culm_connectors.chotki.sources import claim, own_object, source_of
-from culm_connectors.chotki.warnings.gap_watch import GapWatch
 from culm_connectors.chotki.warnings.packet_ids import PacketIds
 from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor, TcpDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.errors import ConnectorError
-from culm_connectors.kafka import TopicReader, TopicReaders, ask_origin, watch_origin
+from culm_connectors.kafka import ProducerRecord, TopicReader, TopicReaders, ask_origin, watch_origin
 from culm_connectors.local_store.errors import StoreDamaged
 from culm_connectors.transport import Identity
 from culm_connectors.transport.tcp.settings import TlsServerSettings
 from culm_models.chotki.packets.live import read_live
 from culm_models.chotki.packets.packet import parse
 from culm_topics.catalogue.topics import spec
-from culm_topics.chotki.records import Bringer
+from culm_topics.chotki.records import Bringer, PacketRecord, source_key, source_partition
 from culm_topics.kafka import admin
 from culm_topics.kafka.acls import connector_group_prefix
 from culm_topics.kafka.origin import Origin
@@ -183,23 +182,13 @@ class ChotkiProtocol:
         """The first packet of a new source says what it is called."""
         if shared.source.counter:
             return
-        packet = own_object(shared.source.src, self._settings.name)
-        publisher = ReplicaPublisher(
-            shared.producer,
-            shared.kafka,
-            shared.partitions,
-            Bringer(shared.edge, 0, 0),
-            len(packet) + 1,
-            GapWatch(self._settings.gap_s),
-        )
-        live = read_live(parse(packet), packet)
-        publisher.packet(live)
-        shared.source.raise_to(live.entry.pro)
-        producing = asyncio.create_task(publisher.run())
-        try:
-            await publisher.until_empty()
-        finally:
-            producing.cancel()
+        src = shared.source.src
+        packet = own_object(src, self._settings.name)
+        value = PacketRecord(Bringer(shared.edge, 0, 0), 0, packet).encode()
+        partition = source_partition(src, shared.partitions.packets)
+        topic = shared.kafka.topic("chotki.packets")
+        await shared.producer.send(topic, [ProducerRecord(source_key(src), value)], partition)
+        shared.source.raise_to(read_live(parse(packet), packet).entry.pro)
 
     def why_not_ready(self) -> Sequence[str]:
         """What is read before replicas are served."""

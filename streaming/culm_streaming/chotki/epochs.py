@@ -2,7 +2,8 @@
 
 A vector never runs ahead of its data: a run of packets moves its source's entry only from what it builds on,
 and a sync only when all its fields are merged. What does not count yet waits here, bounded, and is reported
-as a gap when it has waited too long: its edge's next diff brings what is missing.
+as a gap when it has waited too long: its edge's next diff brings what is missing. A mark does not cover what
+waits: a job that goes on from `chotki.state` alone reads it again.
 """
 
 from collections import defaultdict
@@ -23,7 +24,7 @@ from culm_topics.chotki.records import Ends, EpochRecord, HoldingRecord, epoch_k
 from culm_topics.records import rejection
 
 _NAME: Final = b"E"
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 GAP: Final = "chotki.gap"
 
 
@@ -36,6 +37,8 @@ class _Waiting(NamedTuple):
     ends: Ends
     bringer: bytes
     since_ms: int
+    record: tuple[int, int, int] | None
+    """Input topic, partition and offset of its first record; None from a checkpoint of format 1."""
 
 
 @dataclass(slots=True)
@@ -55,11 +58,29 @@ class _Counted:
         if blob is None:
             return _Counted()
         _, epoch, vector, covered, waiting = cbor2.loads(blob)
-        entries = [
-            _Waiting(src, after, pro, tuple((one, offset) for one, offset in ends), bringer, since_ms)
-            for src, after, pro, ends, bringer, since_ms in waiting
-        ]
-        return _Counted(epoch, vector, covered, entries)
+        return _Counted(epoch, vector, covered, [_unpack_waiting(*one) for one in waiting])
+
+    def merged_and_counted(self) -> list[dict[int, int]]:
+        """By input topic and partition: before this offset nothing waits."""
+        found = [dict(ends) for ends in self.covered]
+        for one in self.waiting:
+            if one.record is not None:
+                source, partition, offset = one.record
+                found[source][partition] = min(offset, found[source].get(partition, offset))
+        return found
+
+
+def _unpack_waiting(
+    src: int,
+    after: int,
+    pro: int,
+    ends: list[tuple[int, int]],
+    bringer: bytes,
+    since_ms: int,
+    record: list[int] | None = None,
+) -> _Waiting:
+    place = None if record is None else (record[0], record[1], record[2])
+    return _Waiting(src, after, pro, tuple((one, offset) for one, offset in ends), bringer, since_ms, place)
 
 
 def restore_epoch(state: ShardState, last: EpochRecord) -> None:
@@ -88,7 +109,7 @@ def count_epoch(
     for gap in gaps:
         yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", _report(gap), None)
     vector = write_vector(counted.vector)
-    packets, fields, commits = (tuple(sorted(ends.items())) for ends in counted.covered)
+    packets, fields, commits = (tuple(sorted(ends.items())) for ends in counted.merged_and_counted())
     mark = EpochRecord(counted.epoch, vector, packets, fields, commits).encode()
     for partition in range(settings.shards):
         yield OutputRecord(Stage.MARKS, Topic.STATE, epoch_key(partition), mark, partition)
@@ -97,15 +118,27 @@ def count_epoch(
 
 
 def _of_runs(runs: list[Run], batch_ms: int) -> list[_Waiting]:
-    return [_Waiting(run.src, run.after, run.pro, (), run.bringer, batch_ms) for run in runs]
+    return [
+        _Waiting(
+            run.src,
+            run.after,
+            run.pro,
+            (),
+            run.bringer,
+            batch_ms,
+            (InputTopic.PACKETS, run.partition, run.offset),
+        )
+        for run in runs
+    ]
 
 
 def _of_commits(commits: list[Commit], batch_ms: int) -> list[_Waiting]:
     found = []
     for commit in commits:
         after = parse_vector(commit.after)
+        place = (InputTopic.COMMITS, commit.partition, commit.offset)
         found += [
-            _Waiting(src, after.get(src, 0), pro, commit.ends, commit.bringer, batch_ms)
+            _Waiting(src, after.get(src, 0), pro, commit.ends, commit.bringer, batch_ms, place)
             for src, pro in parse_vector(commit.vector).items()
         ]
     return found
@@ -135,7 +168,7 @@ def _raise(vector: dict[int, int], waiting: list[_Waiting], merged: Mapping[int,
 def _without_gaps(
     waiting: list[_Waiting], batch_ms: int, settings: ChotkiStateSettings
 ) -> tuple[list[_Waiting], list[_Waiting]]:
-    waiting = sorted(waiting, key=lambda one: (one.since_ms, one))
+    waiting = sorted(waiting, key=lambda one: (one.since_ms, one[:-1]))
     gaps = [one for one in waiting if one.since_ms + settings.gap_ms <= batch_ms]
     kept = waiting[len(gaps) :]
     if (beyond := len(kept) - settings.max_waiting) > 0:

@@ -79,7 +79,7 @@ def pack_records(source: InputTopic, records: Iterable[Record], shards: int, pre
         first = first or (partition, offset)
         ends[partition] = max(offset + 1, ends.get(partition, 0))
         try:
-            _TAKE[source](batch, key, value)
+            _TAKE[source](batch, key, value, (partition, offset))
         except CulmError as error:
             where = (prefix + TOPICS[source], partition, offset)
             told = rejection(error.code, str(error), entry=value, source=where)
@@ -95,7 +95,7 @@ def pack_records(source: InputTopic, records: Iterable[Record], shards: int, pre
     yield Packed(EPOCHS_SHARD, place, batch.epochs.pack())
 
 
-def _take_packet(batch: _Batch, key: bytes | None, value: bytes | None) -> None:
+def _take_packet(batch: _Batch, key: bytes | None, value: bytes | None, at: tuple[int, int]) -> None:
     src = split_source_key(key)
     record = PacketRecord.decode(value)
     packet = parse(record.packet)
@@ -111,7 +111,7 @@ def _take_packet(batch: _Batch, key: bytes | None, value: bytes | None) -> None:
     entry = write_vector({live.entry.src: live.entry.pro})
     batch.of_key(block).vectors.append(VectorRow(block, entry, None))
     if live.counts:
-        _count(batch.epochs.runs, Run(src, record.after, live.entry.pro, _name(record.bringer)))
+        _count(batch.epochs.runs, Run(src, record.after, live.entry.pro, _name(record.bringer), *at))
 
 
 def _count(runs: list[Run], new: Run) -> None:
@@ -124,7 +124,7 @@ def _count(runs: list[Run], new: Run) -> None:
     runs.append(new)
 
 
-def _take_operand(batch: _Batch, key: bytes | None, value: bytes | None) -> None:
+def _take_operand(batch: _Batch, key: bytes | None, value: bytes | None, at: tuple[int, int]) -> None:
     if key is None or not (is_field_key(key) or is_vector_key(key)):
         raise RecordError("chotki.fields: the key is no store key")
     record = OperandRecord.decode(value)
@@ -140,12 +140,12 @@ def _take_operand(batch: _Batch, key: bytes | None, value: bytes | None) -> None
     )
 
 
-def _take_commit(batch: _Batch, key: bytes | None, value: bytes | None) -> None:
+def _take_commit(batch: _Batch, key: bytes | None, value: bytes | None, at: tuple[int, int]) -> None:
     record = CommitRecord.decode(value)
     edge, session = split_session_key(key)
     if (edge, session) != (record.bringer.edge, record.bringer.session):
         raise RecordError("chotki.commits: the key is not the session's")
-    batch.epochs.commits.append(Commit(record.vector, record.after, record.ends, _name(record.bringer)))
+    batch.epochs.commits.append(Commit(record.vector, record.after, record.ends, _name(record.bringer), *at))
 
 
 _TAKE = {InputTopic.PACKETS: _take_packet, InputTopic.FIELDS: _take_operand, InputTopic.COMMITS: _take_commit}

@@ -53,12 +53,17 @@ class VectorRow(NamedTuple):
 
 
 class Run(NamedTuple):
-    """An unbroken run of packets of one source: it counts once `after` is reached, and brings it to `pro`."""
+    """An unbroken run of packets of one source: it counts once `after` is reached, and brings it to `pro`.
+
+    `partition` and `offset` are those of its first record.
+    """
 
     src: int
     after: int
     pro: int
     bringer: bytes
+    partition: int
+    offset: int
 
 
 class Commit(NamedTuple):
@@ -68,6 +73,8 @@ class Commit(NamedTuple):
     after: bytes
     ends: tuple[tuple[int, int], ...]
     bringer: bytes
+    partition: int
+    offset: int
 
 
 class Mark(NamedTuple):
@@ -128,8 +135,8 @@ def unpack_epoch(packed: list[tuple[Place, bytes]]) -> EpochRows:
     for runs, commits, marks in _in_order(packed):
         found.runs += map(Run._make, runs)
         found.commits += [
-            Commit(vector, after, tuple((one, offset) for one, offset in ends), bringer)
-            for vector, after, ends, bringer in commits
+            Commit(vector, after, tuple((one, end) for one, end in ends), *rest)
+            for vector, after, ends, *rest in commits
         ]
         found.marks += map(Mark._make, marks)
     return found

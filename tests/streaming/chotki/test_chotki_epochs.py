@@ -18,7 +18,7 @@ from culm_models.chotki.tlv import record
 from culm_streaming.chotki.output_records import Stage
 from culm_streaming.chotki.rows import InputTopic
 from culm_streaming.chotki.settings import ChotkiStateSettings
-from culm_topics.chotki.records import Bringer, CommitRecord, FieldRecord, PacketRecord, source_key
+from culm_topics.chotki.records import Bringer, CommitRecord, FieldRecord, PacketRecord, epoch_key, source_key
 from culm_topics.records import RejectedRecord
 from tests.support.chotki_job import ChotkiJob, ChotkiTopics, fields_of
 
@@ -207,6 +207,24 @@ def test_an_epoch_says_up_to_where_everything_is_merged() -> None:
         place[1]: len(records) for place, records in topics.records.items() if place[0] is InputTopic.PACKETS
     }
     assert dict(marks[0].packets) == {place: end for place, end in ends.items() if end}
+
+
+def test_what_waits_is_not_covered_and_comes_again_without_a_checkpoint() -> None:
+    topics = ChotkiTopics()
+    bringer = Bringer(NORTH.edge, 0xC, 1)
+    topics.commit(sync(topics, bringer))
+    topics.packet(bringer, Id.make(0xC, 1).pro, edit(0xC, 2, 5))
+    job = ChotkiJob(topics)
+    places = {place: 1 for place in topics.records if place[0] is not InputTopic.FIELDS}
+    job.run(places)
+    (mark, *_) = job.marks
+    assert dict(mark.commits) == {0: 0} and set(dict(mark.packets).values()) == {0}
+    state = [[one for one in job.state.items() if one[0][1:9] == bytes(8)] for _ in range(3)]
+    marks = [(epoch_key(number), job.state[epoch_key(number)]) for number in range(3)]
+    job.restore([[*records, mark] for records, mark in zip(state, marks, strict=True)])
+    job.run()
+    assert job.vector[0xC] == Id.make(0xC, 2).pro
+    assert dict(job.marks[0].commits) == {0: 1}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -26,6 +26,7 @@ from tests.support.chotki_pipeline.faults import Writes
 from tests.support.chotki_pipeline.topics import PREFIX, MemoryProducer, MemoryTopics
 
 _PAUSE_S = 0.3
+_READ_BYTES = 200
 
 
 class Killed(Exception):
@@ -33,13 +34,20 @@ class Killed(Exception):
 
 
 class RecordChannel:
-    """A channel to a peer that takes record by record: each is a write."""
+    """A channel to a peer that takes record by record, and gives few bytes at a time: each is a point."""
 
     def __init__(self, channel: MemoryChannel, producer: MemoryProducer, writes: Writes, who: str) -> None:
         self._channel = channel
         self._producer = producer
         self._writes = writes
         self._who = who
+
+    async def read(self, max_bytes: int = _READ_BYTES) -> bytes:
+        data = await self._channel.read(_READ_BYTES)
+        await self._producer.turn()
+        if self._writes.next(self._who, "from peer") is not None:
+            await self._producer.die()
+        return data
 
     async def write(self, data: Buffer) -> None:
         rest = bytes(data)
@@ -103,8 +111,10 @@ class MemoryEdge:
         producer = self._producer = MemoryProducer(self._topics, self._writes, self.name)
         opening = protocol.open_chotki(self._context(producer))
         assert opening is not None
-        async with opening as self.protocol:
-            running = asyncio.create_task(self.protocol.run(self._open_doors))
+        async with opening as opened:
+            assert isinstance(opened, protocol.ChotkiProtocol)
+            self.protocol = opened
+            running = asyncio.create_task(opened.run(self._open_doors))
             dying = asyncio.create_task(producer.killed.wait())
             try:
                 await asyncio.wait({running, dying}, return_when=asyncio.FIRST_COMPLETED)
@@ -115,8 +125,8 @@ class MemoryEdge:
                 for task, channel in serving.items():
                     channel.abort()
                     task.cancel()
-                for task in (running, dying):
-                    task.cancel()
+                running.cancel()
+                dying.cancel()
                 ended = await asyncio.gather(running, dying, *serving, return_exceptions=True)
             self.failures += [one for one in ended[:1] if isinstance(one, Exception)]
 
@@ -181,7 +191,7 @@ def without_kafka(topics: MemoryTopics, edges: Sequence[MemoryEdge]) -> Iterator
 
         return write
 
-    stand_ins: Mapping[str, object] = {
+    stand_ins: dict[str, Any] = {
         "ask_origin": lambda *_: Origin("cluster", {}),
         "watch_origin": forever,
         "claim": nothing,

@@ -1,4 +1,7 @@
-"""Every write of a run has a number; a plan says at which of them somebody is killed, or refused."""
+"""Every write of a run has a number, as has every read from a peer.
+
+A plan says at which of them somebody is killed, or refused.
+"""
 
 from __future__ import annotations
 

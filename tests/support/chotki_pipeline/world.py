@@ -34,7 +34,6 @@ from tests.support.chotki_pipeline.virtual_time import run_virtually
 _PARTITIONS = 2
 _REDIAL_S = 0.2
 _LOOK_S = 0.25
-_PATIENCE_S = 150.0
 _FIRST_SOURCE = 0xA
 
 
@@ -64,6 +63,8 @@ class World:
     seed: int = 0
     faults: Mapping[int, Fault] = field(default_factory=dict)
     rounds: int = 4
+    patience_s: float = 150.0
+    """For so long after the last change may stores differ."""
 
     def run(self) -> Writes:
         """The whole run. Raises `Differs`."""
@@ -91,7 +92,8 @@ class World:
         for edge in self.edges:
             self._note(own_object(edge.source, edge.name))
         with without_kafka(topics, self.edges):
-            tasks = [asyncio.create_task(one.live()) for one in (*self.edges, self.job)]
+            tasks = [asyncio.create_task(one.live()) for one in self.edges]
+            tasks.append(asyncio.create_task(self.job.live()))
             tasks += [asyncio.create_task(self._keep_connected(*call)) for call in self.tree.calls]
             try:
                 await self._change_things()
@@ -163,7 +165,7 @@ class World:
     async def _until_equal(self, tasks: list[asyncio.Task[None]]) -> None:
         expected = self._ledger.values()
         loop = asyncio.get_running_loop()
-        deadline_s = loop.time() + _PATIENCE_S
+        deadline_s = loop.time() + self.patience_s
         while (where := self._difference(expected)) is not None:
             for task in tasks:
                 if task.done():
@@ -177,7 +179,9 @@ class World:
         for edge in self.edges:
             if not edge.is_ready:
                 return f"{edge.name} is not ready"
-        holders = {f"replica {number}": one.replica.store.values() for number, one in enumerate(self.replicas)}
+        holders = {
+            f"replica {number}": one.replica.store.values() for number, one in enumerate(self.replicas)
+        }
         for edge in self.edges:
             holders[edge.name] = edge.values()
         for name, found in holders.items():
