@@ -76,7 +76,7 @@ class ChotkiEdgeSettings(BaseModel):
         1_000_000, ge=0, description="ids of packets that are known again when they come again"
     )
     gap_s: float = Field(
-        60.0, gt=0, description="what a connection brought and does not count ends it after so long"
+        1.0, gt=0, description="ends a connection so long after the job gave up that what it brought counts"
     )
     rejects_per_minute: float = Field(
         60.0, gt=0, description="refused records that are written to the topic rejected"

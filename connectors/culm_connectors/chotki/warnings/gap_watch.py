@@ -1,8 +1,9 @@
 """What a connection has brought and what does not count: a gap ends the connection (reference 9.2, rule 3).
 
 An entry counts once everything is there that it builds on. The job reports what has waited too long; the edge
-sees it in the epochs: one that covers what the connection produced, and whose vector stays below it. The next
-handshake then announces what counts, and the peer's diff brings the rest.
+sees it in the epochs: one that covers what the connection produced (none does while the job waits, which is a
+minute), and whose vector stays below it. The next handshake then announces what counts, and the peer's diff
+brings the rest.
 """
 
 from __future__ import annotations
