@@ -15,7 +15,7 @@ from culm_infra.cli.sds.job_section import SdsJobSection
 NOUNS: Final = {"p2panda": "p2panda.group:app", "sds": "sds.group:app", "chotki": "chotki.group:app"}
 """`culm <noun>`: `module:attribute` below `culm_infra.cli`."""
 
-DEMOS: Final = {"p2panda": "p2panda.demo:demo", "sds": "sds.demo:demo"}
+DEMOS: Final = {"p2panda": "p2panda.demo:demo", "sds": "sds.demo:demo", "chotki": "chotki.demo:demo"}
 """`culm demo <protocol>`; the first is what `culm demo` shows."""
 
 

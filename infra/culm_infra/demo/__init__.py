@@ -3,4 +3,5 @@
 - ``kit``: what every demo stands on: processes of their own, and figures of many measurements.
 - ``p2panda``: peers at two edges converge through QUIC, Kafka and Spark.
 - ``sds``: channels on a bad network, with the same rooms.
+- ``chotki``: replicas of Chotki at two edges, with the same rooms.
 """

@@ -1,5 +1,6 @@
 """What every demo stands on.
 
+- ``broker``: the Kafka that it plays on, with its topics.
 - ``processes``: the streaming jobs and the connectors as processes of their own.
 - ``percentile``: a percentile of measured values, and of none.
 """

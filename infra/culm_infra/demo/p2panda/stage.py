@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culm_connectors.p2panda.protocol import INDEX_FOLDER
+from culm_infra.demo.kit.broker import broker
 from culm_infra.demo.kit.processes import SERVING, CulmProcess, Show, environment, free_udp_ports, running
 from culm_infra.demo.p2panda.plan import EDGES, Plan, make_plan
-from culm_infra.stack import Stack
-from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 
 
@@ -62,16 +61,9 @@ async def staged(settings: DemoSettings, show: Show) -> AsyncIterator[Scene]:
     A local stack is brought up in the demo's directory unless ``settings.kafka`` names a cluster.
     """
     async with AsyncExitStack() as stack:
-        kafka = settings.kafka
-        if kafka is None:
-            local = Stack(settings.directory)
-            show("starting Kafka")
-            if not settings.keep:
-                stack.callback(local.down)
-            bootstrap = await asyncio.to_thread(local.up, heap_mb=settings.heap_mb, quick_start=True)
-            kafka = KafkaSettings(bootstrap=bootstrap)
-        show("creating the topics")
-        await asyncio.to_thread(admin.create, kafka)
+        kafka = await stack.enter_async_context(
+            broker(settings.directory, settings.kafka, show, heap_mb=settings.heap_mb, keep=settings.keep)
+        )
         ports = free_udp_ports(len(EDGES))
         variables = environment(kafka)
         logs = settings.directory / "output"

@@ -9,11 +9,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from culm_infra.demo.kit.broker import broker
 from culm_infra.demo.kit.processes import SERVING, CulmProcess, Show, environment, free_udp_ports, running
 from culm_infra.demo.sds.bad_network import NetworkFaults
 from culm_infra.demo.sds.plan import EDGES
-from culm_infra.stack import Stack
-from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 
 
@@ -56,16 +55,9 @@ async def staged(settings: SdsDemoSettings, show: Show) -> AsyncIterator[Scene]:
     A local stack is brought up in the demo's directory unless ``settings.kafka`` names a cluster.
     """
     async with AsyncExitStack() as stack:
-        kafka = settings.kafka
-        if kafka is None:
-            local = Stack(settings.directory)
-            show("starting Kafka")
-            if not settings.keep:
-                stack.callback(local.down)
-            bootstrap = await asyncio.to_thread(local.up, heap_mb=settings.heap_mb, quick_start=True)
-            kafka = KafkaSettings(bootstrap=bootstrap)
-        show("creating the topics")
-        await asyncio.to_thread(admin.create, kafka)
+        kafka = await stack.enter_async_context(
+            broker(settings.directory, settings.kafka, show, heap_mb=settings.heap_mb, keep=settings.keep)
+        )
         ports = free_udp_ports(len(EDGES))
         variables = environment(kafka)
         logs = settings.directory / "output"

@@ -1,0 +1,149 @@
+"""Changes of every type, drawn by chance: what a replica says next, on top of what it holds itself.
+
+Three replicas that each make a round of them before anybody hears of the others' have edited at one time.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
+from culm_infra.demo.chotki.plan import CLASS, LETTERS
+from culm_models.chotki.ids import ZERO_ID, Id, object_key
+from culm_models.chotki.rdx import delta, parse_text, print_text, write_class
+from culm_models.chotki.rdx.classes import ClassField
+from culm_models.chotki.rdx.diff import counter_sum, natural_sum
+from culm_models.chotki.rdx.first import write_element, write_first
+from culm_models.chotki.tlv import record
+from culm_models.chotki.zip import pack_uint
+
+_WORDS: Final = ("ebb", "flood", "neap", "spring", "slack", "rip", "swell", "surge")
+_MAX_ADDED: Final = 9
+
+
+@dataclass(slots=True)
+class Editor:
+    """One replica's hand; `peer` is told what it does.
+
+    `made` counts changes by type, `said_s` is when each was made. `added` is what it added to each counter (N
+    and Z), by store key.
+    """
+
+    name: str
+    peer: ReplicaPeer
+    chance: random.Random
+    made: Counter[str] = field(default_factory=Counter)
+    said_s: dict[Id, float] = field(default_factory=dict)
+    added: Counter[bytes] = field(default_factory=Counter)
+
+    def new_class(self) -> Id:
+        """C: the class that all edit objects of."""
+        return self._commit("C", ZERO_ID, write_class(CLASS))
+
+    def rename(self, class_id: Id) -> None:
+        """C: another name for the class's fourth field."""
+        self._commit("C", class_id, write_class([ClassField(4, "S", f"Words of {self.name}")]))
+
+    def new_object(self, class_id: Id) -> Id:
+        """O: an object whose fields all have a first value."""
+        body = b"".join(record(letter, self._first_value(letter)) for letter in LETTERS)
+        return self._commit("O", class_id, body)
+
+    def new_replica_object(self) -> None:
+        """Y: one more object in which the replica says its name."""
+        body = record("S", write_first(0, 0, f"{self.name} again".encode())) + record("V")
+        self._commit("Y", ZERO_ID, body)
+
+    def edit_every_type(self, objects: Sequence[Id]) -> None:
+        """E: for each type a field of it in one of these objects, which the replica holds."""
+        for letter in LETTERS:
+            self.edit(self.chance.choice(objects), letter)
+
+    def edit(self, one: Id, letter: str) -> None:
+        """E: another value for an object's field of a type."""
+        number = LETTERS.index(letter) + 1
+        key = object_key(Id(one.src, one.pro + number), letter)
+        old = self.peer.replica.store.get(key) or b""
+        operand = self._operand(letter, key, old)
+        if operand:
+            self._commit("E", one, record("f", pack_uint(number)) + record(letter, operand), letter)
+
+    def _commit(self, letter: str, ref: Id, body: bytes, counted_as: str | None = None) -> Id:
+        self.made[counted_as or letter] += 1
+        said_s = time.monotonic()
+        id = self.peer.commit(letter, ref, body)
+        self.said_s[id] = said_s
+        return id
+
+    def _operand(self, letter: str, key: bytes, old: bytes) -> bytes:
+        if letter == "L":
+            return write_element(ord("S"), 0, 0, self._word().encode())
+        if letter in "NZ":
+            more = self.chance.randint(1, _MAX_ADDED)
+            if letter == "Z":
+                more *= self.chance.choice((1, -1))
+            total = (natural_sum(old) if letter == "N" else counter_sum(old)) + more
+            self.added[key] += more
+            return delta(letter, old, parse_text(letter, str(total)), src=self.peer.replica.src)
+        new = parse_text(letter, _DRAWN[letter](self, old))
+        return delta(letter, old, new, src=self.peer.replica.src)
+
+    def _first_value(self, letter: str) -> bytes:
+        return b"" if letter in "NZEMLV" else parse_text(letter, _DRAWN[letter](self, b""))
+
+    def _word(self) -> str:
+        return f"{self.chance.choice(_WORDS)}{self.chance.randrange(100)}"
+
+    # A text for each type; those of sets, maps and vectors are the old one with a change.
+
+    def _float(self, _: bytes) -> str:
+        return f"{self.chance.randrange(-9_999, 10_000) / 8}"
+
+    def _integer(self, _: bytes) -> str:
+        return str(self.chance.randrange(-(10**6), 10**6))
+
+    def _reference(self, _: bytes) -> str:
+        return f"{self.peer.replica.src:x}-{self.chance.randrange(1, 0xFFF):x}"
+
+    def _string(self, _: bytes) -> str:
+        return f'"{self.name} saw the {self._word()}"'
+
+    def _term(self, _: bytes) -> str:
+        return self._word()
+
+    def _set(self, old: bytes) -> str:
+        parts = _inside(print_text("E", old)) if old else []
+        if len(parts) > 1 and self.chance.random() < 0.4:
+            parts.remove(self.chance.choice(parts))
+        return "{" + ",".join(dict.fromkeys([*parts, self._word()])) + "}"
+
+    def _map(self, old: bytes) -> str:
+        pairs = dict(part.split(":", 1) for part in (_inside(print_text("M", old)) if old else []))
+        pairs[f'"{self.chance.choice(_WORDS)}"'] = str(self.chance.randrange(1, 1_000))
+        return "{" + ",".join(f"{key}:{value}" for key, value in pairs.items()) + "}"
+
+    def _vector(self, old: bytes) -> str:
+        own = f"{self.peer.replica.src:x}-{self.peer.replica.counter >> 12:x}"
+        return ",".join(part for part in (print_text("V", old), own) if part)
+
+
+_DRAWN: Final[dict[str, Callable[[Editor, bytes], str]]] = {
+    "F": Editor._float,
+    "I": Editor._integer,
+    "R": Editor._reference,
+    "S": Editor._string,
+    "T": Editor._term,
+    "E": Editor._set,
+    "M": Editor._map,
+    "V": Editor._vector,
+}
+
+
+def _inside(text: str) -> list[str]:
+    """What stands between the braces; nothing of ours has a comma in it."""
+    return [part for part in text[1:-1].split(",") if part]
