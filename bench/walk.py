@@ -4,7 +4,7 @@ One entry goes from a peer over QUIC to an edge, to `entries`, through the job t
 live mode at another edge. One message of a hosted SDS participant goes to its acknowledgement. Every process
 but the peers' writes down which functions it enters (`walk_hook`); what it also enters while nothing happens
 is left out. Printed are for each way the files entered, the returns (how often a thread comes back to a file
-that it had left), and the files of which only functions were entered that hand on to another one.
+that it had left), and the files of which only functions were entered that hand on to another file.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class Step:
     thread: str
     """Of all processes."""
     place: Place
+    caller: Place
+    """Of which it was entered; without a file where no function of Culm's called it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,29 +100,35 @@ class Recorder:
         returns = 0
         left: dict[str, set[str]] = defaultdict(set)
         at: dict[str, str] = {}
+        callers: set[Place] = set()
         for step in steps:
             if step.phase != _WALK or step.place in idle:
                 continue
             file = step.place[0]
             entered[file].add(step.place)
+            if step.caller[0] != file:
+                callers.add(step.caller)
             if (former := at.get(step.thread)) == file:
                 continue
             if former is not None:
                 left[step.thread].add(former)
             returns += file in left[step.thread]
             at[step.thread] = file
-        hand_on = [file for file, places in entered.items() if _only_hands_on(file, places)]
+        hand_on = [
+            file for file, places in entered.items() if places <= callers and _only_calls(file, places)
+        ]
         return Way(tuple(entered), returns, tuple(hand_on))
 
 
 def _steps(path: Path) -> Iterator[Step]:
     for line in path.read_text().splitlines():
-        phase, time_ns, thread, file, function, first_line = line.split("\t")
-        yield Step(int(time_ns), int(phase), f"{path.stem} {thread}", (file, function, int(first_line)))
+        phase, time_ns, thread, *places = line.split("\t")
+        place, caller = ((file, name, int(number)) for file, name, number in (places[:3], places[3:]))
+        yield Step(int(time_ns), int(phase), f"{path.stem} {thread}", place, caller)
 
 
-def _only_hands_on(file: str, places: set[Place]) -> bool:
-    """Whether each of these functions of a file does nothing but to call another."""
+def _only_calls(file: str, places: set[Place]) -> bool:
+    """Whether each of these functions of a file does nothing but to call something."""
     path = next(path for floor in _FLOORS if (path := _ROOT / floor / file).exists())
     bodies = {}
     for node in ast.walk(ast.parse(path.read_text())):

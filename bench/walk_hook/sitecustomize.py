@@ -1,7 +1,8 @@
 """Loaded by every Python process of a walk: writes down which of Culm's functions are entered meanwhile.
 
 `CULM_WALK` names a folder. Its file `phase` holds one byte, shared by all processes: 0 nothing is recorded,
-else the number of the phase that each line begins with.
+else the number of the phase that each line begins with. Behind it are the time, the thread, the function, and
+the function of Culm's that called it.
 """
 
 import mmap
@@ -10,11 +11,12 @@ import sys
 import threading
 import time
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 _FOLDER = os.environ.get("CULM_WALK")
 _PACKAGES = ("culm_models", "culm_topics", "culm_streaming", "culm_connectors", "culm_infra")
+_NOBODY = "\t\t0"
 
 
 def _install(folder: Path) -> None:
@@ -30,10 +32,7 @@ def _install(folder: Path) -> None:
             outputs[pid] = os.open(folder / f"{pid}.walk", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
         return outputs[pid]
 
-    def entered(frame: FrameType, event: str, _argument: object) -> None:
-        if event != "call" or not phase[0]:
-            return
-        code = frame.f_code
+    def place_of(code: CodeType) -> str:
         place = places.get(code)
         if place is None:
             name = next((one for one in _PACKAGES if f"/{one}/" in code.co_filename), None)
@@ -42,8 +41,14 @@ def _install(folder: Path) -> None:
                 file = code.co_filename[code.co_filename.rindex(f"/{name}/") + 1 :]
                 place = f"{file}\t{code.co_qualname}\t{code.co_firstlineno}"
             places[code] = place
-        if place:
-            line = f"{phase[0]}\t{time.monotonic_ns()}\t{threading.get_ident()}\t{place}\n"
+        return place
+
+    def entered(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and phase[0] and (place := place_of(frame.f_code)):
+            caller = place_of(frame.f_back.f_code) if frame.f_back is not None else ""
+            line = (
+                f"{phase[0]}\t{time.monotonic_ns()}\t{threading.get_ident()}\t{place}\t{caller or _NOBODY}\n"
+            )
             os.write(output(), line.encode())
 
     threading.setprofile(entered)
