@@ -1,8 +1,8 @@
 """The connector process: peers at its doors on one side, Kafka's topics on the other.
 
-Start: the key, the allow-list, Kafka's clients, then the protocols of the table. All are opened, then all
-run, and the doors of each open when it is ready itself. A part that fails ends the process loudly: the next
-start is always correct, since everything it needs is in Kafka.
+Start: the key, the allow-list, Kafka's clients, then the protocols of the table, each with the rooms that it
+shares with others. All are opened, then all run, and the doors of each open when it is ready itself. A part
+that fails ends the process loudly: the next start is always correct, since everything it needs is in Kafka.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
@@ -21,7 +21,7 @@ from culm_connectors.edge.doors import Doors
 from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.edge.metrics import ConnectorCollector, LoopWatch
-from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, Opening, log_progress
+from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, Opening, SharedRoom, log_progress
 from culm_connectors.errors import ConnectorError
 from culm_connectors.kafka import BatchProducer, KafkaHealth, Progress, log_kafka_error, quiet
 from culm_connectors.protocols import PROTOCOLS, ProtocolEntry
@@ -60,6 +60,8 @@ class Connector:
         self.key_pair = load_or_make_key(settings.directory)
         self.protocols: dict[str, EdgeProtocol] = {}
         """Those that are open, by name."""
+        self.rooms: Mapping[Callable[..., object], SharedRoom] = {}
+        """What they share, by what opened it."""
         self.doors: Doors | None = None
         self.loop_watch = LoopWatch()
         self.health = Health(lambda: self._state, lambda: self._running)
@@ -118,7 +120,9 @@ class Connector:
                 access=self._access,
                 progress=self._progress,
                 starting=self._starting,
+                stack=stack,
             )
+            self.rooms = context.rooms
             for entry in self._entries:
                 opening: Opening = entry.load()
                 if (opened := opening(context)) is not None:
@@ -140,6 +144,8 @@ class Connector:
                     group.create_task(self.health.beat())
                     group.create_task(self.loop_watch.run())
                     group.create_task(self._access.run(self._judge_again))
+                    for room in self.rooms.values():
+                        group.create_task(room.run())
                     for name, one in self.protocols.items():
                         group.create_task(one.run(partial(self._open_doors, name, one, doors)), name=name)
                     await self._stop.wait()
@@ -175,6 +181,8 @@ class Connector:
         doors.shut(reason)
         for name, protocol in reversed(self.protocols.items()):
             await _within(STOP_TIMEOUT_S, protocol.finish(reason), name)
+        for room in self.rooms.values():
+            await _within(STOP_TIMEOUT_S, room.finish(), type(room).__name__)
 
     def _serve_status(self, stack: contextlib.AsyncExitStack) -> None:
         if self.settings.metrics_port is not None:

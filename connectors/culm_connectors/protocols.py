@@ -1,7 +1,8 @@
 """The protocols that a connector speaks: names of what opens them, which nothing is loaded for, and settings.
 
 Each entry: the protocol's name, the function that opens it (`edge.protocol.Opening`), and its table in the
-allow-list. They are opened in this order and closed in the other. Its settings are one field below.
+allow-list. They are opened in this order and closed in the other. Its settings are one field below. Beside
+them stands who reads the payloads of replicated logs, which the room of logs does not know.
 """
 
 from __future__ import annotations
@@ -25,8 +26,13 @@ class ProtocolEntry(NamedTuple):
 
     def load(self) -> Any:
         """What the entry names. Raises ImportError, AttributeError."""
-        module, _, attribute = self.opening.partition(":")
-        return getattr(import_module(module), attribute)
+        return load(self.opening)
+
+
+def load(name: str) -> Any:
+    """What `module:attribute` names. Raises ImportError, AttributeError."""
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 PROTOCOLS = (
@@ -34,6 +40,9 @@ PROTOCOLS = (
     ProtocolEntry("sds", "culm_connectors.sds.protocol:open_sds", "channels"),
     ProtocolEntry("chotki", "culm_connectors.chotki.protocol:open_chotki", "replicas"),
 )
+
+LOG_PAYLOADS = "culm_models.p2panda.operations.operation:peek"
+"""Reads the facts of the payloads in replicated logs, or refuses them (`logs.index.documents.ReadFacts`)."""
 
 
 class ProtocolSettings(BaseModel):

@@ -39,6 +39,8 @@ class ConnectorSettings(ProtocolSettings):
     """The address space that the index begins with; it grows as the index does."""
     index_max_bytes: int = Field(default=MAX_SIZE_BYTES, ge=1 << 20)
     """The largest size of the index: at it, and on a full disk, nothing more is taken (`index.full`)."""
+    check_threads: int | None = Field(default=None, ge=1)
+    """Threads that check entries of peers and of topics; None: as many as `CheckPool` finds right."""
     author_quota_bytes: int = Field(default=0, ge=0)
     """What the logs of one author may take before peers can bring no more of it; 0: no quota."""
     peer_quota_bytes: int = Field(default=0, ge=0)

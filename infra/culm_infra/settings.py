@@ -96,6 +96,11 @@ class ConnectorSection(ProtocolSettings):
     listen_libp2p: str | None = Field(None, description="the UDP address and port to serve libp2p on")
     directory: Path | None = Field(None, description="key and index; by default below the stack's directory")
     allow_list: Path | None = Field(None, description="a TOML or JSON file of peers and their schemas")
+    check_threads: int | None = Field(
+        None,
+        ge=1,
+        description="threads that check entries; by default one less than there are cores",
+    )
     verify_entries_topic: bool = Field(True, description="check signatures of what other connectors produced")
     serve_before_caught_up: bool = Field(False, description="serve peers while `logs` is still being read")
     metrics_host: str = Field("127.0.0.1", description="where metrics and health are served")

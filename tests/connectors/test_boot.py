@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from culm_connectors.logs.index import LmdbLogStore, close_index, layout
-from culm_connectors.p2panda.protocol import INDEX_FOLDER
+from culm_connectors.logs.replicated_logs import INDEX_FOLDER
 from culm_models.p2panda.operations.operation import CheckedOperation, peek
 from culm_topics.catalogue.registry import CATALOGUE
 from culm_topics.kafka import admin

@@ -60,6 +60,14 @@ def test_an_index_of_other_offsets_is_dropped_loudly(
     assert entries_after_reopening(tmp_path, origin) == 0
 
 
+def test_an_index_that_names_a_topic_more_is_of_the_same_offsets(tmp_path: Path) -> None:
+    store = open_index(peek, tmp_path, Origin("cluster-1", {"culm.logs": "topic-1", "culm.other": "topic-9"}))
+    store.append(make_log(ALICE, 0, 10))
+    store.adopt(store.commit([], {("culm.logs", 0): 10}))
+    close_index(store)
+    assert entries_after_reopening(tmp_path) == 10
+
+
 def _truncate(data: Path) -> None:
     with data.open("r+b") as file:
         file.truncate(data.stat().st_size // 2)

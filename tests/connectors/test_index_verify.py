@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from culm_connectors.logs.index import LmdbLogStore, layout
-from culm_connectors.p2panda.protocol import INDEX_FOLDER
+from culm_connectors.logs.replicated_logs import INDEX_FOLDER
 from culm_models.p2panda.operations.operation import peek
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records.blocks import block_of

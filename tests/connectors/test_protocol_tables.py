@@ -6,9 +6,11 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import fields
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.core import Metric
@@ -19,7 +21,8 @@ from culm_connectors.edge.metric_families import gauge
 from culm_connectors.edge.principal import Principal
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.kafka import TopicReader
-from culm_connectors.protocols import PROTOCOLS, ProtocolEntry
+from culm_connectors.logs.replicated_logs import ReplicatedLogs
+from culm_connectors.protocols import LOG_PAYLOADS, PROTOCOLS, ProtocolEntry, load
 from culm_connectors.settings import ConnectorSettings
 from culm_connectors.transport import (
     CloseCode,
@@ -187,6 +190,43 @@ async def test_three_protocols_are_added_by_the_table_alone(
         async with asyncio.timeout(10):
             await until(lambda: channel.close_reason is not None)
     assert all(isinstance(one, Noop) and one.finished for one in list(edge.protocols.values())[2:])
+    # Replicated logs are there for p2panda, and whoever else asks for them.
+    assert [type(room) for room in edge.rooms.values()] == [ReplicatedLogs]
+
+
+class Shared:
+    """A room that tells what happens to it."""
+
+    def __init__(self, told: list[str]) -> None:
+        self._told = told
+
+    async def run(self) -> None:
+        await until_cancelled()
+
+    async def finish(self) -> None:
+        self._told.append("finished")
+
+
+async def test_protocols_that_ask_for_a_room_get_one_and_it_outlives_them() -> None:
+    told: list[str] = []
+
+    @asynccontextmanager
+    async def open_shared(_: EdgeContext) -> AsyncIterator[Shared]:
+        told.append("opened")
+        yield Shared(told)
+        told.append("closed")
+
+    @asynccontextmanager
+    async def open_protocol(name: str) -> AsyncIterator[Shared]:
+        yield await context.room(open_shared)
+        told.append(f"{name} closed")
+
+    async with AsyncExitStack() as stack:
+        known: dict[str, Any] = dict.fromkeys(field.name for field in fields(EdgeContext) if field.init)
+        context = EdgeContext(**known | {"stack": stack, "rooms": {}})
+        first, second = [await stack.enter_async_context(open_protocol(name)) for name in ("a", "b")]
+        assert first is second
+    assert told == ["opened", "b closed", "a closed", "closed"]
 
 
 def test_the_table_is_light_to_import() -> None:
@@ -199,3 +239,4 @@ def test_the_table_is_light_to_import() -> None:
 def test_every_entry_names_what_is_there() -> None:
     for entry in PROTOCOLS:
         assert callable(entry.load())
+    assert callable(load(LOG_PAYLOADS))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from culm_connectors.local_store.lmdb_file import DATA_FILE
-from culm_connectors.p2panda.protocol import INDEX_FOLDER
+from culm_connectors.logs.replicated_logs import INDEX_FOLDER
 from tests.support.members import (
     audit,
     member,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from culm_connectors.logs.index import LmdbLogStore, layout
-from culm_connectors.p2panda.protocol import INDEX_FOLDER
+from culm_connectors.logs.replicated_logs import INDEX_FOLDER
 from culm_models.p2panda.operations.operation import peek
 from culm_topics.logs.blocks import read_blocks
 from tests.connectors.test_edge_commands import culm

@@ -2,7 +2,8 @@
 
 `protocols` names for each protocol a function that opens it: it gets an `EdgeContext` and returns a context
 manager of an `EdgeProtocol`, or None where the settings want none of it. What is opened is what holds files,
-threads and clients; what waits for the network is in `run`.
+threads and clients; what waits for the network is in `run`. What several protocols work over is a room, which
+the first of them that asks for it has opened (`EdgeContext.room`).
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from typing import Protocol
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
 
 from confluent_kafka.admin import AdminClient
 from prometheus_client.core import Metric
@@ -32,6 +33,21 @@ def log_progress(what: str, done: int, total: int) -> None:
     logger.info("%s: %d of %d records", what, done, total)
 
 
+class SharedRoom(Protocol):
+    """What several protocols of a connector work over."""
+
+    async def run(self) -> None:
+        """Do all that it does, until cancelled. An error ends the connector."""
+        ...
+
+    async def finish(self) -> None:
+        """Wait until what the protocols have left here is kept; they have finished before."""
+        ...
+
+
+Room = TypeVar("Room", bound=SharedRoom)
+
+
 @dataclass(frozen=True, slots=True)
 class EdgeContext:
     """What every protocol of a connector works with."""
@@ -47,6 +63,17 @@ class EdgeContext:
     progress: Progress
     starting: Callable[[str], None]
     """Says what an opening waits for."""
+    stack: AsyncExitStack
+    """Closes what was opened, the last first."""
+    rooms: dict[Callable[..., object], Any] = field(default_factory=dict)
+    """Those that are open, by what opens them."""
+
+    async def room(self, opening: Callable[[EdgeContext], AbstractAsyncContextManager[Room]]) -> Room:
+        """What `opening` opens for whoever asks first: everybody gets that one, and it outlives them."""
+        if opening not in self.rooms:
+            self.rooms[opening] = await self.stack.enter_async_context(opening(self))
+        found: Room = self.rooms[opening]
+        return found
 
 
 class EdgeProtocol(Protocol):

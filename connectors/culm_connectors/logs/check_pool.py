@@ -8,6 +8,7 @@ What the payload of an entry must be is the business of the function that the po
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
@@ -64,9 +65,14 @@ class _Job(Generic[Facts]):
 
 
 class CheckPool(Generic[Facts]):
-    """Threads that check entries with their payloads. For one event loop at a time."""
+    """Threads that check entries with their payloads. For one event loop at a time.
 
-    def __init__(self, threads: int, check_many: CheckMany[Facts]) -> None:
+    Without a number of threads there is one a core, but for the core that is left to the event loop.
+    """
+
+    def __init__(self, threads: int | None, check_many: CheckMany[Facts]) -> None:
+        if threads is None:
+            threads = max(1, (os.cpu_count() or 2) - 1)
         assert threads >= 1, "somebody has to check"
         sys.setswitchinterval(min(SWITCH_INTERVAL_S, sys.getswitchinterval()))
         self._check_many = check_many

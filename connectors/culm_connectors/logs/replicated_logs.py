@@ -1,49 +1,121 @@
-"""The room of replicated logs of one connector: what every protocol that brings or reads logs works with."""
+"""The room of replicated logs of one connector: what every protocol that brings or reads logs works with.
+
+It is opened for the first protocol that asks for it (`EdgeContext.room`), and outlives all that do. What the
+payload of an entry must be says a function that a table names (`protocols.LOG_PAYLOADS`), not this room.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
 
-from culm_connectors.kafka import BatchProducer, Progress, TopicReaders
+from confluent_kafka.admin import AdminClient
+
+from culm_connectors.edge.protocol import EdgeContext
+from culm_connectors.kafka import BatchProducer, Progress, TopicReaders, ask_origin, watch_origin
 from culm_connectors.kafka.backlog import BatchSender
-from culm_connectors.logs.check_pool import EntryChecker
+from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.hub import LogHub
-from culm_connectors.logs.index import IndexWriter
+from culm_connectors.logs.index import IndexDamaged, IndexWriter, close_index, condemn, open_index
+from culm_connectors.logs.index.documents import ReadFacts
 from culm_connectors.logs.publish import LogPublisher
 from culm_connectors.logs.warm_start.repair import LogGaps
 from culm_connectors.logs.warm_start.warm_start import WarmStart
+from culm_connectors.protocols import LOG_PAYLOADS, load
+from culm_models.bamboo.checks import check_many
+from culm_topics.kafka.acls import connector_group_prefix
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.origin import Origin
+
+INDEX_FOLDER = "index"
+INDEXED_TOPICS = ("entries", "logs")
+"""Whose offsets the index keeps."""
 
 
-@dataclass(frozen=True, slots=True)
 class ReplicatedLogs:
-    """The hub of one index and what stands around it; nothing of it runs yet."""
+    """The hub of one index and what stands around it. Implements `SharedRoom`.
 
-    index: IndexWriter
-    pool: EntryChecker
-    topics: TopicReaders
-    sender: BatchSender
-    publisher: LogPublisher
-    warm_start: WarmStart
-    hub: LogHub
-    gaps: LogGaps
-    connector_id: bytes
+    `pool` checks entries with their payloads, for peers and for topics alike.
+    """
+
+    def __init__(
+        self,
+        index: IndexWriter,
+        pool: CheckPool[Any],
+        kafka: KafkaSettings,
+        producer: BatchProducer,
+        topics: TopicReaders,
+        connector_id: bytes,
+        progress: Progress,
+        watched: tuple[AdminClient, Origin],
+    ) -> None:
+        self.index = index
+        self.pool = pool
+        self.topics = topics
+        self.connector_id = connector_id
+        self.sender = BatchSender(producer)
+        self.publisher = LogPublisher(self.sender, kafka, connector_id)
+        self.warm_start = WarmStart(kafka, index, pool, topics.whole_logs, progress)
+        self.hub = LogHub(self.publisher, index, self.warm_start.claims)
+        self.gaps = LogGaps(self.hub, index.store, pool, topics.whole_logs, self.publisher.gap)
+        self.hub.subscribe(self.gaps)
+        self._watched = watched
+
+    async def run(self) -> None:
+        """Produce what waits, flush the index, and see that its topics stay the same, until cancelled.
+
+        Raises IndexDamaged, TopicRecreated.
+        """
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.sender.send_for_ever())
+            group.create_task(self.index.flush_now_and_then())
+            group.create_task(watch_origin(*self._watched))
+
+    async def finish(self) -> None:
+        """Produce what waits: what the protocols have told of their peers until their ends."""
+        await self.sender.send()
 
 
-def assemble_logs(
-    index: IndexWriter,
-    pool: EntryChecker,
-    kafka: KafkaSettings,
-    producer: BatchProducer,
-    topics: TopicReaders,
-    connector_id: bytes,
-    progress: Progress,
-) -> ReplicatedLogs:
-    """The room over an open index and a Kafka producer."""
-    sender = BatchSender(producer)
-    publisher = LogPublisher(sender, kafka, connector_id)
-    warm_start = WarmStart(kafka, index, pool, topics.whole_logs, progress)
-    hub = LogHub(publisher, index, warm_start.claims)
-    gaps = LogGaps(hub, index.store, pool, topics.whole_logs, publisher.gap)
-    hub.subscribe(gaps)
-    return ReplicatedLogs(index, pool, topics, sender, publisher, warm_start, hub, gaps, connector_id)
+@asynccontextmanager
+async def open_logs(context: EdgeContext) -> AsyncIterator[ReplicatedLogs]:
+    """The index of this connector, and the room over it. Raises ConsumeFailed, IndexStoreError."""
+    settings, kafka = context.settings, context.kafka
+    folder = settings.directory / INDEX_FOLDER
+    read_facts: ReadFacts = load(LOG_PAYLOADS)
+    origin = await asyncio.to_thread(ask_origin, context.administration, map(kafka.topic, INDEXED_TOPICS))
+    context.starting("opening the index")
+    with contextlib.ExitStack() as stack:
+        store = await asyncio.to_thread(
+            partial(
+                open_index,
+                read_facts,
+                folder,
+                origin,
+                map_size_bytes=settings.map_size_bytes,
+                max_size_bytes=settings.index_max_bytes,
+            )
+        )
+        stack.callback(close_index, store)
+        index = IndexWriter(store)
+        stack.callback(index.close)
+        pool = CheckPool(settings.check_threads, partial(check_many, read_facts=read_facts))
+        stack.callback(pool.close)
+        group_id = f"{connector_group_prefix(kafka)}{context.key_pair.public_key.hex()[:16]}"
+        try:
+            yield ReplicatedLogs(
+                index,
+                pool,
+                kafka,
+                context.producer,
+                TopicReaders(kafka, group_id),
+                context.connector_id,
+                context.progress,
+                (context.administration, origin),
+            )
+        except IndexDamaged:
+            condemn(folder)
+            raise

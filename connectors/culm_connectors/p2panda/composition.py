@@ -1,4 +1,4 @@
-"""p2panda and the replicated logs at the edge, put together over an open index and a Kafka producer."""
+"""p2panda at the edge, put together over the room of replicated logs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from culm_connectors.kafka import BatchProducer, Progress, TopicReaders
-from culm_connectors.logs.check_pool import CheckPool
+from culm_connectors.kafka import Progress
 from culm_connectors.logs.follow_entries import EntriesFollower
 from culm_connectors.logs.follow_logs import LogsFollower
-from culm_connectors.logs.index import IndexWriter
-from culm_connectors.logs.replicated_logs import ReplicatedLogs, assemble_logs
+from culm_connectors.logs.replicated_logs import ReplicatedLogs
 from culm_connectors.logs.warm_start.claims import ClaimingStore
 from culm_connectors.p2panda.access import SchemaAccess
 from culm_connectors.p2panda.announcements import AnnouncementTopic
@@ -25,15 +23,13 @@ from culm_connectors.p2panda.settings import peer_settings
 from culm_connectors.p2panda.topic_followers import TopicFollowers
 from culm_connectors.settings import ConnectorSettings
 from culm_models.keys import KeyPair
-from culm_models.p2panda.operations.operation import OperationFacts
 from culm_models.p2panda.peer import Peer
-from culm_topics.kafka.acls import connector_group_prefix
 from culm_topics.kafka.clients import KafkaSettings
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """Everything between peers, index and topics; none of it runs yet."""
+    """Everything between peers and the room of logs; none of it runs yet."""
 
     logs: ReplicatedLogs
     interest: Interest
@@ -47,11 +43,8 @@ def assemble(
     settings: ConnectorSettings,
     kafka: KafkaSettings,
     key_pair: KeyPair,
+    logs: ReplicatedLogs,
     *,
-    connector_id: bytes,
-    index: IndexWriter,
-    pool: CheckPool[OperationFacts],
-    producer: BatchProducer,
     access: SchemaAccess,
     progress: Progress,
     set_state: Callable[[str | None], None],
@@ -60,11 +53,10 @@ def assemble(
 
     `set_state` is given what is missing before peers are served.
     """
+    index = logs.index
     quotas = Quotas(
         index.store, author_bytes=settings.author_quota_bytes, peer_bytes=settings.peer_quota_bytes
     )
-    topics = TopicReaders(kafka, f"{connector_group_prefix(kafka)}{key_pair.public_key.hex()[:16]}")
-    logs = assemble_logs(index, pool, kafka, producer, topics, connector_id, progress)
     announcements = AnnouncementTopic(
         logs.sender, kafka.topic("announcements"), logs.publisher.refused_record, clock_ms
     )
@@ -87,7 +79,7 @@ def assemble(
         reader=index,
         sink=logs.hub,
         observer=events,
-        pool=pool,
+        pool=logs.pool,
         settings=settings.p2panda.driver,
         permit=access.permit,
         schemas_of=access.schemas_of,
@@ -104,7 +96,7 @@ def assemble(
             index=index,
             sink=logs.hub,
             observer=events,
-            pool=pool,
+            pool=logs.pool,
             settings=settings.p2panda.driver,
             transport=settings.transport,
             permit=access.permit,

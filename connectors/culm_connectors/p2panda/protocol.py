@@ -1,9 +1,8 @@
-"""p2panda as a protocol of the edge: its doors, the index and the logs behind them, what it measures."""
+"""p2panda as a protocol of the edge: its doors, what runs behind them, what it measures."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -16,8 +15,7 @@ from culm_connectors.edge.doors import Door, QuicDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.edge.reconnect import keep_connected
 from culm_connectors.kafka import TopicReader, ask_origin, watch_origin
-from culm_connectors.logs.check_pool import CheckPool
-from culm_connectors.logs.index import IndexDamaged, IndexWriter, close_index, condemn, open_index
+from culm_connectors.logs.replicated_logs import INDEXED_TOPICS, ReplicatedLogs, open_logs
 from culm_connectors.p2panda.access import TABLE, SchemaAccess
 from culm_connectors.p2panda.composition import Composition, assemble
 from culm_connectors.p2panda.metric_families import families
@@ -25,43 +23,18 @@ from culm_connectors.p2panda.settings import ALPN
 from culm_connectors.settings import ConnectorSettings
 from culm_connectors.transport import CloseCode, Identity
 from culm_models.keys import KeyPair
-from culm_models.p2panda.operations.operation import OperationFacts, check_many, peek
 from culm_topics.kafka.origin import Origin
 
-INDEX_FOLDER = "index"
-READ_TOPICS = ("announcements", "entries", "logs")
+READ_TOPICS = ("announcements", *INDEXED_TOPICS)
 
 
 @asynccontextmanager
 async def open_p2panda(context: EdgeContext) -> AsyncIterator[EdgeProtocol]:
-    """p2panda, whether peers may call or are called. Raises ConsumeFailed, IndexDamaged."""
-    settings = context.settings
-    folder = settings.directory / INDEX_FOLDER
-    origin = await asyncio.to_thread(
-        ask_origin, context.administration, [context.kafka.topic(name) for name in READ_TOPICS]
-    )
-    context.starting("opening the index")
-    with contextlib.ExitStack() as stack:
-        store = await asyncio.to_thread(
-            partial(
-                open_index,
-                peek,
-                folder,
-                origin,
-                map_size_bytes=settings.map_size_bytes,
-                max_size_bytes=settings.index_max_bytes,
-            )
-        )
-        stack.callback(close_index, store)
-        index = IndexWriter(store)
-        stack.callback(index.close)
-        pool = CheckPool(settings.p2panda.driver.check_threads, check_many)
-        stack.callback(pool.close)
-        try:
-            yield P2pandaProtocol(context, index, pool, origin)
-        except IndexDamaged:
-            condemn(folder)
-            raise
+    """p2panda, whether peers may call or are called. Raises ConsumeFailed, IndexStoreError."""
+    logs = await context.room(open_logs)
+    announcements = context.kafka.topic("announcements")
+    origin = await asyncio.to_thread(ask_origin, context.administration, [announcements])
+    yield P2pandaProtocol(context, logs, origin)
 
 
 class P2pandaProtocol:
@@ -69,20 +42,14 @@ class P2pandaProtocol:
 
     topics: Sequence[str] = READ_TOPICS
 
-    def __init__(
-        self, context: EdgeContext, index: IndexWriter, pool: CheckPool[OperationFacts], origin: Origin
-    ) -> None:
-        self.index = index
-        self.pool = pool
+    def __init__(self, context: EdgeContext, logs: ReplicatedLogs, origin: Origin) -> None:
+        self.index = logs.index
         self.access = SchemaAccess(context.access)
         self.parts = assemble(
             context.settings,
             context.kafka,
             context.key_pair,
-            connector_id=context.connector_id,
-            index=index,
-            pool=pool,
-            producer=context.producer,
+            logs,
             access=self.access,
             progress=context.progress,
             set_state=self._set_missing,
@@ -107,8 +74,6 @@ class P2pandaProtocol:
             group.create_task(parts.driver.run())
             if parts.nodes is not None:
                 group.create_task(parts.nodes.run())
-            group.create_task(parts.logs.sender.send_for_ever())
-            group.create_task(self.index.flush_now_and_then())
             group.create_task(watch_origin(self._administration, self._origin))
             group.create_task(parts.followers.run(partial(self._serve, ready)))
 
@@ -137,7 +102,7 @@ class P2pandaProtocol:
 
     def metrics(self) -> Iterator[Metric]:
         """What is measured of peers, of the index and of the topics between."""
-        return families(self.parts, self.index, self.pool)
+        return families(self.parts, self.index, self.parts.logs.pool)
 
     def judge_again(self, former: AccessList) -> None:
         """Close those that may no longer connect, or may replicate something else than before."""
@@ -152,11 +117,10 @@ class P2pandaProtocol:
                     driver.disconnect(remote, CloseCode.SHUTTING_DOWN, "the rules for this key have changed")
 
     async def finish(self, reason: str) -> None:
-        """Close every link, wait until what peers brought is stored, and tell what is to be told of them."""
+        """Close every link, and wait until what peers brought is stored."""
         if self.parts.nodes is not None:
             await self.parts.nodes.finish(reason)
         await self.parts.driver.finish(reason)
-        await self.parts.logs.sender.send()
 
 
 def _doors(settings: ConnectorSettings, parts: Composition, access: SchemaAccess) -> Sequence[Door]:

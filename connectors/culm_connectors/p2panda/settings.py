@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -65,9 +64,6 @@ class DriverSettings(BaseModel):
     )
     check_chunk: int = Field(default=128, ge=1, le=4096, description="entries a thread checks at once")
     check_chunks_ahead: int = Field(default=4, ge=1, le=64, description="chunks of a remote under way")
-    check_threads: int = Field(
-        default_factory=lambda: max(1, (os.cpu_count() or 2) - 1), ge=1, description="threads that verify"
-    )
     reconciliation_chunk: int = Field(
         default=4_096, ge=1, description="messages of set reconciliation applied at once"
     )

@@ -137,6 +137,7 @@ def connector_settings(settings: Settings) -> ConnectorSettings:
             allow_list=section.allow_list,
             transport=section.transport,
             **{name: getattr(section, name) for name in ProtocolSettings.model_fields},
+            check_threads=section.check_threads,
             verify_entries_topic=section.verify_entries_topic,
             serve_before_caught_up=section.serve_before_caught_up,
             metrics_host=section.metrics_host,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from culm_connectors.edge.keyfile import make_key
 from culm_connectors.logs.index import LmdbLogStore, close_index
-from culm_connectors.p2panda.protocol import INDEX_FOLDER, READ_TOPICS
+from culm_connectors.logs.replicated_logs import INDEX_FOLDER, INDEXED_TOPICS
 from culm_connectors.sds.kafka_backbone import INDEX_FILE
 from culm_models.p2panda.operations.operation import CheckedOperation, peek
 from culm_topics.kafka import admin, clients
@@ -72,7 +72,7 @@ def restore(kafka: KafkaSettings, folder: Path) -> Path:
     restore_topics(kafka, folder / "topics.cbor")
     home, client = folder / "home", clients.admin(kafka)
     index = LmdbLogStore(peek, home / INDEX_FOLDER)
-    index.set_meta("origin", ask_origin(client, map(kafka.topic, READ_TOPICS)).encode())
+    index.set_meta("origin", ask_origin(client, map(kafka.topic, INDEXED_TOPICS)).encode())
     close_index(index)
     names = [kafka.topic(name) for name in ("sds.index", "sds.messages")]
     ids = ask_origin(client, names).topic_ids

@@ -14,6 +14,7 @@ from culm_connectors.local_store.opening import close_marked, condemn, mark_open
 from culm_connectors.logs.index.documents import ReadFacts
 from culm_connectors.logs.index.errors import INDEX_ERRORS, IndexDamaged, IndexForeign
 from culm_connectors.logs.index.store import DEFAULT_MAP_SIZE_BYTES, LmdbLogStore
+from culm_topics.errors import RecordError
 from culm_topics.kafka.origin import Origin
 
 __all__ = ["check_origin", "close_index", "condemn", "mark_open", "open_index"]
@@ -62,15 +63,25 @@ def _check_records(store: LmdbLogStore) -> None:
 
 
 def check_origin(store: LmdbLogStore, origin: Origin) -> None:
-    """Raise IndexForeign where an index was filled from another Kafka; an empty one is of this one now."""
+    """Raise IndexForeign where an index was filled from another Kafka; an empty one is of this one now.
+
+    Topics that only the index names, as earlier ones did, are nothing that its offsets belong to.
+    """
     kept = store.meta(_ORIGIN)
     if kept is None and store.counts() == (0, 0):
         store.set_meta(_ORIGIN, origin.encode())
-    elif kept != origin.encode():
+    elif kept is None or not _is_of(kept, origin):
         raise IndexForeign(
             f"{store.folder} was filled from {kept.decode(errors='replace') if kept else 'nowhere known'}, "
             f"Kafka is now {origin.encode().decode()}"
         )
+
+
+def _is_of(kept: bytes, origin: Origin) -> bool:
+    try:
+        return not origin.differences(Origin.decode(kept))
+    except RecordError:
+        return False
 
 
 def close_index(store: LmdbLogStore) -> None:

@@ -109,7 +109,7 @@ class ReferencePeer:
             stack.callback(self.store.close)
             self.index = IndexWriter(self.store)
             stack.callback(self.index.close)
-            pool = CheckPool(self._driver_settings.check_threads, check_many)
+            pool = CheckPool(None, check_many)
             stack.callback(pool.close)
             self._pool = pool
             peer = Peer(self.peer_id, self.store, self._peer_settings, random_seed=time.time_ns())

@@ -44,9 +44,9 @@ def verify(
 
     Example: `culm logs index verify --dir ./edge-1 --repair`
     """
+    from culm_connectors.logs.replicated_logs import INDEX_FOLDER, INDEXED_TOPICS
     from culm_connectors.logs.warm_start.index_check import check_index
     from culm_connectors.p2panda.interest import covered_schemas
-    from culm_connectors.p2panda.protocol import INDEX_FOLDER, READ_TOPICS
     from culm_infra.settings import resolve_kafka
     from culm_models.p2panda.operations.operation import peek
 
@@ -65,7 +65,7 @@ def verify(
                 peek,
                 folder,
                 resolve_kafka(settings),
-                READ_TOPICS,
+                INDEXED_TOPICS,
                 covered_schemas,
                 mend=repair,
                 progress=show,

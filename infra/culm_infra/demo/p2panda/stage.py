@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from culm_connectors.p2panda.protocol import INDEX_FOLDER
+from culm_connectors.logs.replicated_logs import INDEX_FOLDER
 from culm_infra.demo.kit.broker import broker
 from culm_infra.demo.kit.processes import SERVING, CulmProcess, Show, environment, free_udp_ports, running
 from culm_infra.demo.p2panda.plan import EDGES, Plan, make_plan
