@@ -19,7 +19,6 @@ from functools import partial
 from typing import Final
 
 from culm_models.bamboo.checks import SoundEntry
-from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.errors import BacklinkUnknownError, ForkError, SkiplinkUnknownError
 from culm_models.errors import CulmError
 from culm_models.p2panda import events
@@ -287,7 +286,7 @@ class Peer:
             return False
         session.last_activity = now
         if isinstance(checked, CulmError):
-            self._note_unreadable(session, checked, raw[0])
+            session.note_unreadable(raw[0], checked)
             self._reject(remote, session_id, checked, raw, None)
             return False
         try:
@@ -311,14 +310,6 @@ class Peer:
             return False
         self._events.add(events.EntryAccepted(remote, session_id, checked))
         return True
-
-    def _note_unreadable(self, session: Session, error: CulmError, entry_bytes: bytes) -> None:
-        """What comes behind this one in its log, as far as that can be read, will have no predecessor."""
-        try:
-            entry = decode_entry(entry_bytes)
-        except CulmError:
-            return
-        session.note_refused((entry.public_key, entry.log_id), error)
 
     def _reject(
         self,

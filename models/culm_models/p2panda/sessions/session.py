@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final
 
+from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.errors import BacklinkUnknownError, SkiplinkUnknownError
 from culm_models.bamboo.log_store import LogKey
 from culm_models.errors import CulmError
@@ -243,6 +244,14 @@ class Session:
                 self.has_gap = True
         elif len(self._refused) < _MAX_REFUSED_LOGS:
             self._refused.add(log)
+
+    def note_unreadable(self, entry_bytes: bytes, error: CulmError) -> None:
+        """An entry was refused by itself: its log is noted as far as these bytes tell it."""
+        try:
+            entry = decode_entry(entry_bytes)
+        except CulmError:
+            return
+        self.note_refused((entry.public_key, entry.log_id), error)
 
     def take_unsent(self) -> list[EntryRange]:
         """The stored entries that wait to be sent, as ranges."""

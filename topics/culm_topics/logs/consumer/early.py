@@ -5,6 +5,7 @@ fails half-way may leave a hole, which the batch's second run fills. And after t
 partitions, a log continues in another partition, which may be read first.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from culm_topics.logs.consumer.entry import LogEntry
@@ -23,6 +24,12 @@ class Hole:
     records: dict[int, LogEntry] = field(default_factory=dict)
     ends: dict[int, int] | None = None
     """Per partition the end that must be read before the hole counts as a gap; None: not asked yet."""
+
+    def is_gap(self, positions: Mapping[int, int], now_s: float) -> bool:
+        """Whether its time is up, and all that was in the topic when it showed has been read."""
+        if self.ends is None or now_s < self.deadline_s:
+            return False
+        return all(position >= self.ends.get(partition, 0) for partition, position in positions.items())
 
 
 class EarlyRecords:

@@ -321,19 +321,14 @@ class PartitionReader:
             return
         self._holes_checked_s = now_s
         self._sequencer.release()
-        ends: dict[int, int] | None = None
+        if any(hole.ends is None for hole in holes):
+            ends = {one: watermarks(self._client, self._topic, one)[1] for one in self._partitions}
+            for hole in holes:
+                if hole.ends is None:
+                    hole.ends = ends
+        positions = {partition: state.position for partition, state in self._partitions.items()}
         for hole in holes:
-            if hole.ends is None:
-                if ends is None:
-                    ends = {
-                        partition: watermarks(self._client, self._topic, partition)[1]
-                        for partition in self._partitions
-                    }
-                hole.ends = ends
-            read = all(
-                state.position >= hole.ends.get(partition, 0) for partition, state in self._partitions.items()
-            )
-            if read and now_s >= hole.deadline_s:
+            if hole.is_gap(positions, now_s):
                 self._set_aside(hole)
 
     def _set_aside(self, hole: Hole) -> None:
