@@ -154,6 +154,7 @@ class MemoryEdge:
             access=AccessWatch(None, (), 1.0),
             progress=lambda *_: None,
             starting=lambda _: None,
+            stack=contextlib.AsyncExitStack(),
         )
 
 
