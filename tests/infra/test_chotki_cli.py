@@ -137,6 +137,27 @@ def test_the_status_has_vectors_blocks_peers_sessions_and_sources(shell: Shell) 
     assert "SendLive" in shell.text("status")
 
 
+def test_a_source_is_retired_for_ever(shell: Shell) -> None:
+    person(shell)
+    assert [(one["source"], one["owner"], one["state"]) for one in shell.lines("sources")] == [
+        ("10", "me", "allocated")
+    ]
+    assert "me" in shell.text("sources")
+    produce(
+        shell.settings,
+        "chotki.sources",
+        [(source_key(0x10), SourceRecord("me", b"1" * 16, "allocated", TIME_MS).encode())],
+    )
+    assert "chotki.source_taken" in shell.error("retire", "10")
+    (told,) = shell.lines("retire", "10", "--in-use")
+    assert (told["source"], told["state"]) == ("10", "retired")
+    assert "chotki.source_retired" in shell.error("retire", "10")
+    assert "chotki.source_unknown" in shell.error("retire", "77")
+    assert "chotki.source_retired" in shell.error("new", "person", "--source", "10", "--owner", "me")
+    (made,) = shell.lines("new", "person", "Name=Ben", "--owner", "me")
+    assert made["source"] != "10"
+
+
 def test_before_the_first_epoch_there_are_the_common_objects(shell: Shell) -> None:
     assert shell.text("dump").splitlines()[0] == "0-0.Y:\t0-0"
     assert shell.lines("status")[0]["vector"] == ["0-3"]

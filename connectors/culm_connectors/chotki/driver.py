@@ -118,6 +118,8 @@ class ChotkiDriver:
     def relay(self, packet: RelayedPacket) -> None:
         """A packet of `chotki.packets`."""
         self.metrics.packets_out += 1
+        if self._shared is None:
+            return  # what is read before the start
         if packet.src == self.shared.source.src:
             self.shared.source.raise_to(packet.pro)
         for connection in tuple(self.connections.values()):

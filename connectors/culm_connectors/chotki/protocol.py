@@ -19,7 +19,7 @@ from culm_connectors.chotki.metrics import families
 from culm_connectors.chotki.publisher import Partitions
 from culm_connectors.chotki.relay import PacketTail, follow_packets
 from culm_connectors.chotki.settings import ALPN, parse_url
-from culm_connectors.chotki.sources import claim, own_object, source_of
+from culm_connectors.chotki.sources import SourceClaim, claim, own_object
 from culm_connectors.chotki.warnings.packet_ids import PacketIds
 from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor, TcpDoor
@@ -88,6 +88,7 @@ class ChotkiProtocol:
         self._identity = Identity.from_private_key(context.key_pair.private_key)
         self._missing: str | None = "starting"
         self._follower: StateFollower | None = None
+        self._claim: SourceClaim | None = None
         ids = PacketIds(self._settings.remembered_packets, store)
         self._tail = PacketTail(self._settings.max_tail_bytes, ids)
         access = ReplicaAccess(context.access)
@@ -127,21 +128,7 @@ class ChotkiProtocol:
         context, settings = self._context, self._settings
         group = f"{connector_group_prefix(context.kafka)}{context.key_pair.public_key.hex()[:16]}"
         readers = TopicReaders(context.kafka, group)
-        src = source_of(context.key_pair.public_key) if settings.source is None else int(settings.source, 16)
-        self._missing = "claiming the source"
-        await claim(context.producer, context.kafka, src, context.key_pair.public_key.hex())
-        shared = EdgeShared(
-            store=self._store,
-            tail=self._tail,
-            source=OwnSource(src),
-            producer=context.producer,
-            kafka=context.kafka,
-            partitions=await asyncio.to_thread(self._partitions),
-            settings=settings,
-            edge=context.connector_id,
-            report=self.driver.reports.event,
-        )
-        self.driver.begin(shared)
+        partitions = await asyncio.to_thread(self._partitions)
         follower = self._follower = StateFollower(self._store, readers, self.driver.epoch)
         async with _finishing(follower), asyncio.TaskGroup() as group_of_tasks:
             group_of_tasks.create_task(watch_origin(context.administration, self._origin))
@@ -149,11 +136,10 @@ class ChotkiProtocol:
             group_of_tasks.create_task(follower.flush_now_and_then())
             self._missing = "reading chotki.state"
             await follower.ready.wait()
-            shared.source.raise_to(self._store.vector.get(src, 0))
             self._missing = "reading chotki.packets"
             packets = context.kafka.topic("chotki.packets")
             # From before the epoch on: ids are to be known that have come already.
-            earlier = self._settings.remembered_packets // shared.partitions.packets
+            earlier = settings.remembered_packets // partitions.packets
             offsets = {
                 (packets, partition): max(0, offset - earlier)
                 for partition, offset in self._store.packets.items()
@@ -163,6 +149,21 @@ class ChotkiProtocol:
                 ends = {partition: end for (_, partition), end in reader.ends.items()}
                 group_of_tasks.create_task(follow_packets(reader, self._tail, self.driver.relay))
                 await self._tail.until_at(ends)
+                self._missing = "claiming the source"
+                held = self._claim = await self._claimed()
+                group_of_tasks.create_task(held.watch())
+                shared = EdgeShared(
+                    store=self._store,
+                    tail=self._tail,
+                    source=OwnSource(held.src, self._tail.ids.highest(held.src)),
+                    producer=context.producer,
+                    kafka=context.kafka,
+                    partitions=partitions,
+                    settings=settings,
+                    edge=context.connector_id,
+                    report=self.driver.reports.event,
+                )
+                self.driver.begin(shared)
                 if settings.mode & 2:
                     await self._say_own_object(shared)
                 group_of_tasks.create_task(self.driver.follow_epochs())
@@ -172,6 +173,16 @@ class ChotkiProtocol:
                 self._missing = None
                 await ready()
                 await until_cancelled()
+
+    async def _claimed(self) -> SourceClaim:
+        context, wanted = self._context, self._settings.source
+        return await claim(
+            context.producer,
+            context.kafka,
+            None if wanted is None else int(wanted, 16),
+            context.key_pair.public_key.hex(),
+            self._tail.ids.sources(),
+        )
 
     def _partitions(self) -> Partitions:
         names = ("chotki.packets", "chotki.fields", "chotki.commits")
@@ -211,8 +222,10 @@ class ChotkiProtocol:
         self.driver.judge_again()
 
     async def finish(self, reason: str) -> None:
-        """End every session, and wait until what they brought is in Kafka."""
+        """End every session, wait until what they brought is in Kafka, and free the source."""
         await self.driver.finish(reason)
+        if self._claim is not None:
+            await self._claim.free()
 
 
 @asynccontextmanager

@@ -51,7 +51,9 @@ class ChotkiEdgeSettings(BaseModel):
     )
     connect: tuple[str, ...] = Field((), description="replicas to keep a connection to, by such addresses")
     source: str | None = Field(
-        None, pattern=r"^[0-9a-f]{1,16}$", description="own source in hex; by default it follows from the key"
+        None,
+        pattern=r"^[0-9a-f]{1,16}$",
+        description="own source in hex; by default the one it has, else a free one",
     )
     name: str = Field("", max_length=200, description="what this replica says that it is called")
     mode: int = Field(7, ge=0, le=7, description="1 read, 2 write, 4 live, added up; 5 is a read-only tap")

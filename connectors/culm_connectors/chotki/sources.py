@@ -1,6 +1,7 @@
 """The edge's own source: its number, its own object, and whose it is in `chotki.sources` (reference 10, 10).
 
-A source belongs to one replica for ever, and is claimed at each start (`culm_topics.chotki.sources`).
+A source belongs to one owner for ever, here an edge by its key. It is claimed at each start, when everything
+is read that tells of sources in use; a former run of this edge then ends by itself. An orderly stop frees it.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from hashlib import blake2b
+from collections.abc import Collection
 from typing import Final
 
 from culm_connectors.kafka import BatchProducer, ProducerRecord
@@ -16,32 +17,85 @@ from culm_models.chotki.ids import ZERO_ID, Id
 from culm_models.chotki.packets.live import write_live
 from culm_models.chotki.rdx.first import write_first
 from culm_models.chotki.tlv import record
+from culm_topics.chotki.errors import SourceRetired, SourceTaken
 from culm_topics.chotki.records import SourceRecord, source_key
-from culm_topics.chotki.sources import FREE, SOURCES_TOPIC, read_sources
+from culm_topics.chotki.sources import FREE, SOURCES_TOPIC, SourceFollower, read_sources
 from culm_topics.kafka.clients import KafkaSettings
 
-_SRC_BITS: Final = 40
+_LOTS: Final = 8
+_LOOK_S: Final = 1.0
 
 
-def source_of(public_key: bytes) -> int:
-    """The source of a key: 40 bits, never one that people write by hand (below 2^20)."""
-    digest = blake2b(public_key, digest_size=8, person=b"culm-chotki-src").digest()
-    return int.from_bytes(digest, "big") >> (64 - _SRC_BITS) | 1 << 20
+class SourceClaim:
+    """One run's claim of a source; `src` is whose packets it makes. Made by `claim`."""
+
+    def __init__(
+        self, producer: BatchProducer, kafka: KafkaSettings, src: int, owner: str, run: bytes
+    ) -> None:
+        self.src = src
+        self._producer = producer
+        self._kafka = kafka
+        self._owner = owner
+        self._run = run
+        self._is_freed = False
+
+    async def watch(self) -> None:
+        """Look whether it still holds, for ever. Raises `SourceTaken`, `SourceRetired`, `KafkaFailure`."""
+        follower = await asyncio.to_thread(SourceFollower, self._kafka)
+        try:
+            while True:
+                holder = (await asyncio.to_thread(follower.poll)).get(self.src)
+                if holder is not None and holder.state == "retired":
+                    raise SourceRetired(f"source {self.src:x} was retired while it was in use")
+                if holder is not None and holder.run != self._run and not self._is_freed:
+                    raise SourceTaken(
+                        f"source {self.src:x} was claimed by another run of this edge",
+                        hint="an edge runs once: is its folder used twice?",
+                    )
+                await asyncio.sleep(_LOOK_S)
+        finally:
+            await asyncio.to_thread(follower.close)
+
+    async def free(self) -> None:
+        """Nobody uses it any more: whoever owns it may claim it at once."""
+        self._is_freed = True
+        table = await asyncio.to_thread(read_sources, self._kafka)
+        if (holder := table.holders.get(self.src)) is not None and holder.run == self._run:
+            await _say(self._producer, self._kafka, self.src, self._owner, FREE)
 
 
-async def claim(producer: BatchProducer, kafka: KafkaSettings, src: int, owner: str) -> None:
-    """Say whose the source is, from now on in this run; a former run of this edge ends with it.
+async def claim(
+    producer: BatchProducer, kafka: KafkaSettings, wanted: int | None, owner: str, seen: Collection[int]
+) -> SourceClaim:
+    """Claim the source that is wanted, else the owner's, else a free one.
 
-    Raises `SourceTaken` and `SourceRetired` unless the source is free or this owner's.
+    `seen`: sources that vectors and packets tell of, which are other replicas' when nobody here owns them.
+    Raises `SourceTaken`, `SourceRetired`.
     """
-    table = await asyncio.to_thread(read_sources, kafka)
-    table.choose(src, owner, (), take_over=True)
-    now_ms = int(time.time() * 1000)
-    runs = (FREE, secrets.token_bytes(len(FREE)))
-    values = [SourceRecord(owner, run, "allocated", now_ms).encode() for run in runs]
-    await producer.send(
-        kafka.topic(SOURCES_TOPIC), [ProducerRecord(source_key(src), value) for value in values]
-    )
+    run = secrets.token_bytes(len(FREE))
+    for _ in range(_LOTS):
+        table = await asyncio.to_thread(read_sources, kafka)
+        src = table.choose(wanted, owner, seen, take_over=True)
+        holder = table.holders.get(src)
+        if holder is not None and holder.run != FREE:
+            await _say(producer, kafka, src, owner, FREE)
+        await _say(producer, kafka, src, owner, run)
+        winner = (await asyncio.to_thread(read_sources, kafka)).holders[src]
+        if winner.run == run:
+            return SourceClaim(producer, kafka, src, owner, run)
+        # Of a compacted topic the last record of a key stays: let that be the one that holds.
+        await _produce(producer, kafka, src, winner)
+        if wanted is not None:
+            break
+    raise SourceTaken(f"source {src:x} was claimed by somebody else at the same moment")
+
+
+async def _say(producer: BatchProducer, kafka: KafkaSettings, src: int, owner: str, run: bytes) -> None:
+    await _produce(producer, kafka, src, SourceRecord(owner, run, "allocated", int(time.time() * 1000)))
+
+
+async def _produce(producer: BatchProducer, kafka: KafkaSettings, src: int, told: SourceRecord) -> None:
+    await producer.send(kafka.topic(SOURCES_TOPIC), [ProducerRecord(source_key(src), told.encode())])
 
 
 def own_object(src: int, name: str) -> bytes:

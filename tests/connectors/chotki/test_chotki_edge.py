@@ -19,11 +19,13 @@ from culm_models.chotki.ids import Id, object_key
 from culm_models.chotki.rdx import delta, parse_text, print_text
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import record
-from culm_topics.chotki.errors import SourceTaken
-from culm_topics.chotki.sources import read_sources
+from culm_topics.chotki.errors import SourceRetired, SourceTaken
+from culm_topics.chotki.records import SourceRecord, source_key
+from culm_topics.chotki.sources import FREE, read_sources, retire_source
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.chotki_bridge import bridging
 from tests.support.edge import Edge, topics, until
+from tests.support.topic_io import produce
 
 pytestmark = pytest.mark.kafka
 
@@ -155,9 +157,53 @@ async def test_an_edge_takes_no_source_of_another_owner_and_its_own_again(
     async with bridging(kafka, 2):
         for _ in range(2):
             async with edge(tmp_path / "north", kafka, source="77", mode=5):
-                pass
+                assert read_sources(kafka).holders[0x77].run != FREE
+            # At its end it is free, and still its own.
+            assert read_sources(kafka).holders[0x77].run == FREE
         first = read_sources(kafka).holders[0x77]
         with pytest.raises(SourceTaken, match="belongs to"):
             async with edge(tmp_path / "south", kafka, source="77", mode=5):
                 pass
         assert read_sources(kafka).holders[0x77] == first
+
+
+async def test_an_edge_is_given_a_free_source_and_takes_none_that_is_seen(
+    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    kafka = topics(kafka_bootstrap, topic_prefix)
+    ann = ReplicaPeer(Replica(0xA, name="ann"))
+    make_objects(ann, 1)
+    async with bridging(kafka, 2) as bridge:
+        async with edge(tmp_path / "north", kafka) as north, connected(ann, north):
+            await until(lambda: bridge.job.vector.get(0xA) == ann.replica.vector()[0xA])
+        (own,) = read_sources(kafka).holders
+        assert 0x10000 <= own <= 0xFFFFF
+        with pytest.raises(SourceTaken, match="in use by a replica"):
+            async with edge(tmp_path / "south", kafka, source="a"):
+                pass
+        async with edge(tmp_path / "north", kafka):
+            assert read_sources(kafka).holders.keys() == {own}
+        retire_source(kafka, own)
+        async with edge(tmp_path / "north", kafka, mode=5):
+            assert len(read_sources(kafka).holders) == 2
+
+
+@pytest.mark.parametrize("way", ["claimed", "retired"])
+async def test_an_edge_ends_when_its_source_is_another_runs_or_retired(
+    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str, way: str
+) -> None:
+    kafka = topics(kafka_bootstrap, topic_prefix)
+    async with bridging(kafka, 2):
+        chotki = ChotkiEdgeSettings(listen=("tcp://127.0.0.1:0",), source="77", mode=5)
+        running = Edge(ConnectorSettings(directory=tmp_path, chotki=chotki), kafka, protocols=CHOTKI)
+        task = asyncio.create_task(running.run())
+        await until(lambda: running.is_ready)
+        if way == "retired":
+            retire_source(kafka, 0x77, in_use=True)
+        else:
+            owner = running.key_pair.public_key.hex()
+            claims = [SourceRecord(owner, run, "allocated", 1).encode() for run in (FREE, b"2" * 16)]
+            produce(kafka, "chotki.sources", [(source_key(0x77), told) for told in claims])
+        with pytest.raises((SourceTaken, SourceRetired), match=way):
+            async with asyncio.timeout(20):
+                await task

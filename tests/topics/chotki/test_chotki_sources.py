@@ -68,6 +68,13 @@ def test_a_source_of_others_is_refused(take_over: bool) -> None:
         held.choose(8, "a", (), take_over=take_over)
 
 
+def test_what_was_retired_stays_so_whatever_was_on_its_way() -> None:
+    held = table((7, "a", ONE), (7, "a", FREE, "retired"), (7, "a", TWO), (7, "b", FREE))
+    assert (held.holders[7].state, held.holders[7].run) == ("retired", FREE)
+    with pytest.raises(SourceRetired):
+        held.choose(7, "a", (), take_over=True)
+
+
 def test_records_that_are_none_are_passed_over() -> None:
     held = table()
     held.take(TopicMessage(b"x", b"", 0, 0, 0))

@@ -42,6 +42,12 @@ class SourceTaken(TopicsError):
     code: ClassVar[str] = "chotki.source_taken"
 
 
+class SourceUnknown(TopicsError):
+    """A source that this deployment has given to nobody."""
+
+    code: ClassVar[str] = "chotki.source_unknown"
+
+
 class SourceRetired(TopicsError):
     """The source was retired: it is never used again."""
 

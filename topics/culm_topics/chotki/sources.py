@@ -2,7 +2,7 @@
 
 The topic `chotki.sources` decides, in its order: a claim holds when the source is free or its own already, a
 record without a run frees it, and any other claim is void, whoever wrote it. So of two that claim at once all
-readers see the same one win.
+readers see the same one win. A source that was retired stays so, and is never given again.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from culm_models.chotki.log0 import SYSTEM_SOURCE
-from culm_topics.chotki.errors import SourceRetired, SourceTaken
-from culm_topics.chotki.records import SourceRecord, split_source_key
-from culm_topics.errors import RecordError
+from culm_topics.chotki.errors import SourceRetired, SourceTaken, SourceUnknown
+from culm_topics.chotki.records import SourceRecord, source_key, split_source_key
+from culm_topics.errors import KafkaFailure, RecordError
+from culm_topics.kafka import clients
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.partitions import TopicPartitions, read_until
 from culm_topics.readers.whole_topic import PassedOver, TopicMessage
@@ -43,6 +44,8 @@ class SourceTable:
             self.passed_over.add(record, error)
             return
         holder = self.holders.get(src)
+        if holder is not None and holder.state == "retired":
+            return  # for ever, whatever was on its way
         if holder is None or holder.run in (FREE, found.run) or found.run == FREE or found.state == "retired":
             self.holders[src] = found
 
@@ -127,3 +130,32 @@ def read_sources(settings: KafkaSettings) -> SourceTable:
     follower = SourceFollower(settings)
     follower.close()
     return follower.table
+
+
+def retire_source(settings: KafkaSettings, src: int, *, in_use: bool = False) -> SourceRecord:
+    """Retire a source; it stays in vectors. With `in_use` also one that has a writer, which ends by it.
+
+    Raises `SourceUnknown`, `SourceRetired`, `SourceTaken`, `TopicMissing`, `KafkaFailure`.
+    """
+    holder = read_sources(settings).holders.get(src)
+    if holder is None:
+        raise SourceUnknown(f"source {src:x} was given to nobody here")
+    if holder.state == "retired":
+        raise SourceRetired(f"source {src:x} was retired already")
+    if holder.run != FREE and not in_use:
+        raise SourceTaken(
+            f"source {src:x} is in use by {holder.owner!r}", hint="stop it first, or retire it all the same"
+        )
+    told = SourceRecord(holder.owner, FREE, "retired", time.time_ns() // 1_000_000)
+    failures: list[str] = []
+    topic = settings.topic(SOURCES_TOPIC)
+    producer = clients.producer(settings)
+    producer.produce(
+        topic,
+        told.encode(),
+        source_key(src),
+        on_delivery=lambda error, _: failures.append(error.str()) if error is not None else None,
+    )
+    if producer.flush(_SILENCE_SECONDS) or failures:
+        raise KafkaFailure(f"{topic}: {failures[0] if failures else 'nothing was acknowledged in time'}")
+    return told

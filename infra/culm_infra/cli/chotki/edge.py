@@ -15,7 +15,8 @@ TAP_MODE = 5
 
 Addresses = Annotated[list[str], typer.Argument(metavar="URL...", help="tcp://, tls:// or quic://HOST:PORT.")]
 Source = Annotated[
-    str | None, typer.Option("--source", help="Own source in hex; by default it follows from the key.")
+    str | None,
+    typer.Option("--source", help="Own source in hex; by default its own, else a free one."),
 ]
 Name = Annotated[str | None, typer.Option("--name", help="What this replica says that it is called.")]
 Mode = Annotated[

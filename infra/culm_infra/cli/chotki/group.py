@@ -10,6 +10,7 @@ from culm_infra.cli.chotki.edge import connect, listen, tap
 from culm_infra.cli.chotki.edit import edit
 from culm_infra.cli.chotki.get import get
 from culm_infra.cli.chotki.new import new
+from culm_infra.cli.chotki.sources import retire, sources
 from culm_infra.cli.chotki.status import status
 from culm_infra.cli.chotki.verify import verify
 
@@ -28,6 +29,8 @@ for name, command in {
     "get": get,
     "dump": dump,
     "status": status,
+    "sources": sources,
+    "retire": retire,
     "verify": verify,
 }.items():
     app.command(name)(command)

@@ -9,14 +9,12 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.chotki.reading import vector_texts, whole_state
+from culm_infra.cli.chotki.sources import sources_as_json
 from culm_infra.cli.options import KafkaFlags, spread
 from culm_infra.cli.output import emit_json, print_table, say, show_passed_over
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from culm_topics.chotki.operations import PeerSession
-    from culm_topics.chotki.records import SourceRecord
     from culm_topics.chotki.state_reader import ObjectState
 
 _SHOWN_BLOCKS = 20
@@ -62,7 +60,7 @@ def status(
             for src, held in sorted(holdings.peers.items())
         ],
         "sessions": [_session(one) for one in sessions.sessions if all_ or not one.is_over],
-        "sources": _sources(sources.holders),
+        "sources": sources_as_json(sources.holders),
     }
     if json:
         emit_json(found)
@@ -100,20 +98,6 @@ def _session(one: PeerSession) -> dict[str, Any]:
         "code": found.code,
         "time_ms": found.time_ms,
     }
-
-
-def _sources(holders: Mapping[int, SourceRecord]) -> list[dict[str, Any]]:
-    from culm_topics.chotki.sources import FREE
-
-    return [
-        {
-            "source": f"{src:x}",
-            "owner": one.owner,
-            "state": "in use" if one.state == "allocated" and one.run != FREE else one.state,
-            "since_ms": one.since_ms,
-        }
-        for src, one in sorted(holders.items())
-    ]
 
 
 def _show(found: dict[str, Any], *, all_: bool) -> None:

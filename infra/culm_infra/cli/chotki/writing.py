@@ -57,7 +57,8 @@ def write(
     from culm_topics.chotki.writer import ChotkiWriter
 
     owner = flags.owner or f"{getpass.getuser()}@{socket.gethostname()}"
-    with ChotkiWriter(kafka, owner=owner, source=_source(flags.source), take_over=flags.take_over) as writer:
+    source = None if flags.source is None else source_number(flags.source, "--source")
+    with ChotkiWriter(kafka, owner=owner, source=source, take_over=flags.take_over) as writer:
         ids = writer.write(*changes(writer))
         _show(ids, writer.source, json=json)
 
@@ -81,13 +82,12 @@ def values_of(given: Iterable[str] | None) -> dict[str, FromText | Plus]:
     return values
 
 
-def _source(text: str | None) -> int | None:
-    if text is None:
-        return None
+def source_number(text: str, hint: str = "HEX") -> int:
+    """A source in hex, as people write it."""
     try:
         return int(text, 16)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no number in hex", param_hint="--source") from None
+        raise typer.BadParameter(f"{text!r} is no number in hex", param_hint=hint) from None
 
 
 def _show(ids: list[Id | None], source: int, *, json: bool) -> None:
