@@ -20,6 +20,7 @@ from culm_connectors.edge.doors import Door, Judge, QuicDoor, TcpDoor
 from culm_connectors.edge.metric_families import gauge
 from culm_connectors.edge.principal import Principal
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
+from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.kafka import TopicReader
 from culm_connectors.logs.replicated_logs import ReplicatedLogs
 from culm_connectors.protocols import LOG_PAYLOADS, PROTOCOLS, ProtocolEntry, load
@@ -70,6 +71,9 @@ class Noop:
 
     def why_not_ready(self) -> Sequence[str]:
         return () if self._is_ready else ("not yet",)
+
+    def measured(self) -> ProtocolMetrics:
+        return ProtocolMetrics()
 
     def metrics(self) -> Iterator[Metric]:
         yield gauge(f"culm_{self._name}_ready", "1 once it is served", float(self._is_ready))
@@ -164,7 +168,7 @@ async def test_three_protocols_are_added_by_the_table_alone(
         assert edge.doors is not None and edge.address is not None
         assert edge.doors.where().keys() == {"culm/p2panda/1", "culm/sds/1", ALPN, "noop_tcp", "noop_http"}
         names = {metric.name for metric in edge.collector.collect()}
-        assert {"culm_peers", "culm_sds_channels", "culm_noop_tcp_ready"} <= names
+        assert {"culm_p2panda_schemas", "culm_sds_channels", "culm_noop_tcp_ready"} <= names
 
         connection = await connect(edge.address, identity(1), None, quick_settings(), alpn=ALPN)
         assert await (await connection.accept_stream()).read() == b"noop"

@@ -12,10 +12,11 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
 from culm_connectors.chotki.local_state.store import ChotkiStore
+from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.peer_holding import Delivery, PeerHolding
 from culm_connectors.chotki.publisher import Partitions, ReplicaPublisher
 from culm_connectors.chotki.relay import PacketTail, RelayedPacket
@@ -89,6 +90,7 @@ class EdgeShared:
     edge: bytes
     report: Callable[[ReplicaConnection, events.SessionEvent], None]
     """Told what happens on a connection."""
+    metrics: ChotkiMetrics = field(default_factory=ChotkiMetrics)
 
 
 class _Host:
@@ -169,6 +171,8 @@ class ReplicaConnection:
         self.channel = channel
         self.refusal: events.Refused | None = None
         self.reason = ""
+        self.is_lost = False
+        """The transport ended, or was ended, before the session did."""
         self._shared = shared
         self.settings = self._settings = shared.settings
         self.publisher = ReplicaPublisher(
@@ -178,6 +182,7 @@ class ReplicaConnection:
             Bringer(shared.edge, 0, number),
             shared.settings.max_waiting_bytes,
             GapWatch(shared.settings.gap_s),
+            shared.metrics.accept_latency,
         )
         self.holding = PeerHolding()
         self._host = _Host(shared, self.publisher, self.warn)
@@ -192,7 +197,7 @@ class ReplicaConnection:
         )
         self._wake = asyncio.Event()
         self._wake.set()
-        self._queued_bytes = 0
+        self.queued_bytes = 0
         """Live packets and follow-up syncs that the transport has not taken yet, at most."""
 
     @property
@@ -298,10 +303,11 @@ class ReplicaConnection:
 
     def _send(self, records: Sequence[bytes]) -> None:
         """Queue records for the peer; one that does not read them is left, and comes again."""
-        self._queued_bytes += sum(map(len, records))
-        if self._queued_bytes > self._settings.max_outgoing_bytes:
+        self.queued_bytes += sum(map(len, records))
+        if self.queued_bytes > self._settings.max_outgoing_bytes:
             logger.warning("%s %s: reads too slowly", self.name, self.traces)
             self.reason = "slow"
+            self._shared.metrics.closed["overloaded"] += 1
             self.channel.abort("the peer reads too slowly")
             return
         for record in records:
@@ -320,6 +326,7 @@ class ReplicaConnection:
             data = await self.channel.read(_READ_BYTES)
             if not data:
                 return
+            self._shared.metrics.bytes_in += len(data)
             for _ in self.session.receive_in_turns(data, _now_ms()):
                 # A large D: others have their turns.
                 self._report_events()
@@ -335,7 +342,8 @@ class ReplicaConnection:
             if records:
                 data = b"".join(records)
                 await self.channel.write(data)
-                self._queued_bytes = max(0, self._queued_bytes - len(data))
+                self._shared.metrics.bytes_out += len(data)
+                self.queued_bytes = max(0, self.queued_bytes - len(data))
                 continue
             if session.is_making_diff:
                 await asyncio.sleep(0)
@@ -365,6 +373,8 @@ class ReplicaConnection:
                 case events.Refused():
                     self.refusal = event
                     self.reason = event.code
+                case events.ConnectionLost():
+                    self.is_lost = True
             self._shared.report(self, event)
 
     def _meet(self, peer: Id) -> None:

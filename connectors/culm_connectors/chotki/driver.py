@@ -91,27 +91,43 @@ class ChotkiDriver:
         """A whole session; whether the peer's handshake came."""
         if (refusal := self._judge(channel.principal)) is not None:
             logger.warning("%s: not spoken with: %s", name, refusal.text)
+            self.metrics.refused["identity"] += 1
             channel.abort(refusal.text)
             return False
         self._numbers += 1
         if not self.shared.tail.reaches_back_to(self.shared.store.packets):
             logger.warning("%s: not served: the job chotki is too far behind", name)
+            self.metrics.refused["not_ready"] += 1
             return False
         try:
             connection = ReplicaConnection(self.shared, channel, self._numbers, name)
         except StoreIncomplete as error:
             logger.info("%s: not served: %s", name, error)
+            self.metrics.refused["not_ready"] += 1
             return False
         self.connections[connection.number] = connection
-        self.metrics.sessions += 1
+        self.metrics.connections += 1
+        self.metrics.connections_total += 1
+        self.metrics.sessions_started += 1
         try:
             await connection.run()
         finally:
             del self.connections[connection.number]
-            self.metrics.sessions -= 1
+            self.metrics.connections -= 1
+            self._count_end(connection)
             channel.abort("the session is over")
             self.reports.forget(connection)
         return connection.session.peer is not None
+
+    def _count_end(self, connection: ReplicaConnection) -> None:
+        metrics = self.metrics
+        if connection.refusal is not None:
+            metrics.sessions_failed[connection.refusal.code] += 1
+            metrics.closed["protocol"] += 1
+        elif connection.is_lost:
+            metrics.sessions_left += 1
+        else:
+            metrics.sessions_done += 1
 
     # What others brought.
 
@@ -165,6 +181,14 @@ class ChotkiDriver:
     async def write_reports(self) -> None:
         """Write what is told to `chotki.sessions` and `rejected`, for ever."""
         await self.reports.run(self.shared)
+
+    def measured(self) -> ChotkiMetrics:
+        """The numbers of this moment; from any thread."""
+        metrics, connections = self.metrics, tuple(self.connections.values())
+        metrics.staged = sum(one.publisher.waiting for one in connections)
+        metrics.staged_bytes = sum(one.publisher.waiting_bytes for one in connections)
+        metrics.unsent_bytes = sum(one.queued_bytes for one in connections)
+        return metrics
 
     async def finish(self, reason: str) -> None:
         """End every session, and wait until what they brought is in Kafka."""

@@ -6,55 +6,37 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
+
+from culm_connectors.edge.metric_families import counter_by, counters, gauge
+from culm_connectors.edge.protocol_metrics import SessionMetrics
 
 
 @dataclass(slots=True)
-class ChotkiMetrics:
-    """Counts of one edge since its start."""
+class ChotkiMetrics(SessionMetrics):
+    """What an edge counts beside what every protocol with sessions does. A refusal ends its session."""
 
-    sessions: int = 0
-    """Open now."""
     packets_in: int = 0
     packets_out: int = 0
     syncs_in: int = 0
     fields_in: int = 0
-    refused: Counter[str] = field(default_factory=Counter)
-    """By code."""
     warned: Counter[str] = field(default_factory=Counter)
     """By code: what refused nothing."""
     untold: int = 0
     """Lines of sessions and refused bytes that Kafka was too slow for."""
 
 
-def families(metrics: ChotkiMetrics, *, epoch: int, tail: int, waiting_bytes: int) -> Iterator[Metric]:
-    """The families of this moment."""
-    gauges = (
-        ("culm_chotki_sessions", "Sessions with replicas.", metrics.sessions),
-        ("culm_chotki_epoch", "The epoch that diffs are answered from.", epoch),
-        ("culm_chotki_tail_packets", "Live packets that this epoch does not have.", tail),
-        ("culm_chotki_waiting_bytes", "Taken from peers and not acknowledged by Kafka.", waiting_bytes),
+def families(metrics: ChotkiMetrics, *, epoch: int, tail: int) -> Iterator[Metric]:
+    """What Chotki alone has."""
+    yield gauge("culm_chotki_epoch", "the epoch that diffs are answered from", epoch)
+    yield gauge("culm_chotki_tail_packets", "live packets that this epoch does not have", tail)
+    yield from counters(
+        ("culm_chotki_packets_received", "live packets taken from peers", metrics.packets_in),
+        ("culm_chotki_packets_relayed", "live packets read for peers", metrics.packets_out),
+        ("culm_chotki_syncs_received", "diffs that came whole", metrics.syncs_in),
+        ("culm_chotki_fields_received", "fields in them", metrics.fields_in),
+        ("culm_chotki_reports_dropped", "reports that Kafka was too slow for", metrics.untold),
     )
-    for name, text, value in gauges:
-        yield GaugeMetricFamily(name, text, value)
-    counters = (
-        ("culm_chotki_packets_received", "Live packets taken from peers.", metrics.packets_in),
-        ("culm_chotki_packets_relayed", "Live packets read for peers.", metrics.packets_out),
-        ("culm_chotki_syncs_received", "Diffs that came whole.", metrics.syncs_in),
-        ("culm_chotki_fields_received", "Fields in them.", metrics.fields_in),
-        ("culm_chotki_reports_dropped", "Reports that Kafka was too slow for.", metrics.untold),
+    yield counter_by(
+        "culm_chotki_warnings", "what was not as it should be, and refused nothing", "code", metrics.warned
     )
-    for name, text, value in counters:
-        yield CounterMetricFamily(name, text, value)
-    refused = CounterMetricFamily(
-        "culm_chotki_refused", "Sessions ended for what came, or did not.", labels=("code",)
-    )
-    for code, count in sorted(metrics.refused.items()):
-        refused.add_metric((code,), count)
-    yield refused
-    warned = CounterMetricFamily(
-        "culm_chotki_warnings", "What was not as it should be, and refused nothing.", labels=("code",)
-    )
-    for code, count in sorted(metrics.warned.items()):
-        warned.add_metric((code,), count)
-    yield warned

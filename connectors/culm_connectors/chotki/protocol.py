@@ -24,6 +24,7 @@ from culm_connectors.chotki.warnings.packet_ids import PacketIds
 from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor, TcpDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
+from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.errors import ConnectorError
 from culm_connectors.kafka import ProducerRecord, TopicReader, TopicReaders, ask_origin, watch_origin
 from culm_connectors.local_store.errors import StoreDamaged
@@ -162,6 +163,7 @@ class ChotkiProtocol:
                     settings=settings,
                     edge=context.connector_id,
                     report=self.driver.reports.event,
+                    metrics=self.driver.metrics,
                 )
                 self.driver.begin(shared)
                 if settings.mode & 2:
@@ -210,12 +212,13 @@ class ChotkiProtocol:
             reasons.append("the job chotki lags: too many live packets are in no epoch yet")
         return reasons
 
+    def measured(self) -> ProtocolMetrics:
+        """What every protocol is measured by."""
+        return self.driver.measured()
+
     def metrics(self) -> Iterator[Metric]:
-        """What is measured of sessions, epochs and what waits."""
-        waiting = sum(one.publisher.waiting_bytes for one in tuple(self.driver.connections.values()))
-        return families(
-            self.driver.metrics, epoch=self._store.epoch, tail=len(self._tail), waiting_bytes=waiting
-        )
+        """What is measured of packets, syncs and epochs."""
+        return families(self.driver.metrics, epoch=self._store.epoch, tail=len(self._tail))
 
     def judge_again(self, former: AccessList) -> None:
         """Other rules are in force: sessions with those that may no longer connect are ended."""

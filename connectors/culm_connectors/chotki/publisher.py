@@ -8,12 +8,14 @@ its blocks behind them, and when Kafka has acknowledged all of them its commit.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from culm_connectors.chotki.spool import DiskSpool
 from culm_connectors.chotki.warnings.gap_watch import GapWatch
+from culm_connectors.edge.protocol_metrics import Durations
 from culm_connectors.kafka import BatchProducer, ProducerRecord
 from culm_models.chotki.ids import Id, vector_key
 from culm_models.chotki.packets.live import LivePacket
@@ -50,6 +52,7 @@ class _Packet:
     """What it moves its source's entry to, if it does."""
     record: bytes
     size: int
+    since_s: float = field(default_factory=time.monotonic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ class _Sync:
     vector: bytes
     after: bytes
     size: int
+    since_s: float = field(default_factory=time.monotonic)
 
 
 class ReplicaPublisher:
@@ -73,12 +77,16 @@ class ReplicaPublisher:
         bringer: Bringer,
         max_waiting_bytes: int,
         gaps: GapWatch,
+        latency: Durations | None = None,
     ) -> None:
         self.bringer = bringer
         self.brought: dict[int, int] = {}
         """By source: how far the connection has come."""
         self.gaps = gaps
+        self.waiting = 0
+        """Packets and syncs that Kafka has not acknowledged."""
         self.waiting_bytes = 0
+        self._latency = Durations() if latency is None else latency
         self._producer = producer
         self._kafka = kafka
         self._partitions = partitions
@@ -139,14 +147,14 @@ class ReplicaPublisher:
                 if isinstance(first, _Packet):
                     taken = self._packets()
                     await self._produce_packets(taken)
-                    self._done(sum(one.size for one in taken))
+                    self._done(taken)
                 else:
                     self._queue.popleft()
                     try:
                         await self._produce_sync(first)
                     finally:
                         first.spool.close()
-                    self._done(first.size)
+                    self._done([first])
             self._changed.clear()
             if not self._queue:
                 await self._changed.wait()
@@ -160,11 +168,16 @@ class ReplicaPublisher:
 
     def _put(self, one: _Packet | _Sync) -> None:
         self._queue.append(one)
+        self.waiting += 1
         self.waiting_bytes += one.size
         self._changed.set()
 
-    def _done(self, size: int) -> None:
-        self.waiting_bytes -= size
+    def _done(self, acknowledged: Sequence[_Packet | _Sync]) -> None:
+        now_s = time.monotonic()
+        for one in acknowledged:
+            self._latency.observe(now_s - one.since_s)
+            self.waiting_bytes -= one.size
+        self.waiting -= len(acknowledged)
         self._changed.set()
 
     def _raise(self, entries: Mapping[int, int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from culm_connectors.edge.protocol import EdgeProtocol
@@ -23,12 +23,13 @@ class Running:
 
     kafka: KafkaHealth
     producer: BatchProducer
-    protocols: Sequence[EdgeProtocol]
+    protocols: Mapping[str, EdgeProtocol]
+    """By name."""
 
     @property
     def readers(self) -> tuple[TopicReader, ...]:
         """Whatever reads a topic now."""
-        return tuple(reader for protocol in self.protocols for reader in protocol.readers)
+        return tuple(reader for protocol in self.protocols.values() for reader in protocol.readers)
 
 
 class Health:
@@ -59,7 +60,7 @@ class Health:
         if (state := self._state()) is not None:
             reasons.append(state)
         if (running := self._running()) is not None:
-            for protocol in running.protocols:
+            for protocol in running.protocols.values():
                 reasons.extend(protocol.why_not_ready())
             if (away := running.kafka.away) is not None:
                 reasons.append(away)

@@ -1,4 +1,4 @@
-"""What a connector tells Prometheus: what all protocols share, and then what each of them measures."""
+"""What a connector tells Prometheus: of the process, what protocols share, what each has alone."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 
 from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.metric_families import gauge
+from culm_connectors.edge.protocol_metrics import LABEL, families
 
 _INTERVAL_S = 0.02
 _BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -77,13 +78,15 @@ class ConnectorCollector(Collector):
         lag = GaugeMetricFamily(
             "culm_topic_lag_records",
             "records not read yet, by the brokers' own ends; none while those are not known",
-            labels=["topic"],
+            labels=[LABEL, "topic"],
         )
         if ends is not None:
-            for reader in running.readers:
-                lag.add_metric([reader.topic], reader.lag(ends.offsets))
+            for name, protocol in running.protocols.items():
+                for reader in protocol.readers:
+                    lag.add_metric([name, reader.topic], reader.lag(ends.offsets))
         yield lag
-        for protocol in running.protocols:
+        yield from families({name: one.measured() for name, one in running.protocols.items()})
+        for protocol in running.protocols.values():
             yield from protocol.metrics()
 
 

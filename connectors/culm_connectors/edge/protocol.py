@@ -20,6 +20,7 @@ from prometheus_client.core import Metric
 
 from culm_connectors.edge.access import AccessList, AccessWatch
 from culm_connectors.edge.doors import Door
+from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.kafka import BatchProducer, Progress, TopicReader
 from culm_connectors.settings import ConnectorSettings
 from culm_models.keys import KeyPair
@@ -102,8 +103,12 @@ class EdgeProtocol(Protocol):
         """Why no new peers should come, in words; from any thread."""
         ...
 
+    def measured(self) -> ProtocolMetrics:
+        """What every protocol is measured by, at the time of a scrape and in the scrape's thread."""
+        ...
+
     def metrics(self) -> Iterator[Metric]:
-        """What it measures, at the time of a scrape and in the scrape's thread."""
+        """What it alone measures, in families that begin with `culm_` and its name; called as `measured`."""
         ...
 
     def judge_again(self, former: AccessList) -> None:

@@ -142,6 +142,12 @@ class Driver:
 
     # For the program around.
 
+    def measured(self) -> DriverMetrics:
+        """The numbers of this moment; from any thread."""
+        streams = [link.outgoing for link in tuple(self.links.values())]
+        self.metrics.unsent_bytes = sum(one.written - one.acknowledged for one in streams if one is not None)
+        return self.metrics
+
     @property
     def announced(self) -> bool:
         """Whether there is an announcement to greet remotes with."""
@@ -209,7 +215,7 @@ class Driver:
 
     def _let_go(self, link: PeerLink, code: CloseCode, reason: str) -> None:
         link.letting_go = True
-        self.metrics.closed[code.name.lower()] += 1
+        self._count_closed(link.connection, code)
         _LIMITED.log(logging.INFO, "closing the connection of %s: %s", link.name, reason)
         link.connection.abort(code, reason)
 
@@ -247,18 +253,19 @@ class Driver:
         budget = self._budgets.of(connection.peer_id, connection.remote_address[0], now_s)
         if budget.is_barred(now_s):
             connection.abort(CloseCode.OVERLOADED, "too much was refused: come again later")
-            self.metrics.closed["barred"] += 1
+            self.metrics.refused["barred"] += 1
             return False
         link = PeerLink(connection, self.settings, budget)
         if link.remote == self.peer.peer_id:
-            connection.abort(CloseCode.WRONG_PEER, "this is the very peer that calls")
-            return False
+            return self._refuse(connection, CloseCode.WRONG_PEER, "this is the very peer that calls")
         held = self.links.get(link.remote)
         if held is not None:
             if self._is_kept(held.connection, connection):
-                connection.abort(CloseCode.SUPERSEDED, "there is another connection between us")
-                return False
+                return self._refuse(
+                    connection, CloseCode.SUPERSEDED, "there is another connection between us"
+                )
             self._drop(held)
+            self._count_closed(held.connection, CloseCode.SUPERSEDED)
             held.connection.abort(CloseCode.SUPERSEDED, "there is a newer connection between us")
         self.links[link.remote] = link
         self.metrics.connections += 1
@@ -279,10 +286,21 @@ class Driver:
         finally:
             self._drop(link)
         if ended.close_code is not CloseCode.NORMAL:
-            self.metrics.closed[ended.close_code.name.lower()] += 1
+            self._count_closed(connection, ended.close_code)
             _LIMITED.warning("closing the connection of %s: %s", link.name, ended)
         await connection.close(ended.close_code, str(ended))
         return link.went_well
+
+    def _refuse(self, connection: Connection, code: CloseCode, reason: str) -> bool:
+        """Turn a connection away before anything is said; False, since no session came of it."""
+        connection.abort(code, reason)
+        self.metrics.refused[code.name.lower()] += 1
+        return False
+
+    def _count_closed(self, connection: Connection, code: CloseCode) -> None:
+        """This side is about to end a connection; one that has ended already was counted by who did that."""
+        if connection.close_reason is None:
+            self.metrics.closed[code.name.lower()] += 1
 
     def _is_kept(self, held: Connection, new: Connection) -> bool:
         """Both sides must choose alike: of two dialled by both, the one that the lower peer id dialled."""

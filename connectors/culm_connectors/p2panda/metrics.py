@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from culm_connectors.edge.protocol_metrics import SessionMetrics
 from culm_models.p2panda.events import (
     Duplicate,
     EntryAccepted,
@@ -24,14 +25,11 @@ _LEFT = frozenset((DisconnectedError.code,))
 
 
 @dataclass(slots=True)
-class DriverMetrics:
-    """Totals since the driver was made, and a few values of this moment."""
+class DriverMetrics(SessionMetrics):
+    """What p2panda counts beside what every protocol with sessions does."""
 
-    connections: int = 0
-    """Open now."""
-    connections_total: int = 0
-    sessions_started: int = 0
     sessions_by_mode: Counter[int] = field(default_factory=Counter)
+    sessions_live: int = 0
     reconciled: int = 0
     """Set reconciliations that came to their end, and below what they took, both ways."""
     reconciliation_rounds: int = 0
@@ -39,30 +37,15 @@ class DriverMetrics:
     reconciliation_bytes_in: int = 0
     reconciliation_bytes_out: int = 0
     differing_logs: int = 0
-    sessions_done: int = 0
-    sessions_live: int = 0
-    sessions_left: int = 0
-    """Sessions whose peer left: no failure, even where something was still to come."""
-    sessions_failed: Counter[str] = field(default_factory=Counter)
-    bytes_in: int = 0
-    bytes_out: int = 0
     messages_in: int = 0
     entries_in: int = 0
     """Entry messages read, whatever became of them."""
     entries_accepted: int = 0
     entries_out: int = 0
     duplicates: int = 0
-    rejects: Counter[str] = field(default_factory=Counter)
-    """Refused entries, messages and requests by their stable code."""
     ignored: Counter[str] = field(default_factory=Counter)
-    closed: Counter[str] = field(default_factory=Counter)
-    """Connections that this side ended, by reason."""
-    staged: int = 0
-    """Entries that are checked and wait to be stored."""
     ranges_held_back: int = 0
     """Parts of logs that remotes lack and that are on their way into the store."""
-    waiting_for_turn: int = 0
-    """Remotes that wait until others have caught up."""
 
     def count(self, event: Event) -> None:
         """Count what an event of the protocol says."""

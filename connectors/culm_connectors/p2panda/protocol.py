@@ -13,12 +13,13 @@ from prometheus_client.core import Metric
 from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
+from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.edge.reconnect import keep_connected
 from culm_connectors.kafka import TopicReader, ask_origin, watch_origin
 from culm_connectors.logs.replicated_logs import INDEXED_TOPICS, ReplicatedLogs, open_logs
 from culm_connectors.p2panda.access import TABLE, SchemaAccess
 from culm_connectors.p2panda.composition import Composition, assemble
-from culm_connectors.p2panda.metric_families import families
+from culm_connectors.p2panda.metric_families import families, measured
 from culm_connectors.p2panda.settings import ALPN
 from culm_connectors.settings import ConnectorSettings
 from culm_connectors.transport import CloseCode, Identity
@@ -100,9 +101,13 @@ class P2pandaProtocol:
             reasons.append(f"the index cannot be written: {full}")
         return reasons
 
+    def measured(self) -> ProtocolMetrics:
+        """What every protocol is measured by."""
+        return measured(self.parts)
+
     def metrics(self) -> Iterator[Metric]:
         """What is measured of peers, of the index and of the topics between."""
-        return families(self.parts, self.index, self.parts.logs.pool)
+        return families(self.parts)
 
     def judge_again(self, former: AccessList) -> None:
         """Close those that may no longer connect, or may replicate something else than before."""

@@ -62,8 +62,9 @@ class SdsDriver:
         self.links[id(link)] = link
         self.metrics.connections += 1
         self.metrics.connections_total += 1
+        is_refused = budget.connections > self.settings.max_connections_per_peer
         try:
-            if budget.connections > self.settings.max_connections_per_peer:
+            if is_refused:
                 ended = LinkEnded(CloseCode.OVERLOADED, "too many connections of this key")
             else:
                 ended = await exchange(link, self.channels)
@@ -74,7 +75,8 @@ class SdsDriver:
         finally:
             self._drop(link)
         if ended.close_code is not CloseCode.NORMAL:
-            self.metrics.closed[ended.close_code.name.lower()] += 1
+            counted = self.metrics.refused if is_refused else self.metrics.closed
+            counted[ended.close_code.name.lower()] += 1
             limited.warning("closing the connection of %s: %s", link.name, ended)
         await connection.close(ended.close_code, str(ended))
 
@@ -82,7 +84,8 @@ class SdsDriver:
         """Close a connection at once, if that has not been done."""
         if not link.letting_go:
             link.letting_go = True
-            self.metrics.closed[code.name.lower()] += 1
+            if link.connection.close_reason is None:  # else whoever ended it has counted it
+                self.metrics.closed[code.name.lower()] += 1
             limited.log(logging.INFO, "closing the connection of %s: %s", link.name, reason)
             link.connection.abort(code, reason)
 

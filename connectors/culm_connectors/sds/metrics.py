@@ -6,25 +6,20 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from prometheus_client import Histogram
 from prometheus_client.core import Metric
 
-from culm_connectors.edge.metric_families import counter_by, counters, gauge, latency_histogram
+from culm_connectors.edge.metric_families import counter_by, counters, gauge
+from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 
 
 @dataclass(slots=True)
-class SdsMetrics:
-    """Totals since the driver was made, and a few values of this moment."""
+class SdsMetrics(ProtocolMetrics):
+    """What SDS counts beside what every protocol does. Who waits for a turn are keys that catch up."""
 
-    connections: int = 0
-    """Open now."""
-    connections_total: int = 0
     channels: int = 0
     """Channels that somebody has joined, now."""
     memberships: int = 0
     """Joins that are in force, of all connections."""
-    bytes_in: int = 0
-    bytes_out: int = 0
     messages_in: Counter[str] = field(default_factory=Counter)
     """Whole messages from peers, by kind."""
     messages_out: int = 0
@@ -38,39 +33,13 @@ class SdsMetrics:
     lookups: Counter[str] = field(default_factory=Counter)
     """Ids that were asked for, by where they were found: store, peer, nowhere."""
     heads_out: int = 0
-    staged: int = 0
-    """Records that wait for Kafka."""
-    accept_latency: Histogram = field(
-        default_factory=lambda: latency_histogram(
-            "culm_sds_accept_latency_seconds", "From a participant's record to Kafka's acknowledgement."
-        )
-    )
-    rejects: Counter[str] = field(default_factory=Counter)
-    """What was refused, by its stable code."""
-    closed: Counter[str] = field(default_factory=Counter)
-    """Connections that this side ended, by reason."""
 
 
-def families(metrics: SdsMetrics, unsent_bytes: int, waiting: int) -> Iterator[Metric]:
-    """What Prometheus is told; `unsent_bytes` wait for slow participants, `waiting` keys to catch up."""
-    yield from metrics.accept_latency.collect()
-    for name, text, number in (
-        ("culm_sds_connections", "connections that speak SDS open now", metrics.connections),
-        ("culm_sds_channels", "channels that somebody here has joined", metrics.channels),
-        ("culm_sds_memberships", "joins in force, of all connections", metrics.memberships),
-        ("culm_sds_staged_records", "records of peers that wait for Kafka", metrics.staged),
-        ("culm_sds_unsent_bytes", "bytes that wait for slow participants", unsent_bytes),
-        (
-            "culm_sds_catching_up_waiting",
-            "keys that wait until their past is read",
-            waiting,
-        ),
-    ):
-        yield gauge(name, text, number)
+def families(metrics: SdsMetrics) -> Iterator[Metric]:
+    """What SDS alone has."""
+    yield gauge("culm_sds_channels", "channels that somebody here has joined", metrics.channels)
+    yield gauge("culm_sds_memberships", "joins in force, of all connections", metrics.memberships)
     yield from counters(
-        ("culm_sds_connections_made", "connections since the start", metrics.connections_total),
-        ("culm_sds_received_bytes", "stream bytes from participants", metrics.bytes_in),
-        ("culm_sds_sent_bytes", "stream bytes to participants", metrics.bytes_out),
         ("culm_sds_messages_sent", "messages to full participants, each copy", metrics.messages_out),
         ("culm_sds_messages_heard", "messages from elsewhere", metrics.messages_heard),
         ("culm_sds_commands", "commands of hosted participants", metrics.commands_in),
@@ -78,9 +47,7 @@ def families(metrics: SdsMetrics, unsent_bytes: int, waiting: int) -> Iterator[M
         ("culm_sds_history_sent", "messages of the past to joining peers", metrics.history_out),
         ("culm_sds_heads_sent", "heads told", metrics.heads_out),
     )
-    yield counter_by("culm_sds_messages", "messages from full participants", "kind", metrics.messages_in)
-    yield counter_by("culm_sds_lookups", "ids asked for, by where they were found", "where", metrics.lookups)
-    yield counter_by("culm_sds_rejects", "what was refused, by code", "code", metrics.rejects)
     yield counter_by(
-        "culm_sds_closed", "connections that were closed by us, by reason", "reason", metrics.closed
+        "culm_sds_messages_received", "messages from full participants", "kind", metrics.messages_in
     )
+    yield counter_by("culm_sds_lookups", "ids asked for, by where they were found", "where", metrics.lookups)

@@ -11,6 +11,7 @@ from prometheus_client.core import Metric
 from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol
+from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.kafka import TopicReader
 from culm_connectors.sds.access import ChannelAccess
 from culm_connectors.sds.driver import SdsDriver
@@ -63,9 +64,15 @@ class SdsProtocol:
         """It does not wait for anything."""
         return ()
 
+    def measured(self) -> ProtocolMetrics:
+        """What every protocol is measured by."""
+        metrics, driver = self.driver.metrics, self.driver
+        metrics.unsent_bytes, metrics.waiting_for_turn = driver.unsent.bytes, driver.channels.turns.waiting
+        return metrics
+
     def metrics(self) -> Iterator[Metric]:
-        """What is measured of participants and their channels."""
-        return families(self.driver.metrics, self.driver.unsent.bytes, self.driver.channels.turns.waiting)
+        """What is measured of channels and their participants."""
+        return families(self.driver.metrics)
 
     def judge_again(self, former: AccessList) -> None:
         """Other rules are in force."""

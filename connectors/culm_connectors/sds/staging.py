@@ -38,6 +38,7 @@ class Staging:
             link.budget.staged += 1
             link.budget.staged_bytes += outgoing.size_bytes
         self._metrics.staged = len(self._waiting) + self._storing
+        self._metrics.staged_bytes = self._bytes
         self._arrived.set()
 
     @property
@@ -86,5 +87,5 @@ class Staging:
                         link.budget.staged_bytes -= outgoing.size_bytes
                     if done is not None:
                         done()
-                self._metrics.staged = len(self._waiting)
+                self._metrics.staged, self._metrics.staged_bytes = len(self._waiting), self._bytes
                 self._room.set()

@@ -49,7 +49,7 @@ class SessionReports:
                 metrics.fields_in += fields
                 self.session(connection)
             case events.Refused(code=code, message=message, record=record):
-                metrics.refused[code] += 1
+                metrics.rejects[code] += 1
                 logger.warning("%s %s: %s: %s", connection.name, connection.traces, code, message)
                 self._reject(connection, code, message, record)
                 self.session(connection)

@@ -7,6 +7,7 @@ out of order. Where the store takes nothing, `room` is what stops the connection
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -31,6 +32,8 @@ class StagedEntries:
         self._settle = settle
         self._waiting: deque[Arrival] = deque()
         self._waiting_bytes = 0
+        self._since_s: deque[tuple[int, float]] = deque()
+        """When those that wait or are being stored were staged: how many at once, and when."""
         self._storing = 0
         self._arrived = asyncio.Event()
         self._room = asyncio.Event()
@@ -40,8 +43,10 @@ class StagedEntries:
         if arrivals:
             self._waiting.extend(arrivals)
             self._waiting_bytes += sum(arrival.size_bytes for arrival in arrivals)
+            self._since_s.append((len(arrivals), time.monotonic()))
             self._arrived.set()
             self._metrics.staged = len(self._waiting) + self._storing
+            self._metrics.staged_bytes = self._waiting_bytes
 
     async def room(self) -> None:
         """Wait while too many entries wait to be stored."""
@@ -69,9 +74,19 @@ class StagedEntries:
                 refused = await self._store(batch)
                 self._storing = 0
                 self._waiting_bytes -= size_bytes
-                self._metrics.staged = len(self._waiting)
+                self._metrics.staged, self._metrics.staged_bytes = len(self._waiting), self._waiting_bytes
+                self._observe(len(batch))
                 self._settle(batch, refused)
                 self._room.set()
+
+    def _observe(self, stored: int) -> None:
+        now_s, latency = time.monotonic(), self._metrics.accept_latency
+        while stored:
+            count, since_s = self._since_s.popleft()
+            latency.observe(now_s - since_s, min(count, stored))
+            if count > stored:
+                self._since_s.appendleft((count - stored, since_s))
+            stored -= min(count, stored)
 
     def _next_batch(self) -> tuple[list[Arrival], int]:
         batch: list[Arrival] = []

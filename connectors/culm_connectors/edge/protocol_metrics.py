@@ -1,0 +1,172 @@
+"""What every protocol is measured by, told in families that all of them share, with the label `protocol`.
+
+A protocol keeps its numbers in a `ProtocolMetrics`, or in what adds its own to it. One dashboard panel then
+serves all of them. What one protocol alone has is told in families of its own, whose names begin with
+`culm_` and the protocol's name; they need no label.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from itertools import accumulate
+from typing import Any, Self, TypeVar
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from culm_connectors.edge.metric_families import LATENCY_BUCKETS_S
+
+LABEL = "protocol"
+NO_PROTOCOL = ""
+"""The value of the label where the protocol was not known yet; Prometheus takes it for no label."""
+
+
+class Durations:
+    """A histogram of seconds, in the buckets of all latencies; many alike are observed at once."""
+
+    __slots__ = ("_counts", "_sum_s")
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(LATENCY_BUCKETS_S) + 1)
+        self._sum_s = 0.0
+
+    def observe(self, seconds: float, times: int = 1) -> None:
+        """Add a duration, `times` over."""
+        self._counts[bisect_left(LATENCY_BUCKETS_S, seconds)] += times
+        self._sum_s += seconds * times
+
+    def __add__(self, other: Self) -> Self:
+        both = type(self)()
+        both._counts = [one + more for one, more in zip(self._counts, other._counts, strict=True)]
+        both._sum_s = self._sum_s + other._sum_s
+        return both
+
+    @property
+    def count(self) -> int:
+        """How many were observed."""
+        return sum(self._counts)
+
+    def add_to(self, family: HistogramMetricFamily, labels: list[str]) -> None:
+        """Put its sample into a family."""
+        bounds = (*map(str, LATENCY_BUCKETS_S), "+Inf")
+        buckets = list(zip(bounds, map(float, accumulate(tuple(self._counts))), strict=True))
+        family.add_metric(labels, buckets=buckets, sum_value=self._sum_s)
+
+
+@dataclass(slots=True)
+class ProtocolMetrics:
+    """Totals since the start, and a few values of this moment. No label is ever who a peer is."""
+
+    connections: int = 0
+    """Open now."""
+    connections_total: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    """Connections that came through the door and were turned away before anything was said, by reason."""
+    closed: Counter[str] = field(default_factory=Counter)
+    """Connections that this side ended, by reason."""
+    bytes_in: int = 0
+    """Of streams and channels, as `bytes_out`."""
+    bytes_out: int = 0
+    rejects: Counter[str] = field(default_factory=Counter)
+    """What peers sent and was refused, by its stable code."""
+    staged: int = 0
+    """What peers brought and waits for Kafka, in records."""
+    staged_bytes: int = 0
+    unsent_bytes: int = 0
+    """What waits for peers that read slowly."""
+    waiting_for_turn: int = 0
+    """Peers that wait until others have caught up."""
+    accept_latency: Durations = field(default_factory=Durations)
+    """From what a peer brought to Kafka's acknowledgement."""
+
+
+@dataclass(slots=True)
+class SessionMetrics(ProtocolMetrics):
+    """Of a protocol whose peers meet in sessions, which begin and end."""
+
+    sessions_started: int = 0
+    sessions_done: int = 0
+    sessions_left: int = 0
+    """Sessions whose peer left: no failure, even where something was still to come."""
+    sessions_failed: Counter[str] = field(default_factory=Counter)
+    """By the stable code of what went wrong."""
+
+
+Kept = TypeVar("Kept", bound=ProtocolMetrics)
+
+
+def added(one: Kept, other: Kept) -> Kept:
+    """The numbers of a protocol that two drivers speak."""
+    both: dict[str, Any] = {
+        each.name: getattr(one, each.name) + getattr(other, each.name) for each in fields(one)
+    }
+    return type(one)(**both)
+
+
+_GAUGES = (
+    ("culm_connections", "connections open now", "connections"),
+    ("culm_staged_records", "records that peers brought and that wait for Kafka", "staged"),
+    ("culm_staged_bytes", "bytes that peers brought and that wait for Kafka", "staged_bytes"),
+    ("culm_unsent_bytes", "bytes that wait for peers that read slowly", "unsent_bytes"),
+    ("culm_peers_waiting", "peers that wait until others have caught up", "waiting_for_turn"),
+)
+_COUNTERS = (
+    ("culm_connections_opened", "connections since the start", "connections_total"),
+    ("culm_received_bytes", "bytes of streams and channels from peers", "bytes_in"),
+    ("culm_sent_bytes", "bytes of streams and channels to peers", "bytes_out"),
+)
+_COUNTERS_BY = (
+    ("culm_connections_closed", "connections that this side ended, by reason", "reason", "closed"),
+    ("culm_rejected", "what peers sent and was refused, by code", "code", "rejects"),
+)
+_OF_SESSIONS = (
+    ("culm_sessions_started", "sessions begun", "sessions_started"),
+    ("culm_sessions_done", "sessions that ended well", "sessions_done"),
+    ("culm_sessions_left", "sessions that ended because the peer left", "sessions_left"),
+)
+
+
+def families(measured: Mapping[str, ProtocolMetrics]) -> Iterator[Metric]:
+    """The shared families, with a sample of each protocol by its name."""
+    for name, text, attribute in _GAUGES:
+        gauge = GaugeMetricFamily(name, text, labels=[LABEL])
+        for protocol, metrics in measured.items():
+            gauge.add_metric([protocol], getattr(metrics, attribute))
+        yield gauge
+    sessions = {name: one for name, one in measured.items() if isinstance(one, SessionMetrics)}
+    for table, whose in ((_COUNTERS, measured), (_OF_SESSIONS, sessions)):
+        for name, text, attribute in table:
+            counter = CounterMetricFamily(name, text, labels=[LABEL])
+            for protocol, metrics in whose.items():
+                counter.add_metric([protocol], getattr(metrics, attribute))
+            yield counter
+    for name, text, label, attribute in _COUNTERS_BY:
+        yield counter_by(
+            name, text, label, {protocol: getattr(one, attribute) for protocol, one in measured.items()}
+        )
+    failed = {protocol: one.sessions_failed for protocol, one in sessions.items()}
+    yield counter_by("culm_sessions_failed", "sessions that failed, by code", "code", failed)
+    latency = HistogramMetricFamily(
+        "culm_accept_latency_seconds",
+        "from what a peer brought to Kafka's acknowledgement",
+        labels=[LABEL],
+    )
+    for protocol, metrics in measured.items():
+        metrics.accept_latency.add_to(latency, [protocol])
+    yield latency
+
+
+def counter_by(name: str, text: str, label: str, totals: Mapping[str, Mapping[str, int]]) -> Metric:
+    """Totals since the start by protocol and another label."""
+    family = CounterMetricFamily(name, text, labels=[LABEL, label])
+    for protocol, values in totals.items():
+        for key, value in sorted(values.items()):
+            family.add_metric([protocol, key], value)
+    return family
