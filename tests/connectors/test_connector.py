@@ -295,9 +295,9 @@ async def test_metrics_and_health_are_served(tmp_path: Path, kafka: KafkaSetting
         assert (await asyncio.to_thread(get, port, "/etc/passwd"))[0] == 404
         status, text = await asyncio.to_thread(get, port, "/metrics")
         assert status == 200
-        assert "culm_entries_accepted_total 3.0" in text
+        assert "culm_p2panda_entries_accepted_total 3.0" in text
         assert "culm_index_entries 3.0" in text
-        assert 'culm_sessions_total{mode="ranges"} 1.0' in text
+        assert 'culm_p2panda_sessions_total{mode="ranges"} 1.0' in text
         for name in ("culm_build_info{version=", "process_resident_memory_bytes", "culm_kafka_up 1.0"):
             assert name in text
         assert "culm_produce_latency_seconds_bucket" in text

@@ -257,5 +257,5 @@ def entries_sent(metrics_port: int) -> int:
     """How many entries a connector has sent to nodes."""
     with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics") as answer:
         metrics = answer.read().decode()
-    (count,) = re.findall(r"^culm_node_entries_sent_total (\S+)$", metrics, re.MULTILINE)
+    (count,) = re.findall(r"^culm_p2panda_node_entries_sent_total (\S+)$", metrics, re.MULTILINE)
     return int(float(count))

@@ -81,6 +81,8 @@ class ChotkiDriver:
         for connection in tuple(self.connections.values()):
             if (refusal := self._judge(connection.channel.principal)) is not None:
                 connection.reason = "access"
+                if connection.channel.close_reason is None:  # else the door has ended and counted it
+                    self.metrics.closed["revoked"] += 1
                 connection.channel.abort(refusal.text)
 
     async def _call(self, url: str) -> bool:

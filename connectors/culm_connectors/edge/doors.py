@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from culm_connectors.edge.principal import Principal
 from culm_connectors.transport import (
@@ -31,8 +32,8 @@ from culm_connectors.transport.interface import ChannelHandler
 from culm_connectors.transport.libp2p.certificate import Libp2pIdentity
 from culm_connectors.transport.libp2p.endpoints import serve_libp2p
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
-from culm_connectors.transport.quic.listener import serve_all
-from culm_connectors.transport.tcp.listener import serve_tcp
+from culm_connectors.transport.quic.listener import Listener, serve_all
+from culm_connectors.transport.tcp.listener import TcpListener, serve_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings, TlsServerSettings
 
 logger = logging.getLogger(__name__)
@@ -79,13 +80,7 @@ class TcpDoor:
 Door = QuicDoor | Libp2pDoor | TcpDoor
 
 
-class _Listening(Protocol):
-    """What is asked of a listener."""
-
-    @property
-    def address(self) -> Address: ...
-
-    def judge_again(self) -> int: ...
+_Listening = Listener | TcpListener
 
 
 class Doors:
@@ -134,6 +129,49 @@ class Doors:
             case _:
                 host, port = address
                 return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    @property
+    def refused(self) -> Counter[tuple[str, str]]:
+        """Connections that were turned away, by the door's name and reason; the name is empty where QUIC's
+        handshake had not come to a protocol yet."""
+        found: Counter[tuple[str, str]] = Counter()
+        for door, listener in self._one_door_each():
+            if isinstance(listener, Listener):
+                found.update(dict(listener.refused))
+                if count := listener.refusals["connections"]:
+                    found["", "connections"] += count
+            else:
+                found.update(
+                    {(door.name, reason): count for reason, count in tuple(listener.refusals.items())}
+                )
+        return found
+
+    @property
+    def closed(self) -> Counter[tuple[str, str]]:
+        """Connections that had come in and that the door ended, by its name and reason."""
+        found: Counter[tuple[str, str]] = Counter()
+        for door, listener in self._one_door_each():
+            if isinstance(listener, Listener):
+                found.update(dict(listener.closed))
+            else:
+                found.update({(door.name, reason): count for reason, count in tuple(listener.closed.items())})
+        return found
+
+    @property
+    def datagrams_refused(self) -> Counter[str]:
+        """First datagrams of QUIC that no connection was begun for, by reason."""
+        found: Counter[str] = Counter()
+        for _, listener in self._one_door_each():
+            if isinstance(listener, Listener):
+                found.update(listener.refusals)
+        del found["connections"]  # these are refused connections
+        return found
+
+    def _one_door_each(self) -> Iterator[tuple[Door, _Listening]]:
+        """Every listener, with a door of it."""
+        doors = {_place(door): door for door in self._doors}
+        for place, listener in tuple(self._listeners.items()):
+            yield doors[place], listener
 
     async def open(self, doors: Sequence[Door]) -> None:
         """Let people in at these doors from now on. Error: `AddressError`."""

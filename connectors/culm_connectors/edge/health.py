@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from culm_connectors.edge.doors import Doors
 from culm_connectors.edge.protocol import EdgeProtocol
 from culm_connectors.kafka import BatchProducer, KafkaHealth, TopicReader
 
@@ -25,6 +26,7 @@ class Running:
     producer: BatchProducer
     protocols: Mapping[str, EdgeProtocol]
     """By name."""
+    doors: Doors
 
     @property
     def readers(self) -> tuple[TopicReader, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 
@@ -11,9 +12,10 @@ from prometheus_client import Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from culm_connectors.edge import metric_families
 from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.metric_families import gauge
-from culm_connectors.edge.protocol_metrics import LABEL, families
+from culm_connectors.edge.protocol_metrics import LABEL, NO_PROTOCOL, counter_by, families
 
 _INTERVAL_S = 0.02
 _BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -85,9 +87,33 @@ class ConnectorCollector(Collector):
                 for reader in protocol.readers:
                     lag.add_metric([name, reader.topic], reader.lag(ends.offsets))
         yield lag
-        yield from families({name: one.measured() for name, one in running.protocols.items()})
+        yield metric_families.counter_by(
+            "culm_datagrams_refused",
+            "first datagrams of QUIC that no connection was begun for, by reason",
+            "reason",
+            running.doors.datagrams_refused,
+        )
+        yield from _of_protocols(running)
         for protocol in running.protocols.values():
             yield from protocol.metrics()
+
+
+def _of_protocols(running: Running) -> Iterator[Metric]:
+    """What protocols share; connections are refused and closed by doors, and by protocols themselves."""
+    measured = {name: one.measured() for name, one in running.protocols.items()}
+    of_door = {door.name: name for name, one in running.protocols.items() for door in one.doors}
+    refused = {name: Counter(one.refused) for name, one in measured.items()}
+    closed = {name: Counter(one.closed) for name, one in measured.items()}
+    for found, counted in ((refused, running.doors.refused), (closed, running.doors.closed)):
+        for (door, reason), count in counted.items():
+            found.setdefault(of_door.get(door, NO_PROTOCOL), Counter())[reason] += count
+    yield from families(measured)
+    yield counter_by(
+        "culm_connections_refused", "connections that were turned away, by reason", "reason", refused
+    )
+    yield counter_by(
+        "culm_connections_closed", "connections that this side ended later, by reason", "reason", closed
+    )
 
 
 def _build_info() -> Metric:

@@ -122,10 +122,6 @@ _COUNTERS = (
     ("culm_received_bytes", "bytes of streams and channels from peers", "bytes_in"),
     ("culm_sent_bytes", "bytes of streams and channels to peers", "bytes_out"),
 )
-_COUNTERS_BY = (
-    ("culm_connections_closed", "connections that this side ended, by reason", "reason", "closed"),
-    ("culm_rejected", "what peers sent and was refused, by code", "code", "rejects"),
-)
 _OF_SESSIONS = (
     ("culm_sessions_started", "sessions begun", "sessions_started"),
     ("culm_sessions_done", "sessions that ended well", "sessions_done"),
@@ -147,10 +143,8 @@ def families(measured: Mapping[str, ProtocolMetrics]) -> Iterator[Metric]:
             for protocol, metrics in whose.items():
                 counter.add_metric([protocol], getattr(metrics, attribute))
             yield counter
-    for name, text, label, attribute in _COUNTERS_BY:
-        yield counter_by(
-            name, text, label, {protocol: getattr(one, attribute) for protocol, one in measured.items()}
-        )
+    rejects = {protocol: one.rejects for protocol, one in measured.items()}
+    yield counter_by("culm_rejected", "what peers sent and was refused, by code", "code", rejects)
     failed = {protocol: one.sessions_failed for protocol, one in sessions.items()}
     yield counter_by("culm_sessions_failed", "sessions that failed, by code", "code", failed)
     latency = HistogramMetricFamily(

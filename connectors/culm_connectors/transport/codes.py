@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from enum import IntEnum, unique
 
+_OTHER = "other"
+
 
 @unique
 class CloseCode(IntEnum):
@@ -48,7 +50,13 @@ def describe(code: int, *, application: bool) -> str:
     """Name a close code for people: `"wrong_peer (0x131)"`, `"QUIC error 0x178"`."""
     if not application:
         return f"QUIC error 0x{code:x}"
+    name = name_of(code)
+    return f"code 0x{code:x}" if name == _OTHER else f"{name} (0x{code:x})"
+
+
+def name_of(code: int) -> str:
+    """The name of a close code of ours, as metrics have it: `"wrong_peer"`; `"other"` for any other."""
     try:
-        return f"{CloseCode(code).name.lower()} (0x{code:x})"
+        return CloseCode(code).name.lower()
     except ValueError:
-        return f"code 0x{code:x}"
+        return _OTHER

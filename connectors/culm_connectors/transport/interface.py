@@ -55,6 +55,11 @@ class Refusal:
     text: str
     code: int = CloseCode.IDENTITY
 
+    @property
+    def code_when_revoked(self) -> int:
+        """What a connection is closed with that was let in before and would not be any more."""
+        return CloseCode.REVOKED if self.code == CloseCode.IDENTITY else self.code
+
 
 Authorise = Callable[[bytes, Address], Refusal | None]
 """Judges a proven peer id (32 bytes) and the address it came from. Called on every handshake: be quick."""

@@ -83,8 +83,8 @@ async def test_a_node_and_a_live_peer_have_what_either_writes(tmp_path: Path, ka
         assert list(node.store.entries(*ours[0].log, 1, 9)) == pairs(ours)
         assert edge.nodes.driver.metrics.sessions_live == 0
         told = {one.name: one.samples[0].value for one in edge.collector.collect() if one.samples}
-        assert told["culm_node_entries_accepted"] == 10
-        assert told["culm_node_entries_sent"] >= 9
+        assert told["culm_p2panda_node_entries_accepted"] == 10
+        assert told["culm_p2panda_node_entries_sent"] >= 9
         assert not edge.nodes.driver.metrics.rejects
 
 

@@ -370,11 +370,11 @@ async def test_what_the_driver_counts_is_told(
         assert edge.metrics_port is not None
         _, text = await asyncio.to_thread(get, edge.metrics_port, "/metrics")
         for line in (
-            "culm_sds_connections 1.0",
+            'culm_connections{protocol="sds"} 1.0',
             "culm_sds_channels 1.0",
             "culm_sds_memberships 1.0",
-            'culm_sds_messages_total{kind="content"} 1.0',
-            'culm_sds_rejects_total{code="sds.message.truncated"} 1.0',
+            'culm_sds_messages_received_total{kind="content"} 1.0',
+            'culm_rejected_total{code="sds.message.truncated",protocol="sds"} 1.0',
         ):
             assert line in text
 

@@ -7,6 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.edge.keyfile import make_key
 from culm_connectors.logs.index import LmdbLogStore, close_index
 from culm_connectors.logs.replicated_logs import INDEX_FOLDER, INDEXED_TOPICS
@@ -110,6 +111,7 @@ def accept_metrics(folder: Path) -> None:
 
 async def metrics_of(home: Path, kafka: KafkaSettings) -> list[str]:
     """The metrics of a connector that serves everybody whom it can serve."""
-    async with running(connector(home, kafka, listen_libp2p=("127.0.0.1", 0))) as edge:
+    chotki = ChotkiEdgeSettings(listen=("tcp://127.0.0.1:0",))
+    async with running(connector(home, kafka, listen_libp2p=("127.0.0.1", 0), chotki=chotki)) as edge:
         await until(lambda: edge.health.last_progress_s() is not None)
         return metrics(edge.collector.collect())

@@ -33,6 +33,7 @@ from aioquic.quic.connection import (
 )
 from aioquic.quic.events import ConnectionTerminated
 from aioquic.quic.packet import (
+    QuicErrorCode,
     QuicFrameType,
     QuicPacketType,
     QuicProtocolVersion,
@@ -49,6 +50,8 @@ from culm_connectors.transport.quic.path_mtu import PathMtu, ProbingReno
 from culm_connectors.transport.settings import TransportSettings
 
 CONNECTION_ID_BYTES = 8
+NO_APPLICATION_PROTOCOL = int(QuicErrorCode.CRYPTO_ERROR) + int(tls.AlertDescription.no_application_protocol)
+"""What a server ends a handshake with whose client asks for none of its protocols."""
 MIN_RESET_BYTES = 21
 """The shortest stateless reset that still looks like a packet."""
 SUPPORTED_VERSIONS = [int(QuicProtocolVersion.VERSION_1)]

@@ -17,7 +17,7 @@ from aioquic._buffer import Buffer
 from aioquic.quic.packet import QuicPacketType, pull_quic_header
 
 from culm_connectors.edge.rate_limit import LimitedLog
-from culm_connectors.transport.codes import CloseCode
+from culm_connectors.transport.codes import CloseCode, name_of
 from culm_connectors.transport.errors import ConnectionClosedError
 from culm_connectors.transport.identity import Credentials
 from culm_connectors.transport.interface import (
@@ -36,6 +36,7 @@ from culm_connectors.transport.quic.connection import QuicTransportConnection
 from culm_connectors.transport.quic.endpoint import UdpEndpoint, resolve
 from culm_connectors.transport.quic.library import (
     CONNECTION_ID_BYTES,
+    NO_APPLICATION_PROTOCOL,
     CreditedQuicConnection,
 )
 from culm_connectors.transport.quic.turns import Turns
@@ -75,6 +76,10 @@ class Listener:
         self._log = LimitedLog(_LOGGER)
         self._turns = Turns()
         self._strangers = _Strangers(self._stranger)
+        self.refused: Counter[tuple[str, str]] = Counter()
+        """Connections that came to nothing, by their ALPN (empty before it was agreed on) and reason."""
+        self.closed: Counter[tuple[str, str]] = Counter()
+        """Connections that were let in and that the listener ended later, likewise."""
 
     @property
     def address(self) -> Address:
@@ -89,7 +94,7 @@ class Listener:
 
     @property
     def refusals(self) -> Counter[str]:
-        """How many datagrams, handshakes and connections were turned away, by reason."""
+        """How many first datagrams were turned away before anything was known of their sender, by reason."""
         return self._admission.counts
 
     def judge_again(self) -> int:
@@ -98,7 +103,8 @@ class Listener:
         for connection in list(self._live):
             refusal = self._judge(connection)
             if refusal is not None:
-                code = CloseCode.REVOKED if refusal.code == CloseCode.IDENTITY else refusal.code
+                code = refusal.code_when_revoked
+                self.closed[connection.alpn, name_of(code)] += 1
                 connection.abort(code, refusal.text)
                 revoked += 1
         return revoked
@@ -214,16 +220,13 @@ class Listener:
         return connection
 
     def _judge(self, connection: QuicTransportConnection) -> Refusal | None:
-        refusal = self._services[connection.alpn].authorise(connection.peer_id, connection.remote_address)
-        if refusal is not None:
-            self.refusals["identity"] += 1
-        return refusal
+        return self._services[connection.alpn].authorise(connection.peer_id, connection.remote_address)
 
     def _established(self, connection: QuicTransportConnection) -> None:
         self._half_open.discard(connection)
         same_peer = [other for other in self._live if other.peer_id == connection.peer_id]
         for oldest in same_peer[: max(0, len(same_peer) + 1 - self._settings.max_connections_per_peer)]:
-            self.refusals["superseded"] += 1
+            self.closed[oldest.alpn, name_of(CloseCode.SUPERSEDED)] += 1
             oldest.abort(CloseCode.SUPERSEDED, "newer connections of the same key take its place")
         self._live[connection] = None
         host, port = connection.remote_address
@@ -263,6 +266,8 @@ class Listener:
         if connection in self._half_open:
             # It stays among those that are half open until it is forgotten.
             self._admission.count_failure()
+            if self._accepting:
+                self.refused[connection.alpn, _why_refused(connection)] += 1
             self._log.log(logging.INFO, "the handshake with %s port %d failed: %s", host, port, reason)
         elif connection in self._live:
             del self._live[connection]
@@ -288,6 +293,17 @@ class _Strangers:
 
     def settle(self) -> None:
         """Nothing is left to do: each datagram is dealt with by itself."""
+
+
+def _why_refused(connection: QuicTransportConnection) -> str:
+    """Why a handshake came to nothing: by a code of ours, for its ALPN, or otherwise in TLS or on the way."""
+    reason = connection.close_reason
+    if reason is None or reason.origin != CloseOrigin.LOCAL:
+        return "handshake"
+    if not reason.application:
+        return "alpn" if reason.code == NO_APPLICATION_PROTOCOL else "handshake"
+    agreed_on_none = not connection.alpn and reason.code == CloseCode.PROTOCOL
+    return "alpn" if agreed_on_none else name_of(reason.code)
 
 
 def _closed_by_handler(reason: CloseReason | None) -> bool:

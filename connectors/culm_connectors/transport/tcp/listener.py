@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 
 from culm_connectors.edge.principal import Principal
 from culm_connectors.edge.rate_limit import LimitedLog
+from culm_connectors.transport.codes import CloseCode, name_of
 from culm_connectors.transport.errors import AddressError, TransportError
 from culm_connectors.transport.interface import Address, AuthorisePrincipal, ChannelHandler, Refusal
 from culm_connectors.transport.tcp.channel import TcpChannel
@@ -47,6 +48,8 @@ class TcpListener:
         self._log = LimitedLog(_LOGGER)
         self.refusals: Counter[str] = Counter()
         """How many connections were turned away, by reason."""
+        self.closed: Counter[str] = Counter()
+        """Channels that were let in and that the listener ended later, by reason."""
 
     @property
     def address(self) -> Address:
@@ -65,6 +68,7 @@ class TcpListener:
         revoked = 0
         for channel in self.channels:
             if (refusal := self._authorise(channel.principal)) is not None:
+                self.closed[name_of(refusal.code_when_revoked)] += 1
                 channel.abort(refusal.text)
                 revoked += 1
         return revoked
@@ -112,9 +116,9 @@ class TcpListener:
             refusal = self._authorise(channel.principal)
         except Exception:  # an allow-list that fails must refuse, not admit
             _LOGGER.exception("the authorisation of a remote failed")
-            refusal = Refusal("the authorisation failed")
+            refusal = Refusal("the authorisation failed", CloseCode.INTERNAL)
         if refusal is not None:
-            self.refusals["identity"] += 1
+            self.refusals[name_of(refusal.code)] += 1
             self._log.log(logging.INFO, "%s port %d is refused: %s", *channel.remote_address, refusal.text)
             channel.abort(refusal.text)
             return
