@@ -27,7 +27,9 @@ def measured(parts: Composition) -> DriverMetrics:
 
 def families(parts: Composition) -> Iterator[Metric]:
     """Of replicated logs, of peers, and of nodes where they are linked."""
-    yield from logs_metrics.families(parts.logs, parts.followers.entries, parts.followers.logs, parts.logs.pool.waiting)
+    yield from logs_metrics.families(
+        parts.logs, parts.followers.entries, parts.followers.logs, parts.logs.pool.waiting
+    )
     driver = parts.driver.metrics
     yield gauge("culm_p2panda_schemas", "schemas that are served", len(parts.interest.served))
     yield gauge(
