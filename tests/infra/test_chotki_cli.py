@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow.parquet as pq
 import pytest
 
 from culm_models.chotki.ids import Id
@@ -50,6 +53,29 @@ def test_an_object_is_made_changed_and_shown(shell: Shell) -> None:
     assert shell.lines("get", "a-3")[0]["fields"] == {"Name": "Ann", "Age": 43}
     assert "Ann" in shell.text("get", "ann")
     assert "ann" in shell.text("get", "--class", "person")
+
+
+def test_objects_are_exported_and_exported_on(shell: Shell, tmp_path: Path) -> None:
+    person(shell)
+    folder, state = tmp_path / "objects", tmp_path / "state"
+    given = ("export", "--output", str(folder), "--state-dir", str(state), "--class", "person")
+    (done,) = shell.lines(*given)
+    assert done == {"class": "10-1", "folder": str(folder / "person"), "rows": 1, "whole": True, "epoch": 1}
+    shell.text("edit", "ann", "Age=43", "--owner", "me")
+    shell.text("new", "person", "Name=Ben", "--owner", "me")
+    shell.job.run()
+    (done,) = shell.lines(*given)
+    assert (done["rows"], done["whole"], done["epoch"]) == (2, False, 2)
+    assert "person" in shell.text("export", "--output", str(folder))
+    files = sorted(one.relative_to(folder / "person") for one in (folder / "person").rglob("*.parquet"))
+    assert [str(one) for one in files] == ["epoch=1/part-00000.parquet", "epoch=2/part-00000.parquet"]
+    (ann, ben) = pq.read_table(folder / "person" / "epoch=2").to_pylist()
+    assert (ann["_id"], ann["Age"], ben["Name"], ben["Tags"]) == (
+        "10-3",
+        43,
+        "Ben",
+        {"present": [], "removed": []},
+    )
 
 
 def test_every_edit_is_a_delta_on_the_one_before(shell: Shell) -> None:

@@ -86,3 +86,9 @@ class WriterAhead(TopicsError):
     default_hint: ClassVar[str | None] = (
         "is the job `chotki` running? What was written stands: write again later"
     )
+
+
+class ExportRefused(TopicsError):
+    """A folder that an export cannot be written to, or not gone on with."""
+
+    code: ClassVar[str] = "chotki.export"

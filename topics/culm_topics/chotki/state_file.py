@@ -41,7 +41,8 @@ CREATE TABLE IF NOT EXISTS objects (
 CREATE INDEX IF NOT EXISTS by_class ON objects (class, id);
 CREATE INDEX IF NOT EXISTS classes ON objects (id) WHERE is_class;
 """
-_STAGED: Final = """
+_OWN_TABLES: Final = """
+CREATE TEMP TABLE changed_ids (class BLOB, id BLOB, PRIMARY KEY (class, id)) WITHOUT ROWID;
 CREATE TEMP TABLE staged (
     place INTEGER NOT NULL, place_offset INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,
     PRIMARY KEY (place, place_offset)
@@ -59,6 +60,9 @@ SELECT DISTINCT substr(key, 2, 16) FROM staged
 WHERE place = ? AND place_offset < ?
 AND substr(key, 1, 1) = x'4f' AND substr(key, 18) IN (x'4f', x'43', x'59')
 """
+_LIST: Final = """
+INSERT INTO changed_ids SELECT class, id FROM objects WHERE id = ? AND class IS NOT NULL
+"""
 
 Window = Mapping[int, tuple[int, int]]
 """(first offset, end) by partition of `chotki.state`."""
@@ -75,6 +79,7 @@ class StateFile:
     def __init__(self, folder: Path | None = None, origin: bytes = b"") -> None:
         self.path = None if folder is None else folder / FILE_NAME
         self._names: tuple[bytes, GlobalNames] = b"", GlobalNames()
+        self._listed: Window | None = None
         try:
             self._file = self._open(origin)
         except sqlite3.DatabaseError as error:
@@ -106,7 +111,7 @@ class StateFile:
             if file.execute("PRAGMA user_version").fetchone() != (LAYOUT,):
                 file.executescript(_DROP)
             file.executescript(_TABLES)
-            file.executescript(_STAGED)
+            file.executescript(_OWN_TABLES)
             with _transaction(file):
                 found = file.execute("SELECT value FROM about WHERE name = 'origin'").fetchone()
                 if found != (origin,):
@@ -152,6 +157,7 @@ class StateFile:
 
     def apply(self, ends: Mapping[int, int], about: Mapping[str, bytes]) -> None:
         """What is staged before these offsets counts now, and this is said of it; all or nothing."""
+        self._listed = None
         with self._reported(), _transaction(self._file):
             for end in ends.items():
                 self._file.execute(_APPLY, end)
@@ -199,6 +205,13 @@ class StateFile:
         """See `FieldSource`."""
         return self._pages("SELECT id FROM objects WHERE is_class AND id > ? ORDER BY id")
 
+    def class_ids_of_objects(self) -> Iterator[Id]:
+        """The classes that objects say they have, by ID, whether these are there or not."""
+        last = b""
+        while rows := self._rows("SELECT class FROM objects WHERE class > ? ORDER BY class LIMIT 1", last):
+            ((last,),) = rows
+            yield _id(last)
+
     def names(self) -> GlobalNames:
         """See `FieldSource`; they are read again only when their bytes have changed."""
         at = object_key(Id(NAMES_OBJECT.src, NAMES_OBJECT.pro + NAMES_PLACE[0]), NAMES_PLACE[1])
@@ -243,6 +256,18 @@ class StateFile:
             fields = (split_object_key(key) for (key,) in rows if key[0] == OBJECT_KEY)
             for id, found in groupby(fields, key=lambda field: object_of(field[0])):
                 yield id, {(at.off, letter) for at, letter in found}
+
+    def changed_ids(self, window: Window, class_id: Id) -> Iterator[Id]:
+        """The objects of a class among those of `changed`, by ID."""
+        if self._listed != window:
+            self._listed = None
+            ids = ((_bytes(id),) for id, _ in self.changed(window))
+            with self._reported(), _transaction(self._file):
+                self._file.execute("DELETE FROM changed_ids")
+                self._file.executemany(_LIST, ids)
+            self._listed = window
+        query = "SELECT id FROM changed_ids WHERE class = ? AND id > ? ORDER BY id"
+        return self._pages(query, _bytes(class_id))
 
     def _pages(self, query: str, *given: bytes) -> Iterator[Id]:
         last = b""

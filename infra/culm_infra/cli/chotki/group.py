@@ -8,6 +8,7 @@ from culm_infra.cli.chotki.classes import class_
 from culm_infra.cli.chotki.dump import dump
 from culm_infra.cli.chotki.edge import connect, listen, tap
 from culm_infra.cli.chotki.edit import edit
+from culm_infra.cli.chotki.export import export
 from culm_infra.cli.chotki.get import get
 from culm_infra.cli.chotki.new import new
 from culm_infra.cli.chotki.sources import retire, sources
@@ -28,6 +29,7 @@ for name, command in {
     "edit": edit,
     "get": get,
     "dump": dump,
+    "export": export,
     "status": status,
     "sources": sources,
     "retire": retire,

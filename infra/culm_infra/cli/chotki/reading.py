@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from culm_infra.cli.output import progress, say, show_passed_over
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from culm_topics.chotki.objects import ChotkiClass, ChotkiObject
     from culm_topics.chotki.state_reader import StateReader
     from culm_topics.kafka.clients import KafkaSettings
@@ -17,11 +19,13 @@ _WAIT_S = 5.0
 
 
 @contextmanager
-def whole_state(settings: KafkaSettings, *, json: bool) -> Iterator[StateReader]:
+def whole_state(
+    settings: KafkaSettings, *, state_dir: Path | None = None, json: bool
+) -> Iterator[StateReader]:
     """The state up to the last epoch; people are told where it is not the end of what is there."""
     from culm_topics.chotki.state_reader import StateReader
 
-    with StateReader(settings) as reader:
+    with StateReader(settings, state_dir=state_dir) as reader:
         with progress() as display:
             display.add_task("reading the state", total=None)
             for _ in reader.catch_up(_WAIT_S):

@@ -1,0 +1,201 @@
+"""Columns of a class's table: Arrow's types, names, and values as Arrow takes them (reference 1.4).
+
+| type | Arrow |
+|---|---|
+| F I S | double, int64, string |
+| R T | string: the text of the ID, the word |
+| N Z | uint64, int64: the sums |
+| E | struct of `present` and `removed`, lists of elements |
+| M | struct of `present`, a list of `key` and `value`, and `removed`, a list of keys |
+| L | a list of elements |
+| V | a map of sources (hex) to progress |
+
+What E, M and L are made of is of any type: an element is a struct of five, `f i r s t`, one of them not null.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from culm_models.chotki.ids import Id
+from culm_topics.chotki.objects import ChotkiClass, ChotkiObject, Place, place_of
+from culm_topics.chotki.values import (
+    Elements,
+    Pairs,
+    Scalar,
+    Term,
+    Unreadable,
+    Value,
+    plain_value,
+)
+
+ID_COLUMN: Final = "_id"
+OTHERS_COLUMN: Final = "_others"
+EPOCH_COLUMN: Final = "epoch"
+"""The name of the folders' key, which readers take for a column."""
+_NAME_MAX: Final = 120
+
+_ELEMENT: Final = pa.struct(
+    [
+        ("f", pa.float64()),
+        ("i", pa.int64()),
+        ("r", pa.string()),
+        ("s", pa.string()),
+        ("t", pa.string()),
+    ]
+)
+_ELEMENTS: Final = pa.list_(_ELEMENT)
+_TYPES: Final[Mapping[str, pa.DataType]] = {
+    "F": pa.float64(),
+    "I": pa.int64(),
+    "R": pa.string(),
+    "S": pa.string(),
+    "T": pa.string(),
+    "N": pa.uint64(),
+    "Z": pa.int64(),
+    "E": pa.struct([("present", _ELEMENTS), ("removed", _ELEMENTS)]),
+    "M": pa.struct(
+        [
+            ("present", pa.list_(pa.struct([("key", _ELEMENT), ("value", _ELEMENT)]))),
+            ("removed", _ELEMENTS),
+        ]
+    ),
+    "L": _ELEMENTS,
+    "V": pa.map_(pa.string(), pa.int64()),
+}
+
+
+class Column(NamedTuple):
+    """A column, by the number and the type of its field, which a rename leaves as they are.
+
+    `column` is its name in the files, for good; `name` what the class calls the field now.
+    """
+
+    number: int
+    letter: str
+    column: str
+    name: str
+
+    @property
+    def place(self) -> Place:
+        """Where the field stands in an object."""
+        return self.number, self.letter
+
+
+def columns_of(class_: ChotkiClass | None, former: Collection[Column]) -> list[Column]:
+    """The columns of a class: those that its table has already, then what the class has besides."""
+    fields = {} if class_ is None else class_.fields
+    names: dict[Place, str] = {}
+    if class_ is not None:
+        for name, field in fields.items():
+            names.setdefault(place_of(class_.id, field), name)
+    found = [one._replace(name=names.pop(one.place, one.name)) for one in former]
+    taken = {ID_COLUMN, OTHERS_COLUMN, EPOCH_COLUMN, *(one.column.casefold() for one in former)}
+    for (number, letter), name in sorted(names.items()):
+        if letter in _TYPES:
+            column = _column_name(name, number, letter, taken)
+            taken.add(column.casefold())
+            found.append(Column(number, letter, column, name))
+    return found
+
+
+def schema_of(class_id: Id, class_: ChotkiClass | None, columns: Iterable[Column]) -> pa.Schema:
+    """The schema of a table's files. Each field has an ID of its own, for readers that go by these."""
+    fields = [pa.field(one.column, _TYPES[one.letter], metadata=_field_metadata(one)) for one in columns]
+    name = str(class_id) if class_ is None else class_.name
+    return pa.schema(
+        [
+            pa.field(ID_COLUMN, pa.string(), nullable=False, metadata={"PARQUET:field_id": "1"}),
+            *fields,
+            pa.field(OTHERS_COLUMN, pa.map_(pa.string(), pa.string()), metadata={"PARQUET:field_id": "2"}),
+        ],
+        metadata={"culm.class": str(class_id), "culm.class_name": name},
+    )
+
+
+def row_of(found: ChotkiObject, columns: Iterable[Column]) -> dict[str, Any]:
+    """An object as a row; what has no column, or does not parse, is JSON in `_others`, by number and type."""
+    places = {} if found.class_ is None else _names_by_place(found.class_)
+    others = dict(found.others)
+    row: dict[str, Any] = {ID_COLUMN: str(found.id)}
+    for one in columns:
+        name = places.get(one.place)
+        value = others.pop(one.place, None) if name is None else found.fields[name]
+        if isinstance(value, Unreadable):
+            others[one.place] = value
+        elif value is not None:
+            cell = _CELLS.get(one.letter)
+            row[one.column] = value if cell is None else cell(value)
+    row[OTHERS_COLUMN] = [
+        (f"{number:x}{letter}", json.dumps(plain_value(value), ensure_ascii=False))
+        for (number, letter), value in sorted(others.items())
+    ]
+    return row
+
+
+def _names_by_place(class_: ChotkiClass) -> dict[Place, str]:
+    return {place_of(class_.id, field): name for name, field in class_.fields.items()}
+
+
+def _field_metadata(one: Column) -> dict[str, str]:
+    # Numbers are at most 12 bits: the ID stays one of 32.
+    return {"PARQUET:field_id": str(one.number << 8 | ord(one.letter)), "culm.name": one.name}
+
+
+def _column_name(name: str, number: int, letter: str, taken: Collection[str]) -> str:
+    """A name that SQL takes without quotes where the field has such a one; no two are alike to Spark."""
+    told = "".join(one if one.isalnum() or one == "_" else "_" for one in name)[:_NAME_MAX]
+    if told and not told.startswith("_") and told.casefold() not in taken:
+        return told
+    told = f"{told}_{number:x}{letter}".lstrip("_")
+    while told.casefold() in taken:
+        told += "_"
+    return told
+
+
+def _element(value: Scalar) -> dict[str, Any]:
+    match value:
+        case Id():
+            return {"r": str(value)}
+        case Term():
+            return {"t": value.text}
+        case str():
+            return {"s": value}
+        case float():
+            return {"f": value}
+        case _:
+            return {"i": value}
+
+
+def _elements(value: Value) -> dict[str, Any]:
+    assert isinstance(value, Elements), "an E that parses is a set"
+    return {"present": [*map(_element, value)], "removed": [*map(_element, value.removed)]}
+
+
+def _pairs(value: Value) -> dict[str, Any]:
+    assert isinstance(value, Pairs), "an M that parses is a dictionary"
+    present = [{"key": _element(key), "value": _element(one)} for key, one in value.items()]
+    return {"present": present, "removed": [*map(_element, value.removed)]}
+
+
+def _list(value: Value) -> list[dict[str, Any]]:
+    assert isinstance(value, tuple), "an L that parses is a tuple"
+    return [*map(_element, value)]
+
+
+def _vector(value: Mapping[int, int]) -> list[tuple[str, int]]:
+    return [(f"{src:x}", pro) for src, pro in value.items()]
+
+
+_CELLS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "R": str,
+    "T": str,
+    "E": _elements,
+    "M": _pairs,
+    "L": _list,
+    "V": _vector,
+}
