@@ -137,7 +137,7 @@ class Connector:
                     self.settings.transport,
                 )
             )
-            self._running = Running(kafka_health, batches, self.protocols, doors)
+            self._running = Running(kafka_health, batches, self.protocols, self.rooms.values(), doors)
             self._state = None
             try:
                 async with asyncio.TaskGroup() as group:

@@ -156,6 +156,7 @@ class AnsweringKafka:
     ends = None
     in_flight = (0, 0)
     acknowledged_at_s = None
+    produced: Mapping[str, int] = {"culm.entries": 3}
     stalled_s = 0.0
 
     class latency:
@@ -167,7 +168,7 @@ class AnsweringKafka:
 def collector(doors: Doors, protocols: Mapping[str, Silent]) -> ConnectorCollector:
     """What tells of these protocols behind these doors."""
     kafka = AnsweringKafka()
-    running = Running(cast(KafkaHealth, kafka), cast(BatchProducer, kafka), protocols, doors)
+    running = Running(cast(KafkaHealth, kafka), cast(BatchProducer, kafka), protocols, (), doors)
     health = Health(lambda: None, lambda: running)
     return ConnectorCollector(health, LoopWatch(), lambda: running)
 

@@ -207,6 +207,9 @@ class Shared:
     async def run(self) -> None:
         await until_cancelled()
 
+    def metrics(self) -> Iterator[Metric]:
+        return iter(())
+
     async def finish(self) -> None:
         self._told.append("finished")
 

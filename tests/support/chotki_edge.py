@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from culm_connectors.chotki.connection import EdgeShared, OwnSource, ReplicaConnection
 from culm_connectors.chotki.local_state.store import ChotkiStore
+from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.publisher import Partitions
 from culm_connectors.chotki.relay import PacketTail
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
@@ -39,6 +40,7 @@ def edge_shared(
     settings: ChotkiEdgeSettings | None = None,
     producer: object = None,
     report: Report = lambda connection, event: None,
+    metrics: ChotkiMetrics | None = None,
 ) -> Iterator[EdgeShared]:
     """The parts of an edge that serves from an empty store."""
     store = ChotkiStore.open(folder, ORIGIN, map_size_bytes=1 << 24, max_size_bytes=1 << 26)
@@ -53,6 +55,7 @@ def edge_shared(
             settings=settings or ChotkiEdgeSettings(ping_wait_ms=50),
             edge=EDGE,
             report=report,
+            metrics=metrics or ChotkiMetrics(),
         )
     finally:
         store.close()

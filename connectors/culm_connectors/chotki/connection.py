@@ -12,7 +12,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
 from culm_connectors.chotki.local_state.store import ChotkiStore
@@ -90,7 +90,7 @@ class EdgeShared:
     edge: bytes
     report: Callable[[ReplicaConnection, events.SessionEvent], None]
     """Told what happens on a connection."""
-    metrics: ChotkiMetrics = field(default_factory=ChotkiMetrics)
+    metrics: ChotkiMetrics
 
 
 class _Host:

@@ -93,6 +93,12 @@ class ConnectorCollector(Collector):
             "reason",
             running.doors.datagrams_refused,
         )
+        produced = running.producer.produced
+        yield metric_families.counter_by(
+            "culm_produced_records", "records that Kafka has acknowledged, by topic", "topic", produced
+        )
+        for room in running.rooms:
+            yield from room.metrics()
         yield from _of_protocols(running)
         for protocol in running.protocols.values():
             yield from protocol.metrics()

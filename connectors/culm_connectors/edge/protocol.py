@@ -41,6 +41,10 @@ class SharedRoom(Protocol):
         """Do all that it does, until cancelled. An error ends the connector."""
         ...
 
+    def metrics(self) -> Iterator[Metric]:
+        """What it measures, under plain names, at the time of a scrape and in the scrape's thread."""
+        ...
+
     async def finish(self) -> None:
         """Wait until what the protocols have left here is kept; they have finished before."""
         ...

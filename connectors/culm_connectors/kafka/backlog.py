@@ -54,23 +54,21 @@ class Backlog:
 class BatchSender:
     """Produces what waits, a batch a topic, a few times a second; in the order in which topics were added.
 
-    `produced` counts records by topic, `dropped` those that did not fit while Kafka was slow.
+    `dropped` counts records that did not fit while Kafka was slow.
     """
 
     def __init__(self, producer: BatchProducer) -> None:
-        self.produced: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
         self._producer = producer
-        self._sources: list[tuple[str, str, Callable[[], Sequence[ProducerRecord]]]] = []
+        self._sources: list[tuple[str, Callable[[], Sequence[ProducerRecord]]]] = []
 
-    def add(self, name: str, topic: str, take: Callable[[], Sequence[ProducerRecord]]) -> None:
-        """Produce to a topic what `take` gives each time; `name` is what it is counted under."""
-        self._sources.append((name, topic, take))
+    def add(self, topic: str, take: Callable[[], Sequence[ProducerRecord]]) -> None:
+        """Produce to a topic what `take` gives each time."""
+        self._sources.append((topic, take))
 
-    async def send_now(self, name: str, topic: str, records: Sequence[ProducerRecord]) -> None:
+    async def send_now(self, topic: str, records: Sequence[ProducerRecord]) -> None:
         """Produce these without waiting for a turn; return when Kafka has acknowledged them."""
         await self._producer.send(topic, records)
-        self.produced[name] += len(records)
 
     async def send_for_ever(self, interval_s: float = 0.1) -> None:
         """Produce what waits, again and again; run it as a task."""
@@ -80,5 +78,5 @@ class BatchSender:
 
     async def send(self) -> None:
         """Produce what waits; what is not its turn yet when this is cancelled goes on waiting."""
-        for name, topic, take in self._sources:
-            await self.send_now(name, topic, take())
+        for topic, take in self._sources:
+            await self.send_now(topic, take())

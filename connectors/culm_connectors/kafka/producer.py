@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -93,7 +94,8 @@ class BatchProducer:
         self.latency = latency_histogram(
             "culm_produce_latency_seconds", "From handing records to Kafka's client to their acknowledgement."
         )
-        self.records_acknowledged = 0
+        self.produced: Counter[str] = Counter()
+        """Records that were acknowledged, by topic."""
         self.acknowledged_at_s: float | None = None
         """Wall-clock time of the latest acknowledgement."""
         self._progress_s = time.monotonic()
@@ -132,7 +134,7 @@ class BatchProducer:
         acknowledgements = [await self._send_chunk(topic, chunk, partition) for chunk in chunks]
         ends = await asyncio.gather(*acknowledgements)
         self.latency.observe(time.monotonic() - started)
-        self.records_acknowledged += len(records)
+        self.produced[topic] += len(records)
         return ends[-1]
 
     async def _send_chunk(

@@ -87,9 +87,9 @@ class LogPublisher:
         self._receipts: dict[bytes, dict[LogKey, int]] = {}
         self._receipt_count = 0
         self._faults = ReportedFaults()
-        sender.add("entries", self._entries_topic, self._forks.take)
-        sender.add("rejected", kafka.topic("rejected"), self._rejected.take)
-        sender.add("receipts", kafka.topic("receipts"), self._take_receipts)
+        sender.add(self._entries_topic, self._forks.take)
+        sender.add(kafka.topic("rejected"), self._rejected.take)
+        sender.add(kafka.topic("receipts"), self._take_receipts)
 
     async def entries(self, arrivals: Sequence[Arrival]) -> None:
         """Produce what peers bring; return when Kafka has acknowledged it. Raises ProduceFailed."""
@@ -104,7 +104,7 @@ class LogPublisher:
             )
             for arrival in arrivals
         ]
-        await self._sender.send_now("entries", self._entries_topic, records)
+        await self._sender.send_now(self._entries_topic, records)
 
     def _entry_record(
         self, entry: bytes, payload: bytes, schema_id: str, key: bytes, remote: bytes, session_id: int

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 from confluent_kafka.admin import AdminClient
+from prometheus_client.core import Metric
 
 from culm_connectors.edge.protocol import EdgeContext
 from culm_connectors.kafka import BatchProducer, Progress, TopicReaders, ask_origin, watch_origin
@@ -22,6 +23,7 @@ from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.hub import LogHub
 from culm_connectors.logs.index import IndexDamaged, IndexWriter, close_index, condemn, open_index
 from culm_connectors.logs.index.documents import ReadFacts
+from culm_connectors.logs.metrics import of_index, of_publishing
 from culm_connectors.logs.publish import LogPublisher
 from culm_connectors.logs.warm_start.repair import LogGaps
 from culm_connectors.logs.warm_start.warm_start import WarmStart
@@ -74,6 +76,11 @@ class ReplicatedLogs:
             group.create_task(self.sender.send_for_ever())
             group.create_task(self.index.flush_now_and_then())
             group.create_task(watch_origin(*self._watched))
+
+    def metrics(self) -> Iterator[Metric]:
+        """What is measured of the index and of what is published."""
+        yield from of_index(self.index, self.warm_start, self.gaps)
+        yield from of_publishing(self.publisher, self.sender, self.pool.waiting)
 
     async def finish(self) -> None:
         """Produce what waits: what the protocols have told of their peers until their ends."""

@@ -162,7 +162,7 @@ class AnnouncementTopic:
         self._backlog = Backlog(_MAX_WAITING, _MAX_WAITING_BYTES)
         self._connected: set[bytes] = set()
         self._announcements = Announcements(self._connected)
-        sender.add("announcements", topic, self._backlog.take)
+        sender.add(topic, self._backlog.take)
 
     # Peers of this connector.
 

@@ -1,4 +1,4 @@
-"""What Prometheus is told of p2panda alone, and of the replicated logs that it feeds.
+"""What Prometheus is told of p2panda alone, and of its followers of replicated logs.
 
 Drivers of peers and of nodes count together in what every protocol is measured by (`measured`).
 """
@@ -11,7 +11,7 @@ from prometheus_client.core import Metric
 
 from culm_connectors.edge.metric_families import counter_by, counters, gauge
 from culm_connectors.edge.protocol_metrics import added
-from culm_connectors.logs import metrics as logs_metrics
+from culm_connectors.logs.metrics import of_followers
 from culm_connectors.p2panda.composition import Composition
 from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION
@@ -26,10 +26,9 @@ def measured(parts: Composition) -> DriverMetrics:
 
 
 def families(parts: Composition) -> Iterator[Metric]:
-    """Of replicated logs, of peers, and of nodes where they are linked."""
-    yield from logs_metrics.families(
-        parts.logs, parts.followers.entries, parts.followers.logs, parts.logs.pool.waiting
-    )
+    """Of what its followers of replicated logs take, of peers, and of nodes where they are linked."""
+    entries, logs = parts.followers.entries, parts.followers.logs
+    yield from of_followers(entries=entries.taken, logs=logs.taken, corrected=logs.corrected)
     driver = parts.driver.metrics
     yield gauge("culm_p2panda_schemas", "schemas that are served", len(parts.interest.served))
     yield gauge(
