@@ -1,0 +1,85 @@
+"""Objects of Chotki for the cases: made as a replica would have made them, without its work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, ZERO_ID, Id, block_of, object_key, vector_key
+from culm_models.chotki.log0 import fresh_store
+from culm_models.chotki.packets.live import write_live
+from culm_models.chotki.rdx import parse_vector, stamp, write_vector
+from culm_models.chotki.rdx.classes import ClassField, write_class
+from culm_models.chotki.rdx.first import write_first
+from culm_models.chotki.tlv import record
+from culm_models.chotki.zip import pack_int
+
+FIRST_OBJECT = 2
+"""The sequence number of the first object; the class is before it."""
+FIELDS = (
+    ("S", "Name", write_first(0, 0, b"tide table")),
+    ("I", "Height", write_first(0, 0, pack_int(437))),
+    ("S", "Note", write_first(0, 0, b"high water at noon")),
+)
+"""Letter, name and value of each field, as a packet brings it: its source is the packet's."""
+
+
+def class_body() -> bytes:
+    """What follows R in the packet of the class."""
+    return write_class([ClassField(place, letter, name) for place, (letter, name, _) in enumerate(FIELDS, 1)])
+
+
+def object_body() -> bytes:
+    """What follows R in the packet of an object."""
+    return b"".join(record(letter, value) for letter, _, value in FIELDS)
+
+
+def class_id(src: int) -> Id:
+    """The class of all objects of a source."""
+    return Id.make(src, FIRST_OBJECT - 1)
+
+
+def last_entry(src: int, objects: int) -> int:
+    """How far the source is in vectors when so many objects are made."""
+    return Id.make(src, FIRST_OBJECT + objects - 1, len(FIELDS)).pro
+
+
+def fields(src: int, objects: int) -> Iterator[tuple[bytes, bytes]]:
+    """Store keys and values of the class and of so many objects, in the order of the keys."""
+    yield object_key(class_id(src), "C"), class_body()
+    class_bytes = class_id(src).zip()
+    values = [
+        (number, letter, stamp(letter, value, src)) for number, (letter, _, value) in enumerate(FIELDS, 1)
+    ]
+    for seq in range(FIRST_OBJECT, FIRST_OBJECT + objects):
+        yield object_key(Id.make(src, seq), "O"), class_bytes
+        for number, letter, value in values:
+            yield object_key(Id.make(src, seq, number), letter), value
+
+
+def block_vectors(src: int, objects: int) -> Iterator[tuple[bytes, bytes]]:
+    """Keys and vectors of the blocks of these objects."""
+    last = last_entry(src, objects)
+    block = block_of(Id(src, 0))
+    while block.pro <= last:
+        end = Id(src, block.pro + (1 << 28))
+        entry = last if last < end.pro else Id.make(src, end.seq - 1, len(FIELDS)).pro
+        yield vector_key(block), write_vector({src: entry})
+        block = end
+
+
+def store(src: int, objects: int, *, name: str = "") -> dict[bytes, bytes]:
+    """The store of a replica that has made so many objects."""
+    found = fresh_store(src, name)
+    vector = parse_vector(found[GLOBAL_VECTOR_KEY]) | {src: last_entry(src, objects)}
+    found |= {**dict(fields(src, objects)), **dict(block_vectors(src, objects))}
+    found[GLOBAL_VECTOR_KEY] = write_vector(vector)
+    return found
+
+
+def packets(src: int, objects: int) -> Iterator[tuple[int, bytes]]:
+    """The live packets that make the class and so many objects, with the entry that each brings."""
+    yield class_id(src).pro, write_live("C", class_id(src), ZERO_ID, class_body())
+    body = object_body()
+    for seq in range(FIRST_OBJECT, FIRST_OBJECT + objects):
+        packet = write_live("O", Id.make(src, seq), class_id(src), body)
+        yield Id.make(src, seq, len(FIELDS)).pro, packet
