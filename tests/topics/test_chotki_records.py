@@ -21,6 +21,7 @@ from culm_topics.chotki.records import (
     EpochRecord,
     FieldRecord,
     HoldingRecord,
+    OperandReader,
     OperandRecord,
     PacketRecord,
     SessionRecord,
@@ -173,3 +174,32 @@ def test_a_block_holds_65536_sequence_numbers() -> None:
     assert BLOCK_BITS == 28
     assert len({block_partition(one, 2**20) for one in (first, last)}) == 1
     assert block_partition(beyond, 2**20) != block_partition(first, 2**20)
+
+
+BRINGER = Bringer(bytes(range(32)), 70_000, 3)
+
+
+@pytest.mark.parametrize("length", [0, 1, 23, 24, 255, 256, 70_000])
+def test_operands_are_read_one_behind_the_other_as_each_alone(length: int) -> None:
+    reader = OperandReader()
+    other = Bringer(bytes(32), 4, 5)
+    for operand in (b"before", bytes(length), b"", bytes(length), b"behind"):
+        for bringer in (BRINGER, other):
+            for piece, pieces in ((0, 1), (1, 3), (0, 1)):
+                record = OperandRecord(bringer, operand, piece, pieces)
+                assert reader.read(record.encode()) == (bringer, operand, piece, pieces)
+
+
+@given(st.integers(0, 60), st.integers(0, 255), st.booleans())
+def test_bytes_that_are_no_operand_are_refused_behind_one_that_is(at: int, byte: int, is_cut: bool) -> None:
+    whole = OperandRecord(BRINGER, b"twelve bytes").encode()
+    changed = whole[:at] if is_cut else whole[:at] + bytes([byte]) + whole[at + 1 :]
+    reader = OperandReader()
+    reader.read(whole)
+    try:
+        record = OperandRecord.decode(changed)
+    except RecordError:
+        with pytest.raises(RecordError):
+            reader.read(changed)
+    else:
+        assert reader.read(changed) == (record.bringer, record.operand, record.piece, record.pieces)

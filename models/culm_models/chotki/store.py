@@ -16,7 +16,7 @@ from culm_models.chotki.rdx import merge
 
 SEEN_TYPES: Final = frozenset(b"NZELMCV")
 """Types of fields that have seen vectors."""
-_THEMSELVES: Final = frozenset(b"COYFIRSTNZELM")
+MERGED_ALONE: Final = frozenset(b"COYFIRSTNZELM")
 """Types of which one value that parses, merged alone, is itself; vectors are put in order."""
 _VECTORS_FROM: Final = b"V"
 _SIZED_AT_A_TIME: Final = 4_096
@@ -147,7 +147,7 @@ class MemoryStore:
 
     def merge(self, writes: Iterable[tuple[bytes, bytes, bytes | None]], *, checked: bool = False) -> None:
         """See `Store.merge`."""
-        as_they_come = _THEMSELVES if checked else frozenset()
+        as_they_come = MERGED_ALONE if checked else frozenset()
         if self._shared:
             self._values, self._seen, self._shared = dict(self._values), dict(self._seen), False
         values, all_seen, new_keys = self._values, self._seen, self._new_keys

@@ -15,6 +15,7 @@ from culm_streaming.chotki.state import ShardState
 OBJECTS_BITS: Final = 8
 _NAME: Final = b"F"
 _OFFSET_BITS: Final = 12
+_PRO_BITS: Final = _OFFSET_BITS + OBJECTS_BITS
 
 
 class Kept(NamedTuple):
@@ -24,23 +25,23 @@ class Kept(NamedTuple):
     seen: bytes | None
 
 
-def bucket_name(key: bytes) -> bytes:
-    """The name of the blob that a field's key belongs to."""
-    number = int.from_bytes(key[9:17], "big") >> (_OFFSET_BITS + OBJECTS_BITS)
-    return _NAME + key[1:9] + number.to_bytes(8, "big")
+class FieldBucket:
+    """The fields of one blob; `flush` writes it if something was put."""
 
+    __slots__ = ("_fields", "_is_changed", "_name", "_state", "keys")
 
-class FieldBuckets:
-    """The fields of a shard for one micro-batch; `flush` writes those blobs that have changed."""
-
-    def __init__(self, state: ShardState) -> None:
+    def __init__(self, state: ShardState, name: bytes, keys: list[bytes]) -> None:
+        blob = state.load(name)
         self._state = state
-        self._loaded: dict[bytes, dict[bytes, list[bytes | None]]] = {}
-        self._changed: set[bytes] = set()
+        self._name = name
+        self._fields: dict[bytes, list[bytes | None]] = {} if blob is None else cbor2.loads(blob)
+        self._is_changed = False
+        self.keys = keys
+        """The store keys that it was opened for, in order."""
 
     def get(self, key: bytes) -> Kept | None:
-        """The field of a store key."""
-        found = self._bucket(bucket_name(key)).get(key[9:])
+        """The field of a store key of this blob."""
+        found = self._fields.get(key[9:])
         if found is None:
             return None
         value, seen = found
@@ -48,35 +49,30 @@ class FieldBuckets:
         return Kept(value, seen)
 
     def put(self, key: bytes, kept: Kept) -> None:
-        """Keep a field."""
-        name = bucket_name(key)
-        self._bucket(name)[key[9:]] = [kept.value, kept.seen]
-        self._changed.add(name)
+        """Keep a field of this blob."""
+        self._fields[key[9:]] = [kept.value, kept.seen]
+        self._is_changed = True
 
     def flush(self) -> None:
-        """Write what has changed, and forget everything."""
-        for name in sorted(self._changed):
-            self._state.save(name, cbor2.dumps(self._loaded[name]))
-        self._loaded.clear()
-        self._changed.clear()
-
-    def _bucket(self, name: bytes) -> dict[bytes, list[bytes | None]]:
-        bucket = self._loaded.get(name)
-        if bucket is None:
-            blob = self._state.load(name)
-            bucket = self._loaded[name] = {} if blob is None else cbor2.loads(blob)
-        return bucket
+        """Write what has changed."""
+        if self._is_changed:
+            self._state.save(self._name, cbor2.dumps(self._fields))
+            self._is_changed = False
 
 
-def by_bucket(keys: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Keys of fields in their order, those of one blob together."""
+def open_buckets(state: ShardState, keys: Iterable[bytes]) -> Iterator[FieldBucket]:
+    """Blob by blob, each with those of these keys that it is of. One is held at a time: flush it."""
     bucket: list[bytes] = []
-    name = b""
+    name = last = b""
     for key in sorted(keys):
-        if bucket and bucket_name(key) != name:
-            yield bucket
-            bucket = []
-        name = bucket_name(key)
+        if key > last:
+            if bucket:
+                yield FieldBucket(state, name, bucket)
+                bucket = []
+            number = int.from_bytes(key[9:17], "big") >> _PRO_BITS
+            name = _NAME + key[1:9] + number.to_bytes(8, "big")
+            # No key of the blob is greater: its lowest bits and its letter are all ones.
+            last = key[:9] + ((number + 1 << _PRO_BITS) - 1).to_bytes(8, "big") + b"\xff"
         bucket.append(key)
     if bucket:
-        yield bucket
+        yield FieldBucket(state, name, bucket)

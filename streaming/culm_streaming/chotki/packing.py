@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from culm_models.chotki.errors import LetterUnknown
-from culm_models.chotki.ids import Id, block_of, object_key, vector_key
+from culm_models.chotki.ids import Id, object_key, vector_key
 from culm_models.chotki.packets.live import read_live
 from culm_models.chotki.packets.packet import LIVE_LETTERS, parse
 from culm_models.chotki.rdx import check_value, write_vector
@@ -30,7 +30,7 @@ from culm_streaming.chotki.rows import (
 )
 from culm_topics.chotki.records import (
     CommitRecord,
-    OperandRecord,
+    OperandReader,
     PacketRecord,
     block_partition,
     is_field_key,
@@ -62,12 +62,33 @@ class _Batch:
     """The rows of a batch while it is read."""
 
     def __init__(self, shards: int) -> None:
-        self.shards = shards
         self.rows: dict[int, ShardRows] = defaultdict(ShardRows)
         self.epochs = EpochRows()
+        self.operands = OperandReader()
+        self.block_vectors: dict[bytes, dict[int, int]] = defaultdict(dict)
+        """By key: the entries that live packets set in it, the greatest of each source."""
+        self._shards = shards
+        self._shard_of: dict[bytes, int] = {}
 
     def of_key(self, key: bytes) -> ShardRows:
-        return self.rows[block_partition(key, self.shards)]
+        # What is before the last three bytes of a progress lies in one block: few of them, and many keys.
+        place = key[1:14]
+        shard = self._shard_of.get(place)
+        if shard is None:
+            shard = self._shard_of[place] = block_partition(key, self._shards)
+        return self.rows[shard]
+
+    def raise_block(self, key: bytes, entry: Id) -> None:
+        """A live packet sets an entry of a block's vector."""
+        entries = self.block_vectors[key]
+        entries[entry.src] = max(entry.pro, entries.get(entry.src, 0))
+
+    def packed(self, place: Place) -> Iterator[Packed]:
+        for key, entries in self.block_vectors.items():
+            self.of_key(key).vectors.append(VectorRow(key, write_vector(entries), None))
+        for shard, rows in sorted(self.rows.items()):
+            yield Packed(shard, place, rows.pack())
+        yield Packed(EPOCHS_SHARD, place, self.epochs.pack())
 
 
 def pack_records(source: InputTopic, records: Iterable[Record], shards: int, prefix: str) -> Iterator[Packed]:
@@ -90,9 +111,7 @@ def pack_records(source: InputTopic, records: Iterable[Record], shards: int, pre
     batch.epochs.marks = [Mark(int(source), partition, end) for partition, end in sorted(ends.items())]
     # The first shard to have something begins with the common objects.
     batch.of_key(FIRST_BLOCK)
-    for shard, rows in sorted(batch.rows.items()):
-        yield Packed(shard, place, rows.pack())
-    yield Packed(EPOCHS_SHARD, place, batch.epochs.pack())
+    yield from batch.packed(place)
 
 
 def _take_packet(batch: _Batch, key: bytes | None, value: bytes | None, at: tuple[int, int]) -> None:
@@ -104,12 +123,11 @@ def _take_packet(batch: _Batch, key: bytes | None, value: bytes | None, at: tupl
     live = read_live(packet, record.packet)
     if live.id.src != src:
         raise RecordError("chotki.packets: the key is not the packet's source")
-    for field, operand in live.writes:
-        row = Operand(field, operand, live.entry.src, live.entry.pro, None)
-        batch.of_key(field).operands.append(row)
-    block = vector_key(block_of(live.block))
-    entry = write_vector({live.entry.src: live.entry.pro})
-    batch.of_key(block).vectors.append(VectorRow(block, entry, None))
+    block, entry = vector_key(live.block), live.entry
+    # All that a packet writes lies in one block.
+    operands = batch.of_key(block).operands
+    operands += [Operand(field, operand, entry.src, entry.pro, None) for field, operand in live.writes]
+    batch.raise_block(block, entry)
     if live.counts:
         _count(batch.epochs.runs, Run(src, record.after, live.entry.pro, _name(record.bringer), *at))
 
@@ -127,17 +145,15 @@ def _count(runs: list[Run], new: Run) -> None:
 def _take_operand(batch: _Batch, key: bytes | None, value: bytes | None, at: tuple[int, int]) -> None:
     if key is None or not (is_field_key(key) or is_vector_key(key)):
         raise RecordError("chotki.fields: the key is no store key")
-    record = OperandRecord.decode(value)
-    name = _name(record.bringer)
+    bringer, operand, piece, pieces = batch.operands.read(value)
+    name = session_key(bringer.edge, bringer.session)
     if is_vector_key(key):
-        check_value("V", record.operand)
-        batch.of_key(key).vectors.append(VectorRow(key, record.operand, name))
+        check_value("V", operand)
+        batch.of_key(key).vectors.append(VectorRow(key, operand, name))
         return
-    if record.pieces == 1:
-        check_value(chr(key[17]), record.operand)
-    batch.of_key(key).operands.append(
-        Operand(key, record.operand, None, None, name, record.piece, record.pieces)
-    )
+    if pieces == 1:
+        check_value(chr(key[17]), operand)
+    batch.of_key(key).operands.append(Operand(key, operand, None, None, name, piece, pieces))
 
 
 def _take_commit(batch: _Batch, key: bytes | None, value: bytes | None, at: tuple[int, int]) -> None:

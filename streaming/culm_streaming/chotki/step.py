@@ -13,9 +13,10 @@ import cbor2
 from culm_models.chotki.errors import ChotkiError
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id, block_of, split_object_key, vector_key
 from culm_models.chotki.log0 import COMMON_FIELDS
-from culm_models.chotki.rdx import check_value, merge, parse_vector, write_vector
-from culm_models.chotki.store import SEEN_TYPES
-from culm_streaming.chotki.field_buckets import FieldBuckets, Kept, by_bucket
+from culm_models.chotki.rdx import check_value, parse_vector, write_vector
+from culm_models.chotki.rdx.batch import merge_many
+from culm_models.chotki.store import MERGED_ALONE, SEEN_TYPES
+from culm_streaming.chotki.field_buckets import Kept, open_buckets
 from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
 from culm_streaming.chotki.packing import FIRST_BLOCK
 from culm_streaming.chotki.rows import Operand, ShardRows, VectorRow
@@ -34,6 +35,7 @@ _VECTOR: Final = b"V"
 _PIECES: Final = b"P"
 _COMMON: Final = b"C"
 _CLASS_OF: Final = frozenset(b"OY")
+_LIST: Final = ord("L")
 CLASS_CONFLICT: Final = "chotki.class_conflict"
 COMMON_VECTOR: Final = {0: Id.make(0, 3).pro}
 """How far every replica knows source 0 from its first moment."""
@@ -64,12 +66,11 @@ def step(
 def restore_shard(state: ShardState, records: Sequence[tuple[bytes, bytes]]) -> None:
     """Take over what a job whose own state is gone has written of a shard, in the order of its records."""
     newest = dict(records)
-    fields = FieldBuckets(state)
-    for keys in by_bucket(key for key in newest if is_field_key(key)):
-        for key in keys:
+    for bucket in open_buckets(state, filter(is_field_key, newest)):
+        for key in bucket.keys:
             found = FieldRecord.decode(newest[key])
-            fields.put(key, Kept(found.value, found.seen))
-        fields.flush()
+            bucket.put(key, Kept(found.value, found.seen))
+        bucket.flush()
     for key, value in newest.items():
         if is_vector_key(key):
             state.save(_VECTOR + key, BlockVectorRecord.decode(value).vector)
@@ -95,19 +96,20 @@ def _merge_fields(
     by_key: dict[bytes, list[Operand]] = defaultdict(list)
     for one in operands:
         by_key[one.key].append(one)
-    fields = FieldBuckets(state)
-    for keys in by_bucket(by_key):
-        for key in keys:
-            before = fields.get(key)
-            after = _merged(key, before, by_key[key], bounds, settings)
+    for bucket in open_buckets(state, by_key):
+        befores = [bucket.get(key) for key in bucket.keys]
+        brought = [by_key[key] for key in bucket.keys]
+        values = _merged(bucket.keys, befores, brought, settings)
+        for key, before, came, value in zip(bucket.keys, befores, brought, values, strict=True):
+            after = Kept(value, _seen(key, before, came, bounds) if key[17] in SEEN_TYPES else None)
             if key[17] in _CLASS_OF:
-                conflicts += _class_conflicts(key, after.value, by_key[key])
+                conflicts += _class_conflicts(key, value, came)
             if after == before:
                 continue
-            fields.put(key, after)
-            if before is None or after.value != before.value:
-                yield key, FieldRecord(after.value, after.seen).encode()
-        fields.flush()
+            bucket.put(key, after)
+            if before is None or value != before.value:
+                yield key, FieldRecord(value, after.seen).encode()
+        bucket.flush()
 
 
 def _class_conflicts(key: bytes, class_id: bytes, operands: Sequence[Operand]) -> Iterator[bytes]:
@@ -123,31 +125,47 @@ def _class_text(value: bytes) -> str:
 
 
 def _merged(
+    keys: Sequence[bytes],
+    befores: Sequence[Kept | None],
+    brought: Sequence[Sequence[Operand]],
+    settings: ChotkiStateSettings,
+) -> list[bytes]:
+    """The value of each field, from what is kept of it and its operands."""
+    values = [came[0].value for came in brought]
+    by_type: dict[int, list[int]] = defaultdict(list)
+    for place, (key, before, came) in enumerate(zip(keys, befores, brought, strict=True)):
+        # What parses and is alone is what it merges to, of most types.
+        if before is not None or len(came) > 1 or key[17] not in MERGED_ALONE:
+            by_type[key[17]].append(place)
+    for code, places in by_type.items():
+        fields = []
+        for place in places:
+            before = befores[place]
+            operands = [] if before is None else [before.value]
+            operands += [one.value for one in brought[place]]
+            fields.append(_within(operands, settings.max_list_bytes) if code == _LIST else operands)
+        for place, value in zip(places, merge_many(chr(code), fields), strict=True):
+            values[place] = value
+    return values
+
+
+def _seen(
     key: bytes,
     before: Kept | None,
     operands: Sequence[Operand],
     bounds: dict[tuple[bytes, bytes], dict[int, int]],
-    settings: ChotkiStateSettings,
-) -> Kept:
-    letter = chr(key[17])
-    values = [one.value for one in operands]
-    if before is not None:
-        values.insert(0, before.value)
-    if letter == "L":
-        values = _within(values, settings.max_list_bytes)
-    value = merge(letter, values)
-    if key[17] not in SEEN_TYPES:
-        return Kept(value, None)
+) -> bytes | None:
+    """The seen vector of a field; None where not all that was merged into it is known."""
     if before is not None and before.seen is None:
-        return Kept(value, None)
+        return None
     seen = {} if before is None or before.seen is None else parse_vector(before.seen)
     for one in operands:
         entries = _seen_of(one, bounds)
         if entries is None:
-            return Kept(value, None)
+            return None
         for src, pro in entries.items():
             seen[src] = max(pro, seen.get(src, 0))
-    return Kept(value, write_vector(seen))
+    return write_vector(seen)
 
 
 def _seen_of(one: Operand, bounds: dict[tuple[bytes, bytes], dict[int, int]]) -> dict[int, int] | None:

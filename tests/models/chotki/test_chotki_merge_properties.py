@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models.chotki.rdx import FIELD_LETTERS, check_value, merge, xdiff
-from culm_models.chotki.rdx.batch import merge_fields
+from culm_models.chotki.rdx.batch import merge_fields, merge_many
 from culm_models.chotki.rdx.column import Column
 from culm_models.chotki.rdx.merge import merge_by_heap, merge_series
 from tests.models.chotki.drawn_values import MERGED_IN_ANY_ORDER, SLOPPY_VALUES, SOURCES, written, written_by
@@ -84,6 +84,16 @@ def test_batches_are_what_single_merges_are(letter: str, data: st.DataObject) ->
     of = written(letter) | SLOPPY_VALUES if letter in MERGED_IN_ANY_ORDER else SLOPPY_VALUES
     fields = data.draw(st.lists(st.lists(of, min_size=1, max_size=4), max_size=6))
     assert in_batches(letter, fields) == [merge(letter, field) for field in fields]
+
+
+@pytest.mark.parametrize("letter", sorted(FIELD_LETTERS))
+@given(st.data())
+def test_many_fields_are_what_single_merges_are_however_many_there_are(
+    letter: str, data: st.DataObject
+) -> None:
+    drawn = data.draw(st.lists(st.lists(SLOPPY_VALUES, min_size=1, max_size=4), max_size=3))
+    for fields in (drawn, drawn * 150):
+        assert merge_many(letter, fields) == [merge(letter, field) for field in fields]
 
 
 @pytest.mark.parametrize("letter", "IRSNZV")

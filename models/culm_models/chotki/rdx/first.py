@@ -9,6 +9,7 @@ impossible length is (0, 0).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from culm_models.chotki.tlv import TINY, TINY_MAX, probe, record, spans
@@ -50,6 +51,7 @@ def read_stamp(data: bytes, at: int = 0, end: int | None = None) -> tuple[int, i
     return int.from_bytes(data[start:middle], "little"), int.from_bytes(data[middle:stop], "little"), stop
 
 
+@lru_cache(maxsize=1_024)
 def write_stamp(raw: int, src: int) -> bytes:
     """The stamp of a raw revision and a source."""
     return record("t", pack_pair(raw, src))

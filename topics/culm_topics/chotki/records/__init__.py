@@ -21,7 +21,7 @@ from culm_topics.chotki.records.operations import HoldingRecord, SessionRecord, 
 from culm_topics.chotki.records.packets import MAX_PACKET_BYTES, PacketRecord
 from culm_topics.chotki.records.shape import Bringer, Ends
 from culm_topics.chotki.records.state import BlockVectorRecord, EpochRecord, FieldRecord
-from culm_topics.chotki.records.syncs import MAX_PIECE_BYTES, CommitRecord, OperandRecord
+from culm_topics.chotki.records.syncs import MAX_PIECE_BYTES, CommitRecord, OperandReader, OperandRecord
 
 __all__ = [
     "MAX_PACKET_BYTES",
@@ -33,6 +33,7 @@ __all__ = [
     "EpochRecord",
     "FieldRecord",
     "HoldingRecord",
+    "OperandReader",
     "OperandRecord",
     "PacketRecord",
     "SessionRecord",

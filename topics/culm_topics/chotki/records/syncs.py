@@ -15,7 +15,15 @@ from culm_topics.chotki.records.shape import (
     uint_size,
     vector_size,
 )
-from culm_topics.records.shape import FORMAT, check_size, dump, load_array, refuse_item, require
+from culm_topics.records.shape import (
+    FORMAT,
+    check_size,
+    dump,
+    load_array,
+    refuse_item,
+    require,
+    string_size,
+)
 
 MAX_PIECE_BYTES: Final = 3 * 1024 * 1024
 """An operand that is larger travels in pieces."""
@@ -68,6 +76,35 @@ class OperandRecord:
         for piece in range(pieces):
             start = piece * MAX_PIECE_BYTES
             yield OperandRecord(bringer, operand[start : start + MAX_PIECE_BYTES], piece, pieces)
+
+
+class OperandReader:
+    """Reads values of `chotki.fields` one behind the other, those that begin as the one before did fast.
+
+    What a session brings begins alike up to the operand, and that is most of what there is to check.
+    """
+
+    __slots__ = ("_bringer", "_prefix")
+
+    def __init__(self) -> None:
+        self._prefix = b""
+        self._bringer = Bringer(b"", 0, 0)
+
+    def read(self, value: bytes | None) -> tuple[Bringer, bytes, int, int]:
+        """Bringer, operand, piece and pieces, as `OperandRecord.decode` reads them. Raises RecordError."""
+        at = len(self._prefix)
+        if value is not None and at and value.startswith(self._prefix):
+            rest = len(value) - at
+            # A byte string to the end, with its head in the shortest form: of one byte, or of two.
+            if 1 <= rest <= 24 and value[at] == 0x40 + rest - 1:
+                return self._bringer, value[at + 1 :], 0, 1
+            if 26 <= rest <= 257 and value[at] == 0x58 and value[at + 1] == rest - 2:
+                return self._bringer, value[at + 2 :], 0, 1
+        record = OperandRecord.decode(value)
+        if value is not None and record.pieces == 1:
+            self._prefix = value[: len(value) - string_size(len(record.operand))]
+            self._bringer = record.bringer
+        return record.bringer, record.operand, record.piece, record.pieces
 
 
 @dataclass(frozen=True, slots=True)
