@@ -31,6 +31,8 @@ CASES = {
     "sds-bloom": "bench.sds_bloom",
     "sds-channel": "bench.sds_channel",
     "sds-sync": "bench.sds_sync",
+    "chotki-merges": "bench.chotki_merges",
+    "chotki-job": "bench.chotki_job",
 }
 
 talk = Console(stderr=True)

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -86,18 +87,18 @@ async def keep_calling(peer: ReplicaPeer, port: int) -> None:
 @contextlib.asynccontextmanager
 async def joined(
     peer: ReplicaPeer, go: GoReplica, port: int, caller: Literal["ours", "go"]
-) -> AsyncIterator[Callable[[], None]]:
+) -> AsyncIterator[Callable[[], object]]:
     """A connection that is kept; what it yields lets the Go replica, started again, have it back."""
     address = f"tcp://127.0.0.1:{port}"
     if caller == "go":
         async with serve_tcp(("127.0.0.1", port), peer.speak, TcpSettings()):
             go.ask("connect", addr=address)
-            yield lambda: go.ask("connect", addr=address) and None
+            yield partial(go.ask, "connect", addr=address)
         return
     go.ask("listen", addr=address)
     task = asyncio.create_task(keep_calling(peer, port))
     try:
-        yield lambda: go.ask("listen", addr=address) and None
+        yield partial(go.ask, "listen", addr=address)
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
