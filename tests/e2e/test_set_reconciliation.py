@@ -13,7 +13,7 @@ from culm_connectors.logs.index import LmdbLogStore, layout
 from culm_connectors.logs.replicated_logs import INDEX_FOLDER
 from culm_models.p2panda.operations.operation import peek
 from culm_topics.logs.blocks import read_blocks
-from tests.connectors.test_edge_commands import culm
+from tests.connectors.edge.test_edge_commands import culm
 from tests.support.members import (
     Member,
     audit,

@@ -21,7 +21,7 @@ import pytest
 from culm_connectors.sds.participants.participant import read_log
 from culm_models.sds.wire.codec import decode
 from culm_topics.sds.records import SdsInRecord
-from tests.connectors.test_edge_commands import culm, serving
+from tests.connectors.edge.test_edge_commands import culm, serving
 from tests.support.edge import topics
 from tests.support.topic_io import read_all
 

@@ -1,0 +1,397 @@
+"""What a p2panda node is sent: each operation once, after those that it refers to, and nothing in the way.
+
+The node is a model that refuses what aquadoggo refuses; `tests/e2e/aquadoggo` has real ones.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from culm_connectors.logs.index import LmdbLogStore
+from culm_connectors.logs.index.reading import Pair, Range
+from culm_connectors.p2panda.aquadoggo import operation_order, refusals
+from culm_connectors.p2panda.aquadoggo.document_order import DocumentOrder
+from culm_connectors.p2panda.connections.link import PeerLink
+from culm_models.p2panda.operations.operation import CheckedOperation, check_entry, peek
+from culm_models.p2panda.reconciliation.ranges import EntryRange, in_order, missing
+from tests.support.histories import History, NodeModel, random_history
+from tests.support.logs import OTHER_SCHEMA, SCHEMA, author
+
+NAMES = ("ann", "bob", "cyn", "dan", "eve", "fay")
+
+
+class Someone:
+    """Stands for a connection: the arrangement keeps what it knows of one by its identity."""
+
+    name = "node"
+
+
+class Reader:
+    """Reads a store, at most `entries_at_once` entries in one go."""
+
+    def __init__(self, store: LmdbLogStore, entries_at_once: int = 3) -> None:
+        self.store = store
+        self.entries_at_once = entries_at_once
+        self.longest = 0
+        """The longest range that was asked for."""
+        self.entries_read = 0
+
+    async def read_ranges(self, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
+        found: list[list[Pair]] = []
+        room = self.entries_at_once
+        self.longest = max(self.longest, *(last - first + 1 for _, _, first, last in ranges))
+        for public_key, log_id, first, last in ranges:
+            pairs = list(self.store.entries(public_key, log_id, first, last))[:room]
+            found.append(pairs)
+            room -= len(pairs)
+            self.entries_read += len(pairs)
+            if room <= 0:
+                break
+        return found
+
+
+class Edge:
+    """An index, and the connection of a node to it."""
+
+    def __init__(self, folder: Path, node: NodeModel, entries_at_once: int = 3) -> None:
+        self.store = LmdbLogStore(peek, folder / "index")
+        self.node = node
+        self.reader = Reader(self.store, entries_at_once)
+        self.order = DocumentOrder(self.store, self.reader)
+        self.link = Someone()
+
+    def lacking(self) -> list[EntryRange]:
+        """What a session is to send, by the heights of the node."""
+        heights = {(key, log_id): height for key, log_id, height in self.node.heights()}
+        held = self.store.log_heights([SCHEMA, OTHER_SCHEMA])
+        return in_order(self.store, missing(0, held, heights))
+
+    async def arranged(self, ranges: Sequence[EntryRange] | None = None) -> list[EntryRange]:
+        """The order of one session."""
+        lacking = self.lacking() if ranges is None else ranges
+        parts = self.order.arrange(cast(PeerLink, self.link), lacking)
+        return [part async for arranged in parts for part in arranged]
+
+    def entries(self, ranges: Sequence[EntryRange]) -> Iterator[CheckedOperation]:
+        for part in ranges:
+            held = self.store.entries(part.public_key, part.log_id, part.first_seq_num, part.last_seq_num)
+            yield from (check_entry(*pair, verify_signature=False) for pair in held)
+
+    async def session(self) -> bool:
+        """One session; False where the node ended it before its end."""
+        return self.node.take(self.entries(await self.arranged()))
+
+
+@pytest.fixture
+def edge(tmp_path: Path) -> Iterator[Edge]:
+    opened = Edge(tmp_path, NodeModel())
+    yield opened
+    opened.store.close()
+
+
+def conversation(history: History, log_id: int, turns: int) -> None:
+    """Two authors answer each other in one document."""
+    latest = history.write("ann", log_id)
+    for turn in range(turns):
+        latest = history.write(NAMES[(turn + 1) % 2], log_id, (latest,))
+
+
+async def test_authors_that_answer_each_other_are_taken_in_one_session(edge: Edge) -> None:
+    history = History()
+    for log_id in range(4):
+        conversation(history, log_id, 9)
+    edge.store.append(history.written)
+    assert await edge.session()
+    assert set(edge.node.operations) == set(history.document)
+
+
+async def test_a_log_many_steps_from_the_create_goes_out_in_its_place(edge: Edge) -> None:
+    history = History()
+    latest = history.write("fay", 0)
+    for name in ("eve", "dan", "cyn", "bob", "ann", "fay"):
+        latest = history.write(name, 0, (latest,))
+    edge.store.append(sorted(history.written, key=lambda one: (one.entry.seq_num, one.log), reverse=False))
+    assert await edge.session()
+    assert set(edge.node.operations) == set(history.document)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 60), st.sampled_from((1, 40, 65_536)))
+@settings(max_examples=60, deadline=None)
+async def test_whatever_arrives_in_whatever_order_reaches_the_node_once(
+    seed: int, count: int, ahead: int
+) -> None:
+    rng = random.Random(seed)
+    history = random_history(rng, count, NAMES, deletes=rng.choice((0.0, 0.1, 0.3)))
+    arrivals = list(history.arrivals(rng))
+    node = NodeModel()
+    # What it has from elsewhere, or from before: it brings that first.
+    node.take(history.written[: rng.randrange(count + 1)] if rng.random() < 0.5 else ())
+    node.refusals.clear()
+    before = set(node.operations)
+    node.brought.clear()
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(operation_order, "STEPS_AHEAD", ahead)
+        edge = Edge(Path(folder), node, rng.randint(1, 9))
+        edge.store.append([one for log in node.logs.values() for one in log])
+        in_parts = rng.random() < 0.7
+        while arrivals:
+            size = rng.randint(1, 8) if in_parts else len(arrivals)
+            edge.store.append(arrivals[:size])
+            del arrivals[:size]
+            assert await edge.session(), node.refusals
+        assert await edge.session(), node.refusals
+        last = await edge.arranged()
+        edge.store.close()
+    assert not node.refusals
+    assert set(node.brought.values()) <= {1}
+    assert not before & set(node.brought)
+    assert last == []
+    deleted = history.deleted()
+    assert {one for one, document in history.document.items() if document not in deleted} <= set(
+        node.operations
+    )
+    # Not one whose every delete follows another delete in its log.
+    assert node.deleted == deleted
+
+
+async def test_what_cannot_go_yet_waits_until_what_is_before_it_comes(edge: Edge) -> None:
+    history = History()
+    created = history.write("ann", 0)
+    one = history.write("bob", 0, (created,))
+    history.write("cyn", 0, (one,))
+    merged = history.write("ann", 0, (created, one))
+    history.write("dan", 0, (merged,))
+    edge.store.append([history.written[0], history.written[2], history.written[3], history.written[4]])
+    assert await edge.session()
+    assert list(edge.node.operations) == [created]
+    assert await edge.arranged() == []
+    edge.store.append([history.written[1]])
+    assert await edge.session()
+    assert set(edge.node.operations) == set(history.document)
+    assert set(edge.node.brought.values()) == {1}
+
+
+async def test_what_comes_while_a_session_is_arranged_is_not_taken_for_what_the_node_has(edge: Edge) -> None:
+    history = History()
+    created = history.write("ann", 0)
+    later = history.write("bob", 0, (created,))
+    history.write("cyn", 0, (later,))
+    history.write("cyn", 1)
+    edge.store.append([history.written[0], history.written[2], history.written[3]])
+    edge.node.take(history.written[:1])
+    ranges, parts = edge.lacking(), []
+    async for arranged in edge.order.arrange(cast(PeerLink, edge.link), ranges):
+        edge.store.append([history.written[1]])
+        parts += arranged
+    assert edge.node.take(edge.entries(parts))
+    assert await edge.session()
+    assert set(edge.node.operations) == set(history.document)
+
+
+async def test_a_delete_goes_with_what_is_before_it_and_nothing_else_of_its_document_goes(edge: Edge) -> None:
+    history = History()
+    created = history.write("ann", 0)
+    before = history.write("bob", 0, (created,))
+    history.write("cyn", 0, (created,))
+    gone = history.write("ann", 0, (before,), delete=True)
+    history.write("ann", 0, (gone,))
+    history.write("bob", 0, (before,))
+    history.write("dan", 0, (created, before), delete=True)
+    edge.store.append(history.written)
+    assert await edge.session()
+    first = history.logs[author("ann").public_key, 0][1].hash
+    second = history.logs[author("dan").public_key, 0][0].hash
+    assert set(edge.node.operations) in ({created, before, first}, {created, before, second})
+    assert await edge.arranged() == []
+
+
+async def test_a_delete_that_follows_on_what_is_not_held_is_in_the_way_of_nothing(edge: Edge) -> None:
+    history = History()
+    created = history.write("ann", 0)
+    missing = history.write("bob", 0, (created,))
+    history.write("cyn", 0, (missing,), delete=True)
+    beside = history.write("dan", 0, (created,))
+    edge.store.append([history.written[0], *history.written[2:]])
+    assert await edge.session()
+    assert set(edge.node.operations) == {created, beside}
+    edge.store.append(history.written[1:2])
+    assert await edge.session()
+    assert edge.node.deleted == {created}
+
+
+@given(st.integers(0, 2**32), st.integers(1, 60), st.sampled_from((1, 40, 65_536)))
+@settings(max_examples=30, deadline=None)
+async def test_a_node_holds_nothing_of_a_deleted_document_but_what_is_before_the_delete(
+    seed: int, count: int, ahead: int
+) -> None:
+    rng = random.Random(seed)
+    history = random_history(rng, count, NAMES, deletes=0.2)
+    node = NodeModel()
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(operation_order, "STEPS_AHEAD", ahead)
+        edge = Edge(Path(folder), node, rng.randint(1, 9))
+        edge.store.append(list(history.arrivals(rng)))
+        assert await edge.session(), node.refusals
+        edge.store.close()
+    deletes = [one for one in history.written if one.facts.action == "delete" and one.hash in node.operations]
+    assert {history.document[one.hash] for one in deletes} == history.deleted()
+    for one in deletes:
+        document = history.document[one.hash]
+        held = {key for key, (of, _) in node.operations.items() if of == document}
+        assert held == history.before(one)
+
+
+async def test_a_node_that_holds_a_delete_is_sent_nothing_more_of_the_document(edge: Edge) -> None:
+    history = History()
+    created = history.write("ann", 0)
+    history.write("ann", 0, (created,), delete=True)
+    history.write("bob", 0, (created,))
+    history.write("bob", 1)
+    edge.node.take(history.written[:2])
+    edge.store.append(history.written)
+    assert await edge.session()
+    assert edge.node.brought.total() == 3
+
+
+async def test_a_delete_that_only_the_node_knows_costs_one_session(edge: Edge) -> None:
+    history = History()
+    created = history.write("ann", 0)
+    history.write("ann", 0, (created,), delete=True)
+    history.write("bob", 0, (created,))
+    history.write("bob", 1)
+    edge.node.take(history.written[:2])
+    edge.store.append([history.written[0], *history.written[2:]])
+    assert not await edge.session()
+    # It has brought the delete meanwhile.
+    edge.store.append(history.written[:2])
+    assert await edge.session()
+    assert history.written[3].hash in edge.node.operations
+    assert await edge.arranged() == []
+
+
+async def test_the_second_log_of_an_author_in_a_document_stays(edge: Edge) -> None:
+    history = History()
+    created = history.write("ann", 0)
+    history.write("bob", 0, (created,))
+    history.write("bob", 7, (created,))
+    edge.store.append([history.written[0], history.written[2], history.written[1]])
+    # The node has met the other one of them first.
+    edge.node.take(history.written[:2])
+    after = history.write("bob", 0, (created,))
+    edge.store.append(history.written[3:])
+    assert await edge.session()
+    assert after in edge.node.operations and edge.node.heights()[-1] is not None
+    other = Edge(edge.store.folder.parent / "other", NodeModel())
+    other.store.append([history.written[0], history.written[2], history.written[1]])
+    assert await other.session()
+    assert (author("bob").public_key, 7, 1) in other.node.heights()
+    other.store.close()
+
+
+async def test_operations_of_two_documents_or_of_another_schema_stay(edge: Edge) -> None:
+    history = History()
+    one, two = history.write("ann", 0), history.write("ann", 1)
+    history.write("bob", 0, (one, two))
+    history.write("cyn", 0, (one,), schema_id=OTHER_SCHEMA)
+    last = history.write("dan", 0, (two,))
+    edge.store.append(history.written)
+    assert await edge.session()
+    assert set(edge.node.operations) == {one, two, last}
+
+
+async def test_what_a_node_refuses_is_in_the_way_of_nothing_else(tmp_path: Path) -> None:
+    history = History()
+    for log_id in range(10):
+        conversation(history, log_id, 2)
+    misfits = {history.logs[author("ann").public_key, log_id][0].hash for log_id in (0, 4, 5)}
+    misfits.add(history.logs[author("bob").public_key, 7][0].hash)
+    edge = Edge(tmp_path, NodeModel(misfits))
+    edge.store.append(history.written)
+    for _ in range(len(misfits) + 1):
+        await edge.session()
+    ann = author("ann").public_key
+    heights = {log_id: len(edge.node.logs.get((ann, log_id), ())) for log_id in range(10)}
+    assert heights == {0: 0, 4: 0, 5: 0, 7: 1} | dict.fromkeys((1, 2, 3, 6, 8, 9), 2)
+    edge.store.close()
+
+
+async def test_what_a_node_refuses_is_sent_ever_less_often_and_then_no_more(tmp_path: Path) -> None:
+    history = History()
+    conversation(history, 0, 3)
+    misfit = history.written[1].hash
+    edge = Edge(tmp_path, NodeModel({misfit}))
+    edge.store.append(history.written)
+    in_sessions = []
+    for number in range(100):
+        before = edge.node.brought[misfit]
+        await edge.session()
+        in_sessions += [number] * (edge.node.brought[misfit] - before)
+        conversation(history, number + 1, 1)
+        edge.store.append(history.written[-2:])
+    assert in_sessions == [0, 1, 3, 7, 15, 31]
+    assert len(in_sessions) == refusals.MAX_ATTEMPTS
+    # All that came meanwhile was taken, most of it at the first attempt.
+    assert len(edge.node.operations) == 2 * 99 + 1
+    edge.store.close()
+
+
+async def test_an_entry_that_is_taken_after_all_is_sent_on_from(tmp_path: Path) -> None:
+    history = History()
+    for log_id in range(3):
+        conversation(history, log_id, 1)
+    first = history.logs[author("ann").public_key, 0][0].hash
+    edge = Edge(tmp_path, NodeModel({first}))
+    edge.store.append(history.written)
+    assert not await edge.session()
+    assert not await edge.session()
+    assert len(edge.node.operations) == 4
+    edge.node.misfits.clear()
+    for _ in range(2):
+        assert await edge.session()
+    assert set(edge.node.operations) == set(history.document)
+    edge.store.close()
+
+
+async def test_what_a_node_drops_without_ending_the_session_is_no_refusal(edge: Edge) -> None:
+    history = History()
+    for log_id in range(3):
+        conversation(history, log_id, 1)
+    edge.store.append(history.written)
+    parts = await edge.arranged()
+    dropped = parts[0]
+    assert edge.node.take(edge.entries(parts[2:]))
+    assert dropped in await edge.arranged()
+    assert await edge.session()
+    assert set(edge.node.operations) == set(history.document)
+
+
+async def test_a_new_connection_knows_nothing_of_the_one_before(edge: Edge) -> None:
+    history = History()
+    for log_id in range(3):
+        conversation(history, log_id, 1)
+    edge.store.append(history.written)
+    plan = edge.lacking()
+    first = await edge.arranged(plan)
+    edge.link = Someone()
+    assert await edge.arranged(plan) == first
+
+
+async def test_a_long_document_is_arranged_without_reading_all_of_it_ahead(
+    edge: Edge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operation_order, "STEPS_AHEAD", 8)
+    history = History()
+    conversation(history, 0, 99)
+    edge.store.append(history.written)
+    assert await edge.session()
+    assert set(edge.node.operations) == set(history.document)
+    assert edge.reader.longest == 4
+    assert edge.reader.entries_read == 100
