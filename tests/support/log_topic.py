@@ -18,6 +18,26 @@ Step = tuple[str, int]
 """(author's name, sequence number): one record of log 0 of that author."""
 
 
+# Two logs; a batch that was written twice, its repeats between and behind later records.
+REPEATED: list[Step] = [
+    ("a", 1),
+    ("b", 1),
+    ("a", 2),
+    ("a", 1),
+    ("b", 1),
+    ("a", 2),
+    ("a", 3),
+    ("b", 2),
+    ("b", 1),
+    ("a", 3),
+    ("a", 4),
+    ("b", 2),
+    ("b", 3),
+]
+
+ONCE: list[Step] = [("a", 1), ("b", 1), ("a", 2), ("a", 3), ("b", 2), ("a", 4), ("b", 3)]
+
+
 def author_key(name: str) -> bytes:
     """A public key for a name; nothing here checks signatures."""
     return hashlib.sha256(name.encode()).digest()
@@ -67,3 +87,9 @@ def take(consumer: LogConsumer, count: int, *, timeout_seconds: float = 30.0) ->
         assert entry is not None, f"only {len(entries)} of {count} entries came"
         entries.append(entry)
     return steps_of(entries)
+
+
+def everything(settings: KafkaSettings, **arguments: object) -> list[Step]:
+    """What a consumer with these arguments hands out until the end."""
+    with LogConsumer(settings, stop_at_end=True, **arguments) as consumer:  # type: ignore[arg-type]
+        return steps_of(consumer)

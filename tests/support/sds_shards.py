@@ -215,3 +215,17 @@ def content(participant: Channel, text: bytes, now_ms: int) -> bytes:
     """The bytes of a message that a full participant sends now."""
     (outbound,) = participant.send(participant.participants[0], text, now_ms).send
     return outbound.wire
+
+
+def kinds(records: list[OutputRecord], channel_id: str = "c") -> list[str]:
+    """Of the events of a channel, in their order."""
+    return [event.kind for event in events(records, channel_id)]
+
+
+def hosting(*participants: str, settings: dict[str, bool | int | float | str] | None = None) -> Shard:
+    """A shard with a channel of these hosted participants."""
+    shard = Shard()
+    for participant_id in participants:
+        shard.ask("c", "join", participant_id, settings=settings)
+    shard.batch()
+    return shard
