@@ -41,7 +41,9 @@ def encode(value: int) -> bytes:
     return bytes((_INLINE_LIMIT - 1 + size,)) + value.to_bytes(size, "big")
 
 
-def decode(data: bytes | memoryview, offset: int = 0, *, canonical: bool = True) -> tuple[int, int]:
+def decode(
+    data: bytes | bytearray | memoryview, offset: int = 0, *, canonical: bool = True
+) -> tuple[int, int]:
     """The number that starts at `offset`, and how many bytes it takes.
 
     Without `canonical`, longer spellings are taken too.

@@ -57,7 +57,7 @@ def encode_control(message: ControlMessage) -> bytes:
 
 
 def decode_control(
-    data: bytes | memoryview, offset: int, flavour: HashFlavour, *, strict: bool = False
+    data: bytes | bytearray | memoryview, offset: int, flavour: HashFlavour, *, strict: bool = False
 ) -> tuple[ControlMessage, int] | None:
     """The message at `offset` and where it ends; None where more bytes are needed. Raises `Malformed`."""
     reader = Reader(data, offset, strict=strict)

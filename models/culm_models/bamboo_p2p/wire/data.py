@@ -78,7 +78,7 @@ def encode_data(message: DataMessage) -> bytes:
 
 
 def decode_data(
-    data: bytes | memoryview,
+    data: bytes | bytearray | memoryview,
     offset: int,
     flavour: HashFlavour,
     expects_backlink: Callable[[], bool],

@@ -16,7 +16,9 @@ class Reader:
 
     __slots__ = ("_data", "_strict", "offset")
 
-    def __init__(self, data: bytes | memoryview, offset: int = 0, *, strict: bool = False) -> None:
+    def __init__(
+        self, data: bytes | bytearray | memoryview, offset: int = 0, *, strict: bool = False
+    ) -> None:
         self._data = data
         self._strict = strict
         self.offset = offset

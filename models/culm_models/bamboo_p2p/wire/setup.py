@@ -16,7 +16,7 @@ def encode_setup(setup: Setup) -> bytes:
     return bytes((flags,)) + varu64.encode(setup.send_window) + varu64.encode(setup.receive_window)
 
 
-def decode_setup(data: bytes | memoryview, offset: int = 0) -> tuple[Setup, int] | None:
+def decode_setup(data: bytes | bytearray | memoryview, offset: int = 0) -> tuple[Setup, int] | None:
     """The setup at `offset` and where it ends; None where more bytes are needed. Any bytes are a setup."""
     reader = Reader(data, offset)
     try:

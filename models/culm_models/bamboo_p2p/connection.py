@@ -1,0 +1,280 @@
+"""One connection at one end: bytes of two channels and the time go in, bytes and events come out.
+
+What is to be sent on the control channel is taken at once, as it must never wait (`take_control`); data is
+made turn by turn when the driver has room for it (`next_data`). What breaks a rule ends the connection.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final
+
+from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo_p2p.errors import BambooP2pError, CallRefused, LimitReached, RangeViolated
+from culm_models.bamboo_p2p.events import BambooP2pEvent, ConnectionDropped, SetupRead
+from culm_models.bamboo_p2p.link import Link
+from culm_models.bamboo_p2p.negotiation import Negotiation
+from culm_models.bamboo_p2p.proposals import Wish
+from culm_models.bamboo_p2p.receiver import Receiver
+from culm_models.bamboo_p2p.request import Request
+from culm_models.bamboo_p2p.sender import Sender, judge_unverified
+from culm_models.bamboo_p2p.settings import PAUSE_MS, PeerSettings
+from culm_models.bamboo_p2p.store import BambooStore
+from culm_models.bamboo_p2p.wire.control import decode_control
+from culm_models.bamboo_p2p.wire.messages import Adjust, Cancel, CancelCode
+from culm_models.bamboo_p2p.wire.setup import decode_setup, encode_setup
+
+_MAX_RETRIES: Final = 256
+"""So many own proposals wait to be made again; further ones are left to the driver."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What changed in a store: entries of which something came or went, payloads discarded, logs forked."""
+
+    entries: Sequence[tuple[LogKey, int]] = ()
+    discarded: Sequence[tuple[LogKey, int]] = ()
+    forked: Sequence[LogKey] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.entries or self.discarded or self.forked)
+
+
+class Connection:
+    """One end. `is_proactive`: this end gives the even ids (it opened the connection)."""
+
+    def __init__(
+        self, store: BambooStore, settings: PeerSettings, *, is_proactive: bool, now_ms: int
+    ) -> None:
+        self._link = Link(store, settings, parity=0 if is_proactive else 1)
+        self._negotiation = Negotiation(self._link)
+        self._receiver = Receiver(self._link, self._negotiation)
+        self._sender = Sender(self._link, self._negotiation)
+        self._control_in = bytearray()
+        self._waits_since: int | None = None
+        self._retries: deque[Wish] = deque(maxlen=_MAX_RETRIES)
+        self.dropped: BambooP2pError | None = None
+        """Why the connection is over."""
+        self._link.control_out += encode_setup(settings.setup)
+        self._negotiation.grant(settings.credit)
+        self._now_ms = now_ms
+
+    # What the driver asks for.
+
+    def propose(self, wish: Wish) -> int:
+        """Propose a request; its id. Raises `CallRefused` and `RangeViolated`."""
+        return self._negotiation.propose(wish).id
+
+    def adjust(self, message: Adjust) -> None:
+        """Adjust, or confirm, a request. Raises `CallRefused`."""
+        self._negotiation.adjust(message.id, message)
+
+    def cancel(self, request_id: int, code: CancelCode) -> None:
+        """Cancel, or refuse, a request. Raises `CallRefused`."""
+        self._negotiation.cancel_by_id(request_id, code)
+
+    # What comes.
+
+    def receive_control(self, data: bytes, now_ms: int) -> None:
+        """Take bytes of the control channel."""
+        self._control_in += data
+        self._guarded(self._read_control, now_ms)
+
+    def receive_data(self, data: bytes, now_ms: int) -> None:
+        """Take bytes of the data channel."""
+        self._guarded(lambda: self._receiver.feed(data), now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        """Let time pass: data that waits too long for its control message ends the connection (R7, R9)."""
+        self._guarded(lambda: None, now_ms)
+
+    @property
+    def data_waits(self) -> bool:
+        """Whether data came that cannot be understood yet: the driver leaves the data channel unread."""
+        return self._receiver.is_waiting
+
+    # What goes.
+
+    def take_control(self) -> bytes:
+        """Bytes for the control channel."""
+        taken = bytes(self._link.control_out)
+        self._link.control_out.clear()
+        return taken
+
+    def next_data(self) -> bytes:
+        """Bytes for the data channel, one turn; empty where there is nothing to be sent now."""
+        return b"" if self.dropped is not None else self._sender.next_data()
+
+    def take_events(self) -> list[BambooP2pEvent]:
+        """What happened since the last call."""
+        taken, self._link.events = self._link.events, []
+        return taken
+
+    # What others need to know of it.
+
+    @property
+    def requests(self) -> list[Request]:
+        """Every request that is not freed, oldest first."""
+        return sorted(self._link.requests, key=lambda request: request.order)
+
+    @property
+    def credit(self) -> int:
+        """Proposals that this end may still send."""
+        return self._link.credit
+
+    @property
+    def granted(self) -> int:
+        """Proposals that the other end may still send."""
+        return self._link.granted
+
+    # What the store tells, whoever brought it.
+
+    def take_changes(self) -> Changes:
+        """What this connection put into the store, or threw away, since the last call."""
+        link = self._link
+        taken = Changes(link.changed, link.discarded, link.forked)
+        link.changed, link.discarded, link.forked = [], [], []
+        return taken
+
+    def heed(self, changes: Changes) -> None:
+        """The store is another one now: look again for what to send, and judge what went out unverified."""
+        if self.dropped is not None:
+            return
+        table, store = self._link.requests, self._link.store
+        for log in changes.forked:
+            proof = store.fork_proof(log)
+            for request in table.of_log(log):
+                if proof is not None and not request.cancel_sent and not request.is_parked:
+                    self._negotiation.cancel(request, Cancel(request.id, CancelCode.FORKED, entries=proof))
+        for log, seq_num in changes.discarded:
+            for request in table.of_log(log):
+                trace = request.unverified
+                if trace is not None and trace.seq_num == seq_num:
+                    judge_unverified(request, self._link, is_valid=False)
+        for log, seq_num in changes.entries:
+            for request in table.of_log(log):
+                self._look_again(request, seq_num)
+
+    def _look_again(self, request: Request, seq_num: int) -> None:
+        store = self._link.store
+        if request.unverified is not None and store.has_payload(request.log, request.unverified.seq_num):
+            judge_unverified(request, self._link, is_valid=request.unverified.equals(store))
+        sequence = request.sequence
+        for index in (sequence.metadata_index(seq_num), sequence.payload_index(seq_num)):
+            if index is not None:
+                request.scanned = min(request.scanned, index)
+        self._link.wake(request)
+
+    # Inside.
+
+    def _guarded(self, step: Callable[[], None], now_ms: int) -> None:
+        if self.dropped is not None:
+            return
+        self._now_ms = now_ms
+        try:
+            step()
+            self._react()
+            self._check_waiting(now_ms)
+        except BambooP2pError as error:
+            self.dropped = error.with_traceback(None)
+            self._link.report(ConnectionDropped(error.code, error.number, str(error)))
+
+    def _read_control(self) -> None:
+        link, at = self._link, 0
+        if link.other_setup is None:
+            found = decode_setup(self._control_in)
+            if found is None:
+                return
+            link.other_setup, at = found
+            link.report(
+                SetupRead(link.sends_greedily, link.receives_greedily, link.send_window, link.receive_window)
+            )
+            for request in link.requests:
+                link.wake(request)
+        try:
+            while (message := decode_control(self._control_in, at, link.flavour)) is not None:
+                at = message[1]
+                self._negotiation.receive(message[0])
+        finally:
+            del self._control_in[:at]
+        self._receiver.resume()
+
+    def _check_waiting(self, now_ms: int) -> None:
+        if not self._receiver.is_waiting:
+            self._waits_since = None
+        elif self._waits_since is None:
+            self._waits_since = now_ms
+        elif now_ms - self._waits_since >= PAUSE_MS:
+            raise LimitReached("data waited too long for the control message that it belongs to")
+
+    def _react(self) -> None:
+        """What cancels of own requests lead to (3.8, reactions)."""
+        link = self._link
+        answers, link.answers = link.answers, []
+        for request, message in answers:
+            wish = _wish(request)
+            if message.code is CancelCode.RESOURCES:
+                self._cancel_least_useful(request)
+                self._retries.append(wish)
+            elif message.code is CancelCode.MANDATORY:
+                self._retries.append(replace(wish, mandatory=False))
+            elif message.code is CancelCode.END_OF_LOG and message.seq_num is not None:
+                self._retries.append(
+                    Wish(
+                        wish.public_key,
+                        wish.log_id,
+                        message.seq_num,
+                        end=message.seq_num,
+                        eagerness=wish.eagerness,
+                        threshold=wish.threshold,
+                        direction=wish.direction,
+                    )
+                )
+        again, link.again = link.again, []
+        for request, from_beginning in again:
+            wish = _wish(request)
+            self._retries.append(replace(wish, offset=None) if from_beginning else wish)
+        self._retry()
+
+    def _retry(self) -> None:
+        for _ in range(len(self._retries)):
+            if not self._link.credit:
+                return
+            wish = self._retries.popleft()
+            with suppress(CallRefused, RangeViolated):
+                self._negotiation.propose(wish)
+
+    def _cancel_least_useful(self, refused: Request) -> None:
+        """Free one of the requests that this end proposed: the one that has brought the least (129)."""
+        own = [
+            request
+            for request in self._link.requests
+            if request.mine and request.confirmed and not request.cancel_sent and request is not refused
+        ]
+        if own:
+            least = min(own, key=lambda request: (request.incoming.piece, -request.order))
+            self._negotiation.cancel(least, Cancel(least.id, CancelCode.RESOURCES))
+
+
+def _wish(request: Request) -> Wish:
+    """The wish that a proposal came from, with what follows from the store left out."""
+    proposal = request.proposal
+    return Wish(
+        proposal.public_key,
+        proposal.log_id,
+        proposal.start,
+        min_size=proposal.min_size,
+        max_size=proposal.max_size,
+        eagerness=proposal.eagerness,
+        threshold=proposal.threshold,
+        end=proposal.end,
+        upper=proposal.upper,
+        offset=proposal.offset,
+        payload_only=proposal.payload_only,
+        sparse=proposal.sparse,
+        mandatory=proposal.mandatory,
+        direction=request.direction,
+    )

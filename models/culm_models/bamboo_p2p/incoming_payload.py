@@ -1,0 +1,86 @@
+"""One payload on its way in: framed, decompressed, kept as parts, and verified when it is whole."""
+
+from __future__ import annotations
+
+from culm_models.bamboo_p2p.errors import DataInvalid
+from culm_models.bamboo_p2p.link import Link
+from culm_models.bamboo_p2p.payload_trace import PayloadTrace
+from culm_models.bamboo_p2p.request import Request
+from culm_models.lzfoo import Decompressor
+
+
+class IncomingPayload:
+    """The payload at the incoming cursor. `size` None: its metadata is unknown, so it is thrown away."""
+
+    __slots__ = (
+        "_decompresses",
+        "_link",
+        "_trace",
+        "is_of_the_other_alone",
+        "left",
+        "length",
+        "request",
+        "seq_num",
+        "size",
+    )
+
+    def __init__(self, link: Link, request: Request, seq_num: int, size: int | None) -> None:
+        self._link = link
+        self.request = request
+        self.seq_num = seq_num
+        self.size = size
+        self.left = 0
+        """Bytes of the message at hand that have not come."""
+        self.length = 0
+        self._decompresses = False
+        # Needed where the payload may come from elsewhere meanwhile, and this stream be apologised for.
+        self._trace = PayloadTrace(request.log, seq_num) if link.receives_greedily else None
+        starts_inside = request.incoming.offset > 0
+        self.is_of_the_other_alone = not starts_inside and not link.store.parts(request.log, seq_num)
+        """Whether every byte came from the other end, in this request: then it answers for them."""
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the message at hand is LZFoo."""
+        return self._decompresses
+
+    def begin(self, length: int, compressed_length: int | None) -> None:
+        """A message with so many bytes of the payload begins."""
+        self.length = length
+        self._decompresses = compressed_length is not None
+        self.left = length if compressed_length is None else compressed_length
+
+    def raw(self, chunk: bytes) -> bytes:
+        """Bytes as they are."""
+        self.left -= len(chunk)
+        return chunk
+
+    def decompress(self, decompressor: Decompressor, chunk: bytes) -> bytes:
+        """The bytes that compressed ones stand for. Raises `LzfooError`."""
+        self.left -= len(chunk)
+        plain = decompressor.feed(chunk, limit=self.length, is_last=not self.left)
+        self.length -= len(plain)
+        return plain
+
+    def skipped(self) -> None:
+        """Bytes were passed over that this end has sent."""
+        self.is_of_the_other_alone = False
+
+    def keep(self, offset: int, data: bytes) -> None:
+        """Bytes came, to stand at `offset`. Raises `DataInvalid` if they are wrong for sure."""
+        request, store = self.request, self._link.store
+        if request.is_discarding:
+            return
+        if self._trace is not None:
+            self._trace.add(offset, data)
+        if not store.has_payload(request.log, self.seq_num):
+            self._link.keep_part(request, self.seq_num, offset, data)
+        elif self._trace is None and store.read_payload(request.log, self.seq_num, offset, len(data)) != data:
+            raise DataInvalid(f"the payload of {self.seq_num} is not the one that its entry names")
+
+    def verify(self) -> bool:
+        """Whether the payload, now that all of it came, is the right one; it is held then."""
+        request, store = self.request, self._link.store
+        if store.has_payload(request.log, self.seq_num):
+            return self._trace is None or self._trace.equals(store)
+        return self._link.verify_payload(request, self.seq_num)

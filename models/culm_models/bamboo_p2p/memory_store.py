@@ -1,0 +1,169 @@
+"""A store of logs in memory, for tests, for small devices, and for `culm conform`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from culm_models.bamboo.hashes import HashFlavour
+from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo.range_set import RangeSet
+from culm_models.bamboo_p2p.store import ForkProof, HeldEntry
+
+
+class _Parts:
+    """Unverified bytes of one payload, as pieces that do not touch: no more memory than bytes that came."""
+
+    __slots__ = ("_pieces", "held")
+
+    def __init__(self) -> None:
+        self.held = RangeSet()
+        self._pieces: dict[int, bytearray] = {}
+
+    def put(self, offset: int, data: bytes) -> None:
+        end = offset + len(data)
+        touched = [
+            (start, piece)
+            for start, piece in self._pieces.items()
+            if start <= end and offset <= start + len(piece)
+        ]
+        self.held.add(offset, end)
+        if len(touched) == 1 and touched[0][0] <= offset:
+            start, piece = touched[0]
+            piece[offset - start : end - start] = data
+            return
+        joined = bytearray(data)
+        joined_start = offset
+        for start, piece in sorted(touched, key=lambda found: found[0]):
+            del self._pieces[start]
+            if start < joined_start:
+                joined[:0] = piece[: joined_start - start]
+                joined_start = start
+            joined += piece[max(0, joined_start + len(joined) - start) :]
+        self._pieces[joined_start] = joined
+
+    def read(self, offset: int, length: int) -> bytes:
+        for start, piece in self._pieces.items():
+            if start <= offset < start + len(piece):
+                return bytes(piece[offset - start : offset - start + length])
+        return b""
+
+
+class _Log:
+    __slots__ = ("end_of_log", "entries", "fork", "held", "parts", "payloads")
+
+    def __init__(self) -> None:
+        self.entries: dict[int, HeldEntry] = {}
+        self.held = RangeSet()
+        self.payloads: dict[int, bytes] = {}
+        self.parts: dict[int, _Parts] = {}
+        self.end_of_log: int | None = None
+        self.fork: ForkProof | None = None
+
+
+class MemoryStore:
+    """A `BambooStore` in memory."""
+
+    def __init__(self, flavour: HashFlavour) -> None:
+        self._flavour = flavour
+        self._logs: dict[LogKey, _Log] = {}
+
+    @property
+    def flavour(self) -> HashFlavour:
+        """What the hashes of all its logs are."""
+        return self._flavour
+
+    @property
+    def logs(self) -> list[LogKey]:
+        """Every log of which anything is kept, in order."""
+        return sorted(self._logs)
+
+    def entries(self, log: LogKey) -> list[int]:
+        """The sequence numbers that are held, in order."""
+        return sorted(self._log(log).entries)
+
+    def entry(self, log: LogKey, seq_num: int) -> HeldEntry | None:
+        """The entry, if it is held."""
+        found = self._logs.get(log)
+        return found.entries.get(seq_num) if found else None
+
+    def end_of_held_entries(self, log: LogKey, seq_num: int) -> int:
+        """The first sequence number from `seq_num` on whose entry is not held."""
+        found = self._logs.get(log)
+        return found.held.end_of_run(seq_num) if found else seq_num
+
+    def held_between(self, log: LogKey, first: int, last: int) -> Iterator[int]:
+        """The sequence numbers from `first` to `last` whose entries are held, in order."""
+        found = self._logs.get(log)
+        for start, end in found.held if found else ():
+            yield from range(max(start, first), min(end, last + 1))
+
+    def highest_entry(self, log: LogKey) -> int:
+        """The highest sequence number that is held; 0 where none is."""
+        found = self._logs.get(log)
+        return (found.held.highest or 0) if found else 0
+
+    def end_of_log(self, log: LogKey) -> int | None:
+        """Where the author ended the log, if that entry is held."""
+        found = self._logs.get(log)
+        return found.end_of_log if found else None
+
+    def fork_proof(self, log: LogKey) -> ForkProof | None:
+        """What proves that the log is forked, if it is known to be."""
+        found = self._logs.get(log)
+        return found.fork if found else None
+
+    def has_payload(self, log: LogKey, seq_num: int) -> bool:
+        """Whether the payload is held, whole and verified."""
+        found = self._logs.get(log)
+        return found is not None and seq_num in found.payloads
+
+    def parts(self, log: LogKey, seq_num: int) -> RangeSet:
+        """Which bytes of a payload are there without being verified; empty where it is held."""
+        found = self._logs.get(log)
+        parts = found.parts.get(seq_num) if found else None
+        return parts.held if parts else RangeSet()
+
+    def read_payload(self, log: LogKey, seq_num: int, offset: int, length: int) -> bytes:
+        """Bytes that are held, or that are parts."""
+        found = self._log(log)
+        payload = found.payloads.get(seq_num)
+        if payload is not None:
+            return payload[offset : offset + length]
+        return found.parts[seq_num].read(offset, length)
+
+    def put_entry(self, log: LogKey, held: HeldEntry) -> None:
+        """Keep a verified entry."""
+        found = self._log(log)
+        seq_num = held.entry.seq_num
+        found.entries[seq_num] = held
+        found.held.add(seq_num, seq_num + 1)
+        if held.entry.end_of_log:
+            found.end_of_log = seq_num
+
+    def put_fork_proof(self, log: LogKey, proof: ForkProof) -> None:
+        """Keep a proof; the first one stays."""
+        found = self._log(log)
+        found.fork = found.fork or proof
+
+    def put_part(self, log: LogKey, seq_num: int, offset: int, data: bytes) -> None:
+        """Keep bytes of a payload that nobody has verified; what is there at these places is replaced."""
+        self._log(log).parts.setdefault(seq_num, _Parts()).put(offset, data)
+
+    def verify_payload(self, log: LogKey, seq_num: int) -> bool:
+        """Hold the payload if its parts are the whole of it and verify; discard them if they do not."""
+        found = self._log(log)
+        held = found.entries[seq_num]
+        size = held.entry.payload_size
+        parts = found.parts.pop(seq_num, _Parts())
+        payload = parts.read(0, size) if parts.held.covers(0, size) else b""
+        if len(payload) != size or self._flavour.hash(payload) != held.entry.payload_hash:
+            return False
+        found.payloads[seq_num] = payload
+        return True
+
+    def discard_parts(self, log: LogKey, seq_num: int) -> None:
+        """Forget the unverified bytes of a payload."""
+        self._log(log).parts.pop(seq_num, None)
+
+    def _log(self, log: LogKey) -> _Log:
+        return self._logs.setdefault(log, _Log())

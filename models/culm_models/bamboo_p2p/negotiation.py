@@ -1,0 +1,401 @@
+"""The control channel: credit, proposals, overlaps, confirmations, adjustments, cancels (3.3 to 3.6, 3.8)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from culm_models import keys
+from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM
+from culm_models.bamboo.entry import Entry, decode_entry
+from culm_models.bamboo.fork_proof import is_fork_proof
+from culm_models.bamboo_p2p import events
+from culm_models.bamboo_p2p.errors import (
+    CreditViolated,
+    EndFixed,
+    EvidenceBogus,
+    IdViolated,
+    InterestFixed,
+    LimitReached,
+    NoCredit,
+    NoSuchRequest,
+    Parked,
+    RangeViolated,
+    RefusedBefore,
+    RequestInactive,
+    Unanswered,
+)
+from culm_models.bamboo_p2p.link import Link
+from culm_models.bamboo_p2p.proposals import (
+    Wish,
+    check_range,
+    hash_mismatch_target,
+    make_proposal,
+    objection,
+    refused_key,
+    unfit,
+)
+from culm_models.bamboo_p2p.request import Request, RequestState
+from culm_models.bamboo_p2p.settings import UNCHANGING_MESSAGES_MAX, Answer
+from culm_models.bamboo_p2p.wire.messages import (
+    Adjust,
+    Cancel,
+    CancelCode,
+    ControlMessage,
+    Eagerness,
+    Grant,
+    Propose,
+)
+
+_MAX_CREDIT: Final = 2**64 - 1
+_MAX_REFUSED: Final = 65_536
+"""Refusals kept for one connection; beyond, the oldest proposals may be sent again."""
+
+
+class Negotiation:
+    """Sends and reads control messages, and changes the requests of a link accordingly."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._next_id = link.parity
+        self._order = 0
+        self._unchanging = 0
+        self._credit_when_sent: dict[int, int] = {}
+        self._losers: dict[int, int] = {}
+
+    # What this end's own driver asks for.
+
+    def grant(self, credit: int) -> None:
+        """Let the other end send so many further proposals."""
+        if credit:
+            self._link.granted += credit
+            self._link.send(Grant(credit))
+
+    def propose(self, wish: Wish) -> Request:
+        """Send a proposal. Raises `CallRefused` and `RangeViolated`."""
+        link = self._link
+        proposal = make_proposal(wish, self._next_id, link.store)
+        if refused_key(proposal) in link.refused:
+            raise RefusedBefore("the other end refused this proposal, for this connection")
+        if any(request.is_unanswered and request.overlaps(proposal) for request in link.requests):
+            raise Unanswered("an overlapping proposal of the other end waits for its answer")
+        if not link.credit:
+            raise NoCredit("the other end takes no further proposal now")
+        link.credit -= 1
+        self._next_id += 2
+        self._order += 1
+        request = Request(proposal, mine=True, order=self._order, direction=wish.direction)
+        self._credit_when_sent[request.order] = link.granted
+        link.requests.add(request)
+        link.send(proposal)
+        return request
+
+    def adjust(self, request_id: int, message: Adjust) -> None:
+        """Adjust a request; of an unanswered proposal of the other end, this confirms it."""
+        request = self._adjustable(request_id)
+        if request.is_parked:
+            raise Parked("the proposal's id is still in use, so it cannot be answered yet")
+        confirms = request.is_unanswered
+        if confirms and message.eagerness is None:
+            raise NoSuchRequest("a confirmation needs an eagerness")
+        if not confirms and (message.end is not None or message.upper is not None):
+            raise EndFixed("only a confirmation can lower the end")
+        own = request.own
+        if (message.min_size is not None and message.min_size < own.min_size) or (
+            message.max_size is not None and message.max_size > own.max_size
+        ):
+            raise InterestFixed("a minimum size can only grow, a maximum size only shrink")
+        self._check_end(request, message)
+        own.adjust(message)
+        self._link.send(message)
+        if confirms:
+            request.lower_end(message)
+            self._confirmed(request, message)
+
+    def cancel(self, request: Request, cancel: Cancel) -> None:
+        """Cancel a request, for whatever reason."""
+        if request.cancel_sent:
+            return
+        request.cancel_sent = True
+        self._link.send(cancel)
+        self._link.wake(request)
+
+    def cancel_by_id(self, request_id: int, code: CancelCode) -> None:
+        """Cancel a request that the driver names."""
+        request = self._adjustable(request_id)
+        if request.is_parked:
+            raise Parked("the proposal's id is still in use, so it cannot be answered yet")
+        self.cancel(request, Cancel(request_id, code))
+
+    def _adjustable(self, request_id: int) -> Request:
+        request = self._link.requests.active.get(request_id)
+        if request is None or request.state is RequestState.CANCELLING:
+            raise NoSuchRequest(f"there is no request {request_id} that is not cancelled")
+        return request
+
+    # What the other end sends.
+
+    def receive(self, message: ControlMessage) -> None:
+        """Take one message. Raises the `BambooP2pError` that ends the connection."""
+        if isinstance(message, Grant):
+            changes = self._receive_grant(message)
+        elif isinstance(message, Propose):
+            self._receive_proposal(message)
+            changes = True
+        elif isinstance(message, Adjust):
+            changes = self._receive_adjust(message)
+        else:
+            changes = self._receive_cancel(message)
+        self._unchanging = 0 if changes else self._unchanging + 1
+        if self._unchanging > UNCHANGING_MESSAGES_MAX:
+            raise LimitReached("too many control messages in a row that change nothing")
+
+    def _receive_grant(self, message: Grant) -> bool:
+        if self._link.credit + message.credit > _MAX_CREDIT:
+            raise CreditViolated("more than 2**64-1 proposals were granted")
+        self._link.credit += message.credit
+        return message.credit > 0
+
+    def _receive_proposal(self, proposal: Propose) -> None:
+        link, table = self._link, self._link.requests
+        if not link.granted:
+            raise CreditViolated(f"there was no credit for the proposal {proposal.id}")
+        link.granted -= 1
+        former = table.active.get(proposal.id)
+        if proposal.id % 2 == link.parity:
+            raise IdViolated(f"the id {proposal.id} is of this end's parity")
+        if former is not None and not (
+            former.cancel_sent and former.cancel_received and former.data_end_sent
+        ):
+            raise IdViolated(f"the id {proposal.id} is in use")
+        check_range(proposal)
+        table.tombstones.pop(proposal.id, None)
+        if self._loses(proposal):
+            return
+        policy = link.settings.policy
+        self._order += 1
+        request = Request(proposal, mine=False, order=self._order, direction=policy.direction)
+        table.add(request)
+        link.report(events.Proposed(proposal.id))
+        request.is_parked = proposal.id in table.former
+        if not request.is_parked:
+            self._decide(request)
+
+    def _loses(self, proposal: Propose) -> bool:
+        """Settle overlaps with own unconfirmed proposals; whether the new one is lost (R37 to R41)."""
+        link = self._link
+        outstanding = sorted(
+            (
+                request
+                for request in link.requests.of_log((proposal.public_key, proposal.log_id))
+                if request.mine and not request.confirmed and not request.cancel_received
+            ),
+            key=lambda request: request.order,
+        )
+        for request in outstanding:
+            if not request.overlaps(proposal):
+                continue
+            own_start = request.proposal.start
+            # The other end is the reactive one where this one's ids are even.
+            if proposal.start > own_start or (proposal.start == own_start and link.parity == 0):
+                lost = self._losers.get(request.order, 0) + 1
+                if lost > self._credit_when_sent[request.order]:
+                    raise CreditViolated("more proposals lost to one than there was credit for")
+                self._losers[request.order] = lost
+                link.granted += 1
+                link.requests.bury(proposal.id, request)
+                link.report(events.OverlapDropped(proposal.id, mine=False))
+                return True
+            self._lose(request)
+        return False
+
+    def _lose(self, request: Request) -> None:
+        """An own proposal counts as never sent; what its cancel promised as data is still owed."""
+        link = self._link
+        if request.cancel_sent and not request.data_end_sent:
+            link.orphaned_ends.append(request.id)
+        link.requests.remove(request)
+        self._forget(request)
+        link.credit += 1
+        link.report(events.OverlapDropped(request.id, mine=True))
+
+    def _forget(self, request: Request) -> None:
+        self._credit_when_sent.pop(request.order, None)
+        self._losers.pop(request.order, None)
+
+    def _decide(self, request: Request) -> None:
+        """Answer a proposal, in the order of 3.8."""
+        link, policy = self._link, self._link.settings.policy
+        if request.cancel_received:
+            self.cancel(request, Cancel(request.id, CancelCode.CONFIRMED))
+            return
+        refusal = objection(request.proposal, request.id, link.store)
+        if refusal is None and policy.answer is Answer.REFUSE:
+            refusal = Cancel(request.id, policy.code)
+        if refusal is None:
+            refusal = unfit(request.proposal, request.id, link.store, request.direction)
+        if refusal is not None:
+            self.cancel(request, refusal)
+        elif policy.answer is Answer.CONFIRM:
+            self._confirm_by_policy(request)
+
+    def _confirm_by_policy(self, request: Request) -> None:
+        policy, proposal = self._link.settings.policy, request.proposal
+        end = upper = None
+        if policy.end is not None and (proposal.end is None or policy.end < proposal.end):
+            end = max(policy.end, proposal.start)
+        lowest_upper = end if end is not None else proposal.end
+        if policy.upper is not None and lowest_upper is not None:
+            highest_upper = MAX_SEQ_NUM if proposal.upper is None else proposal.upper
+            if policy.upper < highest_upper:
+                upper = max(policy.upper, lowest_upper)
+        message = Adjust(
+            request.id,
+            policy.eagerness,
+            policy.threshold if policy.eagerness is Eagerness.THRESHOLD else None,
+            may_skip=policy.may_skip,
+            end=end,
+            upper=upper,
+            min_size=policy.min_size or None,
+            max_size=policy.max_size if policy.max_size < MAX_SEQ_NUM else None,
+        )
+        self.adjust(request.id, message)
+
+    def _receive_adjust(self, message: Adjust) -> bool:
+        request = self._named(message.id)
+        if request is None:
+            return False
+        confirms = request.mine and not request.confirmed
+        if confirms and message.eagerness is None:
+            raise RequestInactive(f"the confirmation of {message.id} sets no eagerness")
+        self._check_end(request, message)
+        before = request.limit
+        changes = request.wanted.adjust(message) or confirms
+        request.lower_end(message)
+        if confirms:
+            self._confirmed(request, message)
+        request.scanned = 0
+        self._link.wake(request)
+        return changes or request.limit != before
+
+    @staticmethod
+    def _check_end(request: Request, message: Adjust) -> None:
+        """The listed checks of an end and an upper bound, against the values in force (R32, R34)."""
+        end = request.end
+        if message.end is not None:
+            if message.end < request.proposal.start:
+                raise RangeViolated(f"the end {message.end} is before the start {request.proposal.start}")
+            end = message.end if end is None else min(end, message.end)
+        if message.upper is not None and (end is None or message.upper < end):
+            raise RangeViolated(f"the upper bound {message.upper} is below the end, {end}")
+
+    def _confirmed(self, request: Request, message: Adjust) -> None:
+        request.confirm(message)
+        if request.mine:
+            self._forget(request)
+        for first, last in request.claimed_metadata():
+            self._link.other_holds_metadata(request.log, first, last + 1)
+        self._link.report(events.Confirmed(request.id))
+        self._link.wake(request)
+
+    def _receive_cancel(self, message: Cancel) -> bool:
+        link = self._link
+        request = self._named(message.id)
+        if request is None:
+            link.requests.ignore_cancel(message.id, link.requests.tombstones[message.id])
+            return True
+        self._check_evidence(request, message)
+        request.cancel_received = True
+        link.report(events.RequestCancelled(request.id, message.code))
+        if message.code is CancelCode.REFUSED or (
+            message.code is CancelCode.CONFIRMED and not request.cancel_sent
+        ):
+            if len(link.refused) >= _MAX_REFUSED:
+                link.refused.clear()
+            link.refused.add(refused_key(request.proposal))
+        self._forget(request)
+        if not request.is_parked:
+            self.cancel(request, Cancel(request.id, CancelCode.CONFIRMED))
+        if request.mine:
+            link.answers.append((request, message))
+        self.free(request)
+        return True
+
+    def _named(self, request_id: int) -> Request | None:
+        """The request that an adjustment or cancel means; None for a lost proposal: it is ignored."""
+        link, table = self._link, self._link.requests
+        request = table.active.get(request_id)
+        if request is None:
+            stone = table.tombstones.get(request_id)
+            if stone is None or stone.cancel_ignored:
+                raise RequestInactive(f"there is no request {request_id}")
+            return None
+        if request.cancel_received:
+            raise RequestInactive(f"the request {request_id} was cancelled by this very end")
+        if request_id % 2 == link.parity:
+            table.end_tombstones(request.order)
+        return request
+
+    def _check_evidence(self, request: Request, message: Cancel) -> None:
+        """Judge what comes with 133, 134 and 135 (R23 to R25). Raises `EvidenceBogus`."""
+        link = self._link
+        if message.code is CancelCode.END_OF_LOG:
+            if message.seq_num is None or not 1 <= message.seq_num < request.proposal.start:
+                raise EvidenceBogus(f"no entry {message.seq_num} ends the log before the start")
+        elif message.code is CancelCode.HASH_MISMATCH:
+            (entry,) = self._signed(request, message)
+            expected = request.proposal.expected_hash
+            entry_hash = link.flavour.hash(message.entries[0])
+            if (
+                not request.mine
+                or expected is None
+                or entry.seq_num != hash_mismatch_target(request.proposal)
+                or entry_hash == expected
+            ):
+                raise EvidenceBogus("the entry does not show that the expected hash is another one")
+            held = link.store.entry(request.log, entry.seq_num)
+            if held is not None and held.hash != entry_hash:
+                link.found_fork(request, (held.entry_bytes, message.entries[0]))
+        elif message.code is CancelCode.FORKED:
+            one, other = self._signed(request, message)
+            if not is_fork_proof(
+                one,
+                link.flavour.hash(message.entries[0]),
+                other,
+                link.flavour.hash(message.entries[1]),
+            ):
+                raise EvidenceBogus("the two entries prove no fork")
+            link.found_fork(request, (message.entries[0], message.entries[1]))
+
+    def _signed(self, request: Request, message: Cancel) -> list[Entry]:
+        entries = []
+        for entry_bytes in message.entries:
+            entry = decode_entry(entry_bytes, self._link.flavour)
+            signed = entry_bytes[: -keys.SIGNATURE_SIZE]
+            if (entry.public_key, entry.log_id) != request.log or not keys.verify(
+                entry.public_key, entry.signature, signed
+            ):
+                raise EvidenceBogus("an entry is not signed, or of another log")
+            entries.append(entry)
+        return entries
+
+    # What ends.
+
+    def free(self, request: Request) -> None:
+        """Forget a request whose four messages are through, and answer who waited for its id."""
+        if not request.is_freed:
+            return
+        link, table = self._link, self._link.requests
+        table.remove(request)
+        self._forget(request)
+        link.report(events.RequestFreed(request.id))
+        if not request.mine:
+            self.grant(1)
+        self.unpark(request.id)
+
+    def unpark(self, request_id: int) -> None:
+        """Answer the proposal that waited until all former uses of its id were over (R10)."""
+        table = self._link.requests
+        waiting = table.active.get(request_id)
+        if waiting is not None and waiting.is_parked and request_id not in table.former:
+            waiting.is_parked = False
+            self._decide(waiting)

@@ -1,0 +1,96 @@
+"""A store and any number of remotes: what one of them brings goes on to the others (3.7, R59, R66)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from culm_models.bamboo.checks import check_signature
+from culm_models.bamboo.entry import decode_entry
+from culm_models.bamboo.errors import PayloadHashError, PayloadSizeError
+from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo_p2p.connection import Changes, Connection
+from culm_models.bamboo_p2p.rebuilding import fork_with_held
+from culm_models.bamboo_p2p.settings import PeerSettings
+from culm_models.bamboo_p2p.store import BambooStore, HeldEntry
+
+
+@dataclass(frozen=True, slots=True)
+class GivenEntry:
+    """An entry from elsewhere: signed bytes, its payload if it is there, or unverified parts by offset."""
+
+    entry_bytes: bytes
+    payload: bytes | None = None
+    parts: tuple[tuple[int, bytes], ...] = ()
+
+
+class Peer:
+    """One end with many connections over one store. Names of remotes are the caller's."""
+
+    def __init__(self, store: BambooStore, settings: PeerSettings) -> None:
+        self.store = store
+        self.settings = settings
+        self.connections: dict[str, Connection] = {}
+
+    def connect(self, remote: str, *, is_proactive: bool, now_ms: int) -> Connection:
+        """A new connection with a remote; a former one of its name is forgotten."""
+        connection = Connection(self.store, self.settings, is_proactive=is_proactive, now_ms=now_ms)
+        self.connections[remote] = connection
+        return connection
+
+    def disconnect(self, remote: str) -> None:
+        """The connection with a remote is gone, and its state with it."""
+        self.connections.pop(remote, None)
+
+    def settle(self) -> None:
+        """Tell every connection what any of them changed in the store."""
+        for connection in tuple(self.connections.values()):
+            changes = connection.take_changes()
+            if changes:
+                self.tell(changes)
+
+    def tell(self, changes: Changes) -> None:
+        """Tell every connection what changed in the store."""
+        for connection in self.connections.values():
+            connection.heed(changes)
+
+    def check(self, given: GivenEntry) -> HeldEntry:
+        """The entry, verified by itself and with its payload. Raises `BambooError`."""
+        flavour = self.store.flavour
+        entry = decode_entry(given.entry_bytes, flavour)
+        check_signature(given.entry_bytes, entry)
+        if given.payload is not None:
+            if len(given.payload) != entry.payload_size:
+                raise PayloadSizeError(f"entry {entry.seq_num} states another size")
+            if flavour.hash(given.payload) != entry.payload_hash:
+                raise PayloadHashError(f"the payload is not the one that entry {entry.seq_num} names")
+        return HeldEntry(entry, given.entry_bytes, flavour.hash(given.entry_bytes))
+
+    def add(self, given: Iterable[GivenEntry]) -> None:
+        """Put in entries, payloads and parts. All are checked first. Raises `BambooError`."""
+        checked = [(self.check(one), one) for one in given]
+        entries: list[tuple[LogKey, int]] = []
+        discarded: list[tuple[LogKey, int]] = []
+        forked: list[LogKey] = []
+        for held, one in checked:
+            log: LogKey = (held.entry.public_key, held.entry.log_id)
+            seq_num = held.entry.seq_num
+            proof = fork_with_held(held, self.store)
+            if proof is not None:
+                if self.store.fork_proof(log) is None:
+                    self.store.put_fork_proof(log, proof)
+                    forked.append(log)
+                continue
+            if self.store.entry(log, seq_num) is None:
+                self.store.put_entry(log, held)
+            if not self.store.has_payload(log, seq_num):
+                parts = one.parts if one.payload is None else ((0, one.payload),)
+                for offset, data in parts:
+                    self.store.put_part(log, seq_num, offset, data)
+                whole = self.store.parts(log, seq_num).covers(0, held.entry.payload_size)
+                if (one.payload is not None or (one.parts and whole)) and not self.store.verify_payload(
+                    log, seq_num
+                ):
+                    discarded.append((log, seq_num))
+            entries.append((log, seq_num))
+        self.tell(Changes(entries, discarded, forked))

@@ -1,0 +1,212 @@
+"""Making proposals from what is held, and judging those of the other end (R22 to R25, R30, R31, R35, R36)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM, in_lower_pool, lower_pool, shortest_path
+from culm_models.bamboo.fork_proof import links_of
+from culm_models.bamboo.lipmaa import lipmaa
+from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo_p2p.errors import EntryMissing, RangeViolated, SparseOpen
+from culm_models.bamboo_p2p.settings import Direction
+from culm_models.bamboo_p2p.store import BambooStore
+from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Cancel, CancelCode, Eagerness, Propose
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a caller wants of a log; what is left out follows from what is held. Fields as in `Propose`."""
+
+    public_key: bytes
+    log_id: int
+    start: int
+    lower: int | None = None
+    min_size: int = 0
+    max_size: int = MAX_SIZE
+    expected_hash: bytes | None = None
+    eagerness: Eagerness = Eagerness.ALL
+    threshold: int | None = None
+    end: int | None = None
+    upper: int | None = None
+    offset: int | None = None
+    payload_only: bool = False
+    sparse: bool = False
+    mandatory: bool = False
+    direction: Direction = Direction.BOTH
+
+    @property
+    def log(self) -> LogKey:
+        """The log that it is about."""
+        return self.public_key, self.log_id
+
+
+RefusedKey = tuple[LogKey, int, int | None, int | None, int | None, int | None, bool, bool]
+
+
+def refused_key(proposal: Propose) -> RefusedKey:
+    """What makes two proposals the same one for a refusal (3.8)."""
+    return (
+        (proposal.public_key, proposal.log_id),
+        proposal.start,
+        proposal.lower,
+        proposal.end,
+        proposal.upper,
+        proposal.offset,
+        proposal.payload_only,
+        proposal.sparse,
+    )
+
+
+def make_proposal(wish: Wish, request_id: int, store: BambooStore) -> Propose:
+    """The proposal for a wish. Raises `SparseOpen`, `EntryMissing`, `RangeViolated`."""
+    if wish.sparse and wish.end is None:
+        raise SparseOpen("a sparse range needs an end: learn the log's height by an open notify-only request")
+    lower = None if wish.offset is not None else wish.lower
+    if wish.offset is None and lower is None and wish.start >= 1:
+        lower = _lowest_lacking(store, wish.log, wish.start)
+    upper = (wish.end if wish.upper is None else wish.upper) if wish.end is not None else None
+    proposal = Propose(
+        request_id,
+        wish.public_key,
+        wish.log_id,
+        wish.start,
+        lower,
+        wish.min_size,
+        wish.max_size,
+        None,
+        wish.eagerness,
+        wish.threshold,
+        wish.end,
+        upper,
+        wish.offset,
+        wish.payload_only,
+        wish.sparse,
+        wish.mandatory,
+    )
+    check_range(proposal)
+    if (wish.offset is not None or wish.payload_only) and not _holds_metadata(store, proposal):
+        raise EntryMissing("the metadata of what is asked for, without it, must be held")
+    expected = wish.expected_hash
+    if expected is None:
+        if wish.offset is not None:
+            held = store.entry(wish.log, wish.start)
+            expected = held.hash if held is not None else None
+        elif lower is not None and lower != 1:
+            expected = _hash_below(store, wish.log, lower)
+        if expected is None and (wish.offset is not None or lower != 1):
+            raise EntryMissing(f"no entry is held below {lower or wish.start}, so no hash can be expected")
+    elif wish.offset is None and lower == 1:
+        expected = None
+    return Propose(
+        request_id,
+        wish.public_key,
+        wish.log_id,
+        wish.start,
+        lower,
+        wish.min_size,
+        wish.max_size,
+        expected,
+        wish.eagerness,
+        wish.threshold,
+        wish.end,
+        upper,
+        wish.offset,
+        wish.payload_only,
+        wish.sparse,
+        wish.mandatory,
+    )
+
+
+def check_range(proposal: Propose) -> None:
+    """Raise `RangeViolated` unless the numbers make a range (R31)."""
+    start, lower, end, upper = proposal.start, proposal.lower, proposal.end, proposal.upper
+    if start < 1 or 0 in (lower, end, upper):
+        raise RangeViolated("sequence numbers start at 1")
+    if end is not None and end < start:
+        raise RangeViolated(f"the range ends at {end}, before its start {start}")
+    if end is not None and upper is not None and upper < end:
+        raise RangeViolated(f"the upper pool is bounded by {upper}, below the end {end}")
+    if lower is not None and not in_lower_pool(lower, start):
+        raise RangeViolated(f"{lower} is not in the lower certificate pool of {start}")
+
+
+def objection(proposal: Propose, request_id: int, store: BambooStore) -> Cancel | None:
+    """Why a proposal cannot be taken whatever the policy, but for what lacks here: forks, ends (3.8)."""
+    log = (proposal.public_key, proposal.log_id)
+    proof = store.fork_proof(log)
+    if proof is not None:
+        return Cancel(request_id, CancelCode.FORKED, entries=proof)
+    end_of_log = store.end_of_log(log)
+    if end_of_log is not None and end_of_log < proposal.start:
+        return Cancel(request_id, CancelCode.END_OF_LOG, seq_num=end_of_log)
+    if proposal.sparse and proposal.end is None:
+        return Cancel(request_id, CancelCode.REFUSED)
+    return None
+
+
+def unfit(proposal: Propose, request_id: int, store: BambooStore, direction: Direction) -> Cancel | None:
+    """Why a proposal does not fit what is held: R35, R36 and the expected hash (R23)."""
+    log = (proposal.public_key, proposal.log_id)
+    refused = Cancel(request_id, CancelCode.REFUSED)
+    if (proposal.offset is not None or proposal.payload_only) and not _holds_metadata(store, proposal):
+        return refused
+    if (
+        proposal.lower is not None
+        and direction is not Direction.PUSH
+        and any(store.entry(log, number) is None for number in lower_pool(proposal.lower)[1:])
+    ):
+        return refused
+    if proposal.offset is not None:
+        start = store.entry(log, proposal.start)
+        assert start is not None, "checked above"
+        if proposal.offset > start.entry.payload_size:
+            return refused
+        if start.hash != proposal.expected_hash:
+            return Cancel(request_id, CancelCode.HASH_MISMATCH, entries=(start.entry_bytes,))
+        return None
+    if proposal.lower is None or proposal.lower == 1:
+        return None
+    target = store.entry(log, lipmaa(proposal.lower))
+    if target is not None:
+        if target.hash == proposal.expected_hash:
+            return None
+        return Cancel(request_id, CancelCode.HASH_MISMATCH, entries=(target.entry_bytes,))
+    named = _hash_below(store, log, proposal.lower)
+    return refused if named is not None and named != proposal.expected_hash else None
+
+
+def hash_mismatch_target(proposal: Propose) -> int | None:
+    """Of which entry a mismatch of the expected hash must speak; None where no hash was expected (R23)."""
+    if proposal.offset is not None:
+        return proposal.start
+    return lipmaa(proposal.lower) if proposal.lower is not None and proposal.lower > 1 else None
+
+
+def _lowest_lacking(store: BambooStore, log: LogKey, start: int) -> int:
+    """The lowest element of the start's lower pool that is not held, else the start."""
+    for number in reversed(lower_pool(start)):
+        if store.entry(log, number) is None:
+            return number
+    return start
+
+
+def _hash_below(store: BambooStore, log: LogKey, lower: int) -> bytes | None:
+    """The hash of the next element of the lower pool below `lower`, from that entry or from its link."""
+    target = lipmaa(lower)
+    held = store.entry(log, target)
+    if held is not None:
+        return held.hash
+    above = store.entry(log, lower)
+    return links_of(above.entry).get(target) if above is not None else None
+
+
+def _holds_metadata(store: BambooStore, proposal: Propose) -> bool:
+    """With an offset the start's metadata must be held, payload-only that of the whole finite range (R35)."""
+    log = (proposal.public_key, proposal.log_id)
+    if not proposal.payload_only or proposal.end is None:
+        return store.entry(log, proposal.start) is not None
+    if proposal.sparse:
+        path = shortest_path(proposal.start, proposal.end)
+        return all(store.entry(log, number) is not None for number in path)
+    return proposal.end <= MAX_SEQ_NUM and store.end_of_held_entries(log, proposal.start) > proposal.end

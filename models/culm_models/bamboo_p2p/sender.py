@@ -1,0 +1,349 @@
+"""The data channel, outgoing: which piece goes next, and what it looks like on the wire (3.7, R48, R63, R65).
+
+An end sends the piece at its cursor if it has it and the other end has not passed it. What it does not send
+(what the other end brought, what is too small or too large, what it lacks) it passes only on its way to a
+piece that it can send, or to the end. Data is made when the driver asks for it: nothing waits in memory.
+"""
+
+from __future__ import annotations
+
+from culm_models.bamboo_p2p.link import Link
+from culm_models.bamboo_p2p.negotiation import Negotiation
+from culm_models.bamboo_p2p.payload_trace import PayloadTrace
+from culm_models.bamboo_p2p.rebuilding import left_out_backlink
+from culm_models.bamboo_p2p.request import Request
+from culm_models.bamboo_p2p.sequence import Piece
+from culm_models.bamboo_p2p.settings import TURN_BYTES, Direction
+from culm_models.bamboo_p2p.store import HeldEntry
+from culm_models.bamboo_p2p.wire.data import encode_data
+from culm_models.bamboo_p2p.wire.messages import (
+    Apology,
+    Cancel,
+    CancelCode,
+    Cancelled,
+    CompressedPayload,
+    Metadata,
+    Notify,
+    RawPayload,
+    Skip,
+    SkipBytes,
+    SkipReason,
+    Switch,
+)
+from culm_models.lzfoo import Compressor
+
+_COALESCED = 65_536
+"""So many pieces are looked at for one notify before another request has its turn."""
+
+
+class Sender:
+    """Makes the data of one connection."""
+
+    def __init__(self, link: Link, negotiation: Negotiation) -> None:
+        self._link = link
+        self._negotiation = negotiation
+        self._current: Request | None = None
+        self._compressor: Compressor | None = None
+
+    def next_data(self) -> bytes:
+        """The data of one turn, some 64 KiB at most; empty where there is nothing to send now."""
+        link = self._link
+        while link.orphaned_ends:
+            return encode_data(Cancelled(link.orphaned_ends.popleft()))
+        while (request := link.next_ready()) is not None:
+            out = bytearray()
+            if self._turn(request, out):
+                link.wake(request)
+            if out:
+                return bytes(out)
+        return b""
+
+    def _turn(self, request: Request, out: bytearray) -> bool:
+        """One turn of a request; whether it may have more to send."""
+        if request.apology_due:
+            self._apologise(request, out)
+        if request.cancel_sent:
+            if not request.data_end_sent and not request.is_parked:
+                request.data_end_sent = True
+                out += encode_data(Cancelled(request.id))
+                if self._current is request:
+                    self._current = None
+                self._negotiation.free(request)
+            return False
+        if not request.may_send or self._link.other_setup is None:
+            return False
+        while len(out) < TURN_BYTES:
+            if not self._step(request, out):
+                self._complete_if_done(request)
+                return request.cancel_sent
+        return True
+
+    def _step(self, request: Request, out: bytearray) -> bool:
+        """Send or pass what stands at the cursor; whether it moved."""
+        if request.unverified is not None and request.outgoing.offset == 0:
+            # Sent whole without being verified: nothing may follow before it is known to be right.
+            return False
+        target = self._next_to_send(request)
+        if target is None:
+            return False
+        index = request.outgoing.piece
+        if index < target:
+            self._pass_towards(request, target, out)
+            return True
+        if target >= self._limit(request):
+            return False
+        piece = request.sequence.piece(index)
+        held = self._link.store.entry(request.log, piece.seq_num)
+        assert held is not None, "only what is held is sent"
+        request.has_sent = True
+        if not piece.is_payload and request.wanted.wants_metadata:
+            self._send_metadata(request, piece, held, out)
+        elif piece.is_payload and request.wanted.wants_payload(held.entry.payload_size):
+            self._send_payload(request, piece, held, out)
+        else:
+            self._notify(request, self._notified_run(request), out)
+        return True
+
+    # What to send next.
+
+    def _next_to_send(self, request: Request) -> int | None:
+        """The index of the next piece to be sent, or the end if all is to be passed; else None."""
+        limit = self._limit(request)
+        index = max(request.outgoing.piece, request.scanned)
+        while index < limit:
+            past = min(request.other_passed.end_of_run(index), limit)
+            if past > index:
+                index = past
+                continue
+            piece = request.sequence.piece(index)
+            can_send, can_pass = self._judge(request, index, piece)
+            if can_send:
+                request.scanned = index
+                return index
+            if not can_pass:
+                request.scanned = index
+                return None
+            index += 1
+        request.scanned = index
+        return limit if request.outgoing.piece < limit and self._may_pass_to_end(request) else None
+
+    def _limit(self, request: Request) -> int:
+        """The index behind the last piece to be sent; a log that is known to end ends there (R58)."""
+        end_of_log = self._link.store.end_of_log(request.log)
+        if end_of_log is None or end_of_log < request.proposal.start:
+            return request.limit
+        return min(request.limit, request.sequence.behind(end_of_log))
+
+    def _judge(self, request: Request, index: int, piece: Piece) -> tuple[bool, bool]:
+        """Whether a piece that the other end has not passed can be sent, and whether passed (R48, R65)."""
+        store = self._link.store
+        held = store.entry(request.log, piece.seq_num)
+        is_pull = request.direction is Direction.PULL
+        if held is None:
+            return False, False
+        if not piece.is_payload:
+            return not is_pull, False
+        size = held.entry.payload_size
+        if not request.wanted.fits(size):
+            return False, not is_pull
+        begins = request.first_offset(index)
+        own_at = request.outgoing.offset if index == request.outgoing.piece else begins
+        others_at = request.incoming.offset if index == request.incoming.piece else begins
+        may_send = not is_pull and self._metadata_is_there(request, piece)
+        if store.has_payload(request.log, piece.seq_num):
+            # In safe mode an end that is ahead in a payload holds all of it: let it finish.
+            return may_send and (own_at >= others_at or self._link.receives_greedily), False
+        parts = store.parts(request.log, piece.seq_num)
+        if parts:
+            may_send = may_send and self._link.sends_greedily and request.verified_only != index
+            return may_send and max(own_at, others_at) in parts and request.wanted.wants_payload(size), False
+        return False, not (is_pull or others_at > begins or request.wanted.mandatory)
+
+    def _metadata_is_there(self, request: Request, piece: Piece) -> bool:
+        """Payload-only data waits until the other end is known to hold the metadata (R54)."""
+        if not request.proposal.payload_only:
+            return True
+        known = self._link.metadata_at_other.get(request.log)
+        return known is not None and piece.seq_num in known
+
+    def _may_pass_to_end(self, request: Request) -> bool:
+        """Whether an end with nothing to send goes to the end of the sequence (R65)."""
+        if request.sequence.is_open and self._limit(request) == request.sequence.size:
+            return False
+        mine, others = request.outgoing, request.incoming
+        if others.piece >= self._limit(request):
+            return True
+        if request.has_sent and (mine.piece, mine.offset) >= (others.piece, others.offset):
+            return True
+        return not request.mine and others.furthest == (0, request.first_offset(0))
+
+    # How it goes out.
+
+    def _begin(self, request: Request, out: bytearray) -> None:
+        if self._current is not request:
+            self._current = request
+            out += encode_data(Switch(request.id))
+
+    def _moved(self, request: Request, pieces: int) -> None:
+        following = request.outgoing.piece + pieces
+        request.outgoing.move(following, request.first_offset(following))
+        if request.verified_only is not None and request.verified_only < following:
+            request.verified_only = None
+
+    def _pass_towards(self, request: Request, target: int, out: bytearray) -> None:
+        index = request.outgoing.piece
+        past = min(request.other_passed.end_of_run(index), target)
+        if past > index:
+            self._notify(request, past - index, out)
+            return
+        piece = request.sequence.piece(index)
+        held = self._link.store.entry(request.log, piece.seq_num)
+        assert held is not None, "what is unknown is not passed"
+        size, wanted = held.entry.payload_size, request.wanted
+        if size < wanted.min_size:
+            reason = SkipReason.TOO_SMALL
+        elif size > wanted.max_size:
+            reason = SkipReason.TOO_LARGE
+        else:
+            reason = SkipReason.UNAVAILABLE
+        self._begin(request, out)
+        out += encode_data(Skip(reason))
+        self._moved(request, 1)
+
+    def _notify(self, request: Request, pieces: int, out: bytearray) -> None:
+        self._begin(request, out)
+        out += encode_data(Notify(pieces))
+        self._moved(request, pieces)
+
+    def _notified_run(self, request: Request) -> int:
+        """How many pieces from the cursor on are held, and wanted as notifies alone."""
+        first = request.outgoing.piece
+        limit = min(self._limit(request), first + _COALESCED)
+        index = first + 1
+        while index < limit and index not in request.other_passed:
+            piece = request.sequence.piece(index)
+            if not self._judge(request, index, piece)[0]:
+                break
+            held = self._link.store.entry(request.log, piece.seq_num)
+            wanted = request.wanted
+            if held is None or (
+                wanted.wants_payload(held.entry.payload_size) if piece.is_payload else wanted.wants_metadata
+            ):
+                break
+            index += 1
+        return index - first
+
+    def _send_metadata(self, request: Request, piece: Piece, held: HeldEntry, out: bytearray) -> None:
+        entry = held.entry
+        left_out = piece.seq_num == 1 or left_out_backlink(request, piece.seq_num)
+        self._begin(request, out)
+        out += encode_data(
+            Metadata(
+                entry.end_of_log,
+                None if left_out else entry.backlink,
+                entry.payload_size,
+                entry.payload_hash,
+                entry.signature,
+            )
+        )
+        self._moved(request, 1)
+        self._link.other_holds_metadata(request.log, piece.seq_num, piece.seq_num + 1)
+        if entry.end_of_log:
+            request.ended_by = piece.seq_num
+
+    def _send_payload(self, request: Request, piece: Piece, held: HeldEntry, out: bytearray) -> None:
+        store, cursor = self._link.store, request.outgoing
+        size = held.entry.payload_size
+        self._begin(request, out)
+        if request.incoming.piece == cursor.piece and request.incoming.offset > cursor.offset:
+            out += encode_data(SkipBytes(request.incoming.offset - cursor.offset))
+            cursor.move(cursor.piece, request.incoming.offset)
+            return
+        is_verified = store.has_payload(request.log, piece.seq_num)
+        available = size if is_verified else store.parts(request.log, piece.seq_num).end_of_run(cursor.offset)
+        length = min(available - cursor.offset, max(TURN_BYTES - len(out), 1))
+        data = store.read_payload(request.log, piece.seq_num, cursor.offset, length) if length else b""
+        if not is_verified:
+            if request.unverified is None:
+                request.unverified = PayloadTrace(request.log, piece.seq_num)
+            request.unverified.add(cursor.offset, data)
+        elif request.unverified is not None and request.unverified.equals(store):
+            request.unverified = None
+        self._put(data, out)
+        cursor.move(cursor.piece, cursor.offset + len(data))
+        if cursor.offset >= size:
+            self._moved(request, 1)
+
+    def _put(self, data: bytes, out: bytearray) -> None:
+        """Payload bytes, compressed where that is shorter."""
+        window = self._link.send_window
+        if window and data:
+            if self._compressor is None:
+                self._compressor = Compressor(window)
+            compressed = self._compressor.compress(data)
+            if compressed is not None:
+                out += encode_data(CompressedPayload(len(data), len(compressed)))
+                out += compressed
+                return
+        out += encode_data(RawPayload(len(data)))
+        out += data
+
+    # What ends.
+
+    def _apologise(self, request: Request, out: bytearray) -> None:
+        """The latest piece, which went out unverified, was wrong: it counts as never sent (R59)."""
+        request.apology_due = False
+        if not request.may_send:
+            return
+        cursor = request.outgoing
+        index = cursor.piece if cursor.offset > request.first_offset(cursor.piece) else cursor.piece - 1
+        self._begin(request, out)
+        out += encode_data(Apology())
+        request.verified_only = index
+        request.unverified = None
+        cursor.go_back(index, request.first_offset(index))
+        request.scanned = 0
+
+    def _complete_if_done(self, request: Request) -> None:
+        """Cancel with 130 when everything of a finite sequence went the ways it had to (3.8, Completion)."""
+        limit = self._limit(request)
+        if (
+            request.outgoing.piece < limit
+            or request.unverified is not None
+            or (request.sequence.is_open and limit == request.sequence.size)
+        ):
+            return
+        latest = request.latest
+        if latest is not None and latest.is_complete and not latest.is_valid:
+            return
+        if request.incoming.piece >= limit or self._lacks_nothing(request, limit):
+            self._negotiation.cancel(request, Cancel(request.id, CancelCode.DONE))
+
+    def _lacks_nothing(self, request: Request, limit: int) -> bool:
+        """Whether all that this end asked for is held; goes on where it stopped the last time."""
+        store, own = self._link.store, request.own
+        index = request.held_until
+        while index < limit:
+            piece = request.sequence.piece(index)
+            held = store.entry(request.log, piece.seq_num)
+            if piece.is_payload:
+                if held is None:
+                    break
+                size = held.entry.payload_size
+                is_asked_for = own.fits(size) and own.wants_payload(size)
+                if is_asked_for and not store.has_payload(request.log, piece.seq_num):
+                    break
+            elif own.wants_metadata and held is None:
+                break
+            index += 1
+        request.held_until = index
+        return index >= limit
+
+
+def judge_unverified(request: Request, link: Link, *, is_valid: bool) -> None:
+    """What went out unverified was verified, or thrown away: forget it, or apologise for it."""
+    if is_valid:
+        request.unverified = None
+    else:
+        request.apology_due = True
+    link.wake(request)

@@ -1,0 +1,154 @@
+"""What a request covers: a sequence of pieces, each an entry's metadata or its payload (R30 to R33, R52).
+
+Metadata of the lower certificate pool from `lower` up to the start, then metadata and payload of each entry
+of the range, then metadata of the upper pool up to `upper`. Pieces are counted from 0. Ranges may have 2**64
+entries, so everything here is arithmetic; only pools and sparse paths, of some hundred numbers, are lists.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+
+from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM, lower_pool, shortest_path, upper_pool
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One piece: the metadata of entry `seq_num`, or its payload."""
+
+    seq_num: int
+    is_payload: bool
+
+
+class Sequence:
+    """The pieces of one request. `end` None: open, up to the largest sequence number that there is."""
+
+    __slots__ = (
+        "_entries_before",
+        "_lower",
+        "_path",
+        "_per_entry",
+        "_upper",
+        "end",
+        "offset",
+        "size",
+        "start",
+    )
+
+    def __init__(
+        self,
+        start: int,
+        *,
+        lower: int | None,
+        end: int | None,
+        upper: int | None,
+        offset: int | None,
+        payload_only: bool,
+        sparse: bool,
+    ) -> None:
+        last = MAX_SEQ_NUM if end is None else end
+        self.start, self.end, self.offset = start, end, offset
+        self._path = shortest_path(start, last) if sparse else None
+        with_metadata = not payload_only
+        self._per_entry = 2 if with_metadata else 1
+        self._lower = (
+            [number for number in reversed(lower_pool(start)) if lower <= number < start]
+            if with_metadata and lower is not None
+            else []
+        )
+        self._upper = (
+            [number for number in upper_pool(end) if end < number <= upper]
+            if with_metadata and end is not None and upper is not None
+            else []
+        )
+        # With an offset the start's metadata is no piece, so that the first entry has one piece less.
+        self._entries_before = len(self._lower) - (1 if offset is not None and with_metadata else 0)
+        entries = len(self._path) if self._path is not None else last - start + 1
+        self.size = self._entries_before + entries * self._per_entry + len(self._upper)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is no end but that of all numbers."""
+        return self.end is None
+
+    def piece(self, index: int) -> Piece:
+        """The piece at `index`, which is below `size`."""
+        if index < len(self._lower):
+            return Piece(self._lower[index], False)
+        within = index - self._entries_before
+        entry, kind = divmod(within, self._per_entry)
+        number = self._number(entry)
+        if number is None:
+            return Piece(self._upper[index - (self.size - len(self._upper))], False)
+        return Piece(number, kind == self._per_entry - 1)
+
+    def metadata_index(self, seq_num: int) -> int | None:
+        """Where the metadata of an entry stands; None where it is no piece."""
+        found = bisect_left(self._lower, seq_num)
+        if found < len(self._lower) and self._lower[found] == seq_num:
+            return found
+        found = bisect_left(self._upper, seq_num)
+        if found < len(self._upper) and self._upper[found] == seq_num:
+            return self.size - len(self._upper) + found
+        entry = self._entry(seq_num)
+        if entry is None or self._per_entry == 1:
+            return None
+        index = self._entries_before + entry * 2
+        return index if index >= len(self._lower) else None
+
+    def payload_index(self, seq_num: int) -> int | None:
+        """Where the payload of an entry stands; None where it is no piece."""
+        entry = self._entry(seq_num)
+        return None if entry is None else self._entries_before + (entry + 1) * self._per_entry - 1
+
+    def first_beyond(self, seq_num: int) -> int:
+        """The index of the first piece of the range that is of an entry above `seq_num`."""
+        if self._path is not None:
+            entry = bisect_left(self._path, seq_num + 1)
+        else:
+            entry = max(0, min(seq_num, self._last) - self.start + 1)
+        return max(len(self._lower), self._entries_before + entry * self._per_entry)
+
+    def behind(self, seq_num: int) -> int:
+        """The index behind all pieces of the entries up to `seq_num`, which is not below the start."""
+        return self.first_beyond(seq_num) if seq_num <= self._last else self.first_upper_beyond(seq_num)
+
+    def first_upper_beyond(self, seq_num: int) -> int:
+        """The index of the first piece of the upper pool above `seq_num`; `size` where there is none."""
+        return self.size - len(self._upper) + bisect_left(self._upper, seq_num + 1)
+
+    def metadata_runs(self, first: int, end: int) -> list[tuple[int, int]]:
+        """Of which entries the metadata stands from index `first` up to `end`, as first and last numbers."""
+        pools = (*self._lower, *self._upper, *(self._path or ()))
+        runs = [
+            (number, number)
+            for number in pools
+            if (index := self.metadata_index(number)) is not None and first <= index < end
+        ]
+        if self._path is None and self._per_entry == 2:
+            low = max(first, len(self._lower))
+            high = min(end, self.size - len(self._upper)) - 1
+            if low <= high:
+                begin, last = self.piece(low), self.piece(high)
+                runs.append((begin.seq_num + (1 if begin.is_payload else 0), last.seq_num))
+        return [(begin, last) for begin, last in runs if begin <= last]
+
+    def follows_its_backlink(self, seq_num: int) -> bool:
+        """Whether the metadata of the entry before is a piece, so that a backlink need not be sent (R52)."""
+        return self.metadata_index(seq_num - 1) is not None
+
+    @property
+    def _last(self) -> int:
+        return MAX_SEQ_NUM if self.end is None else self.end
+
+    def _number(self, entry: int) -> int | None:
+        if self._path is not None:
+            return self._path[entry] if entry < len(self._path) else None
+        return self.start + entry if entry <= self._last - self.start else None
+
+    def _entry(self, seq_num: int) -> int | None:
+        if self._path is None:
+            return seq_num - self.start if self.start <= seq_num <= self._last else None
+        found = bisect_left(self._path, seq_num)
+        return found if found < len(self._path) and self._path[found] == seq_num else None

@@ -1,0 +1,67 @@
+"""What an end is told: its modes and windows, how much it takes on, and how it answers proposals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, CancelCode, Eagerness, Setup
+
+TURN_BYTES: Final = 64 * 1024
+"""How much of one request goes out before another has its turn (R63)."""
+
+UNCHANGING_MESSAGES_MAX: Final = 1_024
+"""So many messages in a row that change nothing, on one channel, end a connection (R64)."""
+
+PAUSE_MS: Final = 30_000
+"""How long data waits for the control message that gives it meaning (R7, R9)."""
+
+
+class Direction(StrEnum):
+    """Which way data goes; a matter of this end alone, never on the wire (R65)."""
+
+    BOTH = "both"
+    PULL = "pull"
+    PUSH = "push"
+
+
+class Answer(StrEnum):
+    """What is said to a proposal to which the rules have no objection."""
+
+    CONFIRM = "confirm"
+    WAIT = "wait"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How proposals are answered. `end` and `upper` lower those of the proposal, where they are lower."""
+
+    answer: Answer = Answer.CONFIRM
+    code: CancelCode = CancelCode.REFUSED
+    eagerness: Eagerness = Eagerness.ALL
+    threshold: int | None = None
+    may_skip: bool = True
+    min_size: int = 0
+    max_size: int = MAX_SIZE
+    end: int | None = None
+    upper: int | None = None
+    direction: Direction = Direction.BOTH
+
+
+@dataclass(frozen=True, slots=True)
+class PeerSettings:
+    """Windows in bytes; `credit` is how many proposals of the other end may stand at a time."""
+
+    sends_greedily: bool = False
+    accepts_greedy: bool = False
+    send_window: int = 65_536
+    receive_window: int = 65_536
+    credit: int = 64
+    policy: Policy = field(default_factory=Policy)
+
+    @property
+    def setup(self) -> Setup:
+        """What the other end is told first."""
+        return Setup(self.sends_greedily, self.accepts_greedy, self.send_window, self.receive_window)
