@@ -15,7 +15,7 @@ from blake3 import blake3
 from culm_models import keys
 from culm_models.bamboo import errors
 from culm_models.bamboo.entry import Entry, decode_entry
-from culm_models.bamboo.hashes import PREFIX, hash_bytes
+from culm_models.bamboo.hashes import PREFIX, YASMF, HashFlavour
 from culm_models.bamboo.lipmaa import lipmaa
 from culm_models.bamboo.log_store import LogKey
 from culm_models.errors import CulmError
@@ -148,13 +148,13 @@ def check_signature(entry_bytes: bytes, entry: Entry) -> None:
         )
 
 
-def check_payload(entry: Entry, payload: bytes) -> None:
+def check_payload(entry: Entry, payload: bytes, flavour: HashFlavour = YASMF) -> None:
     """Raise `PayloadSizeError` or `PayloadHashError` unless `payload` is what the entry commits to."""
     if len(payload) != entry.payload_size:
         raise errors.PayloadSizeError(
             f"entry {entry.seq_num} states {entry.payload_size} bytes, the payload has {len(payload)}"
         )
-    if hash_bytes(payload) != entry.payload_hash:
+    if flavour.hash(payload) != entry.payload_hash:
         raise errors.PayloadHashError(f"the payload is not the one that entry {entry.seq_num} names")
 
 

@@ -213,6 +213,7 @@ class Negotiation:
         link = self._link
         if request.cancel_sent and not request.data_end_sent:
             link.orphaned_ends.append(request.id)
+        request.cancel_sent = request.data_end_sent = True
         link.requests.remove(request)
         self._forget(request)
         link.credit += 1

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from culm_models.bamboo.checks import check_signature
+from culm_models.bamboo.checks import check_payload, check_signature
 from culm_models.bamboo.entry import decode_entry
-from culm_models.bamboo.errors import PayloadHashError, PayloadSizeError
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Changes, Connection
 from culm_models.bamboo_p2p.rebuilding import fork_with_held
@@ -60,10 +59,7 @@ class Peer:
         entry = decode_entry(given.entry_bytes, flavour)
         check_signature(given.entry_bytes, entry)
         if given.payload is not None:
-            if len(given.payload) != entry.payload_size:
-                raise PayloadSizeError(f"entry {entry.seq_num} states another size")
-            if flavour.hash(given.payload) != entry.payload_hash:
-                raise PayloadHashError(f"the payload is not the one that entry {entry.seq_num} names")
+            check_payload(entry, given.payload, flavour)
         return HeldEntry(entry, given.entry_bytes, flavour.hash(given.entry_bytes))
 
     def add(self, given: Iterable[GivenEntry]) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 from culm_models import bamboo, varu64
 from culm_models.bamboo import hashes as yasmf
-from culm_models.conform.arguments import Arguments
+from culm_models.bamboo.hashes import FLAVOURS, YASMF, HashFlavour
+from culm_models.conform.arguments import ArgumentError, Arguments
 from culm_models.conform.operation import Machines, Operation
 from culm_models.keys import KeyPair
 
@@ -29,12 +30,12 @@ def _lipmaa(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _entry_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    data = arguments.octets("entry")
-    entry = bamboo.decode_entry(data)
+    data, flavour = arguments.octets("entry"), _flavour(arguments)
+    entry = bamboo.decode_entry(data, flavour)
     if arguments.flag("verify", True):
         bamboo.check_signature(data, entry)
     if arguments.has("operation"):
-        bamboo.check_payload(entry, arguments.octets("operation"))
+        bamboo.check_payload(entry, arguments.octets("operation"), flavour)
     answer: dict[str, Any] = {
         "public_key": entry.public_key.hex(),
         "log_id": entry.log_id,
@@ -48,11 +49,12 @@ def _entry_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
     answer["payload_size"] = entry.payload_size
     answer["payload_hash"] = entry.payload_hash.hex()
     answer["signature"] = entry.signature.hex()
-    answer["hash"] = bamboo.hash_bytes(data).hex()
+    answer["hash"] = flavour.hash(data).hex()
     return answer
 
 
 def _entry_sign(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    flavour = _flavour(arguments)
     entry = bamboo.sign_entry(
         KeyPair.from_private_key(arguments.octets("private_key", size=32)),
         arguments.integer("log_id"),
@@ -61,8 +63,16 @@ def _entry_sign(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
         skiplink=arguments.optional_octets("skiplink"),
         backlink=arguments.optional_octets("backlink"),
         end_of_log=arguments.flag("end_of_log", False),
+        flavour=flavour,
     )
-    return {"entry": entry.hex(), "hash": bamboo.hash_bytes(entry).hex()}
+    return {"entry": entry.hex(), "hash": flavour.hash(entry).hex()}
+
+
+def _flavour(arguments: Arguments) -> HashFlavour:
+    name = arguments.text("hash") if arguments.has("hash") else YASMF.name
+    if name not in FLAVOURS:
+        raise ArgumentError(f"hash is not one of {', '.join(FLAVOURS)}")
+    return FLAVOURS[name]
 
 
 OPERATIONS = [
@@ -72,14 +82,14 @@ OPERATIONS = [
     Operation("bamboo.lipmaa", "n", "n", _lipmaa),
     Operation(
         "bamboo.entry.decode",
-        "entry, operation?, verify? (true)",
+        "entry, operation?, verify? (true), hash? (yasmf)",
         "public_key, log_id, seq_num, end_of_log, skiplink?, backlink?, payload_size, payload_hash, "
         "signature, hash",
         _entry_decode,
     ),
     Operation(
         "bamboo.entry.sign",
-        "private_key, log_id, seq_num, skiplink?, backlink?, operation, end_of_log?",
+        "private_key, log_id, seq_num, skiplink?, backlink?, operation, end_of_log?, hash? (yasmf)",
         "entry, hash",
         _entry_sign,
     ),

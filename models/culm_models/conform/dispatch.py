@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar, Final
 
-from culm_models.conform import bamboo, chotki, p2panda, rbsr, sds
+from culm_models.conform import bamboo, bamboo_p2p, chotki, p2panda, rbsr, sds
 from culm_models.conform.arguments import ArgumentError, Arguments
 from culm_models.conform.operation import Machines, Operation
 from culm_models.errors import CulmError, ModelError
@@ -39,6 +39,7 @@ OPERATIONS: Final = (
     *rbsr.OPERATIONS,
     *sds.OPERATIONS,
     *chotki.OPERATIONS,
+    *bamboo_p2p.OPERATIONS,
     Operation("close", "name (of machines of any kind)", "", _close),
 )
 """Every operation, in the order of the documentation: a line a protocol."""

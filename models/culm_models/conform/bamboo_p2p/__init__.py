@@ -1,0 +1,5 @@
+"""Operations on Bamboo Point-2-Point: its codecs, a bymux end, and whole peers."""
+
+from culm_models.conform.bamboo_p2p import codecs, peer
+
+OPERATIONS = (*codecs.OPERATIONS, *peer.OPERATIONS)

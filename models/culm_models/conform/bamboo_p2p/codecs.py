@@ -1,0 +1,143 @@
+"""Operations on pools, setup bytes, messages of both channels, and LZFoo."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from culm_models.bamboo.certificate_pool import lower_pool, shortest_path, upper_pool
+from culm_models.bamboo.hashes import HashFlavour
+from culm_models.bamboo_p2p.wire.control import decode_control, encode_control
+from culm_models.bamboo_p2p.wire.data import decode_data, encode_data
+from culm_models.bamboo_p2p.wire.messages import CompressedPayload, RawPayload, Setup
+from culm_models.bamboo_p2p.wire.setup import decode_setup, encode_setup
+from culm_models.conform.arguments import ArgumentError, Arguments
+from culm_models.conform.bamboo_p2p.messages import (
+    control_from_json,
+    control_to_json,
+    data_from_json,
+    data_to_json,
+    flavour_of,
+    one_of,
+)
+from culm_models.conform.operation import Machines, Operation
+
+MODES: Final = {"safe": False, "greedy": True}
+MODE_NAMES: Final = {value: name for name, value in MODES.items()}
+
+
+def _pool(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    if arguments.has("n"):
+        number = arguments.integer("n", least=1)
+        return {"lower": lower_pool(number), "upper": upper_pool(number)}
+    start = arguments.integer("start", least=1)
+    return {"path": shortest_path(start, arguments.integer("end", least=start))}
+
+
+def _setup_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    setup = Setup(
+        one_of(arguments, "send", MODES) if arguments.has("send") else False,
+        one_of(arguments, "receive", MODES) if arguments.has("receive") else False,
+        arguments.integer("send_window"),
+        arguments.integer("receive_window"),
+    )
+    return {"bytes": encode_setup(setup).hex()}
+
+
+def _setup_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    found = decode_setup(arguments.octets("bytes"))
+    if found is None:
+        return {"used": 0}
+    setup, used = found
+    return {
+        "send": MODE_NAMES[setup.sends_greedily],
+        "receive": MODE_NAMES[setup.accepts_greedy],
+        "send_window": setup.send_window,
+        "receive_window": setup.receive_window,
+        "used": used,
+    }
+
+
+def _control_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    return {"bytes": encode_control(control_from_json(arguments.mapping("message"))).hex()}
+
+
+def _control_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    data, flavour = arguments.octets("bytes"), flavour_of(arguments)
+    messages, used = [], 0
+    while (found := decode_control(data, used, flavour)) is not None:
+        messages.append(control_to_json(found[0]))
+        used = found[1]
+    return {"messages": messages, "used": used}
+
+
+def _data_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    given = arguments.mapping("message")
+    fields = Arguments(given)
+    kind = fields.text("type")
+    if kind not in ("raw", "compressed"):
+        return {"bytes": encode_data(data_from_json(given, flavour_of(arguments))).hex()}
+    body = fields.octets("bytes")
+    head = RawPayload(len(body)) if kind == "raw" else CompressedPayload(fields.integer("length"), len(body))
+    return {"bytes": (encode_data(head) + body).hex()}
+
+
+def _data_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    expected = arguments.items("backlink_expected", default=[])
+    if not all(isinstance(one, bool) for one in expected):
+        raise ArgumentError("backlink_expected is not a list of true and false")
+    return decode_all_data(arguments.octets("bytes"), flavour_of(arguments), expected)
+
+
+def decode_all_data(data: bytes, flavour: HashFlavour, backlink_expected: list[bool]) -> dict[str, Any]:
+    """Every whole message of the data channel, payloads with their bytes."""
+    messages: list[dict[str, Any]] = []
+    used = metadata = 0
+    while True:
+        expects = metadata < len(backlink_expected) and backlink_expected[metadata]
+        found = decode_data(data, used, flavour, lambda expects=expects: expects)  # type: ignore[misc]
+        if found is None:
+            break
+        message, end = found
+        if isinstance(message, RawPayload | CompressedPayload):
+            is_raw = isinstance(message, RawPayload)
+            length = message.length if isinstance(message, RawPayload) else message.compressed_length
+            if end + length > len(data):
+                break
+            body = data[end : end + length].hex()
+            messages.append(
+                {"type": "raw", "bytes": body}
+                if is_raw
+                else {"type": "compressed", "length": message.length, "bytes": body}
+            )
+            end += length
+        else:
+            messages.append(data_to_json(message))
+            metadata += messages[-1]["type"] == "metadata"
+        used = end
+    return {"messages": messages, "used": used}
+
+
+OPERATIONS = (
+    Operation("bamboo.pool", "n, or start and end", "lower and upper, or path", _pool),
+    Operation(
+        "bamboo_p2p.setup.encode",
+        "send? (safe), receive? (safe), send_window, receive_window",
+        "bytes",
+        _setup_encode,
+    ),
+    Operation(
+        "bamboo_p2p.setup.decode",
+        "bytes",
+        "send, receive, send_window, receive_window, used",
+        _setup_decode,
+    ),
+    Operation("bamboo_p2p.control.encode", "message, hash? (yamf)", "bytes", _control_encode),
+    Operation("bamboo_p2p.control.decode", "bytes, hash? (yamf)", "messages, used", _control_decode),
+    Operation("bamboo_p2p.data.encode", "message, hash? (yamf)", "bytes", _data_encode),
+    Operation(
+        "bamboo_p2p.data.decode",
+        "bytes, backlink_expected? (of each metadata), hash? (yamf)",
+        "messages, used",
+        _data_decode,
+    ),
+)

@@ -1,0 +1,355 @@
+"""Operations on a Bamboo Point-2-Point peer: one store, any number of remotes, time as an argument."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, Final
+
+from culm_models.bamboo.hashes import YAMF
+from culm_models.bamboo_p2p import events
+from culm_models.bamboo_p2p.connection import Connection
+from culm_models.bamboo_p2p.events import BambooP2pEvent
+from culm_models.bamboo_p2p.memory_store import MemoryStore
+from culm_models.bamboo_p2p.peer import GivenEntry, Peer
+from culm_models.bamboo_p2p.proposals import Wish
+from culm_models.bamboo_p2p.request import Cursor
+from culm_models.bamboo_p2p.settings import Answer, Direction, PeerSettings, Policy
+from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, CancelCode, Eagerness, SkipReason
+from culm_models.conform.arguments import ArgumentError, Arguments, as_mapping
+from culm_models.conform.bamboo_p2p.codecs import MODE_NAMES, MODES
+from culm_models.conform.bamboo_p2p.messages import (
+    adjust_from_json,
+    cancel_code_of,
+    eagerness_of,
+    flavour_of,
+    one_of,
+    optional_integer,
+)
+from culm_models.conform.operation import MachineError, Machines, Operation
+from culm_models.keys import PUBLIC_KEY_SIZE
+
+_KIND: Final = "bamboo_p2p"
+_SETTINGS: Final = frozenset({"send", "receive", "send_window", "receive_window", "credit", "policy"})
+_DIRECTIONS: Final = {direction.value: direction for direction in Direction}
+_ANSWERS: Final = {answer.value: answer for answer in Answer}
+_ROLES: Final = {"proactive": True, "reactive": False}
+
+
+def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    _now(arguments)
+    peer = Peer(
+        MemoryStore(flavour_of(arguments, YAMF)), _settings(arguments.mapping("settings", default={}))
+    )
+    peer.add(_entries(arguments))
+    machines.put(_KIND, arguments.text("name"), peer)
+    return {"events": []}
+
+
+def _entries(arguments: Arguments) -> list[GivenEntry]:
+    given = []
+    for item in arguments.items("entries", default=[]):
+        one = Arguments(as_mapping(item, "entries"))
+        parts = [Arguments(as_mapping(part, "parts")) for part in one.items("parts", default=[])]
+        given.append(
+            GivenEntry(
+                one.octets("entry"),
+                one.optional_octets("payload"),
+                tuple((part.integer("offset"), part.octets("bytes")) for part in parts),
+            )
+        )
+    return given
+
+
+def _settings(given: dict[str, Any]) -> PeerSettings:
+    unknown = set(given) - _SETTINGS
+    if unknown:
+        raise ArgumentError(f"there is no setting {min(unknown)[:100]!r}")
+    arguments, defaults = Arguments(given), PeerSettings()
+    return PeerSettings(
+        one_of(arguments, "send", MODES) if arguments.has("send") else defaults.sends_greedily,
+        one_of(arguments, "receive", MODES) if arguments.has("receive") else defaults.accepts_greedy,
+        arguments.integer("send_window", default=defaults.send_window),
+        arguments.integer("receive_window", default=defaults.receive_window),
+        arguments.integer("credit", default=defaults.credit),
+        _policy(Arguments(arguments.mapping("policy", default={}))),
+    )
+
+
+def _policy(arguments: Arguments) -> Policy:
+    defaults = Policy()
+    eagerness = eagerness_of(arguments) or Eagerness.ALL
+    threshold = optional_integer(arguments, "threshold")
+    if (threshold is not None) != (eagerness is Eagerness.THRESHOLD):
+        raise ArgumentError("a threshold stands beside its eagerness, and only there")
+    return Policy(
+        one_of(arguments, "answer", _ANSWERS) if arguments.has("answer") else defaults.answer,
+        cancel_code_of(arguments, CancelCode.REFUSED),
+        eagerness,
+        threshold,
+        arguments.flag("may_skip", defaults.may_skip),
+        arguments.integer("min", default=0),
+        arguments.integer("max", default=MAX_SIZE),
+        optional_integer(arguments, "end"),
+        optional_integer(arguments, "upper"),
+        _direction(arguments),
+    )
+
+
+def _direction(arguments: Arguments) -> Direction:
+    return one_of(arguments, "direction", _DIRECTIONS) if arguments.has("direction") else Direction.BOTH
+
+
+def _connect(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    peer, remote = _peer(machines, arguments), arguments.text("remote")
+    if remote in peer.connections:
+        raise MachineError(f"the remote {remote[:100]!r} is connected already")
+    peer.connect(remote, is_proactive=one_of(arguments, "role", _ROLES), now_ms=_now(arguments))
+    return _answer(peer, remote)
+
+
+def _receive(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    peer, remote, connection = _with_remote(machines, arguments)
+    channel, data, now = arguments.text("channel"), arguments.octets("bytes"), _now(arguments)
+    if channel == "control":
+        connection.receive_control(data, now)
+    elif channel == "data":
+        connection.receive_data(data, now)
+    else:
+        raise ArgumentError("channel is not one of control, data")
+    return _answer(peer, remote)
+
+
+def _propose(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    peer, remote, connection = _with_remote(machines, arguments)
+    _now(arguments)
+    wish = Wish(
+        arguments.octets("public_key", size=PUBLIC_KEY_SIZE),
+        arguments.integer("log_id"),
+        arguments.integer("start"),
+        optional_integer(arguments, "lower"),
+        arguments.integer("min", default=0),
+        arguments.integer("max", default=MAX_SIZE),
+        arguments.optional_octets("expected_hash"),
+        eagerness_of(arguments) or Eagerness.ALL,
+        optional_integer(arguments, "threshold"),
+        optional_integer(arguments, "end"),
+        optional_integer(arguments, "upper"),
+        optional_integer(arguments, "offset"),
+        payload_only=arguments.flag("payload_only", False),
+        sparse=arguments.flag("sparse", False),
+        mandatory=arguments.flag("mandatory", False),
+        direction=_direction(arguments),
+    )
+    if (wish.threshold is not None) != (wish.eagerness is Eagerness.THRESHOLD):
+        raise ArgumentError("a threshold stands beside its eagerness, and only there")
+    request_id = connection.propose(wish)
+    return {"id": request_id, **_answer(peer, remote)}
+
+
+def _adjust(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    peer, remote, connection = _with_remote(machines, arguments)
+    _now(arguments)
+    connection.adjust(adjust_from_json(arguments, arguments.integer("request")))
+    return _answer(peer, remote)
+
+
+def _cancel(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    peer, remote, connection = _with_remote(machines, arguments)
+    _now(arguments)
+    code = cancel_code_of(arguments, CancelCode.REFUSED)
+    if code not in (CancelCode.REFUSED, CancelCode.RESOURCES, CancelCode.DONE, CancelCode.MANDATORY):
+        raise ArgumentError("code is not one of 128, 129, 130, 132")
+    connection.cancel(arguments.integer("request"), code)
+    return _answer(peer, remote)
+
+
+def _add(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    peer = _peer(machines, arguments)
+    _now(arguments)
+    peer.add(_entries(arguments))
+    return _answer(peer, None)
+
+
+def _tick(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    peer, now = _peer(machines, arguments), _now(arguments)
+    for connection in peer.connections.values():
+        connection.tick(now)
+    return _answer(peer, None)
+
+
+def _disconnect(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    peer, remote, _ = _with_remote(machines, arguments)
+    _now(arguments)
+    peer.disconnect(remote)
+    return _answer(peer, None)
+
+
+def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    peer = _peer(machines, arguments)
+    store = peer.store
+    assert isinstance(store, MemoryStore), "opened above"
+    held, proofs = [], []
+    for public_key, log_id in store.logs:
+        log = (public_key, log_id)
+        named = {"public_key": public_key.hex(), "log_id": log_id}
+        entries = [_held(store, log, seq_num) for seq_num in store.entries(log)]
+        if entries:
+            held.append({**named, "entries": entries})
+        proof = store.fork_proof(log)
+        if proof is not None:
+            proofs.append({**named, "entries": [entry.hex() for entry in proof]})
+    return {
+        "held": held,
+        "requests": [
+            {
+                "remote": remote,
+                "id": request.id,
+                "mine": request.mine,
+                "state": request.state.value,
+                "sent": _cursor(request.outgoing),
+                "received": _cursor(request.incoming),
+            }
+            for remote, connection in peer.connections.items()
+            for request in connection.requests
+        ],
+        "remotes": [
+            {"remote": remote, "credit": connection.credit, "granted": connection.granted}
+            for remote, connection in peer.connections.items()
+        ],
+        "proofs": proofs,
+        "events": [],
+    }
+
+
+def _held(store: MemoryStore, log: tuple[bytes, int], seq_num: int) -> dict[str, Any]:
+    held = store.entry(log, seq_num)
+    assert held is not None, "listed as held"
+    found: dict[str, Any] = {"entry": held.entry_bytes.hex()}
+    if store.has_payload(log, seq_num):
+        found["payload"] = store.read_payload(log, seq_num, 0, held.entry.payload_size).hex()
+    parts = [{"offset": start, "length": end - start} for start, end in store.parts(log, seq_num)]
+    if parts:
+        found["parts"] = parts
+    return found
+
+
+def _cursor(cursor: Cursor) -> dict[str, int]:
+    return {"pieces": cursor.piece, "bytes": cursor.offset}
+
+
+def _answer(peer: Peer, remote: str | None) -> dict[str, Any]:
+    """What goes to the remote of a call, what goes to others, and what happened."""
+    control: dict[str, bytearray] = {name: bytearray() for name in peer.connections}
+    data: dict[str, bytearray] = {name: bytearray() for name in peer.connections}
+    moved = True
+    while moved:
+        moved = False
+        peer.settle()
+        for name, connection in peer.connections.items():
+            while turn := connection.next_data():
+                data[name] += turn
+                moved = True
+            control[name] += connection.take_control()
+    happened = [
+        {"remote": name, **event_to_json(event)}
+        for name, connection in peer.connections.items()
+        for event in connection.take_events()
+    ]
+    dropped = {
+        name: connection.dropped.number
+        for name, connection in peer.connections.items()
+        if connection.dropped is not None
+    }
+    for name in dropped:
+        peer.disconnect(name)
+    others = [
+        {
+            "remote": name,
+            "control": control[name].hex(),
+            "data": data[name].hex(),
+            **({"dropped": dropped[name]} if name in dropped else {}),
+        }
+        for name in control
+        if name != remote and (control[name] or data[name] or name in dropped)
+    ]
+    if remote is None:
+        return {"sends": others, "events": happened}
+    answer: dict[str, Any] = {"control": control[remote].hex(), "data": data[remote].hex()}
+    if others:
+        answer["others"] = others
+    if remote in dropped:
+        answer["dropped"] = dropped[remote]
+    return {**answer, "events": happened}
+
+
+def event_to_json(event: BambooP2pEvent) -> dict[str, Any]:
+    """An event as JSON."""
+    found: dict[str, Any] = {"kind": event.kind}
+    if isinstance(event, events.SetupRead):
+        return {
+            **found,
+            "send": MODE_NAMES[event.sends_greedily],
+            "receive": MODE_NAMES[event.receives_greedily],
+            "send_window": event.send_window,
+            "receive_window": event.receive_window,
+        }
+    if isinstance(event, events.ConnectionDropped):
+        return {**found, "code": event.code}
+    for name in (field.name for field in fields(event)):
+        value = getattr(event, name)
+        if name == "log":
+            found["public_key"], found["log_id"] = value[0].hex(), value[1]
+        elif isinstance(value, SkipReason):
+            found[name] = value.name.lower()
+        else:
+            found[name] = int(value) if isinstance(value, CancelCode) else value
+    return found
+
+
+def _peer(machines: Machines, arguments: Arguments) -> Peer:
+    peer = machines.get(_KIND, arguments.text("name"))
+    assert isinstance(peer, Peer), "only peers are kept under this kind"
+    return peer
+
+
+def _with_remote(machines: Machines, arguments: Arguments) -> tuple[Peer, str, Connection]:
+    peer, remote = _peer(machines, arguments), arguments.text("remote")
+    connection = peer.connections.get(remote)
+    if connection is None:
+        raise MachineError(f"the remote {remote[:100]!r} is not connected")
+    return peer, remote, connection
+
+
+def _now(arguments: Arguments) -> int:
+    return arguments.integer("now", default=0)
+
+
+_SENDS = "control, data, others?, events"
+
+OPERATIONS = (
+    Operation(
+        "bamboo_p2p.peer.open",
+        "name, hash? (yamf), entries? ([{entry, payload?, parts?}]), settings?, now, random_seed?",
+        "events",
+        _open,
+    ),
+    Operation("bamboo_p2p.peer.connect", "name, remote, role (proactive, reactive), now", _SENDS, _connect),
+    Operation(
+        "bamboo_p2p.peer.receive",
+        "name, remote, channel (control, data), bytes, now",
+        f"{_SENDS}, dropped?",
+        _receive,
+    ),
+    Operation(
+        "bamboo_p2p.peer.propose",
+        "name, remote, fields of propose without id, direction?, now",
+        f"id, {_SENDS}",
+        _propose,
+    ),
+    Operation("bamboo_p2p.peer.adjust", "name, remote, request, fields of adjust, now", _SENDS, _adjust),
+    Operation("bamboo_p2p.peer.cancel", "name, remote, request, code? (128), now", _SENDS, _cancel),
+    Operation("bamboo_p2p.peer.add", "name, entries, now", "sends, events", _add),
+    Operation("bamboo_p2p.peer.tick", "name, now", "sends, events", _tick),
+    Operation("bamboo_p2p.peer.disconnect", "name, remote, now", "sends, events", _disconnect),
+    Operation("bamboo_p2p.peer.state", "name", "held, requests, remotes, proofs, events", _state),
+)
