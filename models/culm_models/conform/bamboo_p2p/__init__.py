@@ -1,5 +1,5 @@
 """Operations on Bamboo Point-2-Point: its codecs, a bymux end, and whole peers."""
 
-from culm_models.conform.bamboo_p2p import codecs, peer
+from culm_models.conform.bamboo_p2p import bymux, codecs, peer
 
-OPERATIONS = (*codecs.OPERATIONS, *peer.OPERATIONS)
+OPERATIONS = (*codecs.OPERATIONS, *bymux.OPERATIONS, *peer.OPERATIONS)

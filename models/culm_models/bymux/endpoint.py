@@ -1,0 +1,153 @@
+"""One end of a bymux connection with two streams from the start (Bamboo Point-2-Point, R60).
+
+Stream 0, control, has infinite credit either way; stream 1, data, has what the ends grant. No stream is
+created or closed. What is written waits here until credit allows it, so a caller asks `room` before it writes
+data; what comes is handed on at once, bounded by the credit that this end gave. `consumed` gives it back.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from culm_models.bymux.errors import BymuxError, CreditExceeded, StreamClosed, StreamUnknown
+from culm_models.bymux.frames import Frame, FrameType, decode_frame, encode_frame
+
+CONTROL: Final = 0
+DATA: Final = 1
+DEFAULT_WINDOW: Final = 262_144
+MAX_WRITE_BYTES: Final = 16 * 1024
+_INFINITE: Final = 2**64 - 1
+
+
+@dataclass(slots=True)
+class _Stream:
+    """`credit`: bytes that may still go out; `granted`: bytes that may still come; None: any number."""
+
+    credit: int | None
+    granted: int | None
+    consumed: int = 0
+
+
+class Endpoint:
+    """Bytes of the channel go in and out; `receive` gives what came on each stream, in order."""
+
+    def __init__(self, window: int = DEFAULT_WINDOW) -> None:
+        self._streams = {CONTROL: _Stream(None, None), DATA: _Stream(0, window)}
+        self._waiting: dict[int, deque[bytes]] = {CONTROL: deque(), DATA: deque()}
+        self._out = bytearray()
+        self._in = bytearray()
+        self.dropped: BymuxError | None = None
+        """Why the connection is over."""
+        self._write: int | None = None
+        self._write_left = 0
+        if window:
+            self._out += encode_frame(Frame(FrameType.CREDIT, DATA, window))
+
+    def write(self, stream: int, data: bytes) -> None:
+        """Send bytes on a stream, as soon as credit allows it; control goes before data."""
+        if stream not in self._streams:
+            raise StreamUnknown(f"there is no stream {stream}")
+        if data:
+            self._waiting[stream].append(data)
+        self._flush()
+
+    def take(self) -> bytes:
+        """Bytes for the channel."""
+        taken = bytes(self._out)
+        self._out.clear()
+        return taken
+
+    @property
+    def room(self) -> int:
+        """How many bytes of data would go out at once: what credit is left beyond what waits."""
+        credit = self._streams[DATA].credit
+        waiting = sum(len(data) for data in self._waiting[DATA])
+        return max(0, (_INFINITE if credit is None else credit) - waiting)
+
+    def consumed(self, stream: int, amount: int) -> None:
+        """The owner is done with bytes that came: they are granted again, when that is worth a frame."""
+        state = self._streams.get(stream)
+        if state is None:
+            raise StreamUnknown(f"there is no stream {stream}")
+        if state.granted is None or not amount:
+            return
+        state.consumed += amount
+        if state.consumed >= state.granted:
+            self._out += encode_frame(Frame(FrameType.CREDIT, stream, state.consumed))
+            state.granted += state.consumed
+            state.consumed = 0
+
+    def receive(self, data: bytes) -> list[tuple[int, bytes]]:
+        """Take bytes of the channel: what came on which stream, up to what breaks a rule (`dropped`)."""
+        if self.dropped is not None:
+            return []
+        self._in += data
+        came: list[tuple[int, bytes]] = []
+        at = 0
+        try:
+            while True:
+                if self._write is not None:
+                    chunk = bytes(self._in[at : at + self._write_left])
+                    at += len(chunk)
+                    self._write_left -= len(chunk)
+                    if chunk:
+                        came.append((self._write, chunk))
+                    if self._write_left:
+                        break
+                    self._write = None
+                found = decode_frame(self._in, at)
+                if found is None:
+                    break
+                frame, at = found
+                self._take_frame(frame)
+        except BymuxError as error:
+            self.dropped = error.with_traceback(None)
+            return came
+        del self._in[:at]
+        self._flush()
+        return came
+
+    def _take_frame(self, frame: Frame) -> None:
+        state = self._streams.get(frame.stream) if frame.stream is not None else None
+        if frame.stream is None or state is None:
+            raise StreamUnknown("a frame is global, or for a stream that there is not")
+        amount = frame.amount or 0
+        match frame.type:
+            case FrameType.WRITE:
+                if state.granted is not None:
+                    if amount > state.granted:
+                        raise CreditExceeded(f"{amount} bytes came, {state.granted} were granted")
+                    state.granted -= amount
+                self._write, self._write_left = frame.stream, amount
+            case FrameType.CREDIT:
+                self._take_credit(state, amount)
+            case FrameType.PING:
+                self._out += encode_frame(Frame(FrameType.PONG, frame.stream))
+            case FrameType.CLOSE | FrameType.STOP_READ:
+                raise StreamClosed(f"stream {frame.stream} cannot be closed alone")
+
+    @staticmethod
+    def _take_credit(state: _Stream, amount: int) -> None:
+        if state.credit is None:
+            if amount:
+                raise CreditExceeded("credit came for a stream that has an infinite amount")
+            return
+        total = state.credit + amount
+        if total > _INFINITE:
+            raise CreditExceeded("more credit came than there can be")
+        state.credit = None if not amount or total == _INFINITE else total
+
+    def _flush(self) -> None:
+        for number in (CONTROL, DATA):
+            state, waiting = self._streams[number], self._waiting[number]
+            while waiting and (state.credit is None or state.credit):
+                data = waiting.popleft()
+                size = min(len(data), MAX_WRITE_BYTES, len(data) if state.credit is None else state.credit)
+                if size < len(data):
+                    waiting.appendleft(data[size:])
+                if state.credit is not None:
+                    state.credit -= size
+                self._out += encode_frame(Frame(FrameType.WRITE, number, size))
+                self._out += data[:size]
