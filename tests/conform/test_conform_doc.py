@@ -15,7 +15,18 @@ from culm_models.p2panda.events import Event
 from culm_models.p2panda.wire.codec import DECODERS
 
 DOC = (Path(__file__).parents[2] / "docs" / "conform.md").read_text()
-PACKAGES = ("bamboo", "cbor", "chotki", "conform", "p2panda", "reconciliation", "sds")
+PACKAGES = (
+    "bamboo",
+    "bamboo_p2p",
+    "bymux",
+    "cbor",
+    "chotki",
+    "conform",
+    "lzfoo",
+    "p2panda",
+    "reconciliation",
+    "sds",
+)
 
 
 def subclasses(base: type[CulmError]) -> Iterator[type[CulmError]]:
@@ -53,7 +64,7 @@ def test_codes() -> None:
         package = importlib.import_module(f"culm_models.{name}")
         for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(info.name)
-    modules |= {"varu64", "yasmf", "keys", "errors"}
+    modules |= {"varu64", "keys", "errors"}
     codes = {
         found.code
         for found in subclasses(CulmError)

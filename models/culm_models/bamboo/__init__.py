@@ -2,8 +2,8 @@
 
 `entry` is the byte layout and makes entries, `lipmaa` is the rule of the skiplinks, `checks` is all that an
 entry shows by itself with its payload, and against the log before it. `certificate_pool` is the few entries
-that prove one, `fork_proof` the two that prove a fork. `hashes` names entries and payloads, `log_store` is
-what is asked of whoever keeps logs, `errors` names what can be wrong.
+that prove one, `fork_proof` the two that prove a fork, `range_set` which of a log are held. `hashes` names
+entries and payloads, `log_store` is what is asked of whoever keeps logs, `errors` names what can be wrong.
 """
 
 from culm_models.bamboo.checks import check_links, check_payload, check_signature

@@ -72,7 +72,7 @@ class SkiplinkIdenticalError(BambooError):
 
 
 class HashFormError(BambooError):
-    """A link or the payload hash is not a YASMF hash."""
+    """A link or the payload hash is not a hash of the log's flavour."""
 
     code: ClassVar[str] = "bamboo.hash_form"
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo_p2p.data_channel.receiver import Receiver
+from culm_models.bamboo_p2p.data_channel.sender import Sender, judge_unverified
 from culm_models.bamboo_p2p.errors import BambooP2pError, CallRefused, LimitReached, RangeViolated
 from culm_models.bamboo_p2p.events import BambooP2pEvent, ConnectionDropped, SetupRead
 from culm_models.bamboo_p2p.link import Link
 from culm_models.bamboo_p2p.negotiation import Negotiation
-from culm_models.bamboo_p2p.proposals import Wish
-from culm_models.bamboo_p2p.receiver import Receiver
-from culm_models.bamboo_p2p.request import Request
-from culm_models.bamboo_p2p.sender import Sender, judge_unverified
+from culm_models.bamboo_p2p.requests.proposals import RequestedRange
+from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.settings import PAUSE_MS, PeerSettings
 from culm_models.bamboo_p2p.store import BambooStore
 from culm_models.bamboo_p2p.wire.control import decode_control
@@ -55,7 +55,7 @@ class Connection:
         self._sender = Sender(self._link, self._negotiation)
         self._control_in = bytearray()
         self._waits_since: int | None = None
-        self._retries: deque[Wish] = deque(maxlen=_MAX_RETRIES)
+        self._retries: deque[RequestedRange] = deque(maxlen=_MAX_RETRIES)
         self.dropped: BambooP2pError | None = None
         """Why the connection is over."""
         self._link.control_out += encode_setup(settings.setup)
@@ -64,9 +64,9 @@ class Connection:
 
     # What the driver asks for.
 
-    def propose(self, wish: Wish) -> int:
+    def propose(self, wanted: RequestedRange) -> int:
         """Propose a request; its id. Raises `CallRefused` and `RangeViolated`."""
-        return self._negotiation.propose(wish).id
+        return self._negotiation.propose(wanted).id
 
     def adjust(self, message: Adjust) -> None:
         """Adjust, or confirm, a request. Raises `CallRefused`."""
@@ -215,37 +215,37 @@ class Connection:
         link = self._link
         answers, link.answers = link.answers, []
         for request, message in answers:
-            wish = _wish(request)
+            wanted = _requested_range(request)
             if message.code is CancelCode.RESOURCES:
                 self._cancel_least_useful(request)
-                self._retries.append(wish)
+                self._retries.append(wanted)
             elif message.code is CancelCode.MANDATORY:
-                self._retries.append(replace(wish, mandatory=False))
+                self._retries.append(replace(wanted, mandatory=False))
             elif message.code is CancelCode.END_OF_LOG and message.seq_num is not None:
                 self._retries.append(
-                    Wish(
-                        wish.public_key,
-                        wish.log_id,
+                    RequestedRange(
+                        wanted.public_key,
+                        wanted.log_id,
                         message.seq_num,
                         end=message.seq_num,
-                        eagerness=wish.eagerness,
-                        threshold=wish.threshold,
-                        direction=wish.direction,
+                        eagerness=wanted.eagerness,
+                        threshold=wanted.threshold,
+                        direction=wanted.direction,
                     )
                 )
         again, link.again = link.again, []
         for request, from_beginning in again:
-            wish = _wish(request)
-            self._retries.append(replace(wish, offset=None) if from_beginning else wish)
+            wanted = _requested_range(request)
+            self._retries.append(replace(wanted, offset=None) if from_beginning else wanted)
         self._retry()
 
     def _retry(self) -> None:
         for _ in range(len(self._retries)):
             if not self._link.credit:
                 return
-            wish = self._retries.popleft()
+            wanted = self._retries.popleft()
             with suppress(CallRefused, RangeViolated):
-                self._negotiation.propose(wish)
+                self._negotiation.propose(wanted)
 
     def _cancel_least_useful(self, refused: Request) -> None:
         """Free one of the requests that this end proposed: the one that has brought the least (129)."""
@@ -259,10 +259,10 @@ class Connection:
             self._negotiation.cancel(least, Cancel(least.id, CancelCode.RESOURCES))
 
 
-def _wish(request: Request) -> Wish:
-    """The wish that a proposal came from, with what follows from the store left out."""
+def _requested_range(request: Request) -> RequestedRange:
+    """The wanted that a proposal came from, with what follows from the store left out."""
     proposal = request.proposal
-    return Wish(
+    return RequestedRange(
         proposal.public_key,
         proposal.log_id,
         proposal.start,

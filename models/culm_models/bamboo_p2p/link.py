@@ -8,9 +8,9 @@ from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo.range_set import RangeSet
 from culm_models.bamboo_p2p.events import BambooP2pEvent, EntryVerified, ForkFound, PayloadVerified
-from culm_models.bamboo_p2p.proposals import RefusedKey
-from culm_models.bamboo_p2p.request import Request
-from culm_models.bamboo_p2p.request_table import RequestTable
+from culm_models.bamboo_p2p.requests.proposals import RefusedKey
+from culm_models.bamboo_p2p.requests.request import Request
+from culm_models.bamboo_p2p.requests.request_table import RequestTable
 from culm_models.bamboo_p2p.settings import PeerSettings
 from culm_models.bamboo_p2p.store import BambooStore, ForkProof, HeldEntry
 from culm_models.bamboo_p2p.wire.control import encode_control
@@ -89,9 +89,9 @@ class Link:
             self.report(EntryVerified(request.id, request.log, seq_num))
             self.changed.append((request.log, seq_num))
 
-    def keep_part(self, request: Request, seq_num: int, offset: int, data: bytes) -> None:
+    def keep_unverified(self, request: Request, seq_num: int, offset: int, data: bytes) -> None:
         """Bytes of a payload came that nobody has verified."""
-        self.store.put_part(request.log, seq_num, offset, data)
+        self.store.put_unverified(request.log, seq_num, offset, data)
         self.changed.append((request.log, seq_num))
 
     def verify_payload(self, request: Request, seq_num: int) -> bool:
@@ -104,9 +104,9 @@ class Link:
         self.changed.append((request.log, seq_num))
         return is_valid
 
-    def discard_parts(self, request: Request, seq_num: int) -> None:
+    def discard_unverified(self, request: Request, seq_num: int) -> None:
         """Forget what came of a payload."""
-        self.store.discard_parts(request.log, seq_num)
+        self.store.discard_unverified(request.log, seq_num)
         self.discarded.append((request.log, seq_num))
         self.changed.append((request.log, seq_num))
 

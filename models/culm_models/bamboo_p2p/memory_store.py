@@ -10,7 +10,7 @@ from culm_models.bamboo.range_set import RangeSet
 from culm_models.bamboo_p2p.store import ForkProof, HeldEntry
 
 
-class _Parts:
+class _UnverifiedBytes:
     """Unverified bytes of one payload, as pieces that do not touch: no more memory than bytes that came."""
 
     __slots__ = ("_pieces", "held")
@@ -55,7 +55,7 @@ class _Log:
         self.entries: dict[int, HeldEntry] = {}
         self.held = RangeSet()
         self.payloads: dict[int, bytes] = {}
-        self.parts: dict[int, _Parts] = {}
+        self.parts: dict[int, _UnverifiedBytes] = {}
         self.end_of_log: int | None = None
         self.fork: ForkProof | None = None
 
@@ -117,7 +117,7 @@ class MemoryStore:
         found = self._logs.get(log)
         return found is not None and seq_num in found.payloads
 
-    def parts(self, log: LogKey, seq_num: int) -> RangeSet:
+    def unverified(self, log: LogKey, seq_num: int) -> RangeSet:
         """Which bytes of a payload are there without being verified; empty where it is held."""
         found = self._logs.get(log)
         parts = found.parts.get(seq_num) if found else None
@@ -145,23 +145,23 @@ class MemoryStore:
         found = self._log(log)
         found.fork = found.fork or proof
 
-    def put_part(self, log: LogKey, seq_num: int, offset: int, data: bytes) -> None:
+    def put_unverified(self, log: LogKey, seq_num: int, offset: int, data: bytes) -> None:
         """Keep bytes of a payload that nobody has verified; what is there at these places is replaced."""
-        self._log(log).parts.setdefault(seq_num, _Parts()).put(offset, data)
+        self._log(log).parts.setdefault(seq_num, _UnverifiedBytes()).put(offset, data)
 
     def verify_payload(self, log: LogKey, seq_num: int) -> bool:
         """Hold the payload if its parts are the whole of it and verify; discard them if they do not."""
         found = self._log(log)
         held = found.entries[seq_num]
         size = held.entry.payload_size
-        parts = found.parts.pop(seq_num, _Parts())
+        parts = found.parts.pop(seq_num, _UnverifiedBytes())
         payload = parts.read(0, size) if parts.held.covers(0, size) else b""
         if len(payload) != size or self._flavour.hash(payload) != held.entry.payload_hash:
             return False
         found.payloads[seq_num] = payload
         return True
 
-    def discard_parts(self, log: LogKey, seq_num: int) -> None:
+    def discard_unverified(self, log: LogKey, seq_num: int) -> None:
         """Forget the unverified bytes of a payload."""
         self._log(log).parts.pop(seq_num, None)
 

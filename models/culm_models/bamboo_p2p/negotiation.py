@@ -25,8 +25,8 @@ from culm_models.bamboo_p2p.errors import (
     Unanswered,
 )
 from culm_models.bamboo_p2p.link import Link
-from culm_models.bamboo_p2p.proposals import (
-    Wish,
+from culm_models.bamboo_p2p.requests.proposals import (
+    RequestedRange,
     check_range,
     hash_mismatch_target,
     make_proposal,
@@ -34,8 +34,8 @@ from culm_models.bamboo_p2p.proposals import (
     refused_key,
     unfit,
 )
-from culm_models.bamboo_p2p.request import Request, RequestState
-from culm_models.bamboo_p2p.settings import UNCHANGING_MESSAGES_MAX, Answer
+from culm_models.bamboo_p2p.requests.request import Request, RequestState
+from culm_models.bamboo_p2p.settings import UNCHANGING_MESSAGES_MAX, PolicyAnswer
 from culm_models.bamboo_p2p.wire.messages import (
     Adjust,
     Cancel,
@@ -70,10 +70,10 @@ class Negotiation:
             self._link.granted += credit
             self._link.send(Grant(credit))
 
-    def propose(self, wish: Wish) -> Request:
+    def propose(self, wanted: RequestedRange) -> Request:
         """Send a proposal. Raises `CallRefused` and `RangeViolated`."""
         link = self._link
-        proposal = make_proposal(wish, self._next_id, link.store)
+        proposal = make_proposal(wanted, self._next_id, link.store)
         if refused_key(proposal) in link.refused:
             raise RefusedBefore("the other end refused this proposal, for this connection")
         if any(request.is_unanswered and request.overlaps(proposal) for request in link.requests):
@@ -83,7 +83,7 @@ class Negotiation:
         link.credit -= 1
         self._next_id += 2
         self._order += 1
-        request = Request(proposal, mine=True, order=self._order, direction=wish.direction)
+        request = Request(proposal, mine=True, order=self._order, direction=wanted.direction)
         self._credit_when_sent[request.order] = link.granted
         link.requests.add(request)
         link.send(proposal)
@@ -224,19 +224,19 @@ class Negotiation:
         self._losers.pop(request.order, None)
 
     def _decide(self, request: Request) -> None:
-        """Answer a proposal, in the order of 3.8."""
+        """PolicyAnswer a proposal, in the order of 3.8."""
         link, policy = self._link, self._link.settings.policy
         if request.cancel_received:
             self.cancel(request, Cancel(request.id, CancelCode.CONFIRMED))
             return
         refusal = objection(request.proposal, request.id, link.store)
-        if refusal is None and policy.answer is Answer.REFUSE:
+        if refusal is None and policy.answer is PolicyAnswer.REFUSE:
             refusal = Cancel(request.id, policy.code)
         if refusal is None:
             refusal = unfit(request.proposal, request.id, link.store, request.direction)
         if refusal is not None:
             self.cancel(request, refusal)
-        elif policy.answer is Answer.CONFIRM:
+        elif policy.answer is PolicyAnswer.CONFIRM:
             self._confirm_by_policy(request)
 
     def _confirm_by_policy(self, request: Request) -> None:
@@ -394,7 +394,7 @@ class Negotiation:
         self.unpark(request.id)
 
     def unpark(self, request_id: int) -> None:
-        """Answer the proposal that waited until all former uses of its id were over (R10)."""
+        """PolicyAnswer the proposal that waited until all former uses of its id were over (R10)."""
         table = self._link.requests
         waiting = table.active.get(request_id)
         if waiting is not None and waiting.is_parked and request_id not in table.former:

@@ -9,7 +9,7 @@ from culm_models.bamboo.checks import check_payload, check_signature
 from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Changes, Connection
-from culm_models.bamboo_p2p.rebuilding import fork_with_held
+from culm_models.bamboo_p2p.data_channel.rebuilding import fork_with_held
 from culm_models.bamboo_p2p.settings import PeerSettings
 from culm_models.bamboo_p2p.store import BambooStore, HeldEntry
 
@@ -46,9 +46,9 @@ class Peer:
         for connection in tuple(self.connections.values()):
             changes = connection.take_changes()
             if changes:
-                self.tell(changes)
+                self.notify_connections(changes)
 
-    def tell(self, changes: Changes) -> None:
+    def notify_connections(self, changes: Changes) -> None:
         """Tell every connection what changed in the store."""
         for connection in self.connections.values():
             connection.heed(changes)
@@ -82,11 +82,11 @@ class Peer:
             if not self.store.has_payload(log, seq_num):
                 parts = one.parts if one.payload is None else ((0, one.payload),)
                 for offset, data in parts:
-                    self.store.put_part(log, seq_num, offset, data)
-                whole = self.store.parts(log, seq_num).covers(0, held.entry.payload_size)
+                    self.store.put_unverified(log, seq_num, offset, data)
+                whole = self.store.unverified(log, seq_num).covers(0, held.entry.payload_size)
                 if (one.payload is not None or (one.parts and whole)) and not self.store.verify_payload(
                     log, seq_num
                 ):
                     discarded.append((log, seq_num))
             entries.append((log, seq_num))
-        self.tell(Changes(entries, discarded, forked))
+        self.notify_connections(Changes(entries, discarded, forked))

@@ -26,7 +26,7 @@ class Direction(StrEnum):
     PUSH = "push"
 
 
-class Answer(StrEnum):
+class PolicyAnswer(StrEnum):
     """What is said to a proposal to which the rules have no objection."""
 
     CONFIRM = "confirm"
@@ -38,7 +38,7 @@ class Answer(StrEnum):
 class Policy:
     """How proposals are answered. `end` and `upper` lower those of the proposal, where they are lower."""
 
-    answer: Answer = Answer.CONFIRM
+    answer: PolicyAnswer = PolicyAnswer.CONFIRM
     code: CancelCode = CancelCode.REFUSED
     eagerness: Eagerness = Eagerness.ALL
     threshold: int | None = None

@@ -66,7 +66,7 @@ class BambooStore(Protocol):
         """Whether the payload is held, whole and verified."""
         ...
 
-    def parts(self, log: LogKey, seq_num: int) -> RangeSet:
+    def unverified(self, log: LogKey, seq_num: int) -> RangeSet:
         """Which bytes of a payload are there without being verified; empty where it is held."""
         ...
 
@@ -82,7 +82,7 @@ class BambooStore(Protocol):
         """Keep a proof; the first one stays."""
         ...
 
-    def put_part(self, log: LogKey, seq_num: int, offset: int, data: bytes) -> None:
+    def put_unverified(self, log: LogKey, seq_num: int, offset: int, data: bytes) -> None:
         """Keep bytes of a payload that nobody has verified; what is there at these places is replaced."""
         ...
 
@@ -90,6 +90,6 @@ class BambooStore(Protocol):
         """Hold the payload if its parts are the whole of it and verify; discard them if they do not."""
         ...
 
-    def discard_parts(self, log: LogKey, seq_num: int) -> None:
+    def discard_unverified(self, log: LogKey, seq_num: int) -> None:
         """Forget the unverified bytes of a payload."""
         ...

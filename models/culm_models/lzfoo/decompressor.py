@@ -17,19 +17,19 @@ class LzfooError(ModelError):
     code: ClassVar[str] = "lzfoo"
 
 
-class OffsetError(LzfooError):
+class LzfooOffset(LzfooError):
     """A copy from before the beginning, from beyond the window, or from nowhere."""
 
     code: ClassVar[str] = "lzfoo.offset"
 
 
-class TruncatedError(LzfooError):
+class LzfooTruncated(LzfooError):
     """The bytes end within an element."""
 
     code: ClassVar[str] = "lzfoo.truncated"
 
 
-class LengthError(LzfooError):
+class LzfooLength(LzfooError):
     """The output is longer or shorter than announced."""
 
     code: ClassVar[str] = "lzfoo.length"
@@ -59,7 +59,7 @@ class Decompressor:
             if self._literal_left:
                 taken = data[at : at + self._literal_left]
                 if limit is not None and len(out) + len(taken) > limit:
-                    raise LengthError(f"more than {limit} bytes come out")
+                    raise LzfooLength(f"more than {limit} bytes come out")
                 self._literal_left -= len(taken)
                 at += len(taken)
                 out += taken
@@ -69,19 +69,19 @@ class Decompressor:
                 break
             at, length, offset = element
             if limit is not None and len(out) + length > limit:
-                raise LengthError(f"more than {limit} bytes come out")
+                raise LzfooLength(f"more than {limit} bytes come out")
             if offset is None:
                 self._literal_left = length
                 continue
             if not offset or offset > min(window, len(history) + len(out)):
-                raise OffsetError(f"a copy from {offset} bytes back is outside of the window or the history")
+                raise LzfooOffset(f"a copy from {offset} bytes back is outside of the window or the history")
             _copy(history, out, offset, length)
         del self._pending[:at]
         if is_last:
             if self._pending or self._literal_left:
-                raise TruncatedError("the bytes end within an element")
+                raise LzfooTruncated("the bytes end within an element")
             if limit is not None and len(out) != limit:
-                raise LengthError(f"{len(out)} bytes come out, not {limit}")
+                raise LzfooLength(f"{len(out)} bytes come out, not {limit}")
         history += out
         if len(history) > 2 * window + 65_536:
             del history[: len(history) - window]

@@ -11,9 +11,9 @@ from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.memory_store import MemoryStore
 from culm_models.bamboo_p2p.peer import GivenEntry, Peer
-from culm_models.bamboo_p2p.proposals import Wish
-from culm_models.bamboo_p2p.request import Cursor
-from culm_models.bamboo_p2p.settings import Answer, Direction, PeerSettings, Policy
+from culm_models.bamboo_p2p.requests.proposals import RequestedRange
+from culm_models.bamboo_p2p.requests.request import Cursor
+from culm_models.bamboo_p2p.settings import Direction, PeerSettings, Policy, PolicyAnswer
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, CancelCode, Eagerness, SkipReason
 from culm_models.conform.arguments import ArgumentError, Arguments, as_mapping
 from culm_models.conform.bamboo_p2p.codecs import MODE_NAMES, MODES
@@ -31,7 +31,7 @@ from culm_models.keys import PUBLIC_KEY_SIZE
 _KIND: Final = "bamboo_p2p"
 _SETTINGS: Final = frozenset({"send", "receive", "send_window", "receive_window", "credit", "policy"})
 _DIRECTIONS: Final = {direction.value: direction for direction in Direction}
-_ANSWERS: Final = {answer.value: answer for answer in Answer}
+_ANSWERS: Final = {answer.value: answer for answer in PolicyAnswer}
 _ROLES: Final = {"proactive": True, "reactive": False}
 
 
@@ -122,7 +122,7 @@ def _receive(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 def _propose(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     peer, remote, connection = _with_remote(machines, arguments)
     _now(arguments)
-    wish = Wish(
+    wanted = RequestedRange(
         arguments.octets("public_key", size=PUBLIC_KEY_SIZE),
         arguments.integer("log_id"),
         arguments.integer("start"),
@@ -140,9 +140,9 @@ def _propose(machines: Machines, arguments: Arguments) -> dict[str, Any]:
         mandatory=arguments.flag("mandatory", False),
         direction=_direction(arguments),
     )
-    if (wish.threshold is not None) != (wish.eagerness is Eagerness.THRESHOLD):
+    if (wanted.threshold is not None) != (wanted.eagerness is Eagerness.THRESHOLD):
         raise ArgumentError("a threshold stands beside its eagerness, and only there")
-    request_id = connection.propose(wish)
+    request_id = connection.propose(wanted)
     return {"id": request_id, **_answer(peer, remote)}
 
 
@@ -227,7 +227,7 @@ def _held(store: MemoryStore, log: tuple[bytes, int], seq_num: int) -> dict[str,
     found: dict[str, Any] = {"entry": held.entry_bytes.hex()}
     if store.has_payload(log, seq_num):
         found["payload"] = store.read_payload(log, seq_num, 0, held.entry.payload_size).hex()
-    parts = [{"offset": start, "length": end - start} for start, end in store.parts(log, seq_num)]
+    parts = [{"offset": start, "length": end - start} for start, end in store.unverified(log, seq_num)]
     if parts:
         found["parts"] = parts
     return found

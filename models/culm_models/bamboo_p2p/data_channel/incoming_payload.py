@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from culm_models.bamboo_p2p.errors import DataInvalid
 from culm_models.bamboo_p2p.link import Link
-from culm_models.bamboo_p2p.payload_trace import PayloadTrace
-from culm_models.bamboo_p2p.request import Request
+from culm_models.bamboo_p2p.requests.payload_trace import PayloadTrace
+from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.lzfoo import Decompressor
 
 
@@ -36,7 +36,7 @@ class IncomingPayload:
         # Needed where the payload may come from elsewhere meanwhile, and this stream be apologised for.
         self._trace = PayloadTrace(request.log, seq_num) if link.receives_greedily else None
         starts_inside = request.incoming.offset > 0
-        self.is_of_the_other_alone = not starts_inside and not link.store.parts(request.log, seq_num)
+        self.is_of_the_other_alone = not starts_inside and not link.store.unverified(request.log, seq_num)
         """Whether every byte came from the other end, in this request: then it answers for them."""
 
     @property
@@ -74,7 +74,7 @@ class IncomingPayload:
         if self._trace is not None:
             self._trace.add(offset, data)
         if not store.has_payload(request.log, self.seq_num):
-            self._link.keep_part(request, self.seq_num, offset, data)
+            self._link.keep_unverified(request, self.seq_num, offset, data)
         elif self._trace is None and store.read_payload(request.log, self.seq_num, offset, len(data)) != data:
             raise DataInvalid(f"the payload of {self.seq_num} is not the one that its entry names")
 

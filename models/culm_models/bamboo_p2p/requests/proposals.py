@@ -15,7 +15,7 @@ from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Cancel, CancelCode, E
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RequestedRange:
     """What a caller wants of a log; what is left out follows from what is held. Fields as in `Propose`."""
 
     public_key: bytes
@@ -58,63 +58,63 @@ def refused_key(proposal: Propose) -> RefusedKey:
     )
 
 
-def make_proposal(wish: Wish, request_id: int, store: BambooStore) -> Propose:
-    """The proposal for a wish. Raises `SparseOpen`, `EntryMissing`, `RangeViolated`."""
-    if wish.sparse and wish.end is None:
+def make_proposal(wanted: RequestedRange, request_id: int, store: BambooStore) -> Propose:
+    """The proposal for a wanted. Raises `SparseOpen`, `EntryMissing`, `RangeViolated`."""
+    if wanted.sparse and wanted.end is None:
         raise SparseOpen("a sparse range needs an end: learn the log's height by an open notify-only request")
-    lower = None if wish.offset is not None else wish.lower
-    if wish.offset is None and lower is None and wish.start >= 1:
-        lower = _lowest_lacking(store, wish.log, wish.start)
-    upper = (wish.end if wish.upper is None else wish.upper) if wish.end is not None else None
+    lower = None if wanted.offset is not None else wanted.lower
+    if wanted.offset is None and lower is None and wanted.start >= 1:
+        lower = _lowest_lacking(store, wanted.log, wanted.start)
+    upper = (wanted.end if wanted.upper is None else wanted.upper) if wanted.end is not None else None
     proposal = Propose(
         request_id,
-        wish.public_key,
-        wish.log_id,
-        wish.start,
+        wanted.public_key,
+        wanted.log_id,
+        wanted.start,
         lower,
-        wish.min_size,
-        wish.max_size,
+        wanted.min_size,
+        wanted.max_size,
         None,
-        wish.eagerness,
-        wish.threshold,
-        wish.end,
+        wanted.eagerness,
+        wanted.threshold,
+        wanted.end,
         upper,
-        wish.offset,
-        wish.payload_only,
-        wish.sparse,
-        wish.mandatory,
+        wanted.offset,
+        wanted.payload_only,
+        wanted.sparse,
+        wanted.mandatory,
     )
     check_range(proposal)
-    if (wish.offset is not None or wish.payload_only) and not _holds_metadata(store, proposal):
+    if (wanted.offset is not None or wanted.payload_only) and not _holds_metadata(store, proposal):
         raise EntryMissing("the metadata of what is asked for, without it, must be held")
-    expected = wish.expected_hash
+    expected = wanted.expected_hash
     if expected is None:
-        if wish.offset is not None:
-            held = store.entry(wish.log, wish.start)
+        if wanted.offset is not None:
+            held = store.entry(wanted.log, wanted.start)
             expected = held.hash if held is not None else None
         elif lower is not None and lower != 1:
-            expected = _hash_below(store, wish.log, lower)
-        if expected is None and (wish.offset is not None or lower != 1):
-            raise EntryMissing(f"no entry is held below {lower or wish.start}, so no hash can be expected")
-    elif wish.offset is None and lower == 1:
+            expected = _hash_below(store, wanted.log, lower)
+        if expected is None and (wanted.offset is not None or lower != 1):
+            raise EntryMissing(f"no entry is held below {lower or wanted.start}, so no hash can be expected")
+    elif wanted.offset is None and lower == 1:
         expected = None
     return Propose(
         request_id,
-        wish.public_key,
-        wish.log_id,
-        wish.start,
+        wanted.public_key,
+        wanted.log_id,
+        wanted.start,
         lower,
-        wish.min_size,
-        wish.max_size,
+        wanted.min_size,
+        wanted.max_size,
         expected,
-        wish.eagerness,
-        wish.threshold,
-        wish.end,
+        wanted.eagerness,
+        wanted.threshold,
+        wanted.end,
         upper,
-        wish.offset,
-        wish.payload_only,
-        wish.sparse,
-        wish.mandatory,
+        wanted.offset,
+        wanted.payload_only,
+        wanted.sparse,
+        wanted.mandatory,
     )
 
 

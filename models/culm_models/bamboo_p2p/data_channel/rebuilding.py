@@ -6,7 +6,7 @@ from culm_models import keys, varu64
 from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.errors import BambooError
 from culm_models.bamboo.lipmaa import lipmaa, needs_skiplink
-from culm_models.bamboo_p2p.request import Request
+from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.store import BambooStore, ForkProof, HeldEntry
 from culm_models.bamboo_p2p.wire.messages import Metadata
 

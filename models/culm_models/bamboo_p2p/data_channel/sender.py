@@ -7,12 +7,12 @@ piece that it can send, or to the end. Data is made when the driver asks for it:
 
 from __future__ import annotations
 
+from culm_models.bamboo_p2p.data_channel.rebuilding import left_out_backlink
 from culm_models.bamboo_p2p.link import Link
 from culm_models.bamboo_p2p.negotiation import Negotiation
-from culm_models.bamboo_p2p.payload_trace import PayloadTrace
-from culm_models.bamboo_p2p.rebuilding import left_out_backlink
-from culm_models.bamboo_p2p.request import Request
-from culm_models.bamboo_p2p.sequence import Piece
+from culm_models.bamboo_p2p.requests.payload_trace import PayloadTrace
+from culm_models.bamboo_p2p.requests.request import Request
+from culm_models.bamboo_p2p.requests.sequence import Piece
 from culm_models.bamboo_p2p.settings import TURN_BYTES, Direction
 from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.bamboo_p2p.wire.data import encode_data
@@ -153,7 +153,7 @@ class Sender:
         if store.has_payload(request.log, piece.seq_num):
             # In safe mode an end that is ahead in a payload holds all of it: let it finish.
             return may_send and (own_at >= others_at or self._link.receives_greedily), False
-        parts = store.parts(request.log, piece.seq_num)
+        parts = store.unverified(request.log, piece.seq_num)
         if parts:
             may_send = may_send and self._link.sends_greedily and request.verified_only != index
             return may_send and max(own_at, others_at) in parts and request.wanted.wants_payload(size), False
@@ -260,7 +260,9 @@ class Sender:
             cursor.move(cursor.piece, request.incoming.offset)
             return
         is_verified = store.has_payload(request.log, piece.seq_num)
-        available = size if is_verified else store.parts(request.log, piece.seq_num).end_of_run(cursor.offset)
+        available = (
+            size if is_verified else store.unverified(request.log, piece.seq_num).end_of_run(cursor.offset)
+        )
         length = min(available - cursor.offset, max(TURN_BYTES - len(out), 1))
         data = store.read_payload(request.log, piece.seq_num, cursor.offset, length) if length else b""
         if not is_verified:

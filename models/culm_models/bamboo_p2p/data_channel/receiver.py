@@ -5,6 +5,13 @@ from __future__ import annotations
 from enum import Enum
 
 from culm_models.bamboo_p2p import events
+from culm_models.bamboo_p2p.data_channel.incoming_payload import IncomingPayload
+from culm_models.bamboo_p2p.data_channel.rebuilding import (
+    LinkUnknown,
+    fork_with_held,
+    left_out_backlink,
+    rebuild_entry,
+)
 from culm_models.bamboo_p2p.errors import (
     ApologyViolated,
     CompressionViolated,
@@ -14,12 +21,10 @@ from culm_models.bamboo_p2p.errors import (
     LimitReached,
     PieceViolated,
 )
-from culm_models.bamboo_p2p.incoming_payload import IncomingPayload
 from culm_models.bamboo_p2p.link import Link
 from culm_models.bamboo_p2p.negotiation import Negotiation
-from culm_models.bamboo_p2p.rebuilding import LinkUnknown, fork_with_held, left_out_backlink, rebuild_entry
-from culm_models.bamboo_p2p.request import LatestPiece, Request
-from culm_models.bamboo_p2p.sequence import Piece
+from culm_models.bamboo_p2p.requests.request import LatestPiece, Request
+from culm_models.bamboo_p2p.requests.sequence import Piece
 from culm_models.bamboo_p2p.settings import UNCHANGING_MESSAGES_MAX
 from culm_models.bamboo_p2p.wire.data import decode_data
 from culm_models.bamboo_p2p.wire.messages import (
@@ -184,7 +189,7 @@ class Receiver:
         if latest is not None and latest.is_complete and not latest.is_valid:
             piece = request.sequence.piece(latest.index)
             if piece.is_payload:
-                self._link.discard_parts(request, piece.seq_num)
+                self._link.discard_unverified(request, piece.seq_num)
             request.latest = None
 
     # Where the other end is.
@@ -423,14 +428,14 @@ class Receiver:
         is_valid = request.is_discarding or stream.verify()
         if not is_valid and not stream.is_of_the_other_alone:
             # Put together from both ends, or behind bytes that were here before: nobody's fault.
-            link.discard_parts(request, piece.seq_num)
+            link.discard_unverified(request, piece.seq_num)
             again = CancelCode.REFUSED if request.first_offset(index) else CancelCode.RESOURCES
             self._negotiation.cancel(request, Cancel(request.id, again))
             link.propose_again(request, from_beginning=bool(request.first_offset(index)))
             request.is_discarding = True
             is_valid = True
         elif not is_valid and request.proposal.payload_only:
-            link.discard_parts(request, piece.seq_num)
+            link.discard_unverified(request, piece.seq_num)
             self._give_up(request)
             is_valid = True
         elif not is_valid and not link.receives_greedily:
@@ -456,7 +461,7 @@ class Receiver:
         request.latest = None
         piece = request.sequence.piece(latest.index)
         if piece.is_payload:
-            self._link.discard_parts(request, piece.seq_num)
+            self._link.discard_unverified(request, piece.seq_num)
         request.incoming.go_back(latest.index, request.first_offset(latest.index))
         self._streams.pop(request, None)
         self._link.report(events.ApologyReceived(request.id))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo_p2p.request import Request
+from culm_models.bamboo_p2p.requests.request import Request
 
 
 @dataclass(slots=True)

@@ -8,9 +8,9 @@ from enum import StrEnum
 from culm_models.bamboo.certificate_pool import shortest_path
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo.range_set import RangeSet
-from culm_models.bamboo_p2p.interest import Interest
-from culm_models.bamboo_p2p.payload_trace import PayloadTrace
-from culm_models.bamboo_p2p.sequence import Sequence
+from culm_models.bamboo_p2p.requests.interest import Interest
+from culm_models.bamboo_p2p.requests.payload_trace import PayloadTrace
+from culm_models.bamboo_p2p.requests.sequence import Sequence
 from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Adjust, Propose
 
