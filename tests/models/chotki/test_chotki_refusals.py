@@ -266,35 +266,55 @@ def test_a_value_that_does_not_parse_can_be_left_out_of_a_diff() -> None:
     assert refused(d(edit(1, b"12"))) == "chotki.field_letter"
 
 
-@pytest.mark.parametrize("compat", list(Compat))
-def test_no_mutation_of_any_packet_causes_anything_undocumented(compat: Compat) -> None:
-    rng = random.Random(f"mutations {compat}")
+def mutated(rng: random.Random, seed: bytes) -> bytes:
+    """A few bytes changed, put in or left out."""
+    data = bytearray(seed)
+    for _ in range(rng.choice((0, 1, 1, 2, 4))):
+        place = rng.randrange(len(data) + 1)
+        kind = rng.random()
+        if kind < 0.6 and place < len(data):
+            data[place] = rng.choice((rng.randrange(256), rng.choice(b"0123ERTIDVHfrtisnzemv"), 0))
+        elif kind < 0.8:
+            data[place:place] = rng.randbytes(rng.randrange(4))
+        else:
+            del data[place : place + rng.randrange(4)]
+    return bytes(data)
+
+
+def codes_of_mutations(compat: Compat, seed: int, count: int) -> set[str]:
+    """The codes with which a replica refuses mutated packets."""
+    rng = random.Random(f"mutations {compat} {seed}")
     seeds = [H, *(data for data, _, _ in ROWS.values()), *(first for first, _ in HANDSHAKES.values())]
     seeds += [e(edit(1, counter(0xB, 5))), d(edit(1, counter(0xB, 5))), write_end(T, [block_vector(T, b"")])]
     codes = set()
     replica = Replica(0xA, compat=compat)
-    for number in range(60_000):
-        data = bytearray(rng.choice(seeds))
-        for _ in range(rng.choice((0, 1, 1, 2, 4))):
-            place = rng.randrange(len(data) + 1)
-            kind = rng.random()
-            if kind < 0.6 and place < len(data):
-                data[place] = rng.choice((rng.randrange(256), rng.choice(b"0123ERTIDVHfrtisnzemv"), 0))
-            elif kind < 0.8:
-                data[place:place] = rng.randbytes(rng.randrange(4))
-            else:
-                del data[place : place + rng.randrange(4)]
+    for number in range(count):
         session = replica.sessions.get(NAME)
         if session is None or session.closed:
             replica.open_session(NAME, NOW)
             replica.receive(NAME, H, NOW)
-        output = replica.receive(NAME, bytes(data) + rng.choice((b"", H)), NOW)
+        data = mutated(rng, rng.choice(seeds)) + rng.choice((b"", H))
+        output = replica.receive(NAME, data, NOW)
         codes |= {event.code for _, event in output.events if isinstance(event, Refused)}
         if number % 1_000 == 0:
             replica = Replica(0xA, compat=compat)
+    return codes
+
+
+@pytest.mark.parametrize("compat", list(Compat))
+def test_no_mutation_of_any_packet_causes_anything_undocumented(compat: Compat) -> None:
+    codes = codes_of_mutations(compat, 0, 60_000)
     assert codes <= CODES
     assert {"chotki.packet", "chotki.letter", "chotki.record", "chotki.reference", "chotki.offset"} <= codes
     assert compat is Compat.GO or {"chotki.value", "chotki.pair_length", "chotki.field_letter"} <= codes
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7_200)
+@pytest.mark.parametrize("seed", range(1, 5))
+@pytest.mark.parametrize("compat", list(Compat))
+def test_no_mutation_of_millions_causes_anything_undocumented(compat: Compat, seed: int) -> None:
+    assert codes_of_mutations(compat, seed, 1_000_000) <= CODES
 
 
 def test_parse_of_any_bytes_gives_a_packet_or_one_of_three_errors() -> None:

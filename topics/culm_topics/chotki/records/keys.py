@@ -54,12 +54,17 @@ def epoch_key(partition: int) -> bytes:
 
 def is_field_key(key: bytes) -> bool:
     """Whether it is the key of a field, or of an object itself."""
-    return len(key) == KEY_SIZE and key[0] == OBJECT_KEY
+    return len(key) == KEY_SIZE and key[0] == OBJECT_KEY and _is_progress(key)
 
 
 def is_vector_key(key: bytes) -> bool:
     """Whether it is the key of a block's vector, or of the global one."""
-    return len(key) == KEY_SIZE and key[0] == VECTOR_KEY and key[17] == VECTOR_KEY
+    return len(key) == KEY_SIZE and key[0] == key[17] == VECTOR_KEY and _is_progress(key)
+
+
+def _is_progress(key: bytes) -> bool:
+    # Eight bytes for 52 bits.
+    return key[9] == 0 and key[10] < 16
 
 
 def is_epoch_key(key: bytes) -> bool:
