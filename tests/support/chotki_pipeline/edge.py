@@ -182,6 +182,9 @@ def without_kafka(topics: MemoryTopics, edges: Sequence[MemoryEdge]) -> Iterator
     async def nothing(*_: object) -> None:
         return None
 
+    async def claim(_: object, __: object, wanted: int, *___: object) -> SimpleNamespace:
+        return SimpleNamespace(src=wanted, watch=forever, free=nothing)
+
     def list_topics(_: object, specs: Sequence[object]) -> list[SimpleNamespace]:
         return [SimpleNamespace(partitions=topics.partitions) for _ in specs]
 
@@ -195,7 +198,7 @@ def without_kafka(topics: MemoryTopics, edges: Sequence[MemoryEdge]) -> Iterator
     stand_ins: dict[str, Any] = {
         "ask_origin": lambda *_: Origin("cluster", {}),
         "watch_origin": forever,
-        "claim": nothing,
+        "claim": claim,
         "TopicReaders": lambda *_: topics,
         "admin": SimpleNamespace(list_topics=list_topics),
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import frozen
-from tests.support.freeze import chotki_state, connector, jobs, lists, stores
+from tests.support.freeze import chotki_job, chotki_state, chotki_store, connector, jobs, lists, stores
 
 Make = Callable[[Path], object]
 
@@ -35,9 +35,11 @@ MAKE: dict[str, Make] = {
     "participants": store("participants", stores.make_participants, stores.read_participants),
     "consumer-heights": store("consumer-heights", stores.make_heights, stores.read_heights),
     chotki_state.NAME: store(chotki_state.NAME, chotki_state.make, chotki_state.read),
+    chotki_store.NAME: store(chotki_store.NAME, chotki_store.make, chotki_store.read),
     "stack": store("stack", stores.make_stack),
     connector.NAME: connector.make_connector,
     jobs.NAME: jobs.make_jobs,
+    chotki_job.NAME: chotki_job.make_job,
     "lists": lambda _: lists.accept(),
     connector.METRICS: connector.accept_metrics,
 }

@@ -102,7 +102,14 @@ def restore(kafka: KafkaSettings, folder: Path) -> list[Input]:
     """
     frozen.unpack(NAME, folder)
     restore_topics(kafka, folder / "topics.cbor")
-    for job in (one for step in STEPS for one in step):
+    adopt(kafka, folder, tuple(one for step in STEPS for one in step))
+    later = cbor2.loads((folder / "later.cbor").read_bytes())
+    return [(name, partition, key, value) for name, partition, key, value in later]
+
+
+def adopt(kafka: KafkaSettings, folder: Path, jobs: tuple[str, ...]) -> None:
+    """Have the checkpoints of these jobs belong to where they lie now, and to the topics of this broker."""
+    for job in jobs:
         file = folder / "checkpoints" / job / FILE
         belonging = json.loads(file.read_text())
         origin = ask_origin(clients.admin(kafka), belonging["topic_ids"])
@@ -112,8 +119,6 @@ def restore(kafka: KafkaSettings, folder: Path) -> list[Input]:
     here = (folder / "checkpoints").as_uri().replace("file://", "file:", 1)
     for file in folder.glob("checkpoints/*/state/*/_metadata/v2/[0-9]*"):
         _rewrite(file, re.sub(r"file:[^\"]*?/checkpoints(?=/)", here, file.read_text()))
-    later = cbor2.loads((folder / "later.cbor").read_bytes())
-    return [(name, partition, key, value) for name, partition, key, value in later]
 
 
 def _rewrite(file: Path, text: str) -> None:
