@@ -34,6 +34,7 @@ from culm_topics.chotki.records import EpochRecord, epoch_key
 from culm_topics.chotki.records.keys import EPOCH_KEY
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.partitions import TopicPartitions
 
 _PACKED = "shard int, source int, partition int, first long, rows binary"
 _ARROW = pa.schema(
@@ -47,7 +48,6 @@ _ARROW = pa.schema(
 )
 _OUTPUT = "stage int, topic int, key binary, value binary, partition int"
 _FRAME_RECORDS = 10_000
-_EARLIEST = -2
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -142,9 +142,21 @@ def _shards(kafka: KafkaSettings) -> int:
 
 
 def _every_partition(kafka: KafkaSettings, name: str, ends: Mapping[int, int]) -> dict[int, int]:
-    """Where to begin in each partition of a topic; one of which nothing is known begins at its start."""
-    (found,) = admin.list_topics(kafka, [spec(name)])
-    return {partition: ends.get(partition, _EARLIEST) for partition in range(found.partitions)}
+    """Where to begin in each partition of an input: at its start where the last epoch has nothing of it.
+
+    Raises `JobError` where what comes next is gone, or was never there.
+    """
+    with TopicPartitions(kafka, name) as topic:
+        start = {partition: ends.get(partition, 0) for partition in range(topic.count())}
+        for partition, offset in start.items():
+            low, high = topic.range_of(partition)
+            if not low <= offset <= high:
+                raise JobError(
+                    f"the job chotki has no checkpoint, and its last epoch ends at {offset} in {topic.topic}/"
+                    f"{partition}, which holds {low} to {high}: what lies between is missing in chotki.state",
+                    hint="restore the checkpoint, or make the chotki.* topics anew: replicas bring all again",
+                )
+    return start
 
 
 JOB = StreamingJob(chotki_query, ChotkiJobSettings, stages=len(Stage), restored=restored_query)

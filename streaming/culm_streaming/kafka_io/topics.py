@@ -76,17 +76,16 @@ def staged_kafka_sink(
         batch.persist()
         try:
             for stage in range(stages):
-                (
-                    batch.where(F.col("stage") == stage)
-                    .drop("stage")
-                    .write.format("kafka")
-                    .options(**_PRODUCER | spark_options(kafka))
-                    .save()
-                )
+                write_stage(batch.where(F.col("stage") == stage).drop("stage"), stage, kafka)
         finally:
             batch.unpersist()
 
     return records.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
+
+
+def write_stage(records: DataFrame, stage: int, kafka: KafkaSettings) -> None:
+    """Write the records of one stage; returns when Kafka has acknowledged all of them."""
+    records.write.format("kafka").options(**_PRODUCER | spark_options(kafka)).save()
 
 
 def kafka_sink(records: DataFrame, kafka: KafkaSettings, checkpoint: str) -> DataStreamWriter:
