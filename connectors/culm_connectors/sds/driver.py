@@ -60,9 +60,9 @@ class SdsDriver:
         budget = self._budgets.connect(connection.peer_id, time.monotonic())
         link = MemberLink(connection, self.settings, budget, self.unsent, self._reads_too_slowly)
         self.links[id(link)] = link
-        self.metrics.connections += 1
-        self.metrics.connections_total += 1
         is_refused = budget.connections > self.settings.max_connections_per_peer
+        self.metrics.connections += 1
+        self.metrics.connections_total += not is_refused
         try:
             if is_refused:
                 ended = LinkEnded(CloseCode.OVERLOADED, "too many connections of this key")

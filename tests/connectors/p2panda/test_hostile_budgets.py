@@ -63,6 +63,7 @@ async def test_a_key_whose_entries_were_refused_is_not_served_when_it_comes_agai
         with pytest.raises(ConnectError, match="come again later"):
             async with hostile(listener.address, MALLORY):
                 pass
+        assert (a.driver.metrics.refused, a.driver.metrics.closed) == ({"barred": 1}, {"protocol": 1})
         async with hostile(listener.address, ANNA) as honest:
             await begin_session(honest)
 

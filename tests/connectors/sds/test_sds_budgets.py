@@ -152,7 +152,7 @@ async def test_coming_again_wins_no_new_share_of_refusals() -> None:
 
 async def test_only_so_many_connections_and_memberships_of_a_key_are_served() -> None:
     async with (
-        serving(MemoryBackbone(), max_connections_per_peer=2, max_memberships=3) as (_, address),
+        serving(MemoryBackbone(), max_connections_per_peer=2, max_memberships=3) as (driver, address),
         remote(address, 1) as a,
         remote(address, 1) as b,
         remote(address, 2) as other,
@@ -160,6 +160,8 @@ async def test_only_so_many_connections_and_memberships_of_a_key_are_served() ->
         with pytest.raises(ConnectError, match="too many connections of this key"):
             async with remote(address, 1):
                 pass
+        assert (driver.metrics.refused, driver.metrics.closed.total()) == ({"overloaded": 1}, 0)
+        assert driver.metrics.connections_total == 3
         await a.joins("one", "a")
         await a.joins("two", "a")
         await b.joins("one", "b")

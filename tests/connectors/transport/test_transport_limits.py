@@ -66,6 +66,7 @@ async def test_a_peer_with_too_many_connections_loses_its_oldest() -> None:
         mine = [await connect(listener.address, identity(2), None, settings, alpn=ALPN) for _ in range(3)]
         reason = await asyncio.wait_for(mine[0].wait_closed(), 10)
         assert (reason.code, reason.origin) == (CloseCode.SUPERSEDED, CloseOrigin.REMOTE)
+        assert listener.closed == {(ALPN, "superseded"): 1}
         assert [connection.close_reason for connection in (other, *mine[1:])] == [None] * 3
         for connection in (other, *mine):
             await connection.close()
