@@ -47,7 +47,10 @@ BUSY = "(busy process)"
 AFTER = "(after all)"
 """No attack again: what attacks leave behind."""
 _BUSY = "print(flush=True)\nwhile True: pass"
-_SHORT = ("sparse-crypto", "undecryptable", "sparse-stream", "expensive-cbor", "sds-join-leave")
+_SHORT = (
+    *("sparse-crypto", "undecryptable", "sparse-stream", "expensive-cbor", "sds-join-leave"),
+    *("chotki-small-packets", "chotki-no-v"),
+)
 _ROOT = Path(__file__).parents[2]
 
 
@@ -105,7 +108,8 @@ def target(tmp_path: Path, kafka_bootstrap: str, topic_prefix: str) -> Iterator[
             *("connector", "run", "--listen", f"{HOST}:{port}", "--dir", str(tmp_path / "edge")),
             *("--metrics-port", str(metrics_port), "--serve-at-once"),
         ),
-        environment(kafka),
+        # Replicas of Chotki call by TCP at the port that has QUIC by UDP.
+        environment(kafka) | {"CULM_CONNECTOR__CHOTKI__LISTEN": f'["tcp://{HOST}:{port}"]'},
         tmp_path / "connector.log",
     )
     edge = Edge(process, tmp_path / "edge", port)

@@ -19,6 +19,9 @@ from functools import partial
 
 from culm_connectors.p2panda.settings import ALPN
 from culm_connectors.transport import Address, Identity, TransportError, TransportSettings
+from culm_connectors.transport.interface import ByteChannel
+from culm_connectors.transport.tcp.dial import connect_tcp
+from culm_connectors.transport.tcp.settings import TcpSettings
 from culm_models.keys import KeyPair
 from culm_models.p2panda.wire.messages import Announce, Have, Message, SyncRequest
 from culm_models.sds.frames.messages import Frame
@@ -31,6 +34,7 @@ from tests.support.attacks import (
     unknown_heights,
 )
 from tests.support.hostile import Hostile, hostile
+from tests.support.hostile_chotki import CHOTKI_ATTACKS, SRC, handshake, in_pieces
 from tests.support.hostile_quic import flood, hostile_client, keyed_attacks, stranger_attacks
 from tests.support.hostile_sds import deaf_readers, join_and_leave
 from tests.support.logs import SCHEMA, make_log
@@ -157,6 +161,37 @@ async def readers_that_never_read(address: Address) -> None:
         await asyncio.sleep(_FOR_EVER)
 
 
+async def chotki(packets: Callable[[], Iterator[bytes]], address: Address) -> None:
+    """Packets behind a handshake over TCP, as fast as they are taken; what the edge says is dropped."""
+    channel = await connect_tcp(address, TcpSettings())
+    reading = asyncio.create_task(_drop(channel))
+    try:
+        await channel.write(handshake())
+        for piece in in_pieces(packets()):
+            await channel.write(piece)
+    finally:
+        channel.abort()
+        await reading
+
+
+async def _drop(channel: ByteChannel) -> None:
+    with contextlib.suppress(TransportError):
+        while await channel.read():
+            pass
+
+
+async def chotki_deaf_readers(address: Address) -> None:
+    """Replicas that say what they lack and read nothing of it."""
+    channels = [await connect_tcp(address, TcpSettings(receive_bound_bytes=1_024)) for _ in range(40)]
+    try:
+        for number, channel in enumerate(channels):
+            await channel.write(handshake(SRC + number))
+        await asyncio.sleep(_FOR_EVER)
+    finally:
+        for channel in channels:
+            channel.abort()
+
+
 ATTACKS: dict[str, Attack] = {
     **{name: partial(stranger, name) for name in stranger_attacks},
     **{name: partial(keyed, name) for name in keyed_attacks},
@@ -175,6 +210,8 @@ ATTACKS: dict[str, Attack] = {
     ),
     "sds-forged-senders": partial(frames, lambda: forged_messages(CHANNEL, VICTIM, 10_000, lamport=1)),
     "sds-profile-first": partial(frames, lambda: another_profile_first("quiet", lamport=1)),
+    **{name: partial(chotki, packets) for name, packets in CHOTKI_ATTACKS.items()},
+    "chotki-deaf-readers": chotki_deaf_readers,
 }
 
 

@@ -15,6 +15,7 @@ from culm_connectors.chotki.publisher import Partitions
 from culm_connectors.chotki.relay import PacketTail
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.chotki.warnings.packet_ids import PacketIds
+from culm_connectors.kafka import ProducerRecord
 from culm_models.chotki import events
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
@@ -31,6 +32,20 @@ class NoKafka:
     async def send(self, *_: object) -> int:
         await asyncio.Event().wait()
         return 0
+
+
+class Acknowledging:
+    """A producer that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.produced: list[tuple[str, ProducerRecord]] = []
+
+    async def send(self, topic: str, records: list[ProducerRecord], partition: int | None = None) -> int:
+        self.produced += [(topic, one) for one in records]
+        return len(self.produced)
+
+    def of(self, name: str) -> list[bytes]:
+        return [one.value or b"" for topic, one in self.produced if topic == "culm." + name]
 
 
 @contextlib.contextmanager

@@ -11,9 +11,10 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from culm_connectors.chotki.budgets import TURN_BYTES, ReplicaBudget
 from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
 from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.chotki.metrics import ChotkiMetrics
@@ -165,10 +166,18 @@ class _Host:
 class ReplicaConnection:
     """One connection; `run` is its whole life. `name` is what logs call it."""
 
-    def __init__(self, shared: EdgeShared, channel: ByteChannel, number: int, name: str) -> None:
+    def __init__(
+        self,
+        shared: EdgeShared,
+        channel: ByteChannel,
+        number: int,
+        name: str,
+        budget: ReplicaBudget | None = None,
+    ) -> None:
         self.name = name
         self.number = number
         self.channel = channel
+        self.budget = budget or ReplicaBudget(shared.settings, time.monotonic())
         self.refusal: events.Refused | None = None
         self.reason = ""
         self.is_lost = False
@@ -327,12 +336,21 @@ class ReplicaConnection:
             if not data:
                 return
             self._shared.metrics.bytes_in += len(data)
-            for _ in self.session.receive_in_turns(data, _now_ms()):
-                # A large D: others have their turns.
-                self._report_events()
-                await asyncio.sleep(0)
+            for start in range(0, len(data), TURN_BYTES):
+                piece = data[start : start + TURN_BYTES]
+                if wait_s := await self.budget.take_in(len(piece), self._steps(piece)):
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(wait_s):
+                            await self.channel.wait_closed()
+                            return  # what is left unread comes again
+
+    def _steps(self, data: bytes) -> Iterator[None]:
+        """Take in what was read: a large D is many steps, between which others have their turns."""
+        for _ in self.session.receive_in_turns(data, _now_ms()):
             self._report_events()
-            self._wake.set()
+            yield
+        self._report_events()
+        self._wake.set()
 
     async def _write(self) -> None:
         session = self.session
@@ -365,6 +383,7 @@ class ReplicaConnection:
 
     def _report_events(self) -> None:
         for event in self.session.take_events():
+            self.budget.note(event)
             match event:
                 case events.PeerKnown(peer=peer):
                     self._meet(peer)

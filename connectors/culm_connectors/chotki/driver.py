@@ -11,13 +11,16 @@ import logging
 import time
 from collections.abc import Mapping
 
+from culm_connectors.chotki.budgets import Budgets, ReplicaBudget
 from culm_connectors.chotki.connection import EdgeShared, ReplicaConnection
 from culm_connectors.chotki.dial import dialled, stream_for
 from culm_connectors.chotki.errors import StoreIncomplete
 from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.relay import RelayedPacket
+from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.chotki.warnings.session_reports import SessionReports
 from culm_connectors.edge.doors import Judge
+from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.edge.reconnect import Backoff, keep_trying
 from culm_connectors.transport import Identity, TransportSettings
 from culm_connectors.transport.errors import TransportError
@@ -38,6 +41,8 @@ class ChotkiDriver:
         self._transport = transport
         self._judge = judge
         self._numbers = 0
+        self._budgets = Budgets(ChotkiEdgeSettings())
+        self._log = LimitedLog(logger)
         self._shared: EdgeShared | None = None
         self._newest: EpochRecord | None = None
         self._moved_on = asyncio.Event()
@@ -45,6 +50,7 @@ class ChotkiDriver:
     def begin(self, shared: EdgeShared) -> None:
         """From now on there is something to serve from."""
         self._shared = shared
+        self._budgets = Budgets(shared.settings)
 
     @property
     def shared(self) -> EdgeShared:
@@ -96,13 +102,26 @@ class ChotkiDriver:
             self.metrics.refused["identity"] += 1
             channel.abort(refusal.text)
             return False
-        self._numbers += 1
         if not self.shared.tail.reaches_back_to(self.shared.store.packets):
             logger.warning("%s: not served: the job chotki is too far behind", name)
             self.metrics.refused["not_ready"] += 1
             return False
+        principal = channel.principal.name
+        budget = self._budgets.begin(principal, time.monotonic())
+        if budget is None:
+            self.metrics.refused["chotki.sessions"] += 1
+            self._log.warning("%s: not served: too many sessions", name)
+            channel.abort("too many sessions")
+            return False
         try:
-            connection = ReplicaConnection(self.shared, channel, self._numbers, name)
+            return await self._speak_within(budget, channel, name)
+        finally:
+            self._budgets.end(principal)
+
+    async def _speak_within(self, budget: ReplicaBudget, channel: ByteChannel, name: str) -> bool:
+        self._numbers += 1
+        try:
+            connection = ReplicaConnection(self.shared, channel, self._numbers, name, budget)
         except StoreIncomplete as error:
             logger.info("%s: not served: %s", name, error)
             self.metrics.refused["not_ready"] += 1

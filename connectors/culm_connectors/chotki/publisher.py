@@ -17,10 +17,12 @@ from culm_connectors.chotki.spool import DiskSpool
 from culm_connectors.chotki.warnings.gap_watch import GapWatch
 from culm_connectors.edge.protocol_metrics import Durations
 from culm_connectors.kafka import BatchProducer, ProducerRecord
+from culm_models.chotki.errors import RecordTooLarge
 from culm_models.chotki.ids import Id, vector_key
 from culm_models.chotki.packets.live import LivePacket
 from culm_models.chotki.rdx import parse_vector, write_vector
 from culm_topics.chotki.records import (
+    MAX_PACKET_BYTES,
     Bringer,
     CommitRecord,
     OperandRecord,
@@ -117,7 +119,14 @@ class ReplicaPublisher:
         self._raise(vector)
 
     def packet(self, live: LivePacket) -> None:
-        """A live packet; `after` is what the connection had brought of its source before."""
+        """A live packet; `after` is what the connection had brought of its source before.
+
+        Raises `RecordTooLarge` for one that no record of Kafka holds.
+        """
+        if len(live.record) > MAX_PACKET_BYTES:
+            raise RecordTooLarge(
+                f"a packet of {len(live.record)} bytes, where {MAX_PACKET_BYTES} is the most"
+            )
         src = live.id.src
         value = PacketRecord(self.bringer, self.brought.get(src, 0), live.record).encode()
         if live.counts:

@@ -81,8 +81,26 @@ class ChotkiEdgeSettings(BaseModel):
         1.0, gt=0, description="ends a connection so long after the job gave up that what it brought counts"
     )
     rejects_per_minute: float = Field(
-        60.0, gt=0, description="refused records that are written to the topic rejected"
+        60.0, gt=0, description="refused records of one principal that are written to the topic rejected"
     )
+    max_sessions_per_peer: int = Field(64, ge=1, description="of one principal: a key, or an address")
+    sessions_per_minute: float = Field(
+        240.0, ge=0, description="of one principal, and as many at once; more are refused"
+    )
+    records_per_second: float = Field(
+        20_000.0, ge=0, description="of one principal, whatever they say; more are read later"
+    )
+    record_burst: float = Field(200_000.0, gt=0)
+    bytes_per_second: float = Field(67_108_864.0, ge=0, description="of one principal; more are read later")
+    burst_bytes: float = Field(536_870_912.0, gt=0)
+    syncs_per_second: float = Field(
+        20.0, ge=0, description="handshakes of one principal, its own and those it forwards"
+    )
+    sync_burst: float = Field(256.0, gt=0)
+    busy_share: float = Field(
+        0.8, ge=0, le=1, description="of the connector's time, that what one principal sends may take"
+    )
+    busy_burst_s: float = Field(20.0, gt=0)
     reconnect_first_s: float = Field(0.5, gt=0)
     reconnect_max_s: float = Field(60.0, gt=0)
 

@@ -19,7 +19,7 @@ from culm_connectors.chotki.relay import RelayedPacket
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.chotki.warnings.gap_watch import GapWatch
 from culm_connectors.chotki.warnings.packet_ids import Arrival, PacketIds
-from culm_connectors.kafka import Batch, ProducerRecord
+from culm_connectors.kafka import Batch
 from culm_connectors.transport import Identity, TransportSettings
 from culm_connectors.transport.memory import MemoryChannel, memory_pair
 from culm_models.chotki.ids import Id
@@ -29,7 +29,7 @@ from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import record
 from culm_topics.chotki.records import Bringer, EpochRecord, PacketRecord, SessionRecord
 from culm_topics.records import RejectedRecord
-from tests.support.chotki_edge import edge_shared
+from tests.support.chotki_edge import Acknowledging, edge_shared
 from tests.support.edge import until
 
 NORTH, SOUTH = (Bringer(name.ljust(32, b"."), 0xA, 1) for name in (b"north", b"south"))
@@ -154,20 +154,6 @@ def test_a_diff_that_no_epoch_has_is_no_gap() -> None:
 
 
 # On a connection.
-
-
-class Acknowledging:
-    """A producer that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.produced: list[tuple[str, ProducerRecord]] = []
-
-    async def send(self, topic: str, records: list[ProducerRecord], partition: int | None = None) -> int:
-        self.produced += [(topic, one) for one in records]
-        return len(self.produced)
-
-    def of(self, name: str) -> list[bytes]:
-        return [one.value or b"" for topic, one in self.produced if topic == "culm." + name]
 
 
 @dataclass

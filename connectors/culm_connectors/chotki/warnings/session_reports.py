@@ -15,7 +15,6 @@ from typing import Final
 from culm_connectors.chotki.connection import EdgeShared, ReplicaConnection
 from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.warnings.events import Warned
-from culm_connectors.edge.rate_limit import TokenBucket
 from culm_connectors.kafka import ProducerRecord
 from culm_models.chotki import events
 from culm_topics.chotki.records import SessionRecord, session_key
@@ -26,7 +25,6 @@ logger = logging.getLogger(__name__)
 _MOST_WAITING: Final = 1_000
 _WARNING_PAUSE_S: Final = 10.0
 _MOST_TEXT_BYTES: Final = 1_000
-_MINUTE_S: Final = 60.0
 
 
 class SessionReports:
@@ -36,7 +34,6 @@ class SessionReports:
         self._metrics = metrics
         self._waiting: asyncio.Queue[tuple[str, ProducerRecord]] = asyncio.Queue(_MOST_WAITING)
         self._warned_s: dict[tuple[int, str], float] = {}
-        self._rejects: TokenBucket | None = None
 
     def event(self, connection: ReplicaConnection, event: events.SessionEvent) -> None:
         """Something happened on a connection."""
@@ -116,10 +113,7 @@ class SessionReports:
         self.session(connection, code=code, reason=message)
 
     def _reject(self, connection: ReplicaConnection, code: str, message: str, refused: bytes) -> None:
-        rate = connection.settings.rejects_per_minute
-        if self._rejects is None:
-            self._rejects = TokenBucket(rate / _MINUTE_S, max(1.0, rate))
-        if not self._rejects.take(1, time.monotonic()):
+        if not connection.budget.rejects.take(1, time.monotonic()):
             return
         key = connection.channel.principal.key or None
         detail = f"{message} (from {connection.name}, {connection.traces})"

@@ -1,0 +1,106 @@
+"""What one principal may use of an edge, over all of its sessions and beyond the end of the last.
+
+Its sessions are read in turns of one another: whoever opens many is read no more often. What is beyond a rate
+is read later; sessions beyond theirs are refused. A budget is forgotten when enough others have come since.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Final
+
+from culm_connectors.chotki.settings import ChotkiEdgeSettings
+from culm_connectors.edge.rate_limit import TokenBucket
+from culm_models.chotki import events
+
+TURN_BYTES: Final = 16 * 1024
+_MINUTE_S: Final = 60.0
+_REMEMBERED: Final = 4_096
+_DONE: Final = object()
+
+
+class ReplicaBudget:
+    """The rates of one principal."""
+
+    def __init__(self, settings: ChotkiEdgeSettings, now_s: float) -> None:
+        def bucket(rate: float, burst: float) -> TokenBucket:
+            return TokenBucket(rate, burst, updated_s=now_s)
+
+        self.sessions = 0
+        """Those that are open."""
+        self.begun = bucket(settings.sessions_per_minute / _MINUTE_S, max(1.0, settings.sessions_per_minute))
+        self.rejects = bucket(settings.rejects_per_minute / _MINUTE_S, max(1.0, settings.rejects_per_minute))
+        self._bytes = bucket(settings.bytes_per_second, settings.burst_bytes)
+        self._records = bucket(settings.records_per_second, settings.record_burst)
+        self._syncs = bucket(settings.syncs_per_second, settings.sync_burst)
+        self._busy = bucket(settings.busy_share, settings.busy_burst_s)
+        self._turn = asyncio.Lock()
+        self._seen_records = self._seen_syncs = 0
+
+    def note(self, event: events.SessionEvent) -> None:
+        """What came was taken in."""
+        match event:
+            case events.SyncOpened():
+                self._seen_syncs += 1
+                self._seen_records += 1
+            case events.StateEntered():
+                pass
+            case _:
+                self._seen_records += 1
+
+    async def take_in(self, size: int, steps: Iterator[None]) -> float:
+        """Take in what was read, a step a turn; for how long then nothing more is to be read, in seconds."""
+        used_s, is_done = 0.0, False
+        while not is_done:
+            async with self._turn:
+                begun_s = time.perf_counter()
+                is_done = next(steps, _DONE) is _DONE
+                used_s += time.perf_counter() - begun_s
+                await asyncio.sleep(0)
+        return self._wait_s(size, used_s, time.monotonic())
+
+    def _wait_s(self, size: int, used_s: float, now_s: float) -> float:
+        records, self._seen_records = self._seen_records, 0
+        syncs, self._seen_syncs = self._seen_syncs, 0
+        return max(
+            self._bytes.wait_s(size, now_s),
+            self._records.wait_s(records, now_s),
+            self._syncs.wait_s(syncs, now_s),
+            self._busy.wait_s(used_s, now_s),
+        )
+
+
+class Budgets:
+    """The budgets of all principals that have sessions, and of the last thousands that had."""
+
+    def __init__(self, settings: ChotkiEdgeSettings) -> None:
+        self._settings = settings
+        self._open: dict[str, ReplicaBudget] = {}
+        self._left: OrderedDict[str, ReplicaBudget] = OrderedDict()
+
+    def begin(self, name: str, now_s: float) -> ReplicaBudget | None:
+        """The budget of a principal for one more session, until `end`; None where it has too many."""
+        budget = self._open.get(name) or self._left.pop(name, None) or ReplicaBudget(self._settings, now_s)
+        is_allowed = budget.sessions < self._settings.max_sessions_per_peer and budget.begun.take(1, now_s)
+        if is_allowed:
+            budget.sessions += 1
+            self._open[name] = budget
+        elif not budget.sessions:
+            self._leave(name, budget)
+        return budget if is_allowed else None
+
+    def end(self, name: str) -> None:
+        """One of its sessions has ended."""
+        budget = self._open[name]
+        budget.sessions -= 1
+        if not budget.sessions:
+            del self._open[name]
+            self._leave(name, budget)
+
+    def _leave(self, name: str, budget: ReplicaBudget) -> None:
+        self._left[name] = budget
+        if len(self._left) > _REMEMBERED:
+            self._left.popitem(last=False)
