@@ -280,12 +280,9 @@ async def test_a_gap_ends_the_connection_that_brought_it_once_the_peers_diff_is_
         connection.check_gaps(epoch(10, pro(3)), second)
     # What is live may build on the diff that is on its way.
     assert not connection.session.is_over
-    said = b""
-    while connection.session.open_syncs:
-        said = await far.read()
-        for answer in peer.receive("edge", said, 0).of("edge"):
-            await far.write(answer)
-        await asyncio.sleep(0)
+    for answer in peer.receive("edge", await far.read(), 0).of("edge"):
+        await far.write(answer)
+    await until(lambda: not connection.session.open_syncs)
     for second in (200, 300):
         connection.check_gaps(epoch(10, pro(3)), second)
     assert connection.session.is_over and connection.reason == "gap"
