@@ -109,7 +109,7 @@ class ChotkiDriver:
         principal = channel.principal.name
         budget = self._budgets.begin(principal, time.monotonic())
         if budget is None:
-            self.metrics.refused["chotki.sessions"] += 1
+            self.metrics.refused["overloaded"] += 1
             self._log.warning("%s: not served: too many sessions", name)
             channel.abort("too many sessions")
             return False

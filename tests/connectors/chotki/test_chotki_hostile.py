@@ -162,7 +162,7 @@ async def test_what_is_beyond_a_bound_ends_the_session_with_its_code(
             records = await said(channel)
             await saying
         assert records[-1][:1] == b"b" and records[-1].endswith(code.encode())
-        assert edge.driver.metrics.refused[code] == 1
+        assert edge.driver.metrics.rejects[code] == 1
         await edge.serves()
 
 
@@ -191,7 +191,7 @@ async def test_who_comes_again_and_again_is_not_served(tmp_path: Path) -> None:
             async with edge.attacker() as channel:
                 with contextlib.suppress(TransportError):
                     await channel.read()
-        assert edge.driver.metrics.refused["chotki.sessions"] == 15
+        assert edge.driver.metrics.refused["overloaded"] == 15
 
 
 async def test_mutated_packets_produce_nothing_that_is_none(tmp_path: Path) -> None:
@@ -205,8 +205,8 @@ async def test_mutated_packets_produce_nothing_that_is_none(tmp_path: Path) -> N
         for value in edge.producer.of("chotki.packets"):
             packet = PacketRecord.decode(value).packet
             read_live(parse(packet), packet)
-        assert not edge.driver.connections and edge.driver.metrics.sessions == 0
-        assert edge.driver.metrics.refused.total() >= 30
+        assert not edge.driver.connections and edge.driver.metrics.connections == 0
+        assert edge.driver.metrics.rejects.total() >= 30
 
 
 def test_the_budget_of_a_principal_outlives_its_sessions() -> None:
