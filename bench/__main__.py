@@ -31,8 +31,10 @@ CASES = {
     "sds-bloom": "bench.sds_bloom",
     "sds-channel": "bench.sds_channel",
     "sds-sync": "bench.sds_sync",
+    "chotki-diff": "bench.chotki_diff",
     "chotki-merges": "bench.chotki_merges",
     "chotki-job": "bench.chotki_job",
+    "chotki-live": "bench.chotki_live",
 }
 
 talk = Console(stderr=True)

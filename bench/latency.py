@@ -39,8 +39,8 @@ def run(settings: Settings) -> list[Ratio]:
             ours, bare = asyncio.run(_measure(rig, bare_kafka, (first_port, second_port), blocks, block))
     details = {
         "samples": len(ours),
-        "ours_ms": _percentiles(ours),
-        "bare_ms": _percentiles(bare),
+        "ours_ms": percentiles(ours),
+        "bare_ms": percentiles(bare),
         "cpu_s": used,
     }
     say(f"  ours {details['ours_ms']}, bare {details['bare_ms']}")
@@ -49,8 +49,8 @@ def run(settings: Settings) -> list[Ratio]:
         Ratio(
             "d",
             f"live latency, {label}",
-            1e6 * _percentile(ours, percent),
-            1e6 * _percentile(bare, percent),
+            1e6 * percentile(ours, percent),
+            1e6 * percentile(bare, percent),
             "µs",
             f"{limit_name}, {label}",
             goal=goal,
@@ -72,7 +72,7 @@ async def _measure(
         pair = LivePair(writer, reader)
         await pair.settle()
         say("  both peers are live")
-        echo = await asyncio.to_thread(_Echo, kafka)
+        echo = await asyncio.to_thread(Echo, kafka)
         try:
             for number in range(-1, blocks):
                 # The first block warms up.
@@ -130,7 +130,7 @@ class LivePair:
         return self._arrived.pop(checked.hash) - started_s
 
 
-class _Echo:
+class Echo:
     """One record through the broker, with the clients that connectors use."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
@@ -185,9 +185,11 @@ class _Echo:
         del self._producer
 
 
-def _percentile(samples: list[float], percent: int) -> float:
+def percentile(samples: list[float], percent: int) -> float:
+    """One percentile of these samples."""
     return statistics.quantiles(samples, n=100, method="inclusive")[percent - 1]
 
 
-def _percentiles(samples: list[float]) -> dict[str, float]:
-    return {f"p{percent}": round(1e3 * _percentile(samples, percent), 2) for percent in (10, 50, 90, 99)}
+def percentiles(samples: list[float]) -> dict[str, float]:
+    """Those that are shown, in milliseconds of samples in seconds."""
+    return {f"p{percent}": round(1e3 * percentile(samples, percent), 2) for percent in (10, 50, 90, 99)}

@@ -103,11 +103,12 @@ class Rig:
 
 
 class Helper:
-    """A process of `bench.wire`: it tells lines of JSON, and ends when its standard input does."""
+    """A process of one of our modules: it tells lines of JSON, and ends when its standard input does."""
 
-    def __init__(self, arguments: tuple[str, ...]) -> None:
+    def __init__(self, arguments: tuple[str, ...], *, module: str = "bench.wire") -> None:
+        self._module = module
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.wire", *arguments],
+            [sys.executable, "-m", module, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -123,7 +124,7 @@ class Helper:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"bench.wire ended with status {self._process.wait()}")
+            raise RuntimeError(f"{self._module} ended with status {self._process.wait()}")
         told: dict[str, Any] = json.loads(line)
         return told
 
