@@ -18,6 +18,9 @@ from culm_models.chotki.zip import PAIR_WIDTHS, WIDTH_MAX
 _F, _I, _R, _T, _V = map(ord, "FIRTV")
 _FIRST_CODES: Final = frozenset(map(ord, "FIRST"))
 _TINY: Final = ord(TINY)
+_USUAL_STAMPS: Final = frozenset(size for size in PAIR_WIDTHS if size <= TINY_MAX)
+_USUAL_NUMBERS: Final = frozenset(size for size in PAIR_WIDTHS if size <= WIDTH_MAX)
+"""Lengths that a number and a reference may have alike."""
 
 
 def check_value(letter: str, value: bytes, *, compat: Compat = Compat.DEFAULT) -> None:
@@ -58,8 +61,15 @@ def _check_first(code: int, data: bytes, at: int, end: int, compat: Compat) -> N
 
 def _check_of(code: int) -> Callable[[bytes, Compat], None]:
     def check(data: bytes, compat: Compat) -> None:
-        _check_first(code, data, 0, len(data), compat)
+        # The usual form, without a call: a tiny stamp, and a value that every type may have.
+        size = len(data)
+        stamp_size = data[0] - 0x30 if size else -1
+        rest = size - stamp_size - 1
+        if stamp_size in _USUAL_STAMPS and (rest in _USUAL_NUMBERS or (is_free and rest >= 0)):
+            return
+        _check_first(code, data, 0, size, compat)
 
+    is_free = code not in (_F, _I, _R)
     return check
 
 
