@@ -1,7 +1,7 @@
 """Killed between every two writes (reference 9.3): whatever dies, nothing is lost and all agree in the end.
 
 A run without faults says how many writes there are; then each of them is the place of a fault in a run of its
-own. Row by row that is the reference's table. `culm chotki` as processes, with kills, is in `test_chotki`.
+own. Row by row that is the reference's table. Edges as processes: `test_chotki_edge_deaths`.
 """
 
 from __future__ import annotations

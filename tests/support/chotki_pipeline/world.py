@@ -150,7 +150,8 @@ class World:
             case _:
                 text = f'{{{word}:"{self._chance.randrange(9)}"}}'
         operand = delta(letter, old, parse_text(letter, text), src=peer.replica.src)
-        self._commit(peer, "E", one, record("f", bytes([number])) + record(letter, operand))
+        if operand:
+            self._commit(peer, "E", one, record("f", bytes([number])) + record(letter, operand))
 
     def _commit(self, peer: ReplicaPeer, letter: str, ref: Id, body: bytes) -> Id:
         id = peer.commit(letter, ref, body)

@@ -1,0 +1,27 @@
+"""The job goes on from a checkpoint of an earlier program, and ends as an uninterrupted run does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support import frozen
+from tests.support.freeze import chotki_job
+from tests.support.freeze.topics import write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+
+def test_what_waits_in_a_kept_checkpoint_counts_when_its_ground_has_come(
+    spark: SparkSession, kafka_bootstrap: str, tmp_path: Path
+) -> None:
+    kafka = chotki_job.settings(kafka_bootstrap)
+    later = chotki_job.restore(kafka, tmp_path)
+    write(kafka, later)
+    chotki_job.run(spark, kafka, tmp_path / "checkpoints")
+    frozen.assert_as_kept(chotki_job.NAME, chotki_job.outcome(kafka))
