@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,8 @@ from culm_models.chotki.rdx import parse_text
 from culm_models.chotki.tlv import record
 from culm_streaming.chotki.rows import TOPICS
 from culm_topics.chotki.consumer import Change, ChotkiConsumer, ClassChange, ObjectChange
-from culm_topics.errors import OriginChanged
+from culm_topics.chotki.errors import StateFileFailed
+from culm_topics.errors import OriginChanged, RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
 from tests.streaming.chotki.test_chotki_epochs import CLASS_BODY, OBJECT_BODY, Writer, entry
@@ -112,6 +114,41 @@ def test_changes_come_in_an_event_loop(settings: KafkaSettings) -> None:
             return changes
 
     assert any(isinstance(one, ClassChange) for one in asyncio.run(listen()))
+
+
+def test_a_state_dir_is_gone_on_from(settings: KafkaSettings, tmp_path: Path) -> None:
+    story = Story(settings)
+    story.merge()
+    with ChotkiConsumer(settings, state_dir=tmp_path, stop_at_end=True) as consumer:
+        before = list(consumer)
+        since, origin = consumer.positions(), consumer.origin
+        with pytest.raises(StateFileFailed):
+            ChotkiConsumer(settings, state_dir=tmp_path)
+    with ChotkiConsumer(settings, state_dir=tmp_path, stop_at_end=True) as consumer:
+        assert (consumer.epoch, consumer.remaining_records()) == (1, 0), "nothing is read again"
+        assert consumer.get(story.first) is not None
+        assert list(consumer) == before, "without `since` everything comes, as new"
+    story.rename('"flood"')
+    story.merge()
+    with ChotkiConsumer(
+        settings, state_dir=tmp_path, since=since, origin=origin, stop_at_end=True
+    ) as consumer:
+        assert consumer.remaining_records() > 0
+        (one,) = consumer
+        assert isinstance(one, ObjectChange) and one.object["Name"] == "flood"
+        assert (consumer.remaining_records(), consumer.bad_records) == (0, 0)
+    with pytest.raises(StateFileFailed):
+        consumer.get(story.first)
+
+
+def test_a_record_that_is_none_ends_a_strict_reading(settings: KafkaSettings) -> None:
+    story = Story(settings)
+    write_records(settings, "chotki.state", [(0, b"none", b"of these")])
+    story.merge()
+    with ChotkiConsumer(settings) as consumer:
+        assert consumer.load() and consumer.bad_records == 1
+    with ChotkiConsumer(settings, strict=True) as consumer, pytest.raises(RecordError):
+        consumer.load()
 
 
 def test_positions_of_another_topic_are_refused(settings: KafkaSettings) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +17,7 @@ from culm_models.chotki.tlv import record
 from culm_streaming.chotki.rows import TOPICS
 from culm_topics.chotki.changes import Edit, NewClass, NewObject, Plus
 from culm_topics.chotki.consumer import ChotkiConsumer
-from culm_topics.chotki.errors import FieldUnknown, SourceTaken, WriterBroken
+from culm_topics.chotki.errors import FieldUnknown, SourceTaken, WriterAhead, WriterBroken
 from culm_topics.chotki.records import Bringer, PacketRecord, source_key, source_partition
 from culm_topics.chotki.sources import FREE, read_sources
 from culm_topics.chotki.writer import PACKETS_TOPIC, ChotkiWriter
@@ -190,6 +191,24 @@ def test_a_packet_that_kafka_refuses_breaks_the_writer(kafka_bootstrap: str, top
             writer.write(NewObject("person", {}))
     with ChotkiWriter(settings, owner="a") as writer:
         assert writer.write(NewObject("person", {})) == [Id.make(10, 3)]
+
+
+def test_a_writer_far_ahead_of_the_job_waits_for_it_and_then_refuses(
+    settings: KafkaSettings, tmp_path: Path
+) -> None:
+    job = JobOnKafka(settings)
+    with ChotkiWriter(
+        settings, owner="a", source=10, state_dir=tmp_path, max_unmerged_packets=5, timeout_seconds=1
+    ) as writer:
+        writer.write(PERSON, NewObject("person", {}, "ann"))
+        with pytest.raises(WriterAhead):
+            writer.write(Edit("ann", {"Name": "Bea"}))
+        job.run()
+        writer.write(Edit("ann", {"Name": "Cy"}))
+    with ChotkiWriter(settings, owner="a", state_dir=tmp_path) as writer:
+        writer.write(Edit("ann", {"Visits": Plus(1)}))
+    job.run()
+    assert fields(settings, "ann") == {"Name": "Cy", "Visits": 1}
 
 
 PROGRAM = """

@@ -37,6 +37,7 @@ from culm_topics.readers.whole_topic import PassedOver
 _POLL_SECONDS: Final = 0.2
 _LOAD_SECONDS: Final = 10.0
 _PAGE: Final = 1_000
+_READY: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,7 @@ class ChotkiConsumer:
         self._stop_at_end = stop_at_end
         self._strict = strict
         self._pending: deque[Iterator[Change]] = deque()
+        self._ready: deque[Change] = deque()
         self._handed_out = dict(self._since)
         self._stopped = threading.Event()
         self._lock = threading.RLock()
@@ -137,6 +139,7 @@ class ChotkiConsumer:
         """
         with self._lock:
             self._pending.clear()
+            self._ready.clear()
             for _ in self._reader.catch_up(timeout_seconds):
                 continue
             self._check_records()
@@ -201,11 +204,11 @@ class ChotkiConsumer:
 
     async def __anext__(self) -> Change:
         while not self._stopped.is_set():
-            if (change := self._next()) is not None:
-                return change
+            if self._ready:
+                return self._ready.popleft()
             if self._is_finished:
                 break
-            await asyncio.to_thread(self._fetch, _POLL_SECONDS)
+            await asyncio.to_thread(self._fill if self._pending else self._fetch)
         raise StopAsyncIteration
 
     async def load_async(self, timeout_seconds: float = _LOAD_SECONDS) -> bool:
@@ -215,16 +218,19 @@ class ChotkiConsumer:
     def poll(self, timeout_seconds: float) -> Change | None:
         """The next change, or None when none comes in time."""
         deadline_s = time.monotonic() + timeout_seconds
-        while (change := self._next()) is None:
+        while not self._ready:
             left_s = deadline_s - time.monotonic()
-            if left_s <= 0 or self._is_finished or self._stopped.is_set():
+            if self._pending:
+                self._fill()
+            elif left_s <= 0 or self._is_finished or self._stopped.is_set():
                 return None
-            self._fetch(min(left_s, _POLL_SECONDS))
-        return change
+            else:
+                self._fetch(min(left_s, _POLL_SECONDS))
+        return self._ready.popleft()
 
     def positions(self) -> dict[int, int]:
         """For a later `since`, by partition: behind the last epoch of which everything was handed out."""
-        if not self._pending:
+        if not self._pending and not self._ready:
             self._handed_out = dict(self._reader.state.offsets) or self._handed_out
         return dict(self._handed_out)
 
@@ -232,6 +238,11 @@ class ChotkiConsumer:
     def origin(self) -> Origin:
         """The cluster and the topic that `positions()` belong to: to be kept beside them."""
         return self._reader.origin
+
+    def remaining_records(self) -> int:
+        """Records still to be read of those that there were at the start, or at the last `load`."""
+        with self._lock:
+            return self._reader.remaining
 
     def stop(self) -> None:
         """End the iteration before the next change; safe from other threads and from signal handlers."""
@@ -267,16 +278,17 @@ class ChotkiConsumer:
 
     @property
     def _is_finished(self) -> bool:
-        return self._stop_at_end and not self._pending and self._reader.is_read
+        return self._stop_at_end and not self._pending and not self._ready and self._reader.is_read
 
-    def _next(self) -> Change | None:
-        while self._pending:
-            if (change := next(self._pending[0], None)) is not None:
-                return change
-            self._pending.popleft()
-        return None
+    def _fill(self) -> None:
+        """Make the next changes of the epochs that were read."""
+        with self._lock:
+            while self._pending and not self._ready:
+                self._ready.extend(islice(self._pending[0], _READY))
+                if not self._ready:
+                    self._pending.popleft()
 
-    def _fetch(self, timeout_seconds: float) -> None:
+    def _fetch(self, timeout_seconds: float = _POLL_SECONDS) -> None:
         with self._lock:
             self.positions()
             for epoch in self._reader.poll(timeout_seconds):

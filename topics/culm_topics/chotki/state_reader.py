@@ -200,6 +200,12 @@ class StateReader:
         return self._staging.waiting
 
     @property
+    def remaining(self) -> int:
+        """Records to be read of those that were there at the start."""
+        positions = self._reader.positions
+        return sum(max(0, end - positions[partition]) for partition, end in self._ends.items())
+
+    @property
     def is_read(self) -> bool:
         """Whether everything was read that was there at the start."""
         positions = self._reader.positions
