@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
@@ -175,6 +177,19 @@ async def test_values_of_every_type_go_both_ways_by_diff_and_live(compat: Compat
             await until(lambda: go.store() == ours.replica.store.values(), "equal stores")
             assert go.ask("text")["text"] == dump(ours.replica.store.values())
     assert not refusals
+
+
+def test_a_read_of_the_go_replica_prints_what_it_prints_and_leaves_nothing_there(tmp_path: Path) -> None:
+    address = f"tcp://127.0.0.1:{free_tcp_port()}"
+    with go_replica(tmp_path, 0xC) as go:
+        class_id = go.commit("C", "0-0", chotki_material.class_body())
+        go.commit("O", class_id, chotki_material.object_body(), OBJECTS)
+        go.ask("listen", addr=address)
+        before = go.store()
+        command = [sys.executable, "-m", "culm_infra", "chotki", "dump", address]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=DEADLINE_S)
+        assert printed.stdout == go.ask("text")["text"]
+        assert go.store() == before
 
 
 @pytest.mark.kafka
