@@ -20,7 +20,7 @@ from unittest.mock import patch
 import pytest
 
 from culm_connectors.chotki import publisher
-from culm_connectors.chotki.connection import ReplicaConnection
+from culm_connectors.chotki.feed.peer_feed import PeerFeed
 from culm_topics.chotki.records import CommitRecord, PacketRecord
 from tests.support.chotki_pipeline.faults import Fault
 from tests.support.chotki_pipeline.world import FIVE_REPLICAS, THREE_REPLICAS, Differs, Tree, World
@@ -169,7 +169,7 @@ def without_ends() -> contextlib.AbstractContextManager[Any]:
 
 
 def without_follow_up() -> contextlib.AbstractContextManager[Any]:
-    return patch.object(ReplicaConnection, "follow_up", lambda connection, snapshot: None)
+    return patch.object(PeerFeed, "epoch", lambda feed: None)
 
 
 @pytest.mark.parametrize(

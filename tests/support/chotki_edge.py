@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from culm_connectors.chotki.connection import EdgeShared, OwnSource, ReplicaConnection
+from culm_connectors.chotki.connection import ReplicaConnection
+from culm_connectors.chotki.feed.packet_tail import PacketTail
+from culm_connectors.chotki.host import EdgeShared, OwnSource
 from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.publisher import Partitions
-from culm_connectors.chotki.relay import PacketTail
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
+from culm_connectors.chotki.spool.room import SpoolRoom
 from culm_connectors.chotki.warnings.packet_ids import PacketIds
 from culm_connectors.kafka import ProducerRecord
 from culm_models.chotki import events
@@ -62,11 +64,14 @@ def edge_shared(
     try:
         yield EdgeShared(
             store=store,
-            tail=PacketTail(1 << 20, PacketIds(1_000, store)),
+            tail=PacketTail(
+                PacketIds(1_000, store), SpoolRoom(folder / "tail", 1 << 22), max_memory_bytes=1 << 20
+            ),
             source=OwnSource(OWN_SOURCE),
             producer=cast(Any, producer or NoKafka()),
             kafka=KafkaSettings(bootstrap="nowhere:1", prefix="culm."),
             partitions=Partitions(2, 2, 2),
+            spools=SpoolRoom(folder / "spool", 1 << 22),
             settings=settings or ChotkiEdgeSettings(ping_wait_ms=50),
             edge=EDGE,
             report=report,

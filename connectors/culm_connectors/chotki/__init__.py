@@ -5,10 +5,11 @@
 | protocol | what a connector runs: doors, tasks, readiness |
 | driver | the connections, whom we call, follow-up syncs after each epoch |
 | dial | the channel of a session, over TCP, TLS or QUIC |
-| connection | one session over a byte channel, and the host that the session belongs to |
-| publisher, spool | what a connection brings, on its way into Kafka; diffs that are not whole yet |
+| connection, host | one session over a byte channel, and the replica that all sessions belong to |
+| publisher | what a connection brings, on its way into Kafka |
+| spool | what waits on disk: diffs that are not whole, what Kafka is too slow for |
+| feed | what peers are sent beyond their diffs: the tail of live packets, syncs of later epochs |
 | warnings | what is not as it should be and refuses nothing, and who is told |
-| relay, peer_holding | live packets of all edges; what a peer holds, and so what it is sent |
 | local_state | the merged state in lmdb, brought from epoch to epoch by what Kafka has |
 | sources | the edge's own source, and whose it is |
 | settings, access, metrics, errors | what an edge is told, who may connect, what is measured |

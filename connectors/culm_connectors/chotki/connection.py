@@ -1,7 +1,7 @@
-"""One connection with a replica: its session over a byte channel, and the host that the session belongs to.
+"""One connection with a replica: its session over a byte channel, read and written.
 
-The session (models) says what goes out and what takes effect; what takes effect goes to Kafka by `publisher`,
-and what others brought comes from the edge (`offer`, `follow_up`). Reading stops while Kafka is behind.
+The session (models) says what goes out and what takes effect. What takes effect goes to Kafka by `publisher`,
+and is spooled while Kafka is slow; what others brought comes from the edge's store and tail by `feed`.
 """
 
 from __future__ import annotations
@@ -11,156 +11,37 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterator, Mapping
 
 from culm_connectors.chotki.budgets import TURN_BYTES, ReplicaBudget
-from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
-from culm_connectors.chotki.local_state.store import ChotkiStore
-from culm_connectors.chotki.metrics import ChotkiMetrics
-from culm_connectors.chotki.peer_holding import Delivery, PeerHolding
-from culm_connectors.chotki.publisher import Partitions, ReplicaPublisher
-from culm_connectors.chotki.relay import PacketTail, RelayedPacket
-from culm_connectors.chotki.settings import ChotkiEdgeSettings
-from culm_connectors.chotki.spool import DiskSpool
-from culm_connectors.chotki.warnings.events import (
-    GAP,
-    ID_REUSED,
-    LATE,
-    LOOP,
-    REPEATED,
-    SOURCE_RESTORED,
-    Warned,
-)
+from culm_connectors.chotki.feed.peer_feed import PeerFeed
+from culm_connectors.chotki.host import EdgeHost, EdgeShared
+from culm_connectors.chotki.publisher import ReplicaPublisher
+from culm_connectors.chotki.spool.intake import IntakeQueue
+from culm_connectors.chotki.warnings.events import GAP, SOURCE_RESTORED, Warned
 from culm_connectors.chotki.warnings.gap_watch import GapWatch
-from culm_connectors.chotki.warnings.packet_ids import Arrival
-from culm_connectors.kafka import BatchProducer
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ByteChannel
 from culm_models.chotki import events
 from culm_models.chotki.compat import Compat
-from culm_models.chotki.ids import Id
+from culm_models.chotki.errors import PeerDeaf
+from culm_models.chotki.ids import ZERO_ID, Id
 from culm_models.chotki.packets.handshake import READS_FILTERED_DIFFS, trace_pair, write_handshake
-from culm_models.chotki.packets.live import LivePacket
-from culm_models.chotki.rdx import parse_vector, write_vector
+from culm_models.chotki.packets.packet import read_head
+from culm_models.chotki.rdx import parse_vector
 from culm_models.chotki.sessions.session import Session
-from culm_models.chotki.sync.diff import Diff, DiffRequest
-from culm_models.chotki.sync.open_syncs import OpenSync
+from culm_models.chotki.sync.diff import DiffRequest
+from culm_models.chotki.sync.progress import Progress
 from culm_topics.chotki.records import Bringer, EpochRecord
-from culm_topics.kafka.clients import KafkaSettings
 
 logger = logging.getLogger(__name__)
 
 _READ_BYTES = 64 * 1024
 _WRITE_BYTES = 256 * 1024
-_FOLLOW_UP_PARCEL_BYTES = 1024 * 1024
-_MOST_FOLLOW_UP_BYTES = 64 * 1024 * 1024
 _TRACE_BYTES = 10
 _NAMED_GAPS = 5
-_TOLD: Mapping[Arrival, tuple[str, str]] = {
-    Arrival.LATE: (LATE, "comes behind what its source has said: its writer went back"),
-    Arrival.REPEATED: (REPEATED, "came before"),
-    Arrival.LOOP: (LOOP, "came before by another connection: the tree of replicas has a circle"),
-    Arrival.REUSED: (ID_REUSED, "came before with other bytes"),
-}
-
-
-@dataclass(slots=True)
-class OwnSource:
-    """The edge's own source and the progress of its last id."""
-
-    src: int
-    counter: int = 0
-
-    def raise_to(self, pro: int) -> None:
-        """An id of it was seen."""
-        self.counter = max(self.counter, pro)
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeShared:
-    """What all connections of an edge share."""
-
-    store: ChotkiStore
-    tail: PacketTail
-    source: OwnSource
-    producer: BatchProducer
-    kafka: KafkaSettings
-    partitions: Partitions
-    settings: ChotkiEdgeSettings
-    edge: bytes
-    report: Callable[[ReplicaConnection, events.SessionEvent], None]
-    """Told what happens on a connection."""
-    metrics: ChotkiMetrics
-
-
-class _Host:
-    """Implements `Host` for the session of one connection."""
-
-    def __init__(
-        self, shared: EdgeShared, publisher: ReplicaPublisher, warn: Callable[[Warned], None]
-    ) -> None:
-        self._shared = shared
-        self._warn = warn
-        self._publisher = publisher
-        self.announced: dict[int, int] = {}
-        """The vector of our handshake."""
-        self.covered: dict[int, int] = {}
-        """Up to where `chotki.packets` is in the snapshot that it came from."""
-
-    @property
-    def src(self) -> int:
-        """See `Host.src`."""
-        return self._shared.source.src
-
-    @property
-    def counter(self) -> int:
-        """See `Host.counter`."""
-        return self._shared.source.counter
-
-    def raise_counter(self, pro: int) -> None:
-        """See `Host.raise_counter`."""
-        self._shared.source.raise_to(pro)
-
-    def snapshot(self) -> EpochSnapshot:
-        """See `Host.snapshot`."""
-        snapshot = self._shared.store.snapshot()
-        self.announced, self.covered = dict(snapshot.vector), dict(snapshot.packets)
-        return snapshot
-
-    def open_spool(self) -> DiskSpool:
-        """See `Host.open_spool`."""
-        return DiskSpool()
-
-    def apply(self, live: LivePacket) -> None:
-        """See `Host.apply`: it takes effect once Kafka has it and the job has merged it."""
-        src, pro = live.id.src, live.entry.pro
-        arrival = self._shared.tail.ids.arrives(src, pro, live.record, self._publisher.bringer)
-        if arrival in _TOLD:
-            code, text = _TOLD[arrival]
-            self._warn(Warned(code, f"{live.letter} {live.id} {text}"))
-        if arrival in (Arrival.REPEATED, Arrival.LOOP):
-            # Only this connection has come further by it.
-            self._publisher.announced({src: pro})
-            return
-        self._publisher.packet(live)
-
-    def commit_sync(self, sync: OpenSync, vectors: list[tuple[Id, bytes]]) -> Id | None:
-        """See `Host.commit_sync`."""
-        spool = sync.spool
-        assert isinstance(spool, DiskSpool), "opened here"
-        spool.keep()
-        vector = parse_vector(sync.vector)
-        after = self.announced if sync.is_peers else self._publisher.brought
-        self._publisher.sync(sync.t, spool, vectors, vector, after, sync.bytes)
-        own = vector.get(self.src, 0)
-        if own <= self.counter:
-            return None
-        self.raise_counter(own)
-        return Id(self.src, own)
-
-    def forward(self, session: object, record: bytes) -> None:
-        """See `Host.forward`: what others are to have comes back from Kafka."""
+_NAMED_PACKETS = 5
 
 
 class ReplicaConnection:
@@ -183,22 +64,23 @@ class ReplicaConnection:
         self.is_lost = False
         """The transport ended, or was ended, before the session did."""
         self._shared = shared
-        self.settings = self._settings = shared.settings
+        self.settings = shared.settings
+        self._times = shared.settings.session()
         self.publisher = ReplicaPublisher(
             shared.producer,
             shared.kafka,
             shared.partitions,
             Bringer(shared.edge, 0, number),
-            shared.settings.max_waiting_bytes,
+            IntakeQueue(shared.spools, shared.settings.max_waiting_bytes),
             GapWatch(shared.settings.gap_s),
             shared.metrics.accept_latency,
         )
-        self.holding = PeerHolding()
-        self._host = _Host(shared, self.publisher, self.warn)
+        self.feed = PeerFeed(shared.store, shared.tail, (shared.edge, number))
+        self._host = EdgeHost(shared, self.publisher, self.warn)
         self._compat = Compat(shared.settings.compat)
         self.session = Session(
             self._host,
-            shared.settings.session(),
+            self._times,
             compat=self._compat,
             mode=shared.settings.mode,
             trace=secrets.token_bytes(_TRACE_BYTES),
@@ -207,7 +89,8 @@ class ReplicaConnection:
         self._wake = asyncio.Event()
         self._wake.set()
         self.queued_bytes = 0
-        """Live packets and follow-up syncs that the transport has not taken yet, at most."""
+        """Taken from the session, and not by the transport."""
+        self._last_sent: deque[bytes] = deque(maxlen=_NAMED_PACKETS)
 
     @property
     def bringer(self) -> Bringer:
@@ -215,15 +98,14 @@ class ReplicaConnection:
         return self.publisher.bringer
 
     @property
-    def covered(self) -> Mapping[int, int] | None:
-        """What the tail is still needed from for this connection: None once its peer is known."""
-        return self._host.covered if self.session.peer is None else None
-
-    @property
     def traces(self) -> str:
         """Both ends' trace ids as logs write them."""
         peer = self.session.peer
         return trace_pair(self.session.trace, peer.trace if peer is not None else bytes(_TRACE_BYTES))
+
+    def last_sent(self) -> str:
+        """The last records that the peer was sent live, for people."""
+        return ", ".join(map(_named, self._last_sent)) or "nothing"
 
     async def run(self) -> None:
         """Speak until the session is over, however it ends."""
@@ -241,57 +123,32 @@ class ReplicaConnection:
                 self._report_events()
             if not producing.done():
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._settings.ping_wait_ms / 1000):
+                    async with asyncio.timeout(self.settings.ping_wait_ms / 1000):
                         await self.publisher.until_empty()
         finally:
             for task in tasks:
                 task.cancel()
             results = await asyncio.gather(*tasks, return_exceptions=True)
             self.publisher.close()
+            self.feed.close()
             for error in results:
                 if isinstance(error, Exception) and not isinstance(error, TransportError):
                     logger.warning("%s: %s", self.name, error)
 
-    def offer(self, packet: RelayedPacket) -> None:
-        """A packet of `chotki.packets`: it goes out, is held already, or waits for a follow-up sync."""
-        peer = self.session.peer
-        if peer is None or self.session.is_over or not self.session.is_sent_live_packets:
-            return
-        if packet.session == (self._shared.edge, self.number):
-            self.holding.raise_to({packet.src: packet.pro})
-            return
-        if self.holding.deliver(packet) is Delivery.SEND:
-            self._send([packet.packet])
+    def wake(self) -> None:
+        """There may be something to send."""
+        self._wake.set()
 
-    def follow_up(self, snapshot: EpochSnapshot) -> None:
-        """Send what an epoch holds beyond what the peer does, as a sync of its own."""
-        session = self.session
-        if session.peer is None or session.is_over or not session.is_sent_live_packets:
-            return
-        limited = self.holding.lacks(snapshot.vector)
-        if not limited:
-            return
-        request = DiffRequest(
-            t=session.t,
-            peer=dict(self.holding.vector),
-            filtered=self._compat is Compat.DEFAULT and bool(session.peer.features & READS_FILTERED_DIFFS),
-            max_parcel_bytes=_FOLLOW_UP_PARCEL_BYTES,
-            cut_bytes=None,
-            handshake=lambda vector: write_handshake(session.t, session.mode, vector, session.trace),
-            compat=Compat.DEFAULT,
-        )
-        records = [request.handshake(write_vector(limited))]
-        size = 0
-        for record in filter(None, Diff(snapshot, request).records()):
-            size += len(record)
-            if size > _MOST_FOLLOW_UP_BYTES:
-                # The next session brings it, piece by piece.
-                logger.info("%s: too far behind for a follow-up sync, the session begins anew", self.name)
-                self.close()
-                return
-            records.append(record)
-        self.holding.raise_to(limited)
-        self._send(records)
+    def epoch(self, mark: EpochRecord, now_s: float) -> None:
+        """The store is at a new epoch."""
+        self.check_gaps(mark, now_s)
+        self.feed.epoch()
+        self._wake.set()
+
+    def progress(self) -> tuple[Progress, Progress]:
+        """How far what goes out is, the own diff or a later sync, and the peer's diff."""
+        own, peers = self.session.progress()
+        return self.feed.progress() or own, peers
 
     def check_gaps(self, mark: EpochRecord, now_s: float) -> None:
         """End the session if what it brought does not count: the peer's next diff brings what is missing."""
@@ -310,19 +167,6 @@ class ReplicaConnection:
         """Report what is not as it should be."""
         self._shared.report(self, event)
 
-    def _send(self, records: Sequence[bytes]) -> None:
-        """Queue records for the peer; one that does not read them is left, and comes again."""
-        self.queued_bytes += sum(map(len, records))
-        if self.queued_bytes > self._settings.max_outgoing_bytes:
-            logger.warning("%s %s: reads too slowly", self.name, self.traces)
-            self.reason = "slow"
-            self._shared.metrics.closed["overloaded"] += 1
-            self.channel.abort("the peer reads too slowly")
-            return
-        for record in records:
-            self.session.send_live(record)
-        self._wake.set()
-
     def close(self) -> None:
         """End the session from this side."""
         self.session.close(_now_ms())
@@ -331,7 +175,6 @@ class ReplicaConnection:
 
     async def _read(self) -> None:
         while not self.session.closed:
-            await self.publisher.until_room()
             data = await self.channel.read(_READ_BYTES)
             if not data:
                 return
@@ -355,23 +198,45 @@ class ReplicaConnection:
     async def _write(self) -> None:
         session = self.session
         while True:
+            session.tick(_now_ms())
             records = session.take(_now_ms(), _WRITE_BYTES)
             self._report_events()
             if records:
-                data = b"".join(records)
-                await self.channel.write(data)
-                self._shared.metrics.bytes_out += len(data)
-                self.queued_bytes = max(0, self.queued_bytes - len(data))
-                continue
-            if session.is_making_diff:
+                await self._put(b"".join(records))
+            elif session.is_making_diff:
                 await asyncio.sleep(0)
-                continue
-            if session.closed:
+            elif session.closed:
                 await self.channel.close()
                 return
-            await self._until_due()
-            session.tick(_now_ms())
+            elif (fed := self._next_of_feed()) is not None:
+                for record in fed:
+                    session.send_live(record)
+                await asyncio.sleep(0)
+            else:
+                await self._until_due()
+
+    def _next_of_feed(self) -> list[bytes] | None:
+        if self.session.peer is None or not self.session.is_sent_live_packets:
+            return None
+        records = self.feed.next()
+        if records:
+            self._last_sent.extend(records[-_NAMED_PACKETS:])
+        return records
+
+    async def _put(self, data: bytes) -> None:
+        """Write; a peer that takes nothing for as long as a deaf one is heard out is as good as deaf."""
+        wait_ms = self._times.deaf_check_ms + self._times.deaf_wait_ms
+        self.queued_bytes = len(data)
+        try:
+            async with asyncio.timeout(wait_ms / 1000):
+                await self.channel.write(data)
+            self._shared.metrics.bytes_out += len(data)
+        except TimeoutError:
+            self.session.fail(PeerDeaf(f"the peer took nothing in {wait_ms} ms"), _now_ms())
             self._report_events()
+            self.channel.abort("the peer takes nothing")
+        finally:
+            self.queued_bytes = 0
 
     async def _until_due(self) -> None:
         due_ms = self.session.next_due_ms()
@@ -389,9 +254,11 @@ class ReplicaConnection:
                     self._meet(peer)
                 case events.ByeReceived(reason=reason):
                     self.reason = reason
-                case events.Refused():
+                case events.Refused(code=code):
                     self.refusal = event
-                    self.reason = event.code
+                    self.reason = code
+                    if code == PeerDeaf.code:
+                        self.reason += f", last sent: {self.last_sent()}"
                 case events.ConnectionLost():
                     self.is_lost = True
             self._shared.report(self, event)
@@ -407,12 +274,33 @@ class ReplicaConnection:
             self.warn(Warned(SOURCE_RESTORED, f"{peer}, known up to {Id(peer.src, known)}, {text}"))
         if self.session.receives:
             self.publisher.announced(vector)
-        self.holding.raise_to(vector)
+        self.feed.holding.raise_to(vector)
         if self.session.sends:
-            self.holding.raise_to(self._host.announced)
-        for packet in self._shared.tail.beyond(self._host.covered):
-            self.offer(packet)
+            self.feed.holding.raise_to(self._host.announced)
+        self.feed.begin(self._host.covered, self._request)
+
+    def _request(self, held: Mapping[int, int], claimed: bytes) -> DiffRequest:
+        """What a sync is made for that follows the own diff."""
+        session, peer = self.session, self.session.peer
+        assert peer is not None, "the feed has begun"
+        return DiffRequest(
+            t=session.t,
+            peer=dict(held),
+            filtered=self._compat is Compat.DEFAULT and bool(peer.features & READS_FILTERED_DIFFS),
+            max_parcel_bytes=self._times.max_parcel_bytes,
+            cut_bytes=self._times.sync_cut_bytes,
+            handshake=lambda vector: write_handshake(session.t, session.mode, vector, session.trace),
+            compat=Compat.DEFAULT,
+            announces=claimed,
+        )
 
 
 def _now_ms() -> int:
     return int(time.monotonic() * 1000)
+
+
+def _named(record: bytes) -> str:
+    """A record of ours in a few letters."""
+    head = read_head(record)
+    id, ref = head.ids(Compat.DEFAULT)
+    return f"{head.letter} {id}" if ref == ZERO_ID else f"{head.letter} {id} of {ref}"

@@ -7,24 +7,29 @@ sync after each epoch for peers that packets alone cannot bring up to date (refe
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from culm_connectors.chotki.budgets import Budgets, ReplicaBudget
-from culm_connectors.chotki.connection import EdgeShared, ReplicaConnection
+from culm_connectors.chotki.connection import ReplicaConnection
 from culm_connectors.chotki.dial import dialled, stream_for
-from culm_connectors.chotki.errors import StoreIncomplete
+from culm_connectors.chotki.errors import StoreIncomplete, TailTooLong
+from culm_connectors.chotki.feed.packet_tail import RelayedPacket
+from culm_connectors.chotki.host import EdgeShared
 from culm_connectors.chotki.metrics import ChotkiMetrics
-from culm_connectors.chotki.relay import RelayedPacket
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.chotki.warnings.session_reports import SessionReports
 from culm_connectors.edge.doors import Judge
 from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.edge.reconnect import Backoff, keep_trying
+from culm_connectors.errors import ConnectorError
 from culm_connectors.transport import Identity, TransportSettings
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ByteChannel, Connection
+from culm_models.chotki.ids import Id
+from culm_models.chotki.packets.packet import write_bye
 from culm_topics.chotki.records import EpochRecord
 
 logger = logging.getLogger(__name__)
@@ -102,10 +107,6 @@ class ChotkiDriver:
             self.metrics.refused["identity"] += 1
             channel.abort(refusal.text)
             return False
-        if not self.shared.tail.reaches_back_to(self.shared.store.packets):
-            logger.warning("%s: not served: the job chotki is too far behind", name)
-            self.metrics.refused["not_ready"] += 1
-            return False
         principal = channel.principal.name
         budget = self._budgets.begin(principal, time.monotonic())
         if budget is None:
@@ -121,10 +122,11 @@ class ChotkiDriver:
     async def _speak_within(self, budget: ReplicaBudget, channel: ByteChannel, name: str) -> bool:
         self._numbers += 1
         try:
+            if not self.shared.tail.reaches_back_to(self.shared.store.packets):
+                raise TailTooLong("the job chotki is behind by more live packets than are kept here")
             connection = ReplicaConnection(self.shared, channel, self._numbers, name, budget)
-        except StoreIncomplete as error:
-            logger.info("%s: not served: %s", name, error)
-            self.metrics.refused["not_ready"] += 1
+        except (StoreIncomplete, TailTooLong) as error:
+            await self._turn_away(channel, name, error)
             return False
         self.connections[connection.number] = connection
         self.metrics.connections += 1
@@ -150,17 +152,28 @@ class ChotkiDriver:
         else:
             metrics.sessions_done += 1
 
+    async def _turn_away(self, channel: ByteChannel, name: str, error: ConnectorError) -> None:
+        """Serve nobody now, and say why: the peer comes again."""
+        self.metrics.refused["not_ready"] += 1
+        self._log.warning("%s: not served: %s", name, error)
+        self.reports.turned_away(self.shared, channel, self._numbers, name, error)
+        with contextlib.suppress(TransportError):
+            await channel.write(write_bye(Id(self.shared.source.src, 0), error.code))
+            await channel.close()
+
     # What others brought.
 
-    def relay(self, packet: RelayedPacket) -> None:
-        """A packet of `chotki.packets`."""
-        self.metrics.packets_out += 1
+    def relay(self, packets: Sequence[RelayedPacket]) -> None:
+        """Packets of `chotki.packets`, which are in the tail now."""
+        self.metrics.packets_out += len(packets)
         if self._shared is None:
             return  # what is read before the start
-        if packet.src == self.shared.source.src:
-            self.shared.source.raise_to(packet.pro)
+        own = self.shared.source
+        for packet in packets:
+            if packet.src == own.src:
+                own.raise_to(packet.pro)
         for connection in tuple(self.connections.values()):
-            connection.offer(packet)
+            connection.wake()
 
     def epoch(self, mark: EpochRecord) -> None:
         """The store has a new epoch."""
@@ -168,36 +181,16 @@ class ChotkiDriver:
         self._moved_on.set()
 
     async def follow_epochs(self) -> None:
-        """After each epoch: forget the tail before it, and bring peers what packets alone could not."""
+        """After each epoch: bring peers what packets alone could not, and forget the tail before it."""
         while True:
             await self._moved_on.wait()
             self._moved_on.clear()
             mark, shared = self._newest, self.shared
             assert mark is not None, "an epoch set the event"
-            # What is on its way as a packet needs no sync.
             await shared.tail.until_at(dict(mark.packets))
-            try:
-                snapshot = shared.store.snapshot()
-            except StoreIncomplete:
-                continue  # the store is on its way to a later epoch, which comes here too
-            try:
-                for connection in tuple(self.connections.values()):
-                    connection.check_gaps(mark, time.monotonic())
-                    connection.follow_up(snapshot)
-                    await asyncio.sleep(0)
-            finally:
-                snapshot.release()
-            shared.tail.forget(self._needed(dict(mark.packets)))
-
-    def _needed(self, covered: Mapping[int, int]) -> dict[int, int]:
-        """From where on the tail is needed: by handshakes that are open, too."""
-        needed = dict(covered)
-        for connection in self.connections.values():
-            if (before := connection.covered) is not None:
-                needed = {
-                    partition: min(offset, before.get(partition, 0)) for partition, offset in needed.items()
-                }
-        return needed
+            for connection in tuple(self.connections.values()):
+                connection.epoch(mark, time.monotonic())
+            shared.tail.forget(dict(mark.packets))
 
     async def write_reports(self) -> None:
         """Write what is told to `chotki.sessions` and `rejected`, for ever."""

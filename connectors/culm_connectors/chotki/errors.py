@@ -13,6 +13,12 @@ class StoreIncomplete(ConnectorError):
     code: ClassVar[str] = "chotki.store_incomplete"
 
 
+class TailTooLong(ConnectorError):
+    """More live packets are in no epoch than the edge keeps: it could not bring a peer up to date."""
+
+    code: ClassVar[str] = "chotki.tail_full"
+
+
 class StateUnreadable(ConnectorError):
     """A record of `chotki.state` is none that this version writes: what lacks it must not be served."""
 

@@ -11,15 +11,16 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from prometheus_client.core import Metric
 
 from culm_connectors.chotki.access import ReplicaAccess
-from culm_connectors.chotki.connection import EdgeShared, OwnSource
 from culm_connectors.chotki.driver import ChotkiDriver
+from culm_connectors.chotki.feed.packet_tail import PacketTail, follow_packets
+from culm_connectors.chotki.host import EdgeShared, OwnSource
 from culm_connectors.chotki.local_state.state_follower import StateFollower
 from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.chotki.metrics import families
 from culm_connectors.chotki.publisher import Partitions
-from culm_connectors.chotki.relay import PacketTail, follow_packets
 from culm_connectors.chotki.settings import ALPN, parse_url
 from culm_connectors.chotki.sources import SourceClaim, claim, own_object
+from culm_connectors.chotki.spool.room import SpoolRoom
 from culm_connectors.chotki.warnings.packet_ids import PacketIds
 from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor, TcpDoor
@@ -41,6 +42,7 @@ from culm_topics.kafka.origin import Origin
 logger = logging.getLogger(__name__)
 
 STORE_FOLDER = "chotki"
+SPOOL_FOLDER = "chotki-spool"
 READ_TOPICS = ("chotki.packets", "chotki.state", "chotki.sources")
 _MAP_SIZE_BYTES = 64 * 1024 * 1024
 
@@ -91,7 +93,13 @@ class ChotkiProtocol:
         self._follower: StateFollower | None = None
         self._claim: SourceClaim | None = None
         ids = PacketIds(self._settings.remembered_packets, store)
-        self._tail = PacketTail(self._settings.max_tail_bytes, ids)
+        spools = context.settings.directory / SPOOL_FOLDER
+        self._tail = PacketTail(
+            ids,
+            SpoolRoom(spools / "tail", self._settings.max_tail_bytes),
+            max_memory_bytes=self._settings.max_tail_memory_bytes,
+        )
+        self._spools = SpoolRoom(spools / "intake", self._settings.max_spool_bytes)
         access = ReplicaAccess(context.access)
         self.driver = ChotkiDriver(self._identity, context.settings.transport, access.judge)
         self.readers: Sequence[TopicReader] = ()
@@ -160,6 +168,7 @@ class ChotkiProtocol:
                     producer=context.producer,
                     kafka=context.kafka,
                     partitions=partitions,
+                    spools=self._spools,
                     settings=settings,
                     edge=context.connector_id,
                     report=self.driver.reports.event,

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from culm_connectors.chotki.spool import DiskSpool
+from culm_connectors.chotki.spool.intake import IntakeQueue, WaitingPacket, WaitingSync
+from culm_connectors.chotki.spool.sync_spool import DiskSpool
 from culm_connectors.chotki.warnings.gap_watch import GapWatch
 from culm_connectors.edge.protocol_metrics import Durations
 from culm_connectors.kafka import BatchProducer, ProducerRecord
@@ -35,7 +36,6 @@ from culm_topics.chotki.records import (
 from culm_topics.kafka.clients import KafkaSettings
 
 _BATCH_BYTES = 1024 * 1024
-_MOST_PACKETS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,27 +47,6 @@ class Partitions:
     commits: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Packet:
-    src: int
-    pro: int | None
-    """What it moves its source's entry to, if it does."""
-    record: bytes
-    size: int
-    since_s: float = field(default_factory=time.monotonic)
-
-
-@dataclass(frozen=True, slots=True)
-class _Sync:
-    t: Id
-    spool: DiskSpool
-    vectors: list[tuple[Id, bytes]]
-    vector: bytes
-    after: bytes
-    size: int
-    since_s: float = field(default_factory=time.monotonic)
-
-
 class ReplicaPublisher:
     """The way of one connection's packets and syncs; `run` produces them until cancelled."""
 
@@ -77,7 +56,7 @@ class ReplicaPublisher:
         kafka: KafkaSettings,
         partitions: Partitions,
         bringer: Bringer,
-        max_waiting_bytes: int,
+        intake: IntakeQueue,
         gaps: GapWatch,
         latency: Durations | None = None,
     ) -> None:
@@ -85,28 +64,27 @@ class ReplicaPublisher:
         self.brought: dict[int, int] = {}
         """By source: how far the connection has come."""
         self.gaps = gaps
-        self.waiting = 0
-        """Packets and syncs that Kafka has not acknowledged."""
-        self.waiting_bytes = 0
         self._latency = Durations() if latency is None else latency
         self._producer = producer
         self._kafka = kafka
         self._partitions = partitions
-        self._max_waiting_bytes = max_waiting_bytes
-        self._queue: deque[_Packet | _Sync] = deque()
+        self._intake = intake
         self._changed = asyncio.Event()
         self._ends: dict[int, int] = {}
 
     @property
-    def is_full(self) -> bool:
-        """Whether nothing more should be read before Kafka has acknowledged some of it."""
-        return self.waiting_bytes >= self._max_waiting_bytes
+    def waiting(self) -> int:
+        """Packets and syncs that Kafka has not acknowledged."""
+        return self._intake.count
 
-    async def until_room(self) -> None:
-        """Wait until it is not full."""
-        while self.is_full:
-            self._changed.clear()
-            await self._changed.wait()
+    @property
+    def waiting_bytes(self) -> int:
+        """What they take."""
+        return self._intake.bytes
+
+    def waiting_s(self) -> float:
+        """For how long the oldest of them has waited."""
+        return self._intake.age_ms(_now_ms()) / 1000
 
     async def until_empty(self) -> None:
         """Wait until Kafka has acknowledged everything."""
@@ -121,7 +99,7 @@ class ReplicaPublisher:
     def packet(self, live: LivePacket) -> None:
         """A live packet; `after` is what the connection had brought of its source before.
 
-        Raises `RecordTooLarge` for one that no record of Kafka holds.
+        Raises `RecordTooLarge` for one that no record of Kafka holds, `SpoolFull` where no more can wait.
         """
         if len(live.record) > MAX_PACKET_BYTES:
             raise RecordTooLarge(
@@ -129,9 +107,11 @@ class ReplicaPublisher:
             )
         src = live.id.src
         value = PacketRecord(self.bringer, self.brought.get(src, 0), live.record).encode()
+        packet = WaitingPacket(src, live.entry.pro if live.counts else None, value)
+        self._intake.put_packet(packet, _now_ms())
         if live.counts:
             self._raise({src: live.entry.pro})
-        self._put(_Packet(src, live.entry.pro if live.counts else None, value, len(value)))
+        self._changed.set()
 
     def sync(
         self,
@@ -140,67 +120,46 @@ class ReplicaPublisher:
         vectors: list[tuple[Id, bytes]],
         vector: Mapping[int, int],
         after: Mapping[int, int],
-        size: int,
     ) -> None:
-        """A sync that is whole. `vector` is what it brings beyond `after`."""
+        """A sync that is whole. `vector` is what it brings beyond `after`. Raises `SpoolFull`."""
         beyond = {src: pro for src, pro in vector.items() if pro > after.get(src, -1)}
         base = {src: after[src] for src in beyond if src in after}
+        self._intake.put_sync(
+            WaitingSync(t, spool, vectors, write_vector(beyond), write_vector(base)), _now_ms()
+        )
         self._raise(vector)
-        self._put(_Sync(t, spool, vectors, write_vector(beyond), write_vector(base), max(size, 1)))
+        self._changed.set()
 
     async def run(self) -> None:
         """Produce what comes, in order. Raises ProduceFailed: the connection is of no use any more."""
         while True:
-            while self._queue:
-                first = self._queue[0]
-                if isinstance(first, _Packet):
-                    taken = self._packets()
-                    await self._produce_packets(taken)
-                    self._done(taken)
-                else:
-                    self._queue.popleft()
+            while (taken := self._intake.take()) is not None:
+                if isinstance(taken, WaitingSync):
                     try:
-                        await self._produce_sync(first)
+                        await self._produce_sync(taken)
+                        self._done()
                     finally:
-                        first.spool.close()
-                    self._done([first])
+                        taken.spool.close()
+                else:
+                    await self._produce_packets(taken)
+                    self._done()
             self._changed.clear()
-            if not self._queue:
-                await self._changed.wait()
+            await self._changed.wait()
 
     def close(self) -> None:
         """Let go what was not produced: the peer brings it again."""
-        for one in self._queue:
-            if isinstance(one, _Sync):
-                one.spool.close()
-        self._queue.clear()
+        self._intake.close()
 
-    def _put(self, one: _Packet | _Sync) -> None:
-        self._queue.append(one)
-        self.waiting += 1
-        self.waiting_bytes += one.size
-        self._changed.set()
-
-    def _done(self, acknowledged: Sequence[_Packet | _Sync]) -> None:
-        now_s = time.monotonic()
-        for one in acknowledged:
-            self._latency.observe(now_s - one.since_s)
-            self.waiting_bytes -= one.size
-        self.waiting -= len(acknowledged)
+    def _done(self) -> None:
+        for waited_s in self._intake.done(_now_ms()):
+            self._latency.observe(waited_s)
         self._changed.set()
 
     def _raise(self, entries: Mapping[int, int]) -> None:
         for src, pro in entries.items():
             self.brought[src] = max(pro, self.brought.get(src, 0))
 
-    def _packets(self) -> list[_Packet]:
-        taken: list[_Packet] = []
-        while self._queue and len(taken) < _MOST_PACKETS and isinstance(one := self._queue[0], _Packet):
-            taken.append(one)
-            self._queue.popleft()
-        return taken
-
-    async def _produce_packets(self, packets: Iterable[_Packet]) -> None:
+    async def _produce_packets(self, packets: Iterable[WaitingPacket]) -> None:
         by_partition: dict[int, list[ProducerRecord]] = defaultdict(list)
         entries: dict[int, dict[int, int]] = defaultdict(dict)
         for one in packets:
@@ -211,7 +170,7 @@ class ReplicaPublisher:
         for partition, end in (await self._send("chotki.packets", by_partition)).items():
             self.gaps.packets(entries[partition], partition, end)
 
-    async def _produce_sync(self, sync: _Sync) -> None:
+    async def _produce_sync(self, sync: WaitingSync) -> None:
         await self._produce_operands(sync.spool.fields())
         await self._produce_operands((vector_key(block), vector) for block, vector in sync.vectors)
         record = CommitRecord(
@@ -246,3 +205,7 @@ class ReplicaPublisher:
             *(self._producer.send(self._kafka.topic(name), by_partition[one], one) for one in partitions)
         )
         return dict(zip(partitions, ends, strict=True))
+
+
+def _now_ms() -> int:
+    return int(time.monotonic() * 1000)

@@ -66,14 +66,31 @@ class ChotkiEdgeSettings(BaseModel):
         8_589_934_592, ge=1_024, description="all of one diff, on disk until it is whole"
     )
     max_waiting_bytes: int = Field(
-        67_108_864, ge=65_536, description="of one connection, taken and not acknowledged by Kafka yet"
+        16_777_216,
+        ge=65_536,
+        description="of one connection, in memory: not acknowledged by Kafka yet; more is on disk",
     )
-    max_outgoing_bytes: int = Field(
-        134_217_728, ge=65_536, description="live packets and syncs that a peer has not read yet"
+    max_spool_bytes: int = Field(
+        17_179_869_184,
+        ge=65_536,
+        description="on disk for all connections: diffs that are not whole, and what Kafka is too slow for",
     )
     max_tail_bytes: int = Field(
-        67_108_864, ge=65_536, description="live packets that the newest epoch does not have yet"
+        4_294_967_296,
+        ge=65_536,
+        description="on disk: live packets that no epoch has yet; beyond it nobody new is served",
     )
+    max_tail_memory_bytes: int = Field(
+        67_108_864, ge=1_048_576, description="of these packets so much is in memory before any is on disk"
+    )
+    max_parcel_bytes: int = Field(
+        1_048_576, ge=1_024, description="a packet D that is sent gets no further field beyond it"
+    )
+    sync_cut_bytes: int = Field(
+        268_435_456, ge=1, description="a diff beyond it goes in parts, each to be through in ten minutes"
+    )
+    deaf_check_ms: int = Field(60_000, ge=1, description="a peer that answered no ping for so long is asked")
+    deaf_wait_ms: int = Field(30_000, ge=1, description="and left when it does not answer in so long")
     remembered_packets: int = Field(
         1_000_000, ge=0, description="ids of packets that are known again when they come again"
     )
@@ -114,8 +131,12 @@ class ChotkiEdgeSettings(BaseModel):
     def session(self) -> SessionTimes:
         """What the sessions are told."""
         times = SessionTimes.for_compat(Compat(self.compat))
+        if self.compat == "default":
+            times = replace(times, max_parcel_bytes=self.max_parcel_bytes, sync_cut_bytes=self.sync_cut_bytes)
         return replace(
             times,
+            deaf_check_ms=self.deaf_check_ms,
+            deaf_wait_ms=self.deaf_wait_ms,
             ping_period_ms=self.ping_period_ms or times.ping_period_ms,
             ping_wait_ms=self.ping_wait_ms,
             max_record_bytes=self.max_record_bytes,

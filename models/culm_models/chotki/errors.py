@@ -125,6 +125,12 @@ class SyncExpired(ChotkiError):
     code: ClassVar[str] = "chotki.sync_expired"
 
 
+class SpoolFull(ChotkiError):
+    """What comes finds no room on disk while what came before waits. Nothing is wrong with it."""
+
+    code: ClassVar[str] = "chotki.spool_full"
+
+
 class PingTimeout(ChotkiError):
     """Nothing came in the time that a ping waits."""
 

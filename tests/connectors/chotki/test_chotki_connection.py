@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,19 +12,22 @@ from typing import Any, cast
 
 import pytest
 
-from culm_connectors.chotki.connection import EdgeShared, ReplicaConnection
-from culm_connectors.chotki.peer_holding import Delivery, PeerHolding
-from culm_connectors.chotki.relay import PacketTail, RelayedPacket
+from culm_connectors.chotki.connection import ReplicaConnection
+from culm_connectors.chotki.feed.packet_tail import PacketTail, RelayedPacket
+from culm_connectors.chotki.feed.peer_holding import Delivery, PeerHolding
+from culm_connectors.chotki.host import EdgeShared
 from culm_connectors.chotki.settings import ChotkiEdgeSettings, parse_url
 from culm_connectors.kafka import Batch
+from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.memory import MemoryChannel, memory_pair
 from culm_models.chotki import events
-from culm_models.chotki.ids import Id
+from culm_models.chotki.ids import Id, object_key, vector_key
 from culm_models.chotki.packets.live import write_live
-from culm_models.chotki.rdx import parse_text
+from culm_models.chotki.rdx import parse_text, write_vector
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import record
-from culm_topics.chotki.records import Bringer, PacketRecord
+from culm_topics.chotki.records import BlockVectorRecord, Bringer, EpochRecord, FieldRecord, PacketRecord
+from tests.models.chotki.wire import letters, split
 from tests.support.chotki_edge import EDGE, edge_shared
 from tests.support.edge import until
 
@@ -32,9 +36,7 @@ OTHER = b"other".ljust(32, b".")
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Iterator[EdgeShared]:
-    with edge_shared(
-        tmp_path, settings=ChotkiEdgeSettings(max_outgoing_bytes=65_536, ping_wait_ms=50)
-    ) as found:
+    with edge_shared(tmp_path, settings=ChotkiEdgeSettings(ping_wait_ms=50, max_parcel_bytes=2_048)) as found:
         yield found
 
 
@@ -45,56 +47,150 @@ def relayed(seq: int, text: str, session: tuple[bytes, int] = (OTHER, 1)) -> Rel
     return RelayedPacket(0, seq, id.src, id.pro, after, session, write_live("E", id, Id.make(0xA, 1), body))
 
 
-async def met(shared: EdgeShared) -> tuple[ReplicaConnection, asyncio.Task[None], MemoryChannel]:
+def read(tail: PacketTail, packets: Iterable[RelayedPacket]) -> None:
+    """The tail as it is when these were read from Kafka."""
+    messages, end = [], 0
+    for one in packets:
+        value = PacketRecord(Bringer(one.session[0], 0, one.session[1]), one.after, one.packet).encode()
+        place = (partial(int, one.partition), partial(int, one.offset))
+        messages.append(SimpleNamespace(value=partial(bytes, value), partition=place[0], offset=place[1]))
+        end = one.offset + 1
+    tail.take(Batch(cast(Any, tuple(messages)), {("culm.chotki.packets", 0): end}))
+
+
+async def met(
+    shared: EdgeShared, src: int = 0xA
+) -> tuple[ReplicaConnection, asyncio.Task[None], MemoryChannel]:
     """A connection whose peer has said its handshake, and reads nothing any more."""
     near, far = memory_pair(4_096)
     connection = ReplicaConnection(shared, near, 1, "peer")
     task = asyncio.create_task(connection.run())
-    peer = Replica(0xA)
+    peer = Replica(src)
     for data in peer.open_session("edge", 0).of("edge"):
         await far.write(data)
     await until(lambda: connection.session.peer is not None)
     return connection, task, far
 
 
-async def test_a_peer_that_does_not_read_is_left_and_costs_no_more(shared: EdgeShared) -> None:
-    connection, task, _ = await met(shared)
-    for seq in range(1, 1_000):
-        connection.offer(relayed(seq, "x" * 1_000))
-        if connection.channel.close_reason is not None:
-            break
-    async with asyncio.timeout(10):
-        await task
-    assert seq < 100 and connection.reason == "slow"
-    assert connection.session.state is events.SessionState.NONE
-
-
-async def test_nothing_returns_to_the_session_that_brought_it(shared: EdgeShared) -> None:
-    connection, task, far = await met(shared)
-    connection.offer(relayed(1, "own", (EDGE, 1)))
-    connection.offer(relayed(2, "of another"))
+async def hear(far: MemoryChannel, until_heard: bytes) -> bytes:
+    """What the far end reads until this has come."""
     said = b""
     async with asyncio.timeout(10):
-        while b"of another" not in said:
-            said += await far.read()
-    assert b"own" not in said
+        while until_heard not in said:
+            data = await far.read()
+            assert data, "the session is over"
+            said += data
+    return said
+
+
+async def test_a_peer_that_takes_nothing_is_deaf_and_costs_no_memory(tmp_path: Path) -> None:
+    settings = ChotkiEdgeSettings(ping_wait_ms=50, deaf_check_ms=100, deaf_wait_ms=100)
+    with edge_shared(tmp_path, settings=settings) as shared:
+        await leave_the_deaf(shared)
+
+
+async def leave_the_deaf(shared: EdgeShared) -> None:
+    connection, task, _ = await met(shared)
+    read(shared.tail, (relayed(seq, "x" * 1_000) for seq in range(1, 1_000)))
+    connection.wake()
+    async with asyncio.timeout(10):
+        await task
+    assert connection.refusal is not None and connection.refusal.code == "chotki.deaf"
+    assert "E b-" in connection.reason and "of a-1" in connection.reason, "the last packets sent are named"
+    assert connection.session.state is events.SessionState.NONE
+    # It was sent no more than one hand-over of the tail.
+    assert connection.feed.holding.vector[0xB] < Id.make(0xB, 600).pro
+
+
+async def test_a_peer_that_reads_slowly_gets_everything(shared: EdgeShared) -> None:
+    connection, task, far = await met(shared)
+    read(shared.tail, (relayed(seq, "x" * 1_000) for seq in range(1, 2_000)))
+    read(shared.tail, [relayed(2_000, "last")])
+    connection.wake()
+    said = await hear(far, b"last")
+    assert [letter for letter in letters(split(said)) if letter == "E"] == ["E"] * 2_000
     far.abort()
     async with asyncio.timeout(10):
         await task
 
 
-def test_a_tail_beyond_its_bound_reaches_back_only_so_far(shared: EdgeShared) -> None:
-    tail = PacketTail(200, shared.tail.ids)
-    packets = [relayed(seq, "x" * 40) for seq in range(1, 8)]
-    values = [PacketRecord(Bringer(OTHER, 0, 1), one.after, one.packet).encode() for one in packets]
-    messages = [
-        SimpleNamespace(value=partial(bytes, value), partition=lambda: 0, offset=partial(int, number))
-        for number, value in enumerate(values)
+async def test_nothing_returns_to_the_session_that_brought_it(shared: EdgeShared) -> None:
+    connection, task, far = await met(shared)
+    read(shared.tail, [relayed(1, "own", (EDGE, 1)), relayed(2, "of another")])
+    connection.wake()
+    assert b"own" not in await hear(far, b"of another")
+    far.abort()
+    async with asyncio.timeout(10):
+        await task
+
+
+def state_of(count: int) -> tuple[list[tuple[bytes, bytes]], EpochRecord]:
+    """An epoch in which another replica has so many objects."""
+    fields = [
+        (object_key(Id.make(0xB, seq, 1), "S"), FieldRecord(b"0" + b"x" * 200).encode())
+        for seq in range(1, count + 1)
     ]
-    tail.take(Batch(cast(Any, tuple(messages)), {("culm.chotki.packets", 0): 7}))
-    assert tail.bytes <= 200 and tail.positions == {0: 7}
-    first = next(tail.beyond({})).offset
-    assert not tail.reaches_back_to({0: first - 1}) and tail.reaches_back_to({0: first})
+    last = Id.make(0xB, count, 1).pro
+    vector = write_vector({0: 3, 0xB: last})
+    block = vector_key(Id(0xB, 0)), BlockVectorRecord(write_vector({0xB: last})).encode()
+    return [*fields, block], EpochRecord(1, vector, ((0, 5),), (), ())
+
+
+async def test_what_an_epoch_brings_is_streamed_to_a_live_peer_and_then_what_builds_on_it(
+    shared: EdgeShared,
+) -> None:
+    connection, task, far = await met(shared)
+    await until(lambda: connection.session.state is events.SessionState.LIVE)
+    records, mark = state_of(3_000)
+    shared.store.apply(records, mark, {0: len(records)})
+    connection.epoch(mark, 0.0)
+    # It builds on what the epoch has.
+    building = relayed(3_001, "behind")._replace(after=Id.make(0xB, 3_000, 1).pro, offset=7)
+    read(shared.tail, [building])
+    connection.wake()
+    heard = letters(split(await hear(far, b"behind")))
+    follow_up = heard[heard.index("V") + 1 :]
+    assert follow_up[0] == "H" and follow_up.count("D") > 100 and follow_up.endswith("VE")
+    far.abort()
+    async with asyncio.timeout(10):
+        await task
+
+
+async def test_the_tail_of_a_peer_that_was_forgotten_is_made_good_by_an_epoch(shared: EdgeShared) -> None:
+    connection, task, far = await met(shared)
+    records, mark = state_of(10)
+    read(shared.tail, [relayed(seq, "y") for seq in range(1, 5)])
+    shared.store.apply(records, mark, {0: len(records)})
+    shared.tail.forget({0: 5})
+    assert len(shared.tail) == 0
+    connection.epoch(mark, 0.0)
+    read(shared.tail, [relayed(11, "after")._replace(after=Id.make(0xB, 10, 1).pro)])
+    connection.wake()
+    assert letters(split(await hear(far, b"after")))[-4:] == "HDVE"
+    far.abort()
+    async with asyncio.timeout(10):
+        await task
+
+
+async def test_what_finds_no_room_while_kafka_is_slow_ends_the_session_with_a_reason(
+    shared: EdgeShared,
+) -> None:
+    connection, task, far = await met(shared)
+    listening = asyncio.create_task(hear(far, b"chotki.spool_full"))
+    with contextlib.suppress(TransportError):
+        for seq in range(1, 20_000):
+            await far.write(relayed(seq, "x" * 1_000).packet)
+            if connection.session.closed:
+                break
+    said = await listening
+    assert letters(split(said))[-1] == "B"
+    # In memory what the settings allow, the rest on disk: 4 MiB of room, 16 MiB of memory.
+    assert 17_000_000 < seq * 1_000 < 21_000_000
+    assert shared.spools.used_bytes <= 1 << 22
+    async with asyncio.timeout(10):
+        await task
+    assert shared.spools.used_bytes == 0 and connection.publisher.waiting_bytes == 0
+    assert connection.refusal is not None and connection.refusal.record == b"", "nothing is wrong with it"
 
 
 def test_a_packet_goes_to_a_peer_that_holds_what_it_builds_on() -> None:

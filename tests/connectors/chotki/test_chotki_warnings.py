@@ -12,10 +12,11 @@ from typing import Any, cast
 
 import pytest
 
-from culm_connectors.chotki.connection import EdgeShared, ReplicaConnection
+from culm_connectors.chotki.connection import ReplicaConnection
 from culm_connectors.chotki.driver import ChotkiDriver
-from culm_connectors.chotki.peer_holding import Delivery, PeerHolding
-from culm_connectors.chotki.relay import RelayedPacket
+from culm_connectors.chotki.feed.packet_tail import RelayedPacket
+from culm_connectors.chotki.feed.peer_holding import Delivery, PeerHolding
+from culm_connectors.chotki.host import EdgeShared
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.chotki.warnings.gap_watch import GapWatch
 from culm_connectors.chotki.warnings.packet_ids import Arrival, PacketIds

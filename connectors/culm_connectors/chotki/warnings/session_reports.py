@@ -12,10 +12,13 @@ import logging
 import time
 from typing import Final
 
-from culm_connectors.chotki.connection import EdgeShared, ReplicaConnection
+from culm_connectors.chotki.connection import ReplicaConnection
+from culm_connectors.chotki.host import EdgeShared
 from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.warnings.events import Warned
+from culm_connectors.errors import ConnectorError
 from culm_connectors.kafka import ProducerRecord
+from culm_connectors.transport.interface import ByteChannel
 from culm_models.chotki import events
 from culm_topics.chotki.records import SessionRecord, session_key
 from culm_topics.records import rejection
@@ -81,7 +84,7 @@ class SessionReports:
             mode=session.mode if peer is None else session.mode & peer.mode,
             trace=session.trace,
             peer_trace=peer.trace if peer is not None else b"",
-            blocks=session.progress()[0].blocks_done,
+            blocks=connection.progress()[0].blocks_done,
             bytes_in=channel.received_bytes,
             bytes_out=channel.sent_bytes,
             reason=_within(reason or connection.reason),
@@ -90,6 +93,27 @@ class SessionReports:
         )
         key = session_key(connection.bringer.edge, connection.number)
         self._put("chotki.sessions", ProducerRecord(key, record.encode()))
+
+    def turned_away(
+        self, shared: EdgeShared, channel: ByteChannel, number: int, name: str, error: ConnectorError
+    ) -> None:
+        """Somebody was not served."""
+        statistics = channel.statistics()
+        record = SessionRecord(
+            state=events.SessionState.NONE.value,
+            peer=0,
+            address=name,
+            mode=0,
+            trace=b"",
+            peer_trace=b"",
+            blocks=0,
+            bytes_in=statistics.received_bytes,
+            bytes_out=statistics.sent_bytes,
+            reason=_within(str(error)),
+            code=error.code,
+            time_ms=int(time.time() * 1000),
+        )
+        self._put("chotki.sessions", ProducerRecord(session_key(shared.edge, number), record.encode()))
 
     def forget(self, connection: ReplicaConnection) -> None:
         """It is over."""

@@ -18,6 +18,7 @@ from culm_models.chotki.errors import (
     HandshakeMalformed,
     HandshakeTimeout,
     SourceCollision,
+    SpoolFull,
 )
 from culm_models.chotki.events import SessionState
 from culm_models.chotki.ids import Id
@@ -173,7 +174,7 @@ class Session:
                     return
                 at_fault = b""
         except ChotkiError as error:
-            self._refuse(error, at_fault, now_ms)
+            self._refuse(error, b"" if isinstance(error, SpoolFull) else at_fault, now_ms)
             return
         if not count and self.peer is not None and self.receives and not self._syncs.peer_diff_is_in:
             # In the middle of a record of the diff that is awaited.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum, auto
 
-from culm_connectors.chotki.relay import RelayedPacket
+from culm_connectors.chotki.feed.packet_tail import RelayedPacket
 
 
 class Delivery(Enum):

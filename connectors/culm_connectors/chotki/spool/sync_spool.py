@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from typing import BinaryIO, Final, cast
+from typing import Final
+
+from culm_connectors.chotki.spool.room import SpoolRoom
+from culm_models.chotki.errors import SpoolFull
 
 _MEMORY_BYTES: Final = 256 * 1024
 _HEAD: Final = 22
@@ -14,14 +16,21 @@ _KEY: Final = 18
 class DiskSpool:
     """Implements `Spool`. `keep` takes it away from its session: what is in it stays until `close`."""
 
-    def __init__(self) -> None:
-        # It outlives the session that fills it.
-        self._file = cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES))  # noqa: SIM115
+    def __init__(self, room: SpoolRoom) -> None:
+        self.bytes = 0
+        self._room = room
+        self._file = room.open_file(_MEMORY_BYTES)
         self._kept = False
 
     def extend(self, fields: list[tuple[bytes, bytes]]) -> None:
-        """See `Spool.extend`."""
-        self._file.write(b"".join(key + len(value).to_bytes(4, "big") + value for key, value in fields))
+        """See `Spool.extend`. Raises `SpoolFull`."""
+        data = b"".join(key + len(value).to_bytes(4, "big") + value for key, value in fields)
+        self._room.take(len(data))
+        self.bytes += len(data)
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise SpoolFull(f"a diff that is not whole: {error}") from error
 
     def fields(self) -> Iterator[tuple[bytes, bytes]]:
         """See `Spool.fields`."""
@@ -39,5 +48,7 @@ class DiskSpool:
             self.close()
 
     def close(self) -> None:
-        """Let the file go."""
+        """Let the file go; again does nothing."""
+        self._room.give(self.bytes)
+        self.bytes = 0
         self._file.close()

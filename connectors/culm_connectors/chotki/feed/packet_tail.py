@@ -1,0 +1,221 @@
+"""Live packets of all edges: those that the newest epoch does not have (reference 9.2, rules 6 and 7).
+
+Every edge reads `chotki.packets`. What epochs do not have yet is the tail: in memory up to a bound, the
+oldest of it on disk up to another one. Beyond that the oldest packets are dropped, and nobody new is served
+before an epoch has them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from culm_connectors.chotki.spool.chunk import Chunk
+from culm_connectors.chotki.spool.room import SpoolRoom
+from culm_connectors.chotki.warnings.packet_ids import Arrival, PacketIds
+from culm_connectors.kafka import Batch, TopicReader
+from culm_models.chotki.errors import ChotkiError, SpoolFull
+from culm_models.chotki.packets.live import read_live
+from culm_models.chotki.packets.packet import parse
+from culm_topics.chotki.records import PacketRecord
+from culm_topics.errors import RecordError
+
+logger = logging.getLogger(__name__)
+
+_READ_PACKETS: Final = 512
+_READ_BYTES: Final = 256 * 1024
+_HEAD: Final = struct.Struct(">I?QQQQQB")
+
+
+class RelayedPacket(NamedTuple):
+    """A packet of `chotki.packets`: where it lies, what it builds on, and which session brought it."""
+
+    partition: int
+    offset: int
+    src: int
+    pro: int
+    after: int
+    session: tuple[bytes, int]
+    packet: bytes
+    is_late: bool = False
+    """Whoever holds its source beyond it lacks it all the same: its writer went back."""
+
+    def encode(self) -> bytes:
+        """As the tail keeps it."""
+        edge, number = self.session
+        head = _HEAD.pack(
+            self.partition, self.is_late, self.offset, self.src, self.pro, self.after, number, len(edge)
+        )
+        return head + edge + self.packet
+
+    @classmethod
+    def decode(cls, entry: bytes) -> RelayedPacket:
+        """What `encode` gave."""
+        partition, is_late, offset, src, pro, after, number, size = _HEAD.unpack_from(entry)
+        at = _HEAD.size + size
+        session = (entry[_HEAD.size : at], number)
+        return cls(partition, offset, src, pro, after, session, entry[at:], is_late)
+
+
+class TailPlace(NamedTuple):
+    """A place in the tail: packets are numbered as they were read, and the next one has this number.
+
+    `at` is where it begins in its chunk.
+    """
+
+    number: int
+    at: int
+
+
+@dataclass(slots=True)
+class _Segment:
+    """Packets from one number on; `ends` is by partition behind the last of them."""
+
+    first: int
+    chunk: Chunk
+    ends: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def end(self) -> int:
+        """The number behind the last one."""
+        return self.first + self.chunk.count
+
+
+class PacketTail:
+    """The packets that the newest epoch does not have yet; what is known of all ids is in `ids`.
+
+    At most `max_memory_bytes` of it are in memory, and on disk what `room` gives.
+    """
+
+    def __init__(self, ids: PacketIds, room: SpoolRoom, *, max_memory_bytes: int) -> None:
+        self.ids = ids
+        self.positions: dict[int, int] = {}
+        """By partition: up to where everything was read."""
+        self._room = room
+        self._max_memory_bytes = max_memory_bytes
+        self._segments = [_Segment(0, Chunk(room))]
+        self._dropped: dict[int, int] = {}
+        """By partition: behind the last packet that was dropped."""
+        self._moved = asyncio.Event()
+
+    @property
+    def bytes(self) -> int:
+        """What it takes, in memory and on disk."""
+        return sum(one.chunk.size for one in self._segments)
+
+    @property
+    def start(self) -> TailPlace:
+        """Before the oldest packet that is here."""
+        return TailPlace(self._segments[0].first, 0)
+
+    @property
+    def end(self) -> int:
+        """The number that the next packet gets."""
+        return self._segments[-1].end
+
+    def __len__(self) -> int:
+        return self.end - self._segments[0].first
+
+    def reaches_back_to(self, offsets: Mapping[int, int]) -> bool:
+        """Whether all packets are here that an epoch which covers up to these offsets does not have."""
+        return all(offset <= offsets.get(partition, 0) for partition, offset in self._dropped.items())
+
+    def read(self, place: TailPlace) -> tuple[list[RelayedPacket], TailPlace]:
+        """Some packets from a place on, and the place behind them; what is no longer here is passed over."""
+        if place.number >= self.end:
+            return [], place
+        after = bisect_right(self._segments, place.number, key=lambda one: one.first)
+        segment = self._segments[max(0, after - 1)]
+        at = place.at if place.number > segment.first else 0
+        entries, behind = segment.chunk.read(at, _READ_PACKETS, _READ_BYTES)
+        number = max(place.number, segment.first) + len(entries)
+        return [RelayedPacket.decode(one) for one in entries], TailPlace(number, behind)
+
+    def forget(self, offsets: Mapping[int, int]) -> None:
+        """An epoch up to these offsets is in the store: packets are dropped that nobody needs any more."""
+        while all(end <= offsets.get(partition, 0) for partition, end in self._segments[0].ends.items()):
+            if not self._segments[0].chunk.count:
+                return
+            self._drop_first()
+
+    def take(self, batch: Batch) -> list[RelayedPacket]:
+        """Packets as they were read; what is none was refused by the job."""
+        found = []
+        for message in batch.messages:
+            value, partition, offset = message.value(), message.partition(), message.offset()
+            assert partition is not None and offset is not None, "a record has a place"
+            try:
+                record = PacketRecord.decode(value)
+                live = read_live(parse(record.packet), record.packet)
+            except (RecordError, ChotkiError) as error:
+                logger.debug("chotki.packets/%d at %d: %s", partition, offset, error)
+                continue
+            src, pro, bringer = live.id.src, live.entry.pro, record.bringer
+            arrival = self.ids.read(src, pro, record.packet, bringer, partition=partition, offset=offset)
+            one = RelayedPacket(
+                partition,
+                offset,
+                src,
+                pro,
+                record.after,
+                (bringer.edge, bringer.session),
+                record.packet,
+                arrival in (Arrival.LATE, Arrival.REUSED),
+            )
+            self._append(one)
+            found.append(one)
+        for (_, partition), offset in batch.offsets.items():
+            self.positions[partition] = offset
+        self._moved.set()
+        return found
+
+    async def until_at(self, offsets: Mapping[int, int]) -> None:
+        """Wait until everything before these offsets was read."""
+        while any(self.positions.get(partition, 0) < offset for partition, offset in offsets.items()):
+            self._moved.clear()
+            await self._moved.wait()
+
+    def _append(self, one: RelayedPacket) -> None:
+        if self._segments[-1].chunk.is_full:
+            self._spill()
+            if self._segments[-1].chunk.count:
+                self._segments.append(_Segment(self.end, Chunk(self._room)))
+        last = self._segments[-1]
+        last.chunk.append(one.encode())
+        last.ends[one.partition] = one.offset + 1
+
+    def _spill(self) -> None:
+        """Move the oldest of what is in memory to the disk, as far as that has to be."""
+        in_memory = [one for one in self._segments if not one.chunk.is_on_disk]
+        size = sum(one.chunk.size for one in in_memory)
+        for segment in in_memory:
+            if size <= self._max_memory_bytes:
+                return
+            size -= segment.chunk.size
+            while not segment.chunk.is_on_disk and segment.chunk.count:
+                try:
+                    segment.chunk.spill()
+                except SpoolFull as error:
+                    logger.warning("the tail of live packets loses its oldest: %s", error)
+                    for partition, end in self._segments[0].ends.items():
+                        self._dropped[partition] = max(end, self._dropped.get(partition, 0))
+                    self._drop_first()
+
+    def _drop_first(self) -> None:
+        first = self._segments.pop(0)
+        if not self._segments:
+            self._segments.append(_Segment(first.end, Chunk(self._room)))
+        first.chunk.drop()
+
+
+async def follow_packets(
+    reader: TopicReader, tail: PacketTail, relay: Callable[[list[RelayedPacket]], None]
+) -> None:
+    """Read packets for ever, and tell `relay` of them when they are in the tail."""
+    while True:
+        relay(tail.take(await reader.get()))

@@ -1,0 +1,133 @@
+"""What one peer is sent beyond the diff of its session: packets, and syncs for what packets cannot bring.
+
+Reference 9.2, rules 7 to 9. The feed is asked for the next records when the last ones are with the
+transport, so a peer that reads slowly costs no memory: it is behind in the tail, and when the tail is gone, a
+sync from a later epoch brings it on. A sync is made from the store while it is sent, and cut as long diffs
+are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from culm_connectors.chotki.errors import StoreIncomplete
+from culm_connectors.chotki.feed.packet_tail import PacketTail, RelayedPacket
+from culm_connectors.chotki.feed.peer_holding import Delivery, PeerHolding
+from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
+from culm_connectors.chotki.local_state.store import ChotkiStore
+from culm_connectors.local_store.errors import SnapshotLost
+from culm_models.chotki.rdx import write_vector
+from culm_models.chotki.sync.diff import Diff, DiffRequest
+from culm_models.chotki.sync.progress import Progress
+
+MakeRequest = Callable[[Mapping[int, int], bytes], DiffRequest]
+"""The request of a sync for a peer that holds this vector, whose H claims that one."""
+
+
+class PeerFeed:
+    """The feed of one session, which is `session` in `chotki.packets`: nothing returns to it.
+
+    `holding` is what the peer holds. Nothing is to be sent before `begin`.
+    """
+
+    def __init__(self, store: ChotkiStore, tail: PacketTail, session: tuple[bytes, int]) -> None:
+        self.holding = PeerHolding()
+        self._store = store
+        self._tail = tail
+        self._session = session
+        self._request: MakeRequest | None = None
+        self._place = tail.start
+        self._covered: dict[int, int] = {}
+        self._due: int | None = None
+        """A sync is due when the packets before this number of the tail are through."""
+        self._snapshot: EpochSnapshot | None = None
+        self._diff: Diff | None = None
+        self._records: Iterator[bytes] = iter(())
+        self._claimed: dict[int, int] = {}
+
+    def begin(self, covered: Mapping[int, int], request: MakeRequest) -> None:
+        """The peer is known; its session's snapshot has `chotki.packets` up to these offsets."""
+        self._covered = dict(covered)
+        self._request = request
+        self._place = self._tail.start
+
+    def epoch(self) -> None:
+        """The store is at a new epoch. What is on its way as a packet needs no sync."""
+        self._due = self._tail.end
+
+    def progress(self) -> Progress | None:
+        """How far the sync is that is being sent."""
+        return self._diff.progress() if self._diff is not None else None
+
+    def next(self) -> list[bytes] | None:
+        """The next records, in order; none of them: ask again. None: nothing is to be sent now."""
+        if self._request is None:
+            return None
+        if self._diff is not None:
+            return self._next_of_sync()
+        if self._due is not None and max(self._place, self._tail.start).number >= self._due:
+            self._due = None
+            if self._begin_sync(self._request):
+                return []
+        before = self._place
+        packets, self._place = self._tail.read(before)
+        if not packets and self._place == before:
+            return None
+        return [one.packet for one in packets if self._goes_out(one)]
+
+    def close(self) -> None:
+        """The session is over."""
+        self._request = None
+        self._end_sync()
+
+    def _goes_out(self, packet: RelayedPacket) -> bool:
+        if packet.offset < self._covered.get(packet.partition, 0):
+            return False
+        if packet.session == self._session:
+            self.holding.raise_to({packet.src: packet.pro})
+            return False
+        return self.holding.deliver(packet) is Delivery.SEND
+
+    def _begin_sync(self, request: MakeRequest) -> bool:
+        """Begin to send what the newest epoch holds beyond the peer; whether there is anything."""
+        try:
+            snapshot = self._store.snapshot()
+        except StoreIncomplete:
+            return False  # on its way to a later epoch, which comes here too
+        self._claimed = self.holding.lacks(snapshot.vector)
+        if not self._claimed:
+            snapshot.release()
+            return False
+        self._snapshot = snapshot
+        try:
+            self._diff = Diff(snapshot, request(self.holding.vector, write_vector(self._claimed)))
+        except SnapshotLost:
+            self._begin_again()
+            return True
+        self._records = self._diff.records()
+        return True
+
+    def _next_of_sync(self) -> list[bytes]:
+        try:
+            record = next(self._records, None)
+        except SnapshotLost:
+            self._begin_again()
+            return []
+        if record is None:
+            self._end_sync()
+            # What builds on it may follow.
+            self.holding.raise_to(self._claimed)
+            return []
+        return [record] if record else []
+
+    def _begin_again(self) -> None:
+        """The file had to grow: a sync of the same T replaces the one that was begun."""
+        self._end_sync()
+        self._due = self._place.number
+
+    def _end_sync(self) -> None:
+        self._diff = None
+        self._records = iter(())
+        if self._snapshot is not None:
+            self._snapshot.release()
+            self._snapshot = None

@@ -1,0 +1,134 @@
+"""The replica that an edge's sessions belong to: what takes effect on one connection goes to Kafka.
+
+`EdgeShared` is what all connections of an edge have in common, `EdgeHost` what the session of one needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from culm_connectors.chotki.feed.packet_tail import PacketTail
+from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
+from culm_connectors.chotki.local_state.store import ChotkiStore
+from culm_connectors.chotki.metrics import ChotkiMetrics
+from culm_connectors.chotki.publisher import Partitions, ReplicaPublisher
+from culm_connectors.chotki.settings import ChotkiEdgeSettings
+from culm_connectors.chotki.spool.room import SpoolRoom
+from culm_connectors.chotki.spool.sync_spool import DiskSpool
+from culm_connectors.chotki.warnings.events import ID_REUSED, LATE, LOOP, REPEATED, Warned
+from culm_connectors.chotki.warnings.packet_ids import Arrival
+from culm_connectors.kafka import BatchProducer
+from culm_models.chotki import events
+from culm_models.chotki.ids import Id
+from culm_models.chotki.packets.live import LivePacket
+from culm_models.chotki.rdx import parse_vector
+from culm_models.chotki.sync.open_syncs import OpenSync
+from culm_topics.kafka.clients import KafkaSettings
+
+_TOLD: Mapping[Arrival, tuple[str, str]] = {
+    Arrival.LATE: (LATE, "comes behind what its source has said: its writer went back"),
+    Arrival.REPEATED: (REPEATED, "came before"),
+    Arrival.LOOP: (LOOP, "came before by another connection: the tree of replicas has a circle"),
+    Arrival.REUSED: (ID_REUSED, "came before with other bytes"),
+}
+
+
+@dataclass(slots=True)
+class OwnSource:
+    """The edge's own source and the progress of its last id."""
+
+    src: int
+    counter: int = 0
+
+    def raise_to(self, pro: int) -> None:
+        """An id of it was seen."""
+        self.counter = max(self.counter, pro)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeShared:
+    """What all connections of an edge share."""
+
+    store: ChotkiStore
+    tail: PacketTail
+    source: OwnSource
+    producer: BatchProducer
+    kafka: KafkaSettings
+    partitions: Partitions
+    spools: SpoolRoom
+    settings: ChotkiEdgeSettings
+    edge: bytes
+    report: Callable[[Any, events.SessionEvent], None]
+    """Told what happens on a connection."""
+    metrics: ChotkiMetrics
+
+
+class EdgeHost:
+    """Implements `Host` for the session of one connection."""
+
+    def __init__(
+        self, shared: EdgeShared, publisher: ReplicaPublisher, warn: Callable[[Warned], None]
+    ) -> None:
+        self._shared = shared
+        self._warn = warn
+        self._publisher = publisher
+        self.announced: dict[int, int] = {}
+        """The vector of our handshake."""
+        self.covered: dict[int, int] = {}
+        """Up to where `chotki.packets` is in the snapshot that it came from."""
+
+    @property
+    def src(self) -> int:
+        """See `Host.src`."""
+        return self._shared.source.src
+
+    @property
+    def counter(self) -> int:
+        """See `Host.counter`."""
+        return self._shared.source.counter
+
+    def raise_counter(self, pro: int) -> None:
+        """See `Host.raise_counter`."""
+        self._shared.source.raise_to(pro)
+
+    def snapshot(self) -> EpochSnapshot:
+        """See `Host.snapshot`."""
+        snapshot = self._shared.store.snapshot()
+        self.announced, self.covered = dict(snapshot.vector), dict(snapshot.packets)
+        return snapshot
+
+    def open_spool(self) -> DiskSpool:
+        """See `Host.open_spool`."""
+        return DiskSpool(self._shared.spools)
+
+    def apply(self, live: LivePacket) -> None:
+        """See `Host.apply`: it takes effect once Kafka has it and the job has merged it."""
+        src, pro = live.id.src, live.entry.pro
+        arrival = self._shared.tail.ids.arrives(src, pro, live.record, self._publisher.bringer)
+        if arrival in _TOLD:
+            code, text = _TOLD[arrival]
+            self._warn(Warned(code, f"{live.letter} {live.id} {text}"))
+        if arrival in (Arrival.REPEATED, Arrival.LOOP):
+            # Only this connection has come further by it.
+            self._publisher.announced({src: pro})
+            return
+        self._publisher.packet(live)
+
+    def commit_sync(self, sync: OpenSync, vectors: list[tuple[Id, bytes]]) -> Id | None:
+        """See `Host.commit_sync`."""
+        spool = sync.spool
+        assert isinstance(spool, DiskSpool), "opened here"
+        vector = parse_vector(sync.vector)
+        after = self.announced if sync.is_peers else self._publisher.brought
+        self._publisher.sync(sync.t, spool, vectors, vector, after)
+        spool.keep()
+        own = vector.get(self.src, 0)
+        if own <= self.counter:
+            return None
+        self.raise_counter(own)
+        return Id(self.src, own)
+
+    def forward(self, session: object, record: bytes) -> None:
+        """See `Host.forward`: what others are to have comes back from Kafka."""
