@@ -8,17 +8,21 @@ one function 0, so the size byte alone tells them apart. A log has one flavour, 
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final
+from typing import Final, Protocol
 
 from blake3 import blake3
 
 
-def _blake3_digest(data: bytes) -> bytes:
-    return blake3(data).digest()
+class Hasher(Protocol):
+    """A digest that is made as bytes come."""
 
+    def update(self, data: bytes, /) -> object:
+        """Take further bytes."""
+        ...
 
-def _blake2b_digest(data: bytes) -> bytes:
-    return blake2b(data).digest()
+    def digest(self) -> bytes:
+        """The digest of all bytes so far."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +32,21 @@ class HashFlavour:
     name: str
     prefix: bytes
     size: int
-    digest: Callable[[bytes], bytes]
+    hasher: Callable[[bytes], Hasher]
 
     def hash(self, data: bytes) -> bytes:
         """The hash of `data`, `size` bytes."""
-        return self.prefix + self.digest(data)
+        return self.prefix + self.hasher(data).digest()
 
     def has_form(self, data: bytes) -> bool:
         """Whether `data` could be a hash of this flavour."""
         return len(data) == self.size and data.startswith(self.prefix)
 
 
-YASMF: Final = HashFlavour("yasmf", b"\x00\x20", 34, _blake3_digest)
+YASMF: Final = HashFlavour("yasmf", b"\x00\x20", 34, blake3)
 """BLAKE3, what p2panda's logs are made of."""
 
-YAMF: Final = HashFlavour("yamf", b"\x00\x40", 66, _blake2b_digest)
+YAMF: Final = HashFlavour("yamf", b"\x00\x40", 66, blake2b)
 """BLAKE2b, what Bamboo's own specification names."""
 
 FLAVOURS: Final = {flavour.name: flavour for flavour in (YAMF, YASMF)}

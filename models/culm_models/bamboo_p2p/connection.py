@@ -14,7 +14,7 @@ from typing import Final
 
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.data_channel.receiver import Receiver
-from culm_models.bamboo_p2p.data_channel.sender import Sender, judge_unverified
+from culm_models.bamboo_p2p.data_channel.sender import Sender
 from culm_models.bamboo_p2p.errors import BambooP2pError, CallRefused, LimitReached, RangeViolated
 from culm_models.bamboo_p2p.events import BambooP2pEvent, ConnectionDropped, SetupRead
 from culm_models.bamboo_p2p.link import Link
@@ -153,15 +153,13 @@ class Connection:
             for request in table.of_log(log):
                 trace = request.unverified
                 if trace is not None and trace.seq_num == seq_num:
-                    judge_unverified(request, self._link, is_valid=False)
+                    request.apology_due = True
+                    self._link.wake(request)
         for log, seq_num in changes.entries:
             for request in table.of_log(log):
                 self._look_again(request, seq_num)
 
     def _look_again(self, request: Request, seq_num: int) -> None:
-        store = self._link.store
-        if request.unverified is not None and store.has_payload(request.log, request.unverified.seq_num):
-            judge_unverified(request, self._link, is_valid=request.unverified.equals(store))
         sequence = request.sequence
         for index in (sequence.metadata_index(seq_num), sequence.payload_index(seq_num)):
             if index is not None:

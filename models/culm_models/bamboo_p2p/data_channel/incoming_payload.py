@@ -34,7 +34,7 @@ class IncomingPayload:
         self.length = 0
         self._decompresses = False
         # Needed where the payload may come from elsewhere meanwhile, and this stream be apologised for.
-        self._trace = PayloadTrace(request.log, seq_num) if link.receives_greedily else None
+        self._trace = PayloadTrace(link.flavour, seq_num) if link.receives_greedily else None
         starts_inside = request.incoming.offset > 0
         self.is_of_the_other_alone = not starts_inside and not link.store.unverified(request.log, seq_num)
         """Whether every byte came from the other end, in this request: then it answers for them."""
@@ -82,5 +82,11 @@ class IncomingPayload:
         """Whether the payload, now that all of it came, is the right one; it is held then."""
         request, store = self.request, self._link.store
         if store.has_payload(request.log, self.seq_num):
-            return self._trace is None or self._trace.equals(store)
+            held = store.entry(request.log, self.seq_num)
+            return (
+                self._trace is None
+                or held is None
+                or not self.is_of_the_other_alone
+                or not self._trace.is_wrong(held.entry.payload_hash)
+            )
         return self._link.verify_payload(request, self.seq_num)

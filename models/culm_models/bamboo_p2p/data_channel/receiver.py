@@ -126,6 +126,8 @@ class Receiver:
         if isinstance(message, Cancelled):
             return self._end(message)
         request = self._required()
+        if request.is_position_lost:
+            return self._frame_alone(request, message)
         if isinstance(message, Metadata):
             self._metadata(request, message)
         elif isinstance(message, RawPayload):
@@ -366,17 +368,14 @@ class Receiver:
         return stream
 
     def _begin_payload(self, request: Request, length: int, compressed_length: int | None) -> _Verdict:
-        if compressed_length is not None:
-            if not self._link.receive_window:
-                raise CompressionViolated("compressed data came, and the window is 0")
-            if compressed_length > 2 * length + _COMPRESSED_SLACK:
-                raise CompressionViolated(f"{compressed_length} compressed bytes stand for {length}")
+        self._check_compression(length, compressed_length)
         piece = self._piece(request)
         if not piece.is_payload:
             raise PieceViolated(f"a payload came where the metadata of {piece.seq_num} must")
         size = self._size(request, piece)
         if size is None:
             self._give_up(request)
+            request.is_position_lost = request.proposal.payload_only
             self._body = IncomingPayload(self._link, request, piece.seq_num, None)
             self._body.begin(length, compressed_length)
             return _Verdict.CHANGED
@@ -391,6 +390,23 @@ class Receiver:
         self._body = self._stream(request, piece, size)
         self._body.begin(length, compressed_length)
         return _Verdict.CHANGED
+
+    def _frame_alone(self, request: Request, message: DataMessage) -> _Verdict:
+        """Throw away what comes of a request in which no position can be checked any more (R54)."""
+        if isinstance(message, RawPayload | CompressedPayload):
+            self._body = IncomingPayload(self._link, request, 0, None)
+            compressed = message.compressed_length if isinstance(message, CompressedPayload) else None
+            self._check_compression(message.length, compressed)
+            self._body.begin(message.length, compressed)
+        return _Verdict.CHANGED
+
+    def _check_compression(self, length: int, compressed_length: int | None) -> None:
+        if compressed_length is None:
+            return
+        if not self._link.receive_window:
+            raise CompressionViolated("compressed data came, and the window is 0")
+        if compressed_length > 2 * length + _COMPRESSED_SLACK:
+            raise CompressionViolated(f"{compressed_length} compressed bytes stand for {length}")
 
     def _read_body(self, body: IncomingPayload) -> bool:
         """Take what there is of a payload's bytes; whether the message is over."""

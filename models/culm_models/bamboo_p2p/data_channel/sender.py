@@ -80,9 +80,6 @@ class Sender:
 
     def _step(self, request: Request, out: bytearray) -> bool:
         """Send or pass what stands at the cursor; whether it moved."""
-        if request.unverified is not None and request.outgoing.offset == 0:
-            # Sent whole without being verified: nothing may follow before it is known to be right.
-            return False
         target = self._next_to_send(request)
         if target is None:
             return False
@@ -186,6 +183,7 @@ class Sender:
 
     def _moved(self, request: Request, pieces: int) -> None:
         following = request.outgoing.piece + pieces
+        request.unverified = None
         request.outgoing.move(following, request.first_offset(following))
         if request.verified_only is not None and request.verified_only < following:
             request.verified_only = None
@@ -265,16 +263,19 @@ class Sender:
         )
         length = min(available - cursor.offset, max(TURN_BYTES - len(out), 1))
         data = store.read_payload(request.log, piece.seq_num, cursor.offset, length) if length else b""
-        if not is_verified:
-            if request.unverified is None:
-                request.unverified = PayloadTrace(request.log, piece.seq_num)
+        if request.unverified is None and not is_verified:
+            request.unverified = PayloadTrace(self._link.flavour, piece.seq_num)
+            if cursor.offset > 0:
+                request.unverified.add(cursor.offset, b"")
+        if request.unverified is not None:
             request.unverified.add(cursor.offset, data)
-        elif request.unverified is not None and request.unverified.equals(store):
-            request.unverified = None
         self._put(data, out)
         cursor.move(cursor.piece, cursor.offset + len(data))
         if cursor.offset >= size:
+            is_wrong = request.unverified is not None and request.unverified.is_wrong(held.entry.payload_hash)
             self._moved(request, 1)
+            if is_wrong:
+                self._apologise(request, out)
 
     def _put(self, data: bytes, out: bytearray) -> None:
         """Payload bytes, compressed where that is shorter."""
@@ -309,11 +310,7 @@ class Sender:
     def _complete_if_done(self, request: Request) -> None:
         """Cancel with 130 when everything of a finite sequence went the ways it had to (3.8, Completion)."""
         limit = self._limit(request)
-        if (
-            request.outgoing.piece < limit
-            or request.unverified is not None
-            or (request.sequence.is_open and limit == request.sequence.size)
-        ):
+        if request.outgoing.piece < limit or (request.sequence.is_open and limit == request.sequence.size):
             return
         latest = request.latest
         if latest is not None and latest.is_complete and not latest.is_valid:
@@ -340,12 +337,3 @@ class Sender:
             index += 1
         request.held_until = index
         return index >= limit
-
-
-def judge_unverified(request: Request, link: Link, *, is_valid: bool) -> None:
-    """What went out unverified was verified, or thrown away: forget it, or apologise for it."""
-    if is_valid:
-        request.unverified = None
-    else:
-        request.apology_due = True
-    link.wake(request)

@@ -1,38 +1,32 @@
-"""What went one way of a payload before anybody verified it, to be judged when the payload is held (R59)."""
+"""What went one way of a payload before it was verified, to be judged when all of it has gone (R49, R59)."""
 
 from __future__ import annotations
 
-from hashlib import blake2b
-
-from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo_p2p.store import BambooStore
-
-_READ_BYTES = 65_536
+from culm_models.bamboo.hashes import HashFlavour
 
 
 class PayloadTrace:
-    """The digest of bytes of one payload, in order; what was passed over is left out."""
+    """The hash of a payload's bytes as they pass, for as long as none is passed over.
 
-    __slots__ = ("_digest", "_runs", "log", "seq_num")
+    A payload that was put together from both ends is nobody's fault, so nothing needs to be known of it.
+    """
 
-    def __init__(self, log: LogKey, seq_num: int) -> None:
-        self.log, self.seq_num = log, seq_num
-        self._digest = blake2b(digest_size=32)
-        self._runs: list[tuple[int, int]] = []
+    __slots__ = ("_end", "_flavour", "_hasher", "seq_num")
+
+    def __init__(self, flavour: HashFlavour, seq_num: int) -> None:
+        self.seq_num = seq_num
+        self._flavour = flavour
+        self._hasher = flavour.hasher(b"")
+        self._end: int | None = 0
 
     def add(self, offset: int, data: bytes) -> None:
-        """So much stands from `offset` on."""
-        self._digest.update(data)
-        if self._runs and self._runs[-1][1] == offset:
-            self._runs[-1] = (self._runs[-1][0], offset + len(data))
-        else:
-            self._runs.append((offset, offset + len(data)))
+        """So much passed, from `offset` on."""
+        if offset != self._end:
+            self._end = None
+            return
+        self._hasher.update(data)
+        self._end += len(data)
 
-    def equals(self, store: BambooStore) -> bool:
-        """Whether these bytes are what the payload, which is held now, has at their places."""
-        digest = blake2b(digest_size=32)
-        for start, end in self._runs:
-            for offset in range(start, end, _READ_BYTES):
-                length = min(_READ_BYTES, end - offset)
-                digest.update(store.read_payload(self.log, self.seq_num, offset, length))
-        return digest.digest() == self._digest.digest()
+    def is_wrong(self, payload_hash: bytes) -> bool:
+        """Whether all bytes passed, every one of them from one end, and they are another payload."""
+        return self._end is not None and self._flavour.prefix + self._hasher.digest() != payload_hash

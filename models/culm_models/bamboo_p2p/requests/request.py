@@ -76,6 +76,7 @@ class Request:
         "incoming_size",
         "is_discarding",
         "is_parked",
+        "is_position_lost",
         "latest",
         "log",
         "mine",
@@ -141,6 +142,8 @@ class Request:
         """The size of the payload at the incoming cursor, as its metadata in this request said it."""
         self.is_discarding = False
         """What comes is framed, and thrown away (R54)."""
+        self.is_position_lost = False
+        """Payloads of unknown sizes came, with no metadata between them: no position can be checked."""
 
     @property
     def id(self) -> int:

@@ -1,4 +1,7 @@
-"""Operations on Bamboo Point-2-Point: its codecs, a bymux end, and whole peers."""
+"""Operations on Bamboo Point-2-Point: `codecs` for its bytes, `bymux` for an end of that, `peer` for peers.
+
+`messages` is how messages look as JSON.
+"""
 
 from culm_models.conform.bamboo_p2p import bymux, codecs, peer
 

@@ -1,0 +1,5 @@
+"""Ends of Bamboo Point-2-Point under random orders, splits and delays, chosen by a seed.
+
+`log` is one signed log to replicate, `simulator` a row of ends that propose, adjust, cancel, publish and
+send, over channels that are delayed independently.
+"""
