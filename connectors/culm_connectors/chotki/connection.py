@@ -153,7 +153,8 @@ class ReplicaConnection:
     def check_gaps(self, mark: EpochRecord, now_s: float) -> None:
         """End the session if what it brought does not count: the peer's next diff brings what is missing."""
         session = self.session
-        if session.peer is None or session.is_over or session.peer.t in session.open_syncs:
+        peer = session.peer
+        if peer is None or session.is_over or any(sync.t == peer.t for sync in session.open_syncs):
             # What is live builds on a diff that is on its way.
             return
         gaps = self.publisher.gaps.check(mark, now_s)

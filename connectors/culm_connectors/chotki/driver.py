@@ -193,8 +193,8 @@ class ChotkiDriver:
             shared.tail.forget(dict(mark.packets))
 
     async def write_reports(self) -> None:
-        """Write what is told to `chotki.sessions` and `rejected`, for ever."""
-        await self.reports.run(self.shared)
+        """Write what is told of sessions, for ever."""
+        await self.reports.run(self.shared, lambda: tuple(self.connections.values()))
 
     def measured(self) -> ChotkiMetrics:
         """The numbers of this moment; from any thread."""

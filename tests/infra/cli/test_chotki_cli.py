@@ -9,7 +9,15 @@ import pytest
 
 from culm_models.chotki.ids import Id
 from culm_models.chotki.rdx import write_vector
-from culm_topics.chotki.records import HoldingRecord, SessionRecord, SourceRecord, session_key, source_key
+from culm_models.chotki.sync.progress import Progress
+from culm_topics.chotki.records import (
+    HoldingRecord,
+    OpenSyncItem,
+    SessionRecord,
+    SourceRecord,
+    session_key,
+    source_key,
+)
 from tests.support.chotki_broker import chotki_settings
 from tests.support.chotki_shell import Shell
 from tests.support.topic_io import produce
@@ -141,7 +149,17 @@ def test_the_status_has_vectors_blocks_peers_sessions_and_sources(shell: Shell) 
     produce(shell.settings, "chotki.vectors", [(source_key(11), HoldingRecord(held, 0, TIME_MS).encode())])
     edge, trace = bytes(range(32)), bytes(10)
     for session, state in ((1, "SendNone"), (2, "SendLive")):
-        told = SessionRecord(state, 11, "127.0.0.1:4", 7, trace, b"\1" * 10, 1, 20, 30, "", "", TIME_MS)
+        told = SessionRecord(
+            *(state, 11, "127.0.0.1:4", 7, trace, b"\1" * 10, 20, 30),
+            *(
+                Progress(1, 2, 2_000, 0),
+                Progress(1, 1, 30, 30),
+                (OpenSyncItem(11, 4096, 1_500, 2_000),),
+                3,
+                2,
+            ),
+            *("", "chotki.letter" if state == "SendNone" else "", TIME_MS),
+        )
         produce(shell.settings, "chotki.sessions", [(session_key(edge, session), told.encode())])
     in_use = SourceRecord("north", b"1" * 16, "allocated", TIME_MS)
     produce(shell.settings, "chotki.sources", [(source_key(12), in_use.encode())])
@@ -151,10 +169,15 @@ def test_the_status_has_vectors_blocks_peers_sessions_and_sources(shell: Shell) 
     assert [one["block"] for one in found["blocks"]] == ["0-0", "10-0"]
     assert found["blocks"][1]["objects"] == 3
     (peer,) = found["peers"]
-    assert (peer["source"], peer["behind"], peer["sources"]) == ("b", 3, 1)
+    assert (peer["source"], peer["behind"], peer["sources"], peer["lag"]) == ("b", 3, 1, {"10": 3})
     (session,) = found["sessions"]
     assert (session["session"], session["state"]) == (2, "SendLive")
     assert session["traces"] == f"{'01' * 10}-{'00' * 10}"
+    assert session["received"] == {"blocks_done": 1, "blocks_total": 2, "bytes_done": 2_000, "bytes_total": 0}
+    assert session["open_syncs"] == [{"t": "b-1", "age_ms": 1_500, "bytes": 2_000}]
+    assert (session["pings"], session["pongs"]) == (3, 2)
+    assert found["codes"] == {"chotki.letter": 1}
+    assert found["epoch_age_s"] >= 0
     assert [(one["source"], one["state"]) for one in found["sources"]] == [
         ("c", "in use"),
         ("10", "allocated"),

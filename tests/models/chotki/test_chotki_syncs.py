@@ -56,7 +56,7 @@ def test_nothing_of_a_sync_is_visible_before_its_v_and_then_all_of_it() -> None:
     before = replica.store.values()
     replica.receive(NAME, h(BEHIND) + d(), NOW)
     assert replica.store.values() == before
-    assert [str(t) for t in replica.sessions[NAME].open_syncs] == ["c-0-3"]
+    assert [str(sync.t) for sync in replica.sessions[NAME].open_syncs] == ["c-0-3"]
     output = replica.receive(NAME, v(), NOW)
     (committed,) = [event for _, event in output.events if event.kind == "sync_committed"]
     assert (committed.fields, committed.blocks) == (1, 1)  # type: ignore[attr-defined]

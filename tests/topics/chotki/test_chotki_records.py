@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from culm_models.chotki.ids import BLOCK_BITS, Id, block_of, object_key, vector_key
 from culm_models.chotki.rdx import write_vector
+from culm_models.chotki.sync.progress import Progress
 from culm_topics.chotki.catalogue import CHOTKI
 from culm_topics.chotki.records import (
     MAX_PACKET_BYTES,
@@ -21,6 +22,7 @@ from culm_topics.chotki.records import (
     EpochRecord,
     FieldRecord,
     HoldingRecord,
+    OpenSyncItem,
     OperandReader,
     OperandRecord,
     PacketRecord,
@@ -46,6 +48,8 @@ vectors = st.dictionaries(uints, st.integers(0, 2**52 - 1), max_size=5).map(writ
 bringers = st.builds(Bringer, st.binary(min_size=32, max_size=32), uints, uints)
 ends = st.dictionaries(st.integers(0, 1000), uints, max_size=5).map(lambda one: tuple(sorted(one.items())))
 ids = st.builds(Id, uints, st.integers(0, 2**52 - 1))
+progress = st.builds(Progress, uints, uints, uints, uints)
+open_syncs = st.lists(st.builds(OpenSyncItem, uints, uints, uints, uints), max_size=30).map(tuple)
 traces = st.just(b"") | st.binary(min_size=10, max_size=10)
 
 PACKETS = st.builds(PacketRecord, bringers, uints, blobs)
@@ -56,7 +60,10 @@ BLOCK_VECTORS = st.builds(BlockVectorRecord, vectors)
 EPOCHS = st.builds(EpochRecord, uints, vectors, ends, ends, ends)
 HOLDINGS = st.builds(HoldingRecord, vectors, uints, uints)
 SESSIONS = st.builds(
-    SessionRecord, texts, uints, texts, uints, traces, traces, uints, uints, uints, texts, texts, uints
+    SessionRecord,
+    *(texts, uints, texts, uints, traces, traces, uints, uints),
+    *(progress, progress, open_syncs),
+    *(uints, uints, texts, texts, uints),
 )
 SOURCES = st.builds(
     SourceRecord, texts, st.binary(min_size=16, max_size=16), st.sampled_from(["allocated", "retired"]), uints

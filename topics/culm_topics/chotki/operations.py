@@ -58,16 +58,20 @@ class Holdings:
         except RecordError as error:
             self.passed_over.add(message, error)
 
+    def lag_by_source(self, src: int, vector: Mapping[int, int]) -> dict[int, int]:
+        """Of each source that the peer lacks something of, how many packets of this vector it lacks."""
+        held = self.peers[src].vector
+        # A source begins with its object number 0, and the number of a field is no packet.
+        return {
+            one: (pro >> OFFSET_BITS) - (held[one] >> OFFSET_BITS if one in held else -1)
+            for one, pro in sorted(vector.items())
+            if pro > held.get(one, -1)
+        }
+
     def lag(self, src: int, vector: Mapping[int, int]) -> Lag:
         """What the peer lacks of this vector."""
-        held = self.peers[src].vector
-        behind = {one: pro for one, pro in vector.items() if pro > held.get(one, -1)}
-        # A source begins with its object number 0, and the number of a field is no packet.
-        packets = (
-            (pro >> OFFSET_BITS) - (held[one] >> OFFSET_BITS if one in held else -1)
-            for one, pro in behind.items()
-        )
-        return Lag(sum(packets), len(behind))
+        behind = self.lag_by_source(src, vector)
+        return Lag(sum(behind.values()), len(behind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,12 @@ class Sessions:
 
     by_key: dict[bytes, PeerSession] = field(default_factory=dict)
     passed_over: PassedOver = field(default_factory=lambda: PassedOver(SESSIONS_TOPIC))
+    _with_code: dict[str, set[bytes]] = field(default_factory=dict)
+
+    @property
+    def codes(self) -> dict[str, int]:
+        """Of each code, of refusals and warnings alike, how many sessions had a line with it."""
+        return {code: len(keys) for code, keys in sorted(self._with_code.items())}
 
     @property
     def sessions(self) -> list[PeerSession]:
@@ -100,7 +110,10 @@ class Sessions:
         """The next record of the topic."""
         try:
             edge, session = split_session_key(message.key)
-            self.by_key[message.key] = PeerSession(edge, session, SessionRecord.decode(message.value))
+            record = SessionRecord.decode(message.value)
+            self.by_key[message.key] = PeerSession(edge, session, record)
+            if record.code:
+                self._with_code.setdefault(record.code, set()).add(message.key)
         except RecordError as error:
             self.passed_over.add(message, error)
 

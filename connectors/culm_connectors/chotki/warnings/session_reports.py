@@ -1,4 +1,8 @@
-"""What an edge tells of its sessions: lines of `chotki.sessions`, warnings by code, and refused bytes.
+"""What an edge tells of its sessions: lines of `chotki.sessions`, what peers hold, warnings, refused bytes.
+
+A session has a line when its peer is known, when it is live, when a sync has come and when it is over; in
+between, every five seconds while anything moves, which is also when `chotki.vectors` is told what the peer
+holds.
 
 A warning refuses nothing (reference 4.6): it is counted, logged, and a line in `chotki.sessions` with its
 code, of each code and session at most one in ten seconds. Bytes that are refused go to `rejected`, as many a
@@ -10,6 +14,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from culm_connectors.chotki.connection import ReplicaConnection
@@ -20,7 +27,10 @@ from culm_connectors.errors import ConnectorError
 from culm_connectors.kafka import ProducerRecord
 from culm_connectors.transport.interface import ByteChannel
 from culm_models.chotki import events
-from culm_topics.chotki.records import SessionRecord, session_key
+from culm_models.chotki.events import SessionState
+from culm_models.chotki.rdx import write_vector
+from culm_models.chotki.sync.progress import Progress
+from culm_topics.chotki.records import HoldingRecord, OpenSyncItem, SessionRecord, session_key, source_key
 from culm_topics.records import rejection
 
 logger = logging.getLogger(__name__)
@@ -28,6 +38,17 @@ logger = logging.getLogger(__name__)
 _MOST_WAITING: Final = 1_000
 _WARNING_PAUSE_S: Final = 10.0
 _MOST_TEXT_BYTES: Final = 1_000
+_WATCH_S: Final = 5.0
+
+
+@dataclass(slots=True)
+class _Told:
+    """What is known of a session beside its own state, and what was told of it last."""
+
+    pings: int = 0
+    pongs: int = 0
+    record: SessionRecord | None = None
+    vector: dict[int, int] = field(default_factory=dict)
 
 
 class SessionReports:
@@ -36,6 +57,7 @@ class SessionReports:
     def __init__(self, metrics: ChotkiMetrics) -> None:
         self._metrics = metrics
         self._waiting: asyncio.Queue[tuple[str, ProducerRecord]] = asyncio.Queue(_MOST_WAITING)
+        self._told: defaultdict[int, _Told] = defaultdict(_Told)
         self._warned_s: dict[tuple[int, str], float] = {}
 
     def event(self, connection: ReplicaConnection, event: events.SessionEvent) -> None:
@@ -69,28 +91,74 @@ class SessionReports:
                 self._warn(connection, "chotki.sync_dropped", f"the sync {t} was forgotten: {code}")
             case Warned(code=code, message=message):
                 self._warn(connection, code, message)
+            case events.PingReceived():
+                self._told[connection.number].pings += 1
+            case events.PongReceived():
+                self._told[connection.number].pongs += 1
             case events.ByeReceived() | events.ConnectionLost() | events.StateEntered():
                 logger.debug("%s %s: %s", connection.name, connection.traces, event)
+                self._enter(connection)
 
     def session(self, connection: ReplicaConnection, *, code: str = "", reason: str = "") -> None:
         """How a session stands; `code` and `reason` are of a warning, else of its end."""
-        session = connection.session
+        self._tell(connection, self._record(connection, code, reason))
+
+    def watch(self, connections: Iterable[ReplicaConnection]) -> None:
+        """Tell of each whatever has moved since it was told of."""
+        for connection in connections:
+            self._hold(connection)
+            record, last = self._record(connection, "", ""), self._told[connection.number].record
+            if last is None:
+                continue
+            if replace(record, code=last.code, reason=last.reason, time_ms=last.time_ms) != last:
+                self._tell(connection, record)
+
+    def _enter(self, connection: ReplicaConnection) -> None:
+        """A session that is live is told of at once; pings, which leave that state and enter it, are not."""
+        last = self._told[connection.number].record
+        live = SessionState.LIVE.value
+        if last is not None and connection.session.state.value == live and last.state != live:
+            self.session(connection)
+
+    def _hold(self, connection: ReplicaConnection) -> None:
+        """What the peer holds, where that is more than was told."""
+        told, peer, vector = self._told[connection.number], connection.session.peer, connection.holding.vector
+        if peer is None or vector == told.vector:
+            return
+        told.vector = dict(vector)
+        value = HoldingRecord(write_vector(vector), 0, int(time.time() * 1000)).encode()
+        self._put("chotki.vectors", ProducerRecord(source_key(peer.t.src), value))
+
+    def _record(self, connection: ReplicaConnection, code: str, reason: str) -> SessionRecord:
+        session, told = connection.session, self._told[connection.number]
         peer, channel = session.peer, connection.channel.statistics()
         refused = connection.refusal.code if connection.refusal is not None else ""
-        record = SessionRecord(
+        sent, received = connection.progress()
+        now_ms = int(time.monotonic() * 1000)
+        return SessionRecord(
             state=session.state.value,
             peer=peer.t.src if peer is not None else 0,
             address=connection.name,
             mode=session.mode if peer is None else session.mode & peer.mode,
             trace=session.trace,
             peer_trace=peer.trace if peer is not None else b"",
-            blocks=connection.progress()[0].blocks_done,
             bytes_in=channel.received_bytes,
             bytes_out=channel.sent_bytes,
+            received=received,
+            sent=sent,
+            open_syncs=tuple(
+                OpenSyncItem(*one.t, max(0, now_ms - one.opened_at_ms), one.bytes)
+                for one in session.open_syncs
+            ),
+            pings=told.pings,
+            pongs=told.pongs,
             reason=_within(reason or connection.reason),
             code=code or refused,
             time_ms=int(time.time() * 1000),
         )
+
+    def _tell(self, connection: ReplicaConnection, record: SessionRecord) -> None:
+        self._told[connection.number].record = record
         key = session_key(connection.bringer.edge, connection.number)
         self._put("chotki.sessions", ProducerRecord(key, record.encode()))
 
@@ -100,15 +168,19 @@ class SessionReports:
         """Somebody was not served."""
         statistics = channel.statistics()
         record = SessionRecord(
-            state=events.SessionState.NONE.value,
+            state=SessionState.NONE.value,
             peer=0,
             address=name,
             mode=0,
             trace=b"",
             peer_trace=b"",
-            blocks=0,
             bytes_in=statistics.received_bytes,
             bytes_out=statistics.sent_bytes,
+            received=Progress(0, 0, 0, 0),
+            sent=Progress(0, 0, 0, 0),
+            open_syncs=(),
+            pings=0,
+            pongs=0,
             reason=_within(str(error)),
             code=error.code,
             time_ms=int(time.time() * 1000),
@@ -117,12 +189,24 @@ class SessionReports:
 
     def forget(self, connection: ReplicaConnection) -> None:
         """It is over."""
+        self._hold(connection)
         self.session(connection)
+        del self._told[connection.number]
         for key in [key for key in self._warned_s if key[0] == connection.number]:
             del self._warned_s[key]
 
-    async def run(self, shared: EdgeShared) -> None:
-        """Write for ever."""
+    async def run(self, shared: EdgeShared, connections: Callable[[], Iterable[ReplicaConnection]]) -> None:
+        """Watch these connections and write what is told, for ever."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._watch_for_ever(connections))
+            tasks.create_task(self._write_for_ever(shared))
+
+    async def _watch_for_ever(self, connections: Callable[[], Iterable[ReplicaConnection]]) -> None:
+        while True:
+            await asyncio.sleep(_WATCH_S)
+            self.watch(connections())
+
+    async def _write_for_ever(self, shared: EdgeShared) -> None:
         while True:
             name, record = await self._waiting.get()
             await shared.producer.send(shared.kafka.topic(name), [record])

@@ -1,13 +1,15 @@
-"""``culm chotki status``: vectors, blocks, peers and how far they are, sessions, sources."""
+"""``culm chotki status``: vectors, blocks, peers and how far they are, sessions, sources, edges."""
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from culm_infra.cli import options
+from culm_infra.cli.chotki.edge_metrics import read_edge
 from culm_infra.cli.chotki.reading import vector_texts, whole_state
 from culm_infra.cli.chotki.sources import sources_as_json
 from culm_infra.cli.options import KafkaFlags, spread
@@ -18,20 +20,34 @@ if TYPE_CHECKING:
     from culm_topics.chotki.state_reader import ObjectState
 
 _SHOWN_BLOCKS = 20
+_BLOCK_COLUMNS = ("block", "objects", "vector")
+_CODE_COLUMNS = ("code", "sessions")
+_SESSION_COLUMNS = (
+    *("peer", "state", "address", "mode", "diff in", "diff out"),
+    *("open syncs", "pings", "pongs", "code"),
+)
 
 
 @spread
 def status(
     *,
     all_: Annotated[bool, typer.Option("--all", help="All blocks, and sessions that are over too.")] = False,
+    edge: Annotated[
+        list[str] | None,
+        typer.Option("--edge", metavar="HOST:PORT", help="An edge's --metrics-port; repeatable."),
+    ] = None,
     kafka: KafkaFlags,
     json: options.Json = False,
 ) -> None:
-    """How the deployment and its peers stand: the global vector and those of blocks, sessions, sources.
+    """How the deployment and its peers stand: vectors, blocks, peers, sessions, sources; edges where named.
 
-    behind: packets that a peer lacks, by the numbers of their sources; sources: in how many it lacks any.
+    behind: packets that a peer lacks, by the numbers of their sources. Of a session: its state, pings and
+    pongs that came, the diffs of its beginning (blocks and bytes through, of how many), syncs that are open
+    with their age and what they have spooled, both traces as logs write them. codes: refusals and warnings,
+    and in how many sessions of the last days. An edge tells whether it is ready and what it measures: the
+    epoch it serves from, the tail of packets beyond, refusals by code.
 
-    Example: `culm chotki status`, `culm chotki status --all --json`
+    Example: `culm chotki status`, `culm chotki status --all --edge 127.0.0.1:9100 --json`
     """
     from culm_topics.chotki.operations import read_holdings, read_sessions
     from culm_topics.chotki.sources import read_sources
@@ -50,22 +66,30 @@ def status(
         show_passed_over(passed_over, json=json)
     found = {
         **state,
+        "epoch_age_s": None if holdings.own is None else _age_s(holdings.own.time_ms),
         "peers": [
             {
                 "source": f"{src:x}",
                 **holdings.lag(src, vector)._asdict(),
+                "lag": {f"{one:x}": packets for one, packets in holdings.lag_by_source(src, vector).items()},
                 "vector": vector_texts(held.vector),
                 "time_ms": held.time_ms,
             }
             for src, held in sorted(holdings.peers.items())
         ],
         "sessions": [_session(one) for one in sessions.sessions if all_ or not one.is_over],
+        "codes": sessions.codes,
         "sources": sources_as_json(sources.holders),
+        "edges": [read_edge(one) for one in edge or ()],
     }
     if json:
         emit_json(found)
     else:
         _show(found, all_=all_)
+
+
+def _age_s(time_ms: int) -> float:
+    return max(0.0, round(time.time() - time_ms / 1000, 1))
 
 
 def _blocks(state: ObjectState) -> list[dict[str, Any]]:
@@ -81,8 +105,10 @@ def _blocks(state: ObjectState) -> list[dict[str, Any]]:
 
 
 def _session(one: PeerSession) -> dict[str, Any]:
+    from culm_models.chotki.ids import Id
+    from culm_models.chotki.packets.handshake import trace_pair
+
     found = one.record
-    traces = sorted((found.trace.hex(), found.peer_trace.hex()), reverse=True)
     return {
         "edge": one.edge.hex(),
         "session": one.session,
@@ -90,8 +116,15 @@ def _session(one: PeerSession) -> dict[str, Any]:
         "peer": f"{found.peer:x}",
         "address": found.address,
         "mode": found.mode,
-        "traces": "-".join(traces),
-        "blocks": found.blocks,
+        "traces": trace_pair(found.trace, found.peer_trace),
+        "received": found.received._asdict(),
+        "sent": found.sent._asdict(),
+        "open_syncs": [
+            {"t": str(Id(sync.src, sync.pro)), "age_ms": sync.age_ms, "bytes": sync.bytes}
+            for sync in found.open_syncs
+        ],
+        "pings": found.pings,
+        "pongs": found.pongs,
         "bytes_in": found.bytes_in,
         "bytes_out": found.bytes_out,
         "reason": found.reason,
@@ -101,44 +134,58 @@ def _session(one: PeerSession) -> dict[str, Any]:
 
 
 def _show(found: dict[str, Any], *, all_: bool) -> None:
-    say(f"epoch {found['epoch']}; {found['waiting_records']} records behind it")
+    age = "" if found["epoch_age_s"] is None else f", {found['epoch_age_s']:,.0f} s old"
+    say(f"epoch {found['epoch']}{age}; {found['waiting_records']} records behind it")
     print_table("vector", ("source and last id",), ([one] for one in found["vector"]))
     blocks = found["blocks"] if all_ else found["blocks"][:_SHOWN_BLOCKS]
-    title = (
-        "blocks"
-        if len(blocks) == len(found["blocks"])
-        else f"blocks ({len(blocks)} of {len(found['blocks'])})"
-    )
-    print_table(
-        title, ("block", "objects", "vector"), (_row(one, "block", "objects", "vector") for one in blocks)
-    )
-    for name, columns in {
-        "peers": ("source", "behind", "sources", "vector", "time_ms"),
-        "sessions": (
-            "peer",
-            "state",
-            "address",
-            "mode",
-            "traces",
-            "blocks",
-            "bytes_in",
-            "bytes_out",
-            "code",
-            "time_ms",
-        ),
-        "sources": ("source", "owner", "state", "since_ms"),
-    }.items():
-        if found[name]:
+    whole = len(blocks) == len(found["blocks"])
+    title = "blocks" if whole else f"blocks ({len(blocks)} of {len(found['blocks'])})"
+    print_table(title, _BLOCK_COLUMNS, (_row(one, *_BLOCK_COLUMNS) for one in blocks))
+    tables: dict[str, tuple[list[dict[str, Any]], tuple[str, ...]]] = {
+        "peers": (found["peers"], ("source", "behind", "lag", "vector", "time_ms")),
+        "sessions": ([_told(one) for one in found["sessions"]], _SESSION_COLUMNS),
+        "traces": (found["sessions"], ("peer", "traces", "bytes_in", "bytes_out", "time_ms")),
+        "codes": ([{"code": one, "sessions": count} for one, count in found["codes"].items()], _CODE_COLUMNS),
+        "sources": (found["sources"], ("source", "owner", "state", "since_ms")),
+    }
+    for name, (rows, columns) in tables.items():
+        if rows:
             titles = [column.removesuffix("_ms").replace("_", " ") for column in columns]
-            print_table(name, titles, (_row(one, *columns) for one in found[name]))
+            print_table(name, titles, (_row(one, *columns) for one in rows))
+    for one in found["edges"]:
+        ready = "ready" if one["ready"] else f"not ready: {'; '.join(one['reasons'])}"
+        figures = ((name, f"{value:,.0f}") for name, value in one["metrics"].items())
+        print_table(f"edge {one['address']}: {ready}", ("metric", "value"), figures)
+
+
+def _told(session: dict[str, Any]) -> dict[str, Any]:
+    """A session with its diffs and open syncs as people read them."""
+    return {
+        **session,
+        "diff in": _diff(session["received"]),
+        "diff out": _diff(session["sent"]),
+        "open syncs": [
+            f"{one['t']} {one['age_ms'] / 1000:,.0f} s {one['bytes']:,} B" for one in session["open_syncs"]
+        ],
+    }
+
+
+def _diff(progress: dict[str, int]) -> str:
+    if not progress["blocks_total"]:
+        return "–"
+    share = f"/{progress['bytes_total']:,}" if progress["bytes_total"] else ""
+    return f"{progress['blocks_done']}/{progress['blocks_total']}, {progress['bytes_done']:,}{share} B"
 
 
 def _row(one: dict[str, Any], *columns: str) -> list[object]:
-    return [
-        datetime.fromtimestamp(one[name] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        if name.endswith("_ms")
-        else ",".join(one[name])
-        if isinstance(one[name], list)
-        else one[name]
-        for name in columns
-    ]
+    return [_cell(name, one[name]) for name in columns]
+
+
+def _cell(name: str, value: object) -> object:
+    if name.endswith("_ms") and isinstance(value, int):
+        return datetime.fromtimestamp(value / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    if isinstance(value, list):
+        return ", ".join(value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {count:,}" for key, count in value.items())
+    return value

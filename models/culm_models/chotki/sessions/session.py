@@ -21,7 +21,6 @@ from culm_models.chotki.errors import (
     SpoolFull,
 )
 from culm_models.chotki.events import SessionState
-from culm_models.chotki.ids import Id
 from culm_models.chotki.packets.handshake import Handshake, agree, read_handshake
 from culm_models.chotki.packets.live import read_live
 from culm_models.chotki.packets.packet import (
@@ -42,6 +41,7 @@ from culm_models.chotki.sessions.own_diff import OwnDiff
 from culm_models.chotki.sessions.own_ids import OwnIds
 from culm_models.chotki.sessions.sync_receiver import SyncReceiver
 from culm_models.chotki.settings import ChotkiSettings
+from culm_models.chotki.sync.open_syncs import OpenSync
 from culm_models.chotki.sync.progress import Progress
 from culm_models.chotki.tlv import RecordReader
 
@@ -98,8 +98,8 @@ class Session:
         return self.state is SessionState.NONE
 
     @property
-    def open_syncs(self) -> list[Id]:
-        """The T's of syncs whose V has not come."""
+    def open_syncs(self) -> list[OpenSync]:
+        """Syncs whose V has not come."""
         return self._syncs.open_syncs
 
     def progress(self) -> tuple[Progress, Progress]:

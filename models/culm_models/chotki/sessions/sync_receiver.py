@@ -67,9 +67,9 @@ class SyncReceiver:
         """Whether V of the peer's own diff came: of a long one that of the part which claims all of it."""
 
     @property
-    def open_syncs(self) -> list[Id]:
-        """The T's of syncs whose V has not come."""
-        return [sync.t for sync in self._syncs]
+    def open_syncs(self) -> list[OpenSync]:
+        """Syncs whose V has not come."""
+        return list(self._syncs)
 
     def begin(self, peer: Handshake, record: bytes, own: Mapping[int, int], now_ms: int) -> None:
         """The peer's first H; ``own`` is the vector of ours."""

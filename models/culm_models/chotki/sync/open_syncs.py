@@ -60,6 +60,7 @@ class OpenSync:
     vector: bytes
     is_peers: bool
     spool: Spool
+    opened_at_ms: int
     heard_at_ms: int
     bytes: int = 0
     fields: int = 0
@@ -86,7 +87,7 @@ class OpenSyncs:
         self.forget(t)
         if len(self._open) >= self._settings.max_open_syncs:
             raise SyncsTooMany(f"{len(self._open)} syncs are open on this connection")
-        sync = self._open[t] = OpenSync(t, vector, is_peers, self._open_spool(), now_ms)
+        sync = self._open[t] = OpenSync(t, vector, is_peers, self._open_spool(), now_ms, now_ms)
         return sync
 
     def get(self, t: Id) -> OpenSync:

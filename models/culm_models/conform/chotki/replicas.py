@@ -157,7 +157,7 @@ def _session_to_json(session: Session) -> dict[str, Any]:
         "receives": session.receives,
         "trace": session.trace.hex(),
         **({} if peer is None else {"peer_trace": peer.trace.hex(), "peer_vector": peer.vector.hex()}),
-        "syncs": [str(t) for t in session.open_syncs],
+        "syncs": [str(sync.t) for sync in session.open_syncs],
     }
 
 

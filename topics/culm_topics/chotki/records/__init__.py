@@ -2,7 +2,7 @@
 
 - `keys`: their keys, and in which partition a source or a block lies; `shape`: items that several have.
 - `packets`, `syncs`: what edges and writers bring. `state`: what the job makes of it.
-- `operations`: vectors, sessions and sources, for whoever looks after them.
+- `operations`: vectors and sources, `sessions`: how each session stands, for whoever looks after them.
 """
 
 from culm_topics.chotki.records.keys import (
@@ -17,8 +17,9 @@ from culm_topics.chotki.records.keys import (
     split_session_key,
     split_source_key,
 )
-from culm_topics.chotki.records.operations import HoldingRecord, SessionRecord, SourceRecord, SourceState
+from culm_topics.chotki.records.operations import HoldingRecord, SourceRecord, SourceState
 from culm_topics.chotki.records.packets import MAX_PACKET_BYTES, PacketRecord
+from culm_topics.chotki.records.sessions import OpenSyncItem, SessionRecord
 from culm_topics.chotki.records.shape import Bringer, Ends
 from culm_topics.chotki.records.state import BlockVectorRecord, EpochRecord, FieldRecord
 from culm_topics.chotki.records.syncs import MAX_PIECE_BYTES, CommitRecord, OperandReader, OperandRecord
@@ -33,6 +34,7 @@ __all__ = [
     "EpochRecord",
     "FieldRecord",
     "HoldingRecord",
+    "OpenSyncItem",
     "OperandReader",
     "OperandRecord",
     "PacketRecord",
