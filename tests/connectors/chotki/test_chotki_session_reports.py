@@ -115,6 +115,27 @@ async def test_what_a_peer_holds_is_told_when_it_is_more(told: Told) -> None:
     assert parse_vector(HoldingRecord.decode(told.held()[1].value).vector)[0xB] == 4096
 
 
+async def test_a_diff_that_is_on_its_way_is_told_of_with_how_far_it_is(
+    told: Told, caplog: pytest.LogCaptureFixture
+) -> None:
+    near, far = memory_pair()
+    slow = Replica(0xB, name="slow")
+    serving = asyncio.create_task(told.driver.serve(near))
+    await far.write(b"".join(slow.open_session("edge", 0).of("edge")))
+    head, *_ = slow.receive("edge", await far.read(), 0).of("edge")
+    await far.write(head)  # a D; V is not said yet
+    connection = max(told.driver.connections.values(), key=lambda one: one.number)
+    await until(lambda: connection.session.progress()[1].blocks_done)
+    with caplog.at_level("INFO"):
+        lines = await told.watch()
+    assert f"received 1 of 1 blocks of the diff, {len(head)} bytes" in caplog.text
+    [line] = [one for one in lines if one.peer == 0xB]
+    [sync] = line.open_syncs
+    assert (sync.src, sync.bytes) == (0xB, len(head))
+    far.abort()
+    await serving
+
+
 async def test_a_session_that_is_over_has_a_last_line(told: Told) -> None:
     told.connection.close()
     await until(lambda: told.producer.sessions()[-1].state == "SendNone" and not told.driver.connections)

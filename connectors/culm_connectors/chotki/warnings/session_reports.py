@@ -2,7 +2,7 @@
 
 A session has a line when its peer is known, when it is live, when a sync has come and when it is over; in
 between, every five seconds while anything moves, which is also when `chotki.vectors` is told what the peer
-holds.
+holds, and the log how far its diffs are.
 
 A warning refuses nothing (reference 4.6): it is counted, logged, and a line in `chotki.sessions` with its
 code, of each code and session at most one in ten seconds. Bytes that are refused go to `rejected`, as many a
@@ -106,6 +106,7 @@ class SessionReports:
     def watch(self, connections: Iterable[ReplicaConnection]) -> None:
         """Tell of each whatever has moved since it was told of."""
         for connection in connections:
+            _log_progress(connection)
             self._hold(connection)
             record, last = self._record(connection, "", ""), self._told[connection.number].record
             if last is None:
@@ -233,6 +234,23 @@ class SessionReports:
             self._metrics.untold += 1
             return
         self._waiting.put_nowait((name, record))
+
+
+def _log_progress(connection: ReplicaConnection) -> None:
+    """How far the diffs are of a session that begins: of many GB they take long."""
+    session = connection.session
+    sent, received = session.progress()
+    if session.is_making_diff:
+        logger.info("%s %s: sent %s", connection.name, connection.traces, _in_words(sent))
+    if received.blocks_done and any(sync.is_peers for sync in session.open_syncs):
+        logger.info("%s %s: received %s", connection.name, connection.traces, _in_words(received))
+
+
+def _in_words(diff: Progress) -> str:
+    total = f" of {diff.bytes_total:,}" if diff.bytes_total else ""
+    return (
+        f"{diff.blocks_done:,} of {diff.blocks_total:,} blocks of the diff, {diff.bytes_done:,}{total} bytes"
+    )
 
 
 def _within(text: str) -> str:
