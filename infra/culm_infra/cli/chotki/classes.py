@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culm_infra.cli import options
+from culm_infra.cli.chotki.completion import complete_name
 from culm_infra.cli.chotki.reading import class_as_json, whole_state
 from culm_infra.cli.chotki.writing import WriterFlags, write
 from culm_infra.cli.options import KafkaFlags, spread
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 @spread
 def class_(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The class's global name, or its ID.")
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", help="The class's global name, or its ID.", autocompletion=complete_name
+        ),
     ] = None,
     fields: Annotated[
         list[str] | None,

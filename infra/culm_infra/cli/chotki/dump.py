@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from culm_infra.cli import options
+from culm_infra.cli.chotki.completion import complete_url
 from culm_infra.cli.chotki.reading import whole_state
 from culm_infra.cli.chotki.replica import Key, Silence, check_address, read_replica
 from culm_infra.cli.options import KafkaFlags, spread
@@ -19,7 +20,9 @@ def dump(
     url: Annotated[
         str | None,
         typer.Argument(
-            metavar="[URL]", help="A running replica instead: tcp://, tls:// or quic://HOST:PORT."
+            metavar="[URL]",
+            help="A running replica instead: tcp://, tls:// or quic://HOST:PORT.",
+            autocompletion=complete_url,
         ),
     ] = None,
     *,

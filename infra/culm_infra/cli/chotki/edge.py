@@ -9,20 +9,35 @@ from typing import Annotated
 import typer
 
 from culm_infra.cli import options
+from culm_infra.cli.chotki.completion import complete_compat, complete_mode, complete_url
 from culm_infra.cli.options import KafkaFlags, spread
 
 TAP_MODE = 5
 
-Addresses = Annotated[list[str], typer.Argument(metavar="URL...", help="tcp://, tls:// or quic://HOST:PORT.")]
+Addresses = Annotated[
+    list[str],
+    typer.Argument(metavar="URL...", help="tcp://, tls:// or quic://HOST:PORT.", autocompletion=complete_url),
+]
 Source = Annotated[
     str | None,
     typer.Option("--source", help="Own source in hex; by default its own, else a free one."),
 ]
 Name = Annotated[str | None, typer.Option("--name", help="What this replica says that it is called.")]
 Mode = Annotated[
-    int | None, typer.Option("--mode", min=0, max=7, help="1 read, 2 write, 4 live, added up; 7 by default.")
+    str | None,
+    typer.Option(
+        "--mode",
+        metavar="0…7|r|rw|rl|rwl|…",
+        help="1 read, 2 write, 4 live, added up or by their letters; 7, rwl, by default.",
+        autocompletion=complete_mode,
+    ),
 ]
-Compat = Annotated[str | None, typer.Option("--compat", help="default, or go: the Go replica's own ways.")]
+Compat = Annotated[
+    str | None,
+    typer.Option(
+        "--compat", help="default, or go: the Go replica's own ways.", autocompletion=complete_compat
+    ),
+]
 
 
 @spread
@@ -43,7 +58,7 @@ def listen(
 
     Example: `culm chotki listen tcp://0.0.0.0:4321`
     """
-    chotki = {"listen": urls, "source": source, "name": name, "mode": mode, "compat": compat}
+    chotki = {"listen": urls, "source": source, "name": name, "mode": _mode(mode), "compat": compat}
     _run(kafka, chotki, directory, metrics_port, log_format, json=json)
 
 
@@ -65,7 +80,7 @@ def connect(
 
     Example: `culm chotki connect tls://replica.example:4321`
     """
-    chotki = {"connect": urls, "source": source, "name": name, "mode": mode, "compat": compat}
+    chotki = {"connect": urls, "source": source, "name": name, "mode": _mode(mode), "compat": compat}
     _run(kafka, chotki, directory, metrics_port, log_format, json=json)
 
 
@@ -86,6 +101,21 @@ def tap(
     """
     chotki = {"connect": urls, "mode": TAP_MODE, "compat": compat}
     _run(kafka, chotki, directory, metrics_port, log_format, json=json)
+
+
+def _mode(text: str | None) -> int | None:
+    """The bits of a mode, by their sum or their letters; anything else is an error of usage."""
+    from culm_models.chotki.packets.handshake import MODE_MAX, MODES
+
+    if text is None:
+        return None
+    if text in MODES:
+        return MODES[text]
+    if text.isdecimal() and int(text) <= MODE_MAX:
+        return int(text)
+    raise typer.BadParameter(
+        f"{text!r} is no mode: give 0 to {MODE_MAX}, or one of {', '.join(MODES)}", param_hint="--mode"
+    )
 
 
 def _run(

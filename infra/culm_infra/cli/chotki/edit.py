@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culm_infra.cli import options
+from culm_infra.cli.chotki.completion import complete_name
 from culm_infra.cli.chotki.writing import GlobalName, Values, WriterFlags, values_of, write
 from culm_infra.cli.options import KafkaFlags, spread
 
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
 
 @spread
 def edit(
-    object_: Annotated[str, typer.Argument(metavar="OBJECT", help="The object, by its global name or ID.")],
+    object_: Annotated[
+        str,
+        typer.Argument(
+            metavar="OBJECT", help="The object, by its global name or ID.", autocompletion=complete_name
+        ),
+    ],
     values: Values = None,
     *,
     name: GlobalName = None,

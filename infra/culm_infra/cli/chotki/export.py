@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from culm_infra.cli import options
+from culm_infra.cli.chotki.completion import complete_name
 from culm_infra.cli.chotki.reading import whole_state
 from culm_infra.cli.options import KafkaFlags, spread
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, print_table
@@ -22,7 +23,12 @@ def export(
     ],
     class_: Annotated[
         list[str] | None,
-        typer.Option("--class", metavar="CLASS", help="Only this class, by name or ID; repeatable."),
+        typer.Option(
+            "--class",
+            metavar="CLASS",
+            help="Only this class, by name or ID; repeatable.",
+            autocompletion=complete_name,
+        ),
     ] = None,
     state_dir: Annotated[
         Path | None,

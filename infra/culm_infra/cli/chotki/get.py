@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from culm_infra.cli import options
+from culm_infra.cli.chotki.completion import complete_name
 from culm_infra.cli.chotki.reading import object_as_json, whole_state
 from culm_infra.cli.options import KafkaFlags, spread
 from culm_infra.cli.output import emit_json, print_table, say
@@ -19,11 +20,22 @@ if TYPE_CHECKING:
 @spread
 def get(
     name: Annotated[
-        str | None, typer.Argument(metavar="[OBJECT]", help="Only this object, by its global name or ID.")
+        str | None,
+        typer.Argument(
+            metavar="[OBJECT]",
+            help="Only this object, by its global name or ID.",
+            autocompletion=complete_name,
+        ),
     ] = None,
     *,
     class_: Annotated[
-        str | None, typer.Option("--class", metavar="CLASS", help="Objects of this class, by name or ID.")
+        str | None,
+        typer.Option(
+            "--class",
+            metavar="CLASS",
+            help="Objects of this class, by name or ID.",
+            autocompletion=complete_name,
+        ),
     ] = None,
     kafka: KafkaFlags,
     json: options.Json = False,

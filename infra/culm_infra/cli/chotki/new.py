@@ -7,13 +7,19 @@ from typing import Annotated
 import typer
 
 from culm_infra.cli import options
+from culm_infra.cli.chotki.completion import complete_name
 from culm_infra.cli.chotki.writing import GlobalName, Values, WriterFlags, values_of, write
 from culm_infra.cli.options import KafkaFlags, spread
 
 
 @spread
 def new(
-    class_: Annotated[str, typer.Argument(metavar="CLASS", help="The class, by its global name or ID.")],
+    class_: Annotated[
+        str,
+        typer.Argument(
+            metavar="CLASS", help="The class, by its global name or ID.", autocompletion=complete_name
+        ),
+    ],
     values: Values = None,
     *,
     name: GlobalName = None,

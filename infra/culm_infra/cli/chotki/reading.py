@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from culm_infra.cli.chotki.completion import remember_names
 from culm_infra.cli.output import progress, say, show_passed_over
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def whole_state(
     settings: KafkaSettings, *, state_dir: Path | None = None, json: bool
 ) -> Iterator[StateReader]:
     """The state up to the last epoch; people are told where it is not the end of what is there."""
+    from culm_topics.chotki.objects import Objects
     from culm_topics.chotki.state_reader import StateReader
 
     with StateReader(settings, state_dir=state_dir) as reader:
@@ -38,6 +40,7 @@ def whole_state(
             )
         elif not reader.state.epoch:
             say("no epoch yet: `culm job run chotki` merges what edges and writers bring")
+        remember_names(settings, Objects(reader.state.table).names())
         yield reader
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from culm_infra.cli import options
+from culm_infra.cli.chotki.completion import complete_url
 from culm_infra.cli.chotki.reading import vector_texts, whole_state
 from culm_infra.cli.chotki.replica import Key, Silence, check_address, read_replica
 from culm_infra.cli.options import KafkaFlags, spread
@@ -25,7 +26,12 @@ _TEXT_LIMIT = 60
 @spread
 def verify(
     url: Annotated[
-        str, typer.Argument(metavar="URL", help="The replica: tcp://, tls:// or quic://HOST:PORT.")
+        str,
+        typer.Argument(
+            metavar="URL",
+            help="The replica: tcp://, tls:// or quic://HOST:PORT.",
+            autocompletion=complete_url,
+        ),
     ],
     *,
     wait: Annotated[

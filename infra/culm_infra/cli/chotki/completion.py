@@ -1,0 +1,61 @@
+"""What the shell completes for ``culm chotki``: global names, addresses, modes.
+
+Names come from a file that every reading command leaves, so completion asks no broker and is quick.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from culm_topics.kafka.clients import KafkaSettings
+
+_MOST_NAMES = 10_000
+_SCHEMES = ("tcp://", "tls://", "quic://")
+_COMPATS = ("default", "go")
+
+
+def complete_name(incomplete: str) -> list[str]:
+    """Global names of classes and objects, of whatever deployment was read last from here."""
+    found: set[str] = set()
+    for path in _folder().glob("*.json"):
+        with contextlib.suppress(OSError, ValueError):
+            found.update(one for one in json.loads(path.read_text()) if str(one).startswith(incomplete))
+    return sorted(found)
+
+
+def remember_names(kafka: KafkaSettings, names: Iterable[str]) -> None:
+    """Keep the first names of a deployment for completion; where that cannot be written, it is not."""
+    which = sha256(f"{kafka.bootstrap}\n{kafka.prefix}".encode()).hexdigest()[:16]
+    path = _folder() / f"{which}.json"
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(sorted(names)[:_MOST_NAMES]))
+
+
+def complete_url(incomplete: str) -> list[str]:
+    """How an address begins."""
+    return [one for one in _SCHEMES if one.startswith(incomplete)]
+
+
+def complete_mode(incomplete: str) -> list[str]:
+    """The names of modes."""
+    from culm_models.chotki.packets.handshake import MODES
+
+    return [one for one in MODES if one.startswith(incomplete)]
+
+
+def complete_compat(incomplete: str) -> list[str]:
+    """Whose ways."""
+    return [one for one in _COMPATS if one.startswith(incomplete)]
+
+
+def _folder() -> Path:
+    from culm_infra.settings import DIRECTORIES
+
+    return Path(DIRECTORIES.user_cache_dir) / "chotki"
