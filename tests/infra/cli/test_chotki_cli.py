@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -25,6 +26,7 @@ from tests.support.topic_io import produce
 pytestmark = pytest.mark.kafka
 
 Capture = pytest.CaptureFixture[str]
+PAGE = (Path(__file__).parents[2] / "docs" / "chotki.md").read_text()
 TIME_MS = 1_763_000_000_000
 
 
@@ -211,3 +213,23 @@ def test_before_the_first_epoch_there_are_the_common_objects(shell: Shell) -> No
     assert shell.text("dump").splitlines()[0] == "0-0.Y:\t0-0"
     assert shell.lines("status")[0]["vector"] == ["0-3"]
     assert [one["id"] for one in shell.lines("get")] == ["0-0", "0-2"]
+
+
+def test_what_the_page_says_can_be_typed(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for what needs a replica or an edge that listens."""
+    monkeypatch.chdir(tmp_path)
+    block = PAGE.split("## On the command line")[1].split("```sh\n")[1].split("```")[0]
+    lines = [line.partition(" #")[0] for line in block.splitlines()]
+    typed = [line.partition(" > ")[0].strip() for line in lines if "://" not in line and "--edge" not in line]
+    assert len(typed) > 8
+    for line in typed:
+        assert shell.culm(*shlex.split(line)[2:]) == 0, line
+        shell.job.run()
+    assert shell.lines("get", "ann")[0]["fields"] == {
+        "Title": "Ann",
+        "Age": 43,
+        "Visits": 1,
+        "Tags": ["a", "b"],
+    }
