@@ -11,6 +11,7 @@ import pytest
 
 from culm_connectors.chotki.connection import ReplicaConnection
 from culm_connectors.chotki.driver import ChotkiDriver
+from culm_connectors.chotki.reference_peer.copy import copy_replica
 from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
 from culm_connectors.kafka import ProducerRecord
 from culm_connectors.transport import Identity, TransportSettings
@@ -134,6 +135,16 @@ async def test_a_diff_that_is_on_its_way_is_told_of_with_how_far_it_is(
     assert (sync.src, sync.bytes) == (0xB, len(head))
     far.abort()
     await serving
+
+
+async def test_who_only_reads_everything_is_no_peer(told: Told) -> None:
+    near, far = memory_pair()
+    serving = asyncio.create_task(told.driver.serve(near))
+    async with asyncio.timeout(10):
+        await copy_replica(far)
+        await serving
+    await told.watch()
+    assert [one.key for one in told.held()] == [source_key(PEER)]
 
 
 async def test_a_session_that_is_over_has_a_last_line(told: Told) -> None:

@@ -124,7 +124,8 @@ class SessionReports:
     def _hold(self, connection: ReplicaConnection) -> None:
         """What the peer holds, where that is more than was told."""
         told, peer, vector = self._told[connection.number], connection.session.peer, connection.holding.vector
-        if peer is None or vector == told.vector:
+        # Who announces nothing at all is no replica: it reads everything once and is gone, as `verify` does.
+        if peer is None or not peer.vector or vector == told.vector:
             return
         told.vector = dict(vector)
         value = HoldingRecord(write_vector(vector), 0, int(time.time() * 1000)).encode()
