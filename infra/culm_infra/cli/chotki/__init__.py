@@ -1,7 +1,6 @@
 """``culm chotki``: classes and objects of Chotki, and how its replicas stand.
 
-- `group`: the commands. `classes`, `new` and `edit` write, and share `writing`; `get`, `dump`, `status` and
-  `verify` read, and share `reading`; `dump` and `verify` also read a running `replica`.
-- `edge`: `listen`, `connect` and `tap`, an edge that speaks with replicas.
-- `sources`: whose source numbers are, and to `retire` one.
+- `group`: the commands. `objects/`: what is written and read of objects. `operations/`: `status`, `verify`
+  and the like. What reads the state shares `reading`; `completion` is what the shell completes.
+- `edge`: `listen`, `connect` and `tap`, an edge that speaks with replicas. `demo`: `culm demo chotki`.
 """

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from culm_infra.cli.chotki.classes import class_
-from culm_infra.cli.chotki.dump import dump
 from culm_infra.cli.chotki.edge import connect, listen, tap
-from culm_infra.cli.chotki.edit import edit
-from culm_infra.cli.chotki.export import export
-from culm_infra.cli.chotki.get import get
-from culm_infra.cli.chotki.new import new
-from culm_infra.cli.chotki.sources import retire, sources
-from culm_infra.cli.chotki.status import status
-from culm_infra.cli.chotki.verify import verify
+from culm_infra.cli.chotki.objects.classes import class_
+from culm_infra.cli.chotki.objects.edit import edit
+from culm_infra.cli.chotki.objects.export import export
+from culm_infra.cli.chotki.objects.get import get
+from culm_infra.cli.chotki.objects.new import new
+from culm_infra.cli.chotki.operations.dump import dump
+from culm_infra.cli.chotki.operations.sources import retire, sources
+from culm_infra.cli.chotki.operations.status import status
+from culm_infra.cli.chotki.operations.verify import verify
 
 app = typer.Typer(
     no_args_is_help=True,

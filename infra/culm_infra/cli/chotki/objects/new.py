@@ -8,7 +8,7 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_name
-from culm_infra.cli.chotki.writing import GlobalName, Values, WriterFlags, values_of, write
+from culm_infra.cli.chotki.objects.writing import GlobalName, Values, WriterFlags, values_of, write
 from culm_infra.cli.options import KafkaFlags, spread
 
 

@@ -9,8 +9,8 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_name
+from culm_infra.cli.chotki.objects.writing import WriterFlags, write
 from culm_infra.cli.chotki.reading import class_as_json, whole_state
-from culm_infra.cli.chotki.writing import WriterFlags, write
 from culm_infra.cli.options import KafkaFlags, spread
 from culm_infra.cli.output import emit_json, print_table
 

@@ -9,8 +9,8 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_url
+from culm_infra.cli.chotki.operations.replica import Key, Silence, check_address, read_replica
 from culm_infra.cli.chotki.reading import whole_state
-from culm_infra.cli.chotki.replica import Key, Silence, check_address, read_replica
 from culm_infra.cli.options import KafkaFlags, spread
 from culm_infra.cli.output import emit_json
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from culm_infra.cli import options
-from culm_infra.cli.chotki.writing import source_number
+from culm_infra.cli.chotki.objects.writing import source_number
 from culm_infra.cli.options import KafkaFlags, spread
 from culm_infra.cli.output import emit_json, print_table, say, show_passed_over
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from culm_infra.cli import options
-from culm_infra.cli.chotki.edge_metrics import read_edge
+from culm_infra.cli.chotki.operations.edge_metrics import read_edge
+from culm_infra.cli.chotki.operations.sources import sources_as_json
 from culm_infra.cli.chotki.reading import vector_texts, whole_state
-from culm_infra.cli.chotki.sources import sources_as_json
 from culm_infra.cli.options import KafkaFlags, spread
 from culm_infra.cli.output import emit_json, print_table, say, show_passed_over
 

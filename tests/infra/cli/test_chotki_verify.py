@@ -136,7 +136,7 @@ def test_while_they_differ_it_looks_again_for_as_long_as_is_asked(
         replica.store.merge([(key, value, None) for key, value in merged.items() if key != GLOBAL_VECTOR_KEY])
         replica.store.merge([(GLOBAL_VECTOR_KEY, merged[GLOBAL_VECTOR_KEY], None)])
 
-    monkeypatch.setattr("culm_infra.cli.chotki.verify.time.sleep", catch_up)
+    monkeypatch.setattr("culm_infra.cli.chotki.operations.verify.time.sleep", catch_up)
     with listening(replica) as url:
         assert shell.lines("verify", url, "--wait", "60")[0]["equal"]
     assert replica.store.get(object_key(Id.make(0x10, 3, 2), "N")) is not None

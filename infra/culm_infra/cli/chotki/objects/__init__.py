@@ -1,0 +1,1 @@
+"""Classes and objects: `classes`, `new` and `edit` write, and share `writing`; `get` and `export` read."""
