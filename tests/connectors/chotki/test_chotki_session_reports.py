@@ -107,11 +107,11 @@ async def test_what_a_peer_holds_is_told_when_it_is_more(told: Told) -> None:
     [first] = told.held()
     assert first.key == source_key(PEER)
     record = HoldingRecord.decode(first.value)
-    assert parse_vector(record.vector) == told.connection.holding.vector
+    assert parse_vector(record.vector) == told.connection.feed.holding.vector
     assert record.epoch == 0
     await told.watch()
     assert len(told.held()) == 1
-    told.connection.holding.raise_to({0xB: 4096})
+    told.connection.feed.holding.raise_to({0xB: 4096})
     await told.watch()
     assert parse_vector(HoldingRecord.decode(told.held()[1].value).vector)[0xB] == 4096
 

@@ -123,7 +123,11 @@ class SessionReports:
 
     def _hold(self, connection: ReplicaConnection) -> None:
         """What the peer holds, where that is more than was told."""
-        told, peer, vector = self._told[connection.number], connection.session.peer, connection.holding.vector
+        told, peer, vector = (
+            self._told[connection.number],
+            connection.session.peer,
+            connection.feed.holding.vector,
+        )
         # Who announces nothing at all is no replica: it reads everything once and is gone, as `verify` does.
         if peer is None or not peer.vector or vector == told.vector:
             return
@@ -240,8 +244,8 @@ class SessionReports:
 def _log_progress(connection: ReplicaConnection) -> None:
     """How far the diffs are of a session that begins: of many GB they take long."""
     session = connection.session
-    sent, received = session.progress()
-    if session.is_making_diff:
+    sent, received = connection.progress()
+    if session.is_making_diff or connection.feed.progress() is not None:
         logger.info("%s %s: sent %s", connection.name, connection.traces, _in_words(sent))
     if received.blocks_done and any(sync.is_peers for sync in session.open_syncs):
         logger.info("%s %s: received %s", connection.name, connection.traces, _in_words(received))
