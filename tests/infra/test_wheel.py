@@ -90,7 +90,10 @@ def test_a_bare_install_is_a_consumers_library_and_nothing_else(
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(packages)
     offer(packages, "culm")
-    program = "import culm_models.p2panda.peer; from culm_topics.logs.consumer import LogConsumer"
+    program = (
+        "import culm_models.p2panda.peer; from culm_topics.logs.consumer import LogConsumer; "
+        "from culm_topics.chotki import consumer, writer"
+    )
     run(environment / "bin" / "python", "-c", program, folder=tmp_path)
     command = (environment / "bin" / "python", "-c", "from culm_infra.cli import main; main()")
     told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import frozen
-from tests.support.freeze import chotki_job, chotki_state, chotki_store, connector, jobs, lists, stores
+from tests.support.freeze import (
+    chotki_export,
+    chotki_job,
+    chotki_state,
+    chotki_store,
+    connector,
+    jobs,
+    lists,
+    stores,
+)
 
 Make = Callable[[Path], object]
 
@@ -34,6 +43,7 @@ MAKE: dict[str, Make] = {
     "sds-index": store("sds-index", stores.make_sds_index, stores.read_sds_index),
     "participants": store("participants", stores.make_participants, stores.read_participants),
     "consumer-heights": store("consumer-heights", stores.make_heights, stores.read_heights),
+    chotki_export.NAME: store(chotki_export.NAME, chotki_export.make, chotki_export.read),
     chotki_state.NAME: store(chotki_state.NAME, chotki_state.make, chotki_state.read),
     chotki_store.NAME: store(chotki_store.NAME, chotki_store.make, chotki_store.read),
     "stack": store("stack", stores.make_stack),

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
@@ -21,29 +19,16 @@ from culm_topics.chotki.parquet.dataset import LIST_NAME, Dataset
 from culm_topics.chotki.values import Term
 from culm_topics.errors import OriginChanged
 from culm_topics.kafka.origin import Origin
+from tests.support import frozen
 from tests.support.chotki_programs import ORIGIN, Programs
+from tests.support.chotki_rows import element, rows
+from tests.support.freeze import chotki_export
 
 ALL = NewClass({name: name for name in "FIRSTNZEMLV"}, "all")
 
 
 def export(programs: Programs, folder: Path, *classes: str) -> Exported:
     return write_tables(programs.state, ORIGIN, folder, classes=classes or None)
-
-
-def rows(folder: Path) -> dict[str, dict[str, Any]]:
-    """The rows that count, by `_id`, as a reader gets them who joins the schemas of all files."""
-    files = sorted(folder.rglob("*.parquet"))
-    schema = pa.unify_schemas([pq.read_schema(one) for one in files] + [pa.schema([("epoch", pa.int32())])])
-    part = ds.partitioning(pa.schema([("epoch", pa.int32())]), flavor="hive")
-    table = ds.dataset(folder, schema=schema, partitioning=part, format="parquet").to_table()
-    found: dict[str, dict[str, Any]] = {}
-    for row in sorted(table.to_pylist(), key=lambda one: one["epoch"]):
-        found[row.pop("_id")] = row
-    return found
-
-
-def element(**given: Any) -> dict[str, Any]:
-    return {**dict.fromkeys("first"), **given}
 
 
 @pytest.fixture
@@ -293,3 +278,8 @@ def test_names_are_in_the_table_of_the_names(programs: Programs, tmp_path: Path)
     pairs = {one["key"]["t"]: one["value"]["r"] for one in row["Names"]["present"]}
     assert pairs.items() >= {("ann", "a-3"), ("anna", "a-3"), ("person", "a-1")}
     assert Objects(programs.state.table).named("anna") == Id.make(10, 3)
+
+
+def test_an_export_of_an_earlier_program_is_gone_on_with(tmp_path: Path) -> None:
+    folder = frozen.unpack(chotki_export.NAME, tmp_path)
+    frozen.assert_as_kept(chotki_export.NAME, chotki_export.read(folder))

@@ -71,12 +71,14 @@ def write_tables(
     view = Objects(state.table)
     wanted = state.table.class_ids_of_objects() if classes is None else map(view.resolve, classes)
     with Dataset(folder, origin) as dataset:
-        done = [_write_table(state, dataset, one) for one in sorted({*wanted, *_known(view, classes)})]
+        done = [
+            _write_table(state, dataset, one) for one in sorted({*wanted, *_without_objects(view, classes)})
+        ]
         dataset.publish()
     return Exported(state.epoch, tuple(done))
 
 
-def _known(view: Objects, classes: Iterable[Id | str] | None) -> Iterator[Id]:
+def _without_objects(view: Objects, classes: Iterable[Id | str] | None) -> Iterator[Id]:
     """Classes that have no objects yet."""
     return (one.id for one in view.classes()) if classes is None else iter(())
 
