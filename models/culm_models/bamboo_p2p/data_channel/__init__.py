@@ -1,4 +1,5 @@
 """The data channel: `sender` makes what goes out, `receiver` takes what comes.
 
-`rebuilding` makes entries whole again and finds forks, `incoming_payload` is one payload on its way in.
+`incoming_pieces` is how far the other end is in each request, and what it brought. `rebuilding` makes entries
+whole again and finds forks, `incoming_payload` is one payload on its way in.
 """

@@ -1,0 +1,297 @@
+"""How far the other end is in a request, and what it brought: the pieces of the data channel (3.7).
+
+Notifies, skips and metadata move its cursor by pieces, payloads by bytes. Every step is judged by what this
+end has asked for in all the settings that it has had.
+"""
+
+from __future__ import annotations
+
+from culm_models.bamboo_p2p import events
+from culm_models.bamboo_p2p.data_channel.incoming_payload import IncomingPayload
+from culm_models.bamboo_p2p.data_channel.rebuilding import LinkUnknown, fork_with_held, rebuild_entry
+from culm_models.bamboo_p2p.errors import ApologyViolated, DataInvalid, DataUnwanted, PieceViolated
+from culm_models.bamboo_p2p.link import Link
+from culm_models.bamboo_p2p.negotiation import Negotiation
+from culm_models.bamboo_p2p.requests.request import LatestPiece, Request
+from culm_models.bamboo_p2p.requests.sequence import Piece
+from culm_models.bamboo_p2p.wire.messages import Cancel, CancelCode, Metadata, SkipReason
+
+
+class IncomingPieces:
+    """Moves the incoming cursors of a connection's requests, and takes what comes into the store.
+
+    What does not move anything answers False. Every violation raises its `BambooP2pError`.
+    """
+
+    def __init__(self, link: Link, negotiation: Negotiation) -> None:
+        self._link = link
+        self._negotiation = negotiation
+        self._payloads: dict[Request, IncomingPayload] = {}
+
+    def end(self, request: Request) -> None:
+        """No further data of the request will come: what was not verified is thrown away."""
+        self._payloads.pop(request, None)
+        latest = request.latest
+        if latest is not None and latest.is_complete and not latest.is_valid:
+            piece = request.sequence.piece(latest.index)
+            if piece.is_payload:
+                self._link.discard_unverified(request, piece.seq_num)
+            request.latest = None
+
+    def piece(self, request: Request) -> Piece:
+        """The piece at the cursor, which may be moved now."""
+        index = request.incoming.piece
+        if index >= request.sequence.size:
+            raise PieceViolated("data came past the end of the request")
+        latest = request.latest
+        if latest is not None and latest.is_complete and not latest.is_valid and not request.is_discarding:
+            raise DataInvalid("data was invalid, and more followed without an apology")
+        piece = request.sequence.piece(index)
+        if request.ended_by is not None and piece.seq_num > request.ended_by and not request.is_discarding:
+            raise DataInvalid(f"entry {piece.seq_num} follows the end of the log, {request.ended_by}")
+        return piece
+
+    def pass_unknown_payload(self, request: Request) -> None:
+        """Metadata behind a payload of unknown size says that the payload is over (R54)."""
+        index = request.incoming.piece
+        if request.is_discarding and index < request.sequence.size:
+            piece = request.sequence.piece(index)
+            if piece.is_payload and self._size(request, piece) is None:
+                self._pass(request, 1)
+
+    def _size(self, request: Request, piece: Piece) -> int | None:
+        """The size of the payload at the incoming cursor, if its metadata is known."""
+        if request.incoming_size is not None:
+            return request.incoming_size
+        held = self._link.store.entry(request.log, piece.seq_num)
+        return held.entry.payload_size if held is not None else None
+
+    def _pass(self, request: Request, pieces: int) -> None:
+        """The other end is so many pieces further."""
+        first = request.incoming.piece + pieces
+        request.incoming.move(first, request.first_offset(first))
+        request.incoming_size = None
+        self._payloads.pop(request, None)
+        self._link.wake(request)
+
+    def notify(self, request: Request, pieces: int) -> bool:
+        """So many pieces were passed without being sent (R45, R46)."""
+        if not pieces:
+            return False
+        first = request.incoming.piece
+        self.piece(request)
+        end = first + pieces
+        if end > request.sequence.size:
+            raise PieceViolated(f"{pieces} pieces were notified of, {request.sequence.size - first} are left")
+        if not request.is_discarding:
+            self._check_notified(request, max(first, request.outgoing.furthest[0]), end)
+        request.other_passed.add(first, end)
+        self._remember_notified(request, first, end)
+        request.latest = None
+        self._pass(request, pieces)
+        self._link.report(events.PiecesNotified(request.id, pieces))
+        return True
+
+    def _check_notified(self, request: Request, first: int, end: int) -> None:
+        """Whether notifies from `first` on, which this end has not passed itself, were asked for (R46)."""
+        own = request.own
+        if first >= end or own.ever_notified:
+            return
+        # Between two payloads there is metadata, of which no notify was asked for.
+        if not own.admits_notify(None) or (end - first > 1 and not request.proposal.payload_only):
+            raise DataUnwanted("a notify came where data was asked for")
+        start = request.sequence.piece(first)
+        if not start.is_payload:
+            raise DataUnwanted(f"a notify came for the metadata of {start.seq_num}")
+        last = request.sequence.piece(end - 1).seq_num
+        for seq_num in self._link.store.held_between(request.log, start.seq_num, last):
+            held = self._link.store.entry(request.log, seq_num)
+            if held is not None and request.sequence.payload_index(seq_num) is not None:
+                size = held.entry.payload_size
+                if not own.admits_notify(size):
+                    raise DataUnwanted(f"a notify came for the payload of {seq_num}, which was asked for")
+
+    def _remember_notified(self, request: Request, first: int, end: int) -> None:
+        """Of what this end has not sent, the metadata is not pinned; the other end says it holds it."""
+        own = max(first, request.outgoing.furthest[0])
+        request.notified_metadata.add(own, end)
+        for begin, last in request.sequence.metadata_runs(own, end):
+            self._link.other_holds_metadata(request.log, begin, last + 1)
+
+    def skip(self, request: Request, reason: SkipReason) -> None:
+        """A payload was passed over (R48)."""
+        piece = self.piece(request)
+        if not piece.is_payload:
+            raise PieceViolated(f"a skip came where the metadata of {piece.seq_num} must")
+        size, own = self._size(request, piece), request.own
+        if not request.is_discarding and (
+            (reason is SkipReason.UNAVAILABLE and own.mandatory)
+            or (reason is SkipReason.TOO_SMALL and size is not None and size >= own.min_size)
+            or (reason is SkipReason.TOO_LARGE and size is not None and size <= own.max_size)
+        ):
+            raise DataUnwanted(f"the payload of {piece.seq_num} was skipped: {reason.name.lower()}")
+        request.latest = None
+        self._pass(request, 1)
+        self._link.report(events.PayloadSkipped(request.id, piece.seq_num, reason))
+
+    def skip_bytes(self, request: Request, length: int) -> bool:
+        """Bytes of a payload were passed over (R49)."""
+        if not length:
+            return False
+        piece = self.piece(request)
+        if not piece.is_payload:
+            raise PieceViolated(f"bytes were skipped where the metadata of {piece.seq_num} must come")
+        size = self._size(request, piece)
+        if request.is_discarding and size is None:
+            return True
+        index, offset = request.incoming.piece, request.incoming.offset
+        sent_piece, sent_bytes = request.outgoing.furthest
+        sent = sent_bytes if sent_piece == index else (size or 0) if sent_piece > index else 0
+        if size is None or offset + length > min(sent, size):
+            raise DataUnwanted(f"{length} bytes were skipped that this end has not sent")
+        request.incoming.move(index, offset + length)
+        request.latest = None
+        self._payload(request, piece, size).skipped()
+        if offset + length == size:
+            self._payload_complete(request, piece)
+        self._link.wake(request)
+        return True
+
+    def metadata(self, request: Request, message: Metadata) -> None:
+        """An entry came (R51)."""
+        piece = self.piece(request)
+        link = self._link
+        if not request.own.admits_metadata and not request.is_discarding:
+            raise DataUnwanted(f"metadata of {piece.seq_num} came where notifies alone were asked for")
+        index = request.incoming.piece
+        if request.is_discarding:
+            self._passed_metadata(request, message, index, is_valid=True)
+            return
+        try:
+            held = rebuild_entry(request, piece.seq_num, message, link.store)
+        except LinkUnknown:
+            self._give_up(request)
+            self._passed_metadata(request, message, index, is_valid=True)
+            return
+        if held is None:
+            if not link.receives_greedily:
+                raise DataInvalid(f"entry {piece.seq_num} is not what its author signed")
+            self._passed_metadata(request, message, index, is_valid=False)
+            return
+        proof = fork_with_held(held, link.store)
+        if proof is not None:
+            link.found_fork(request, proof)
+            self._negotiation.cancel(request, Cancel(request.id, CancelCode.FORKED, entries=proof))
+            request.is_discarding = True
+        else:
+            link.other_holds_metadata(request.log, piece.seq_num, piece.seq_num + 1)
+            if message.end_of_log:
+                request.ended_by = piece.seq_num
+            link.keep_entry(request, held)
+        self._passed_metadata(request, message, index, is_valid=True)
+
+    def _passed_metadata(self, request: Request, message: Metadata, index: int, *, is_valid: bool) -> None:
+        request.latest = LatestPiece(index, is_complete=True, is_valid=is_valid)
+        if is_valid:
+            request.other_passed.add(index, index + 1)
+        self._pass(request, 1)
+        following = request.incoming.piece
+        if following < request.sequence.size and request.sequence.piece(following).is_payload:
+            request.incoming_size = message.payload_size
+
+    def _give_up(self, request: Request) -> None:
+        """What comes cannot be checked here: cancel, and throw away what is still on its way (R54)."""
+        self._negotiation.cancel(request, Cancel(request.id, CancelCode.REFUSED))
+        request.is_discarding = True
+
+    def _payload(self, request: Request, piece: Piece, size: int) -> IncomingPayload:
+        stream = self._payloads.get(request)
+        if stream is None:
+            stream = self._payloads[request] = IncomingPayload(self._link, request, piece.seq_num, size)
+        return stream
+
+    def begin_payload(
+        self, request: Request, length: int, compressed_length: int | None
+    ) -> IncomingPayload | None:
+        """What takes the bytes of a payload message that begins; None where it changes nothing."""
+        piece = self.piece(request)
+        if not piece.is_payload:
+            raise PieceViolated(f"a payload came where the metadata of {piece.seq_num} must")
+        size = self._size(request, piece)
+        if size is None:
+            self._give_up(request)
+            request.is_position_lost = request.proposal.payload_only
+            return self.unknown_payload(request, length, compressed_length)
+        index, offset = request.incoming.piece, request.incoming.offset
+        if length > size - offset:
+            raise PieceViolated(f"{length} bytes came of a payload of which {size - offset} are left")
+        if not length and offset < size and not compressed_length:
+            return None
+        if not request.is_discarding and not request.own.admits_payload(size):
+            raise DataUnwanted(f"a payload of {size} bytes came that was not asked for")
+        request.latest = LatestPiece(index)
+        payload = self._payload(request, piece, size)
+        payload.begin(length, compressed_length)
+        return payload
+
+    def unknown_payload(
+        self, request: Request, length: int, compressed_length: int | None
+    ) -> IncomingPayload:
+        """What takes the bytes of a payload whose place is not known: they are thrown away (R54)."""
+        payload = IncomingPayload(self._link, request, 0, None)
+        payload.begin(length, compressed_length)
+        return payload
+
+    def moved(self, payload: IncomingPayload) -> None:
+        """Bytes of a payload came; if they are the last, it is verified."""
+        request = payload.request
+        if payload.size is not None and not payload.left and request.incoming.offset == payload.size:
+            self._payload_complete(request, request.sequence.piece(request.incoming.piece))
+        self._link.wake(request)
+
+    def _payload_complete(self, request: Request, piece: Piece) -> None:
+        """All bytes of a payload came or were passed over: verify it (R49, R55, R56)."""
+        link, index = self._link, request.incoming.piece
+        stream = self._payloads[request]
+        was_data = request.latest is not None and request.latest.index == index
+        is_valid = request.is_discarding or stream.verify()
+        if not is_valid and not stream.is_of_the_other_alone:
+            # Put together from both ends, or behind bytes that were here before: nobody's fault.
+            link.discard_unverified(request, piece.seq_num)
+            again = CancelCode.REFUSED if request.first_offset(index) else CancelCode.RESOURCES
+            self._negotiation.cancel(request, Cancel(request.id, again))
+            link.propose_again(request, from_beginning=bool(request.first_offset(index)))
+            request.is_discarding = True
+            is_valid = True
+        elif not is_valid and request.proposal.payload_only:
+            link.discard_unverified(request, piece.seq_num)
+            self._give_up(request)
+            is_valid = True
+        elif not is_valid and not link.receives_greedily:
+            raise DataInvalid(f"the payload of {piece.seq_num} is not the one that its entry names")
+        if was_data:
+            request.latest = LatestPiece(index, is_complete=True, is_valid=is_valid)
+        if is_valid:
+            request.other_passed.add(index, index + 1)
+        self._pass(request, 1)
+
+    def apology(self, request: Request) -> None:
+        """The latest piece counts as never sent (R59)."""
+        if request.is_discarding:
+            return
+        latest = request.latest
+        if (
+            latest is None
+            or request.received_apology == latest.index
+            or (latest.is_complete and (latest.is_valid or not self._link.receives_greedily))
+        ):
+            raise ApologyViolated("an apology came for valid data, for nothing, or a second time")
+        request.received_apology = latest.index
+        request.latest = None
+        piece = request.sequence.piece(latest.index)
+        if piece.is_payload:
+            self._link.discard_unverified(request, piece.seq_num)
+        request.incoming.go_back(latest.index, request.first_offset(latest.index))
+        self._payloads.pop(request, None)
+        self._link.report(events.ApologyReceived(request.id))
+        self._link.wake(request)
