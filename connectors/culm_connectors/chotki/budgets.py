@@ -16,7 +16,8 @@ from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.edge.rate_limit import TokenBucket
 from culm_models.chotki import events
 
-TURN_BYTES: Final = 16 * 1024
+TURN_BYTES: Final = 4 * 1024
+"""Of small packets that takes some milliseconds."""
 _MINUTE_S: Final = 60.0
 _REMEMBERED: Final = 4_096
 _DONE: Final = object()

@@ -26,10 +26,11 @@ class ChotkiMetrics(SessionMetrics):
     """Lines of sessions and refused bytes that Kafka was too slow for."""
 
 
-def families(metrics: ChotkiMetrics, *, epoch: int, tail: int) -> Iterator[Metric]:
+def families(metrics: ChotkiMetrics, *, epoch: int, tail: int, duplicates: int) -> Iterator[Metric]:
     """What Chotki alone has."""
     yield gauge("culm_chotki_epoch", "the epoch that diffs are answered from", epoch)
     yield gauge("culm_chotki_tail_packets", "live packets that this epoch does not have", tail)
+    yield gauge("culm_chotki_unique_duplicates", "values that Go takes once, of several objects", duplicates)
     yield from counters(
         ("culm_chotki_packets_received", "live packets taken from peers", metrics.packets_in),
         ("culm_chotki_packets_relayed", "live packets read for peers", metrics.packets_out),

@@ -12,7 +12,7 @@ from prometheus_client.core import Metric
 
 from culm_connectors.chotki.access import ReplicaAccess
 from culm_connectors.chotki.driver import ChotkiDriver
-from culm_connectors.chotki.feed.packet_tail import PacketTail, follow_packets
+from culm_connectors.chotki.feed.packet_tail import PacketTail, RelayedPacket, follow_packets
 from culm_connectors.chotki.host import EdgeShared, OwnSource
 from culm_connectors.chotki.local_state.state_follower import StateFollower
 from culm_connectors.chotki.local_state.store import ChotkiStore
@@ -22,6 +22,7 @@ from culm_connectors.chotki.settings import ALPN, parse_url
 from culm_connectors.chotki.sources import SourceClaim, claim, own_object
 from culm_connectors.chotki.spool.room import SpoolRoom
 from culm_connectors.chotki.warnings.packet_ids import PacketIds
+from culm_connectors.chotki.warnings.unique_watch import UniqueWatch
 from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor, TcpDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
@@ -33,6 +34,7 @@ from culm_connectors.transport import Identity
 from culm_connectors.transport.tcp.settings import TlsServerSettings
 from culm_models.chotki.packets.live import read_live
 from culm_models.chotki.packets.packet import parse
+from culm_models.chotki.unique_values import Duplicate
 from culm_topics.catalogue.topics import spec
 from culm_topics.chotki.records import Bringer, PacketRecord, source_key, source_partition
 from culm_topics.kafka import admin
@@ -93,6 +95,7 @@ class ChotkiProtocol:
         self._follower: StateFollower | None = None
         self._claim: SourceClaim | None = None
         ids = PacketIds(self._settings.remembered_packets, store)
+        self._unique = UniqueWatch(store, self._settings.max_unique_values)
         spools = context.settings.directory / SPOOL_FOLDER
         self._tail = PacketTail(
             ids,
@@ -138,13 +141,16 @@ class ChotkiProtocol:
         group = f"{connector_group_prefix(context.kafka)}{context.key_pair.public_key.hex()[:16]}"
         readers = TopicReaders(context.kafka, group)
         partitions = await asyncio.to_thread(self._partitions)
-        follower = self._follower = StateFollower(self._store, readers, self.driver.epoch)
+        follower = self._follower = StateFollower(
+            self._store, readers, self.driver.epoch, look=self._look_at_epoch
+        )
         async with _finishing(follower), asyncio.TaskGroup() as group_of_tasks:
             group_of_tasks.create_task(watch_origin(context.administration, self._origin))
             group_of_tasks.create_task(follower.run())
             group_of_tasks.create_task(follower.flush_now_and_then())
             self._missing = "reading chotki.state"
             await follower.ready.wait()
+            self._tell_duplicates(await asyncio.to_thread(self._unique.scan))
             self._missing = "reading chotki.packets"
             packets = context.kafka.topic("chotki.packets")
             # From before the epoch on: ids are to be known that have come already.
@@ -156,7 +162,7 @@ class ChotkiProtocol:
             async with readers.open("chotki.packets", offsets, skip_lost=True) as reader:
                 self.readers = (reader,)
                 ends = {partition: end for (_, partition), end in reader.ends.items()}
-                group_of_tasks.create_task(follow_packets(reader, self._tail, self.driver.relay))
+                group_of_tasks.create_task(follow_packets(reader, self._tail, self._relay))
                 await self._tail.until_at(ends)
                 self._missing = "claiming the source"
                 held = self._claim = await self._claimed()
@@ -184,6 +190,21 @@ class ChotkiProtocol:
                 self._missing = None
                 await ready()
                 await until_cancelled()
+
+    async def _look_at_epoch(self, records: Sequence[tuple[bytes, bytes]] | None) -> None:
+        self._tell_duplicates(await asyncio.to_thread(self._unique.records, records))
+
+    def _relay(self, packets: Sequence[RelayedPacket]) -> None:
+        for packet in packets:
+            if packet.offset >= self._store.packets.get(packet.partition, 0):
+                self._tell_duplicates(self._unique.packet(packet.packet), packet.session)
+        self.driver.relay(packets)
+
+    def _tell_duplicates(self, found: Sequence[Duplicate], session: tuple[bytes, int] | None = None) -> None:
+        edge, number = session or (b"", 0)
+        connection = self.driver.connections.get(number) if edge == self._context.connector_id else None
+        for one in found:
+            self.driver.reports.duplicate(one, connection)
 
     async def _claimed(self) -> SourceClaim:
         context, wanted = self._context, self._settings.source
@@ -227,7 +248,12 @@ class ChotkiProtocol:
 
     def metrics(self) -> Iterator[Metric]:
         """What is measured of packets, syncs and epochs."""
-        return families(self.driver.metrics, epoch=self._store.epoch, tail=len(self._tail))
+        return families(
+            self.driver.metrics,
+            epoch=self._store.epoch,
+            tail=len(self._tail),
+            duplicates=self._unique.count,
+        )
 
     def judge_again(self, former: AccessList) -> None:
         """Other rules are in force: sessions with those that may no longer connect are ended."""

@@ -94,6 +94,9 @@ class ChotkiEdgeSettings(BaseModel):
     remembered_packets: int = Field(
         1_000_000, ge=0, description="ids of packets that are known again when they come again"
     )
+    max_unique_values: int = Field(
+        100_000, ge=1, description="values of hash-indexed fields that are watched for duplicates"
+    )
     gap_s: float = Field(
         1.0, gt=0, description="ends a connection so long after the job gave up that what it brought counts"
     )
@@ -105,9 +108,9 @@ class ChotkiEdgeSettings(BaseModel):
         240.0, ge=0, description="of one principal, and as many at once; more are refused"
     )
     records_per_second: float = Field(
-        20_000.0, ge=0, description="of one principal, whatever they say; more are read later"
+        8_000.0, ge=0, description="of one principal, whatever they say; more are read later"
     )
-    record_burst: float = Field(200_000.0, gt=0)
+    record_burst: float = Field(100_000.0, gt=0)
     bytes_per_second: float = Field(67_108_864.0, ge=0, description="of one principal; more are read later")
     burst_bytes: float = Field(536_870_912.0, gt=0)
     syncs_per_second: float = Field(

@@ -9,11 +9,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from culm_models.chotki.ids import Id
+from culm_models.chotki.packets.live import write_live
 from culm_models.chotki.rdx import write_vector
+from culm_models.chotki.rdx.classes import HASH_INDEX, ClassField, write_class
+from culm_models.chotki.rdx.first import write_first
 from culm_models.chotki.sync.progress import Progress
+from culm_models.chotki.tlv import record
 from culm_topics.chotki.records import (
+    Bringer,
     HoldingRecord,
     OpenSyncItem,
+    PacketRecord,
     SessionRecord,
     SourceRecord,
     session_key,
@@ -186,6 +192,30 @@ def test_the_status_has_vectors_blocks_peers_sessions_and_sources(shell: Shell) 
     ]
     assert len(shell.lines("status", "--all")[0]["sessions"]) == 2
     assert "SendLive" in shell.text("status")
+
+
+def test_values_that_a_go_replica_would_refuse_are_listed(shell: Shell) -> None:
+    entries = write_class([ClassField(1, "S", "Mail", HASH_INDEX)])
+    mail = record("S", write_first(0, 0, b"a@b"))
+    class_id, one, two = (Id.make(0xA, seq) for seq in (1, 2, 3))
+    packets = [write_live("C", class_id, Id(0, 0), entries)]
+    packets += [write_live("O", id, class_id, mail) for id in (one, two)]
+    values = [PacketRecord(Bringer(bytes(32), 0, 0), 0, packet).encode() for packet in packets]
+    produce(shell.settings, "chotki.packets", [(source_key(0xA), value) for value in values])
+    shell.job.run()
+    (found,) = shell.lines("status")
+    assert found["duplicates"] == [
+        {
+            "class": "a-1",
+            "field": 1,
+            "value": '"a@b"',
+            "objects": [{"id": "a-2", "writer": "a"}, {"id": "a-3", "writer": "a"}],
+        }
+    ]
+    assert "a-2 (written by a), a-3 (written by a)" in " ".join(shell.text("status").split())
+    shell.text("edit", "a-3", "Mail=c@d", "--owner", "me")
+    shell.job.run()
+    assert shell.lines("status")[0]["duplicates"] == []
 
 
 def test_a_source_is_retired_for_ever(shell: Shell) -> None:

@@ -27,6 +27,8 @@ from culm_topics.errors import RecordError
 
 logger = logging.getLogger(__name__)
 
+_TURN_PACKETS = 100
+
 _READ_PACKETS: Final = 512
 _READ_BYTES: Final = 256 * 1024
 _HEAD: Final = struct.Struct(">I?QQQQQB")
@@ -216,6 +218,11 @@ class PacketTail:
 async def follow_packets(
     reader: TopicReader, tail: PacketTail, relay: Callable[[list[RelayedPacket]], None]
 ) -> None:
-    """Read packets for ever, and tell `relay` of them when they are in the tail."""
+    """Read packets for ever, and tell `relay` of them when they are in the tail, in short turns."""
     while True:
-        relay(tail.take(await reader.get()))
+        batch = await reader.get()
+        for start in range(0, max(1, len(batch.messages)), _TURN_PACKETS):
+            messages = batch.messages[start : start + _TURN_PACKETS]
+            is_last = start + _TURN_PACKETS >= len(batch.messages)
+            relay(tail.take(Batch(messages, batch.offsets if is_last else {})))
+            await asyncio.sleep(0)

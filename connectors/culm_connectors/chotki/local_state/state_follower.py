@@ -13,14 +13,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
 from culm_connectors.chotki.errors import StateUnreadable
-from culm_connectors.chotki.local_state.staged_state import StagedState
+from culm_connectors.chotki.local_state.staged_state import Record, StagedState
 from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.kafka.consumer import Batch, Partition, source_of
 from culm_connectors.kafka.errors import OffsetLost
@@ -35,6 +35,9 @@ TOPIC: Final = "chotki.state"
 MAX_STAGED_BYTES: Final = 64 * 1024**2
 MAX_LAG_S: Final = 30 * 60.0
 """Half of the topic's compaction lag."""
+
+
+Look = Callable[[Sequence[Record] | None], Awaitable[None]]
 
 
 class Reader(Protocol):
@@ -65,8 +68,9 @@ class Readers(Protocol):
 class StateFollower:
     """Keeps a store at the newest epoch; its one writer.
 
-    `on_epoch` is told of every epoch that the store has reached, on the event loop. `close` before the store
-    is closed.
+    `on_epoch` is told of every epoch that the store has reached, on the event loop; before, `look` is given
+    its records, or None where the store was built on without a whole epoch. `close` before the store is
+    closed.
     """
 
     def __init__(
@@ -75,6 +79,7 @@ class StateFollower:
         readers: Readers,
         on_epoch: Callable[[EpochRecord], None],
         *,
+        look: Look | None = None,
         max_staged_bytes: int = MAX_STAGED_BYTES,
         max_lag_s: float = MAX_LAG_S,
         flush_interval_s: float = 5.0,
@@ -87,6 +92,7 @@ class StateFollower:
         self._store = store
         self._readers = readers
         self._on_epoch = on_epoch
+        self._look = look
         self._max_staged_bytes = max_staged_bytes
         self._max_lag_s = max_lag_s
         self._flush_interval_s = flush_interval_s
@@ -170,6 +176,8 @@ class StateFollower:
         if whole.mark.epoch < before:
             logger.warning("chotki.state: epoch %d comes behind epoch %d", whole.mark.epoch, before)
         await self._write(partial(self._store.apply, whole.records, whole.mark, whole.offsets))
+        if self._look is not None:
+            await self._look(whole.records)
         if whole.mark.epoch != before:
             self._on_epoch(whole.mark)
 
@@ -183,6 +191,8 @@ class StateFollower:
             self.ready.clear()
         records, marks = reading.staged.take_all()
         await self._write(partial(self._store.build, records, dict(reading.positions), marks))
+        if self._look is not None:
+            await self._look(None)
 
     def _is_behind(self, batch: Batch) -> bool:
         oldest_s = time.time() - self._max_lag_s

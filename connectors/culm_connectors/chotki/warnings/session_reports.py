@@ -22,22 +22,26 @@ from typing import Final
 from culm_connectors.chotki.connection import ReplicaConnection
 from culm_connectors.chotki.host import EdgeShared
 from culm_connectors.chotki.metrics import ChotkiMetrics
-from culm_connectors.chotki.warnings.events import Warned
+from culm_connectors.chotki.warnings.events import UNIQUE_DUPLICATE, Warned
+from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.errors import ConnectorError
 from culm_connectors.kafka import ProducerRecord
 from culm_connectors.transport.interface import ByteChannel
 from culm_models.chotki import events
 from culm_models.chotki.events import SessionState
-from culm_models.chotki.rdx import write_vector
+from culm_models.chotki.rdx import print_text, write_vector
 from culm_models.chotki.sync.progress import Progress
+from culm_models.chotki.unique_values import Duplicate, texts
 from culm_topics.chotki.records import HoldingRecord, OpenSyncItem, SessionRecord, session_key, source_key
 from culm_topics.records import rejection
 
 logger = logging.getLogger(__name__)
+limited = LimitedLog(logger)
 
 _MOST_WAITING: Final = 1_000
 _WARNING_PAUSE_S: Final = 10.0
 _MOST_TEXT_BYTES: Final = 1_000
+_MOST_VALUE: Final = 100
 _WATCH_S: Final = 5.0
 
 
@@ -192,6 +196,16 @@ class SessionReports:
             time_ms=int(time.time() * 1000),
         )
         self._put("chotki.sessions", ProducerRecord(session_key(shared.edge, number), record.encode()))
+
+    def duplicate(self, found: Duplicate, connection: ReplicaConnection | None) -> None:
+        """Objects have one value where Go refuses that; `connection` brought it, where that is known."""
+        value = print_text(found.letter, found.value)[:_MOST_VALUE]
+        text = f"{value} is in field {found.offset} of {texts(found.holders)}, of class {found.class_id}"
+        if connection is not None:
+            self.event(connection, Warned(UNIQUE_DUPLICATE, text))
+            return
+        self._metrics.warned[UNIQUE_DUPLICATE] += 1
+        limited.warning("%s: %s", UNIQUE_DUPLICATE, text)
 
     def forget(self, connection: ReplicaConnection) -> None:
         """It is over."""

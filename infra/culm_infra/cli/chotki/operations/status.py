@@ -46,6 +46,7 @@ def status(
     with their age and what they have spooled, both traces as logs write them. codes: refusals and warnings,
     and in how many sessions of the last days. An edge tells whether it is ready and what it measures: the
     epoch it serves from, the tail of packets beyond, refusals by code.
+    duplicates: values that several objects have in a hash-indexed field, which a Go replica refuses.
 
     Example: `culm chotki status`, `culm chotki status --all --edge 127.0.0.1:9100 --json`
     """
@@ -59,6 +60,7 @@ def status(
             "waiting_records": reader.waiting,
             "vector": vector_texts(reader.state.vector),
             "blocks": _blocks(reader.state),
+            "duplicates": _duplicates(reader.state),
         }
         vector = reader.state.vector
     holdings, sessions, sources = read_holdings(settings), read_sessions(settings), read_sources(settings)
@@ -90,6 +92,21 @@ def status(
 
 def _age_s(time_ms: int) -> float:
     return max(0.0, round(time.time() - time_ms / 1000, 1))
+
+
+def _duplicates(state: ObjectState) -> list[dict[str, Any]]:
+    from culm_models.chotki.rdx import print_text
+    from culm_topics.chotki.duplicates import find_duplicates
+
+    return [
+        {
+            "class": str(one.class_id),
+            "field": one.offset,
+            "value": print_text(one.letter, one.value),
+            "objects": [{"id": str(held.object), "writer": f"{held.writer:x}"} for held in one.holders],
+        }
+        for one in find_duplicates(state.table)
+    ]
 
 
 def _blocks(state: ObjectState) -> list[dict[str, Any]]:
@@ -141,6 +158,12 @@ def _show(found: dict[str, Any], *, all_: bool) -> None:
     whole = len(blocks) == len(found["blocks"])
     title = "blocks" if whole else f"blocks ({len(blocks)} of {len(found['blocks'])})"
     print_table(title, _BLOCK_COLUMNS, (_row(one, *_BLOCK_COLUMNS) for one in blocks))
+    for one in found["duplicates"]:
+        holders = ", ".join(f"{held['id']} (written by {held['writer']})" for held in one["objects"])
+        say(
+            f"a Go replica would refuse {one['value']} in field {one['field']} of class {one['class']}: "
+            f"it is in {holders}"
+        )
     tables: dict[str, tuple[list[dict[str, Any]], tuple[str, ...]]] = {
         "peers": (found["peers"], ("source", "behind", "lag", "vector", "time_ms")),
         "sessions": ([_told(one) for one in found["sessions"]], _SESSION_COLUMNS),

@@ -1,0 +1,161 @@
+"""Looks for objects that have one value in a hash-indexed field, before a Go replica does (reference 10, 4).
+
+What the store holds is looked through at the start, each epoch when the store has it, and each packet before
+it goes to anybody. Nothing is held back. Where no class has such a field this costs a look at keys.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from culm_connectors.chotki.errors import StoreIncomplete
+from culm_connectors.chotki.local_state.store import ChotkiStore
+from culm_models.chotki.errors import ChotkiError
+from culm_models.chotki.ids import OFFSET_MAX, Id, object_key, split_object_key
+from culm_models.chotki.packets.live import read_live
+from culm_models.chotki.packets.packet import outer_letter, parse
+from culm_models.chotki.rdx import merge
+from culm_models.chotki.store import StoreSnapshot
+from culm_models.chotki.unique_values import INDEXED_TYPES, Duplicate, UniqueValues
+from culm_topics.chotki.records import FieldRecord, is_field_key
+
+_CLASS: Final = ord("C")
+_OBJECT: Final = ord("O")
+_MOST_NEW: Final = 65_536
+_INDEXED: Final = frozenset(map(ord, INDEXED_TYPES))
+
+Record = tuple[bytes, bytes]
+
+
+class UniqueWatch:
+    """For several threads: what is long is called in one of its own."""
+
+    def __init__(self, store: ChotkiStore, most: int) -> None:
+        self._store = store
+        self._values = UniqueValues(most)
+        self._lock = threading.Lock()
+        self._new_objects: OrderedDict[Id, Id] = OrderedDict()
+        """Classes of objects that packets have made and the store may not hold yet."""
+        self._is_scanned = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are more values than are looked at."""
+        return self._values.is_full
+
+    @property
+    def count(self) -> int:
+        """How many values several objects have now."""
+        with self._lock:
+            return len(self._values.duplicates())
+
+    def scan(self) -> list[Duplicate]:
+        """Look through the store. Raises what its snapshots do."""
+        try:
+            snapshot = self._store.snapshot()
+        except StoreIncomplete:
+            self._is_scanned = False
+            return []
+        try:
+            self._is_scanned = True
+            for key, value, _ in snapshot.fields(b""):
+                if key[17] == _CLASS:
+                    self._learn(key, value)
+            return list(self._scanned(snapshot)) if self._values.classes else []
+        finally:
+            snapshot.release()
+
+    def records(self, records: Sequence[Record] | None) -> list[Duplicate]:
+        """Records of an epoch that the store has now; None: it is being built, and looked through later."""
+        if records is None or not self._is_scanned:
+            self._is_scanned = False
+            return [] if records is None else self.scan()
+        learned = [self._learn(key, _bare(value)) for key, value in records if _is_field(key, _CLASS)]
+        if any(learned):
+            return self.scan()
+        if not self._values.classes:
+            return []
+        snapshot = self._store.snapshot()
+        try:
+            fields = (record for record in records if is_field_key(record[0]) and record[0][17] in _INDEXED)
+            return list(self._taken(((key, _bare(value)) for key, value in fields), snapshot))
+        finally:
+            snapshot.release()
+
+    def packet(self, packet: bytes) -> list[Duplicate]:
+        """A live packet before it goes out."""
+        if not self._values.classes and outer_letter(packet) != "C":
+            return []
+        try:
+            live = read_live(parse(packet), packet)
+            snapshot = self._store.snapshot()
+        except (ChotkiError, StoreIncomplete):
+            return []
+        try:
+            for key, value in live.writes:
+                if key[17] == _CLASS:
+                    self._learn(key, value)
+                elif key[17] == _OBJECT and live.ref in self._values.classes:
+                    self._new_objects[live.id] = live.ref
+                    if len(self._new_objects) > _MOST_NEW:
+                        self._new_objects.popitem(last=False)
+            return list(self._taken(_merged(live.writes, snapshot), snapshot))
+        finally:
+            snapshot.release()
+
+    def _learn(self, key: bytes, value: bytes) -> bool:
+        with self._lock:
+            return self._values.learn_class(split_object_key(key)[0], value)
+
+    def _scanned(self, snapshot: StoreSnapshot) -> Iterator[Duplicate]:
+        at = class_id = Id(0, 0)
+        for key, value, _ in snapshot.fields(b""):
+            if key[17] == _OBJECT:
+                # An object lies before its fields.
+                at, class_id = split_object_key(key)[0], Id.unzip(value)
+            elif key[17] in _INDEXED and class_id in self._values.classes:
+                field, letter = split_object_key(key)
+                if _object_of(field) == at:
+                    yield from self._take(class_id, field, letter, value)
+
+    def _taken(self, fields: Iterator[Record], snapshot: StoreSnapshot) -> Iterator[Duplicate]:
+        for key, value in fields:
+            if key[17] in _INDEXED:
+                field, letter = split_object_key(key)
+                class_id = self._class_of(_object_of(field), snapshot)
+                if class_id is not None:
+                    yield from self._take(class_id, field, letter, value)
+
+    def _class_of(self, object_id: Id, snapshot: StoreSnapshot) -> Id | None:
+        if (found := self._new_objects.get(object_id)) is not None:
+            return found
+        value = snapshot.get(object_key(object_id, "O"))
+        return None if value is None else Id.unzip(value)
+
+    def _take(self, class_id: Id, field: Id, letter: str, value: bytes) -> Iterator[Duplicate]:
+        with self._lock:
+            found = self._values.take(class_id, field, letter, value)
+        if found is not None:
+            yield found
+
+
+def _object_of(field: Id) -> Id:
+    return Id(field.src, field.pro & ~OFFSET_MAX)
+
+
+def _merged(writes: Iterable[Record], snapshot: StoreSnapshot) -> Iterator[Record]:
+    """What fields are with these operands."""
+    for key, operand in writes:
+        before = snapshot.get(key)
+        yield key, operand if before is None else merge(chr(key[17]), [before, operand])
+
+
+def _bare(value: bytes) -> bytes:
+    return FieldRecord.decode(value).value
+
+
+def _is_field(key: bytes, letter: int) -> bool:
+    return is_field_key(key) and key[17] == letter

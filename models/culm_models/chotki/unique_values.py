@@ -1,0 +1,120 @@
+"""Values of hash-indexed fields, and which objects have the same one (reference 10, 4).
+
+A Go replica refuses a second object of a class with a value that another one has in such a field, and reads
+nothing more on that connection. Culm refuses no value; it tells of two that are equal. Values are equal when
+their bytes are, without the stamp; an empty one is a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from culm_models.chotki.errors import ChotkiError
+from culm_models.chotki.ids import OFFSET_MAX, Id
+from culm_models.chotki.rdx.classes import HASH_INDEX, parse_class
+from culm_models.chotki.rdx.first import read_first
+
+INDEXED_TYPES: Final = frozenset("FIRST")
+
+
+class Holder(NamedTuple):
+    """An object that has a value, and the source that wrote it there."""
+
+    object: Id
+    writer: int
+
+
+class Duplicate(NamedTuple):
+    """A value that several objects of a class have in one field; ``value`` is bare."""
+
+    class_id: Id
+    offset: int
+    letter: str
+    value: bytes
+    holders: tuple[Holder, ...]
+
+
+_Name = tuple[Id, int, bytes]
+"""Class, field number, value bytes."""
+
+
+class UniqueValues:
+    """The index: at most `most` values; beyond that new ones are not looked at (`is_full`)."""
+
+    def __init__(self, most: int) -> None:
+        self.is_full = False
+        self._most = most
+        self._fields: dict[Id, frozenset[int]] = {}
+        self._holders: dict[_Name, tuple[Holder, ...]] = {}
+        self._name_of: dict[Id, _Name] = {}
+        """By the ID of a field: what it holds."""
+        self._shared: dict[_Name, tuple[str, bytes]] = {}
+        """Values that several objects have: letter and bare value."""
+
+    @property
+    def classes(self) -> Mapping[Id, frozenset[int]]:
+        """Of each class with hash-indexed fields their numbers."""
+        return self._fields
+
+    def learn_class(self, class_id: Id, value: bytes) -> bool:
+        """The entries of a class; whether it has hash-indexed fields now that it did not have before."""
+        try:
+            found = {one.offset for one in parse_class(value) if one.index == HASH_INDEX}
+        except ChotkiError:
+            return False
+        before = self._fields.get(class_id, frozenset())
+        if found <= before:
+            return False
+        self._fields[class_id] = before | found
+        return True
+
+    def take(self, class_id: Id, field: Id, letter: str, value: bytes) -> Duplicate | None:
+        """A field's value, as it is now; what it is a duplicate of, once, if another object has it.
+
+        ``field`` is the object's ID with the number of the field; others than indexed ones are passed over.
+        """
+        if letter not in INDEXED_TYPES or field.off not in self._fields.get(class_id, ()):
+            return None
+        _, writer, content = read_first(value)
+        name = (class_id, field.off, content)
+        former = self._name_of.get(field)
+        if former == name:
+            return None
+        if former is not None:
+            self._release(former, field)
+        elif len(self._name_of) >= self._most:
+            self.is_full = True
+            return None
+        self._name_of[field] = name
+        holder = Holder(Id(field.src, field.pro & ~OFFSET_MAX), writer)
+        holders = self._holders[name] = (*self._holders.get(name, ()), holder)
+        if len(holders) == 1:
+            return None
+        self._shared[name] = (letter, value)
+        return Duplicate(class_id, field.off, letter, value, holders)
+
+    def duplicates(self) -> list[Duplicate]:
+        """All values that several objects have now."""
+        return [
+            Duplicate(name[0], name[1], letter, value, self._holders[name])
+            for name, (letter, value) in self._shared.items()
+        ]
+
+    def __len__(self) -> int:
+        return len(self._name_of)
+
+    def _release(self, name: _Name, field: Id) -> None:
+        gone = Id(field.src, field.pro & ~OFFSET_MAX)
+        rest = tuple(one for one in self._holders[name] if one.object != gone)
+        if rest:
+            self._holders[name] = rest
+        else:
+            del self._holders[name]
+        if len(rest) < 2:
+            self._shared.pop(name, None)
+
+
+def texts(holders: Iterable[Holder]) -> str:
+    """Objects and who wrote them, as warnings name them."""
+    return ", ".join(f"{one.object} (written by {one.writer:x})" for one in holders)
