@@ -21,7 +21,7 @@ import pytest
 
 from culm_connectors.chotki import publisher
 from culm_connectors.chotki.feed.peer_feed import PeerFeed
-from culm_topics.chotki.records import CommitRecord, PacketRecord
+from culm_topics.chotki.records import CommitRecord, PacketRecord, syncs
 from tests.support.chotki_pipeline.faults import Fault
 from tests.support.chotki_pipeline.world import FIVE_REPLICAS, THREE_REPLICAS, Differs, Tree, World
 
@@ -121,6 +121,17 @@ def test_nothing_is_lost_whoever_is_killed_before_whatever_write(row: str, folde
     points, fault = ROWS[row]
     runs = Runs(folder, THREE_REPLICAS, seed=0, rounds=2)
     runs.run_each(points(runs.log), fault)
+
+
+def test_large_operands_in_pieces_are_whole_whatever_happens_between_pieces(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(syncs, "MAX_PIECE_BYTES", 32)
+    runs = Runs(folder, THREE_REPLICAS, seed=0, rounds=2)
+    fields = of("edge", "chotki.fields")(runs.log)
+    runs.run_each(fields[::6], Fault.KILL)
+    runs.run_each(fields[3::6], Fault.FAIL)
+    runs.run_each(of("job", "")(runs.log)[::2], Fault.LOSE)
 
 
 def test_five_replicas_two_edges_and_a_circle_agree_after_any_fault(folder: Path) -> None:

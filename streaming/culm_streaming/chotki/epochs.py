@@ -16,7 +16,7 @@ import cbor2
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY
 from culm_models.chotki.rdx import parse_vector, write_vector
 from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
-from culm_streaming.chotki.rows import Commit, EpochRows, InputTopic, Run
+from culm_streaming.chotki.rows import Commit, EpochRows, InputTopic, Piece, Run
 from culm_streaming.chotki.settings import ChotkiStateSettings
 from culm_streaming.chotki.state import ShardState
 from culm_streaming.chotki.step import COMMON_VECTOR
@@ -24,7 +24,7 @@ from culm_topics.chotki.records import Ends, EpochRecord, HoldingRecord, epoch_k
 from culm_topics.records import rejection
 
 _NAME: Final = b"E"
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 GAP: Final = "chotki.gap"
 
 
@@ -49,16 +49,28 @@ class _Counted:
     vector: dict[int, int] = field(default_factory=lambda: dict(COMMON_VECTOR))
     covered: list[dict[int, int]] = field(default_factory=lambda: [{} for _ in InputTopic])
     waiting: list[_Waiting] = field(default_factory=list)
+    pieces: dict[bytes, list[int]] = field(default_factory=dict)
+    """By operand whose last piece has not come: partition and offset of its first one, and since when."""
 
     def pack(self) -> bytes:
-        return cbor2.dumps([_FORMAT, self.epoch, self.vector, self.covered, self.waiting])
+        return cbor2.dumps([_FORMAT, self.epoch, self.vector, self.covered, self.waiting, self.pieces])
 
     @staticmethod
     def unpack(blob: bytes | None) -> "_Counted":
         if blob is None:
             return _Counted()
-        _, epoch, vector, covered, waiting = cbor2.loads(blob)
-        return _Counted(epoch, vector, covered, [_unpack_waiting(*one) for one in waiting])
+        # Formats 1 and 2 know nothing of pieces.
+        _, epoch, vector, covered, waiting, *pieces = cbor2.loads(blob)
+        return _Counted(epoch, vector, covered, [_unpack_waiting(*one) for one in waiting], *pieces)
+
+    def take_pieces(self, pieces: list[Piece], batch_ms: int, gap_ms: int) -> None:
+        """Operands begin and end. One whose session has ended in its midst is forgotten after a while."""
+        for one in pieces:
+            if one.is_first:
+                self.pieces[one.name] = [one.partition, one.offset, batch_ms]
+            elif one.is_last:
+                self.pieces.pop(one.name, None)
+        self.pieces = {name: one for name, one in self.pieces.items() if one[2] + gap_ms > batch_ms}
 
     def merged_and_counted(self) -> list[dict[int, int]]:
         """By input topic and partition: before this offset nothing waits."""
@@ -67,6 +79,9 @@ class _Counted:
             if one.record is not None:
                 source, partition, offset = one.record
                 found[source][partition] = min(offset, found[source].get(partition, offset))
+        fields = found[InputTopic.FIELDS]
+        for partition, offset, _ in self.pieces.values():
+            fields[partition] = min(offset, fields.get(partition, offset))
         return found
 
 
@@ -100,6 +115,7 @@ def count_epoch(
     for source, partition, offset in rows.marks:
         covered = counted.covered[source]
         covered[partition] = max(offset, covered.get(partition, 0))
+    counted.take_pieces(rows.pieces, batch_ms, settings.gap_ms)
     counted.waiting += _of_runs(rows.runs, batch_ms) + _of_commits(rows.commits, batch_ms)
     counted.waiting = _raise(counted.vector, counted.waiting, counted.covered[InputTopic.FIELDS])
     waiting, gaps = _without_gaps(counted.waiting, batch_ms, settings)

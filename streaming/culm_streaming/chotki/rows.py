@@ -85,6 +85,16 @@ class Mark(NamedTuple):
     offset: int
 
 
+class Piece(NamedTuple):
+    """A piece of an operand: of which one, whether it is the first or the last, and where it lies."""
+
+    name: bytes
+    is_first: bool
+    is_last: bool
+    partition: int
+    offset: int
+
+
 Refused = tuple[bytes, bytes]
 """Key and value of a record of `rejected`."""
 
@@ -109,10 +119,11 @@ class EpochRows:
     runs: list[Run] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)
 
     def pack(self) -> bytes:
         """As bytes."""
-        return cbor2.dumps([self.runs, self.commits, self.marks])
+        return cbor2.dumps([self.runs, self.commits, self.marks, self.pieces])
 
 
 Place = tuple[int, int, int]
@@ -132,13 +143,14 @@ def unpack_shard(packed: list[tuple[Place, bytes]]) -> ShardRows:
 def unpack_epoch(packed: list[tuple[Place, bytes]]) -> EpochRows:
     """All rows of the counting of epochs, in the order of the input."""
     found = EpochRows()
-    for runs, commits, marks in _in_order(packed):
+    for runs, commits, marks, pieces in _in_order(packed):
         found.runs += map(Run._make, runs)
         found.commits += [
             Commit(vector, after, tuple((one, end) for one, end in ends), *rest)
             for vector, after, ends, *rest in commits
         ]
         found.marks += map(Mark._make, marks)
+        found.pieces += map(Piece._make, pieces)
     return found
 
 

@@ -18,7 +18,15 @@ from culm_models.chotki.tlv import record
 from culm_streaming.chotki.output_records import Stage
 from culm_streaming.chotki.rows import InputTopic
 from culm_streaming.chotki.settings import ChotkiStateSettings
-from culm_topics.chotki.records import Bringer, CommitRecord, FieldRecord, PacketRecord, epoch_key, source_key
+from culm_topics.chotki.records import (
+    Bringer,
+    CommitRecord,
+    FieldRecord,
+    PacketRecord,
+    block_partition,
+    is_epoch_key,
+    source_key,
+)
 from culm_topics.records import RejectedRecord
 from tests.support.chotki_job import ChotkiJob, ChotkiTopics, fields_of
 
@@ -219,12 +227,19 @@ def test_what_waits_is_not_covered_and_comes_again_without_a_checkpoint() -> Non
     job.run(places)
     (mark, *_) = job.marks
     assert dict(mark.commits) == {0: 0} and set(dict(mark.packets).values()) == {0}
-    state = [[one for one in job.state.items() if one[0][1:9] == bytes(8)] for _ in range(3)]
-    marks = [(epoch_key(number), job.state[epoch_key(number)]) for number in range(3)]
-    job.restore([[*records, mark] for records, mark in zip(state, marks, strict=True)])
+    job.restore(of_state(job))
     job.run()
     assert job.vector[0xC] == Id.make(0xC, 2).pro
     assert dict(job.marks[0].commits) == {0: 1}
+
+
+def of_state(job: ChotkiJob) -> list[list[tuple[bytes, bytes]]]:
+    """`chotki.state` by partition."""
+
+    def place(key: bytes) -> int:
+        return int.from_bytes(key[1:], "big") if is_epoch_key(key) else block_partition(key, 3)
+
+    return [[one for one in job.state.items() if place(one[0]) == number] for number in range(3)]
 
 
 @pytest.mark.parametrize(
@@ -281,3 +296,27 @@ def test_an_object_that_is_said_to_be_of_two_classes_keeps_the_first_and_is_told
     [told] = [RejectedRecord.decode(value) for value in job.rejected]
     assert (told.code, told.entry) == ("chotki.class_conflict", Id.make(0xA, 2).zip())
     assert "b-1" in told.detail and "a-2" in told.detail
+
+
+def test_a_piece_is_not_covered_before_the_last_one_and_comes_again_without_a_checkpoint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("culm_topics.chotki.records.syncs.MAX_PIECE_BYTES", 10)
+    topics = ChotkiTopics()
+    key = object_key(Id.make(0xC, 1, 1), "S")
+    text = parse_text("S", '"a long text in many pieces"')
+    topics.operand(Bringer(NORTH.edge, 0xC, 1), key, text)
+    job = ChotkiJob(topics, ChotkiStateSettings(shards=3, gap_ms=1_000))
+    (place,) = (place for place, records in topics.records.items() if records)
+    job.run({place: 2})
+    assert dict(job.marks[0].fields) == {place[1]: 0}
+    job.restore(of_state(job))
+    job.run()
+    assert job.values()[key] == text
+    assert dict(job.marks[0].fields) == {place[1]: len(topics.records[place])}
+    # Of a session that has ended in the midst of an operand the rest is not waited for.
+    topics.records[place].append(topics.records[place][0])
+    job.run(batch_ms=5_000)
+    topics.packet(NORTH, 0, edit(0xD, 1, 1))
+    job.run(batch_ms=6_000)
+    assert dict(job.marks[0].fields) == {place[1]: len(topics.records[place])}

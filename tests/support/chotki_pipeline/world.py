@@ -133,7 +133,12 @@ class World:
                 await asyncio.sleep(self._chance.choice((0.0, 0.02, 0.3)))
                 # An object whose class the replica has not seen yet is fine.
                 if self._chance.random() < 0.4 or not self._objects:
-                    body = record("S", parse_text("S", '"tide"')) + record("N") + record("M") + record("E")
+                    body = (
+                        record("S", parse_text("S", f'"{"tide " * 10}"'))
+                        + record("N")
+                        + record("M")
+                        + record("E")
+                    )
                     self._objects.append(self._commit(peer, "O", class_id, body))
                 for one in self._chance.sample(self._objects, min(2, len(self._objects))):
                     self._edit(peer, one)
@@ -146,7 +151,7 @@ class World:
             case "N":
                 text = str((int(print_text("N", old)) if old else 0) + self._chance.randint(1, 9))
             case "S":
-                text = f'"{word}"'
+                text = f'"{word * 10}"'
             case _:
                 text = f'{{{word}:"{self._chance.randrange(9)}"}}'
         operand = delta(letter, old, parse_text(letter, text), src=peer.replica.src)
