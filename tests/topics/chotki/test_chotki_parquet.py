@@ -236,6 +236,33 @@ def test_an_export_that_was_killed_is_done_again(
     assert not (tmp_path / "_temporary").exists()
 
 
+def test_a_first_export_that_was_killed_is_done_again(
+    programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(Dataset, "publish", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            export(programs, tmp_path)
+    assert not list(tmp_path.rglob("*.parquet"))
+    export(programs, tmp_path)
+    assert len(rows(tmp_path / "person")) == 1
+
+
+def test_a_state_that_is_behind_takes_nothing_away(programs: Programs, tmp_path: Path) -> None:
+    """As one is that was read while the job was in the middle of an epoch, and not waited for."""
+    early = Programs()
+    programs.write(Edit("ann", {"Age": 43}))
+    for number, records in enumerate(programs.log.partitions):
+        early.log.partitions[number] = list(records)
+    early.merge()
+    programs.merge()
+    export(programs, tmp_path)
+    before = rows(tmp_path / "person"), (tmp_path / LIST_NAME).read_text()
+    assert early.state.epoch == 1
+    assert all(not one.rows for one in export(early, tmp_path).tables)
+    assert (rows(tmp_path / "person"), (tmp_path / LIST_NAME).read_text()) == before
+
+
 def test_a_repeated_micro_batch_takes_nothing_away(programs: Programs, tmp_path: Path) -> None:
     """Who reads the topic anew finds its repeat behind what the list covers, in the same epoch."""
     export(programs, tmp_path)

@@ -68,6 +68,9 @@ class Dataset:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if known.exists():
                 self._read(known)
+            else:
+                # From here on the folder is known for one of ours, whatever becomes of the first export.
+                self._write_list()
             shutil.rmtree(folder / _NEW, ignore_errors=True)
         except BlockingIOError as error:
             os.close(self._lock)
@@ -117,6 +120,9 @@ class Dataset:
             place.parent.mkdir(exist_ok=True)
             self.new_folder(table.folder).replace(place)
         self._written.clear()
+        self._write_list()
+
+    def _write_list(self) -> None:
         partial = self.folder / f"{_NEW}.json"
         partial.write_text(json.dumps(self._as_json(), indent=1, ensure_ascii=False), encoding="utf-8")
         partial.replace(self.folder / LIST_NAME)

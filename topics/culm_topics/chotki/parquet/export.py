@@ -86,8 +86,8 @@ def _without_objects(view: Objects, classes: Iterable[Id | str] | None) -> Itera
 def _write_table(state: ObjectState, dataset: Dataset, class_id: Id) -> ExportedTable:
     view = Objects(state.table)
     class_, former = view.class_of(class_id), dataset.tables.get(class_id)
-    if former is not None and former.epoch == state.epoch:
-        # Whatever was written again since: an epoch has one content.
+    if former is not None and former.epoch >= state.epoch:
+        # Whatever was written again since: an epoch has one content. A state that is behind has nothing new.
         return ExportedTable(class_id, former.folder, 0, is_whole=False)
     columns = columns_of(class_, () if former is None else former.columns)
     if former is None:
