@@ -1,0 +1,128 @@
+"""One real end, and another that says whatever a test wants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from culm_models.bamboo.hashes import YAMF, HashFlavour
+from culm_models.bamboo_p2p.connection import Connection
+from culm_models.bamboo_p2p.memory_store import MemoryStore
+from culm_models.bamboo_p2p.peer import GivenEntry, Peer
+from culm_models.bamboo_p2p.settings import PeerSettings
+from culm_models.bamboo_p2p.wire.control import decode_control, encode_control
+from culm_models.bamboo_p2p.wire.data import encode_data
+from culm_models.bamboo_p2p.wire.messages import (
+    MAX_SIZE,
+    ControlMessage,
+    DataMessage,
+    Eagerness,
+    Propose,
+    Setup,
+)
+from culm_models.bamboo_p2p.wire.setup import decode_setup, encode_setup
+from tests.models.bamboo_p2p.logs import LOG
+
+
+class HandMade:
+    """The other end gives even ids unless the real one `is_proactive`; its setup is sent at once."""
+
+    def __init__(
+        self,
+        entries: Iterable[GivenEntry] = (),
+        settings: PeerSettings | None = None,
+        *,
+        is_proactive: bool = False,
+        setup: Setup | None = None,
+        flavour: HashFlavour = YAMF,
+    ) -> None:
+        self.flavour = flavour
+        self.store = MemoryStore(flavour)
+        self.peer = Peer(self.store, settings or PeerSettings())
+        self.peer.add(entries)
+        self.end: Connection = self.peer.connect("hand-made", is_proactive=is_proactive, now_ms=0)
+        first = self.end.take_control()
+        found = decode_setup(first)
+        assert found is not None
+        self._control_out = bytearray(first[found[1] :])
+        self.control_bytes(encode_setup(setup or Setup(False, False, 65_536, 65_536)))
+
+    def control_bytes(self, data: bytes, now_ms: int = 0) -> HandMade:
+        """Say bytes on the control channel."""
+        self.end.receive_control(data, now_ms)
+        self.peer.settle()
+        return self
+
+    def data_bytes(self, data: bytes, now_ms: int = 0) -> HandMade:
+        """Say bytes on the data channel."""
+        self.end.receive_data(data, now_ms)
+        self.peer.settle()
+        return self
+
+    def control(self, *messages: ControlMessage) -> HandMade:
+        """Say control messages."""
+        return self.control_bytes(b"".join(map(encode_control, messages)))
+
+    def data(self, *messages: DataMessage | bytes) -> HandMade:
+        """Say data messages; bytes are what follows a payload's head."""
+        return self.data_bytes(
+            b"".join(one if isinstance(one, bytes) else encode_data(one) for one in messages)
+        )
+
+    def heard(self) -> list[ControlMessage]:
+        """What the real end said on the control channel since the last call."""
+        self._control_out += self.end.take_control()
+        messages, at = [], 0
+        while (found := decode_control(self._control_out, at, self.flavour)) is not None:
+            messages.append(found[0])
+            at = found[1]
+        del self._control_out[:at]
+        return messages
+
+    def heard_data(self) -> bytes:
+        """What the real end has to say on the data channel."""
+        said = b""
+        while turn := self.end.next_data():
+            said += turn
+        return said
+
+    @property
+    def code(self) -> str | None:
+        """With which code the real end dropped the connection."""
+        return self.end.dropped.code if self.end.dropped is not None else None
+
+
+def proposal(
+    request_id: int = 0,
+    start: int = 1,
+    *,
+    lower: int | None = 1,
+    end: int | None = None,
+    upper: int | None = None,
+    expected_hash: bytes | None = None,
+    eagerness: Eagerness = Eagerness.ALL,
+    threshold: int | None = None,
+    offset: int | None = None,
+    min_size: int = 0,
+    max_size: int = MAX_SIZE,
+    payload_only: bool = False,
+    sparse: bool = False,
+    mandatory: bool = False,
+) -> Propose:
+    """A proposal for the log of `logs`."""
+    return Propose(
+        request_id,
+        *LOG,
+        start,
+        lower if offset is None else None,
+        min_size,
+        max_size,
+        expected_hash,
+        eagerness,
+        threshold,
+        end,
+        upper if upper is not None else end,
+        offset,
+        payload_only,
+        sparse,
+        mandatory,
+    )
