@@ -17,6 +17,8 @@ class Fault(Enum):
     """Whoever would write is killed before."""
     FAIL = auto()
     """Kafka refuses this record, and takes those behind it."""
+    STALL = auto()
+    """Kafka takes this record after a while."""
     LOSE = auto()
     """The job is killed before, and its checkpoint is gone."""
 

@@ -17,6 +17,7 @@ from tests.support.chotki_pipeline.topics import MemoryTopics
 
 _INTERVAL_S = 0.05
 _PAUSE_S = 0.5
+_STALL_S = 20.0
 
 
 class MemoryJob:
@@ -72,7 +73,11 @@ class MemoryJob:
         self._written = records
         for one in records:
             await asyncio.sleep(0)
-            if fault := self._writes.next("job", f"{TOPIC_NAMES[one.topic]} {one.stage.name}"):
+            fault = self._writes.next("job", f"{TOPIC_NAMES[one.topic]} {one.stage.name}")
+            if fault is Fault.STALL:
+                await asyncio.sleep(_STALL_S)
+            elif fault is not None:
                 return fault
             self._topics.append(TOPIC_NAMES[one.topic], one.partition or 0, one.key, one.value)
-        return self._writes.next("job", "checkpoint")
+        fault = self._writes.next("job", "checkpoint")
+        return None if fault is Fault.STALL else fault

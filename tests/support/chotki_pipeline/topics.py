@@ -19,6 +19,7 @@ PREFIX = "culm."
 _INPUTS = {name: source for source, name in TOPICS.items()}
 _FAULTLESS = {"chotki.sessions", "chotki.sources", "chotki.vectors", "rejected"}
 _BATCH = 7
+_STALL_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,9 @@ class MemoryProducer:
             if fault is Fault.FAIL:
                 refused = True
                 continue
-            if fault is not None:
+            if fault is Fault.STALL:
+                await asyncio.sleep(_STALL_S)
+            elif fault is not None:
                 await self.die()
             assert one.value is not None, "nothing is removed"
             end = self._topics.append(name, number, one.key, one.value)
