@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Event
 
 from pyspark.sql import SparkSession
@@ -56,19 +57,17 @@ def run(settings: Settings) -> list[Ratio]:
             )
         )
         try:
-            return [
-                _throughput(rig, session, shape, topic, batch, rounds)
-                for shape, topic in (("diffs", "chotki.fields"), ("live packets", "chotki.packets"))
-            ]
+            return [_throughput(rig, session, shape, batch, rounds) for shape in _SHAPES]
         finally:
             session.stop()
 
 
-def _throughput(rig: Rig, session: SparkSession, shape: str, topic: str, batch: int, rounds: int) -> Ratio:
-    prefix = topic.removeprefix("chotki.")
+def _throughput(rig: Rig, session: SparkSession, shape: str, batch: int, rounds: int) -> Ratio:
+    topic, make = _SHAPES[shape]
+    prefix = shape.replace(" ", "-")
     kafka, elsewhere = rig.topics(f"{prefix}."), rig.topics(f"copy-{prefix}.")
     say(f"  making {shape}")
-    _produce(kafka, _diffs(batch * _BATCHES) if topic == "chotki.fields" else _packets(batch * _BATCHES))
+    _produce(kafka, make(batch * _BATCHES))
     kept, passed = [], []
     for number in range(rounds):
         checkpoint = str(rig.folder / "checkpoints" / f"{prefix}-{number}")
@@ -116,22 +115,40 @@ def _diffs(records: int) -> Iterator[Placed]:
         yield "chotki.commits", session_key(_EDGE, session), commit.encode(), 0
 
 
-def _packets(records: int) -> Iterator[Placed]:
-    """Live packets of several replicas by turns, each a new object."""
-    for _ in range(1):
-        series = [(src, material.packets(src, records // len(_SOURCES))) for src in _SOURCES]
-        afters = dict.fromkeys(_SOURCES, 0)
-        while series:
-            for one in list(series):
-                src, packets = one
-                found = next(packets, None)
-                if found is None:
-                    series.remove(one)
-                    continue
-                entry, packet = found
+def _new_objects(records: int) -> Iterator[Placed]:
+    """Live packets of several replicas by turns, each a new object: for one record in, one a field out."""
+    objects = records // len(_SOURCES)
+    return _by_turns({src: material.packets(src, objects) for src in _SOURCES})
+
+
+def _edits(records: int) -> Iterator[Placed]:
+    """Live packets of several replicas by turns, each an edit of one field of one of a thousand objects."""
+    count = records // len(_SOURCES)
+    return _by_turns({src: itertools.islice(material.edits(src, 1_000), count) for src in _SOURCES})
+
+
+def _by_turns(series: dict[int, Iterator[tuple[int, bytes]]]) -> Iterator[Placed]:
+    """Packets as edges write them; each builds on the one before it."""
+    afters = dict.fromkeys(series, 0)
+    places = {src: (source_key(src), source_partition(src, DEFAULT_PARTITIONS)) for src in series}
+    for turn in itertools.zip_longest(
+        *(zip(itertools.repeat(src), packets, strict=False) for src, packets in series.items())
+    ):
+        for found in turn:
+            if found is not None:
+                src, (entry, packet) = found
                 value = PacketRecord(Bringer(_EDGE, src, src), afters[src], packet).encode()
                 afters[src] = entry
-                yield "chotki.packets", source_key(src), value, source_partition(src, DEFAULT_PARTITIONS)
+                key, partition = places[src]
+                yield "chotki.packets", key, value, partition
+
+
+_SHAPES: dict[str, tuple[str, Callable[[int], Iterator[Placed]]]] = {
+    "diffs": ("chotki.fields", _diffs),
+    "live edits": ("chotki.packets", _edits),
+    "new objects": ("chotki.packets", _new_objects),
+}
+"""What is produced, to which topic."""
 
 
 def _produce(kafka: KafkaSettings, records: Iterator[Placed]) -> None:

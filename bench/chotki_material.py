@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, ZERO_ID, Id, block_of, object_key, vector_key
@@ -83,3 +84,16 @@ def packets(src: int, objects: int) -> Iterator[tuple[int, bytes]]:
     for seq in range(FIRST_OBJECT, FIRST_OBJECT + objects):
         packet = write_live("O", Id.make(src, seq), class_id(src), body)
         yield Id.make(src, seq, len(FIELDS)).pro, packet
+
+
+def edits(src: int, objects: int) -> Iterator[tuple[int, bytes]]:
+    """Live packets without end, each an edit of one field of the next of so many objects, round and round.
+
+    Each with the entry that it brings; the sequence numbers go on behind the objects'.
+    """
+    for number in itertools.count():
+        id = Id.make(src, FIRST_OBJECT + objects + number)
+        place, turn = number % objects, number // objects
+        value = write_first(2 * (turn + 1), 0, pack_int(number))
+        body = record("f", b"\x02") + record("I", value)
+        yield id.pro, write_live("E", id, Id.make(src, FIRST_OBJECT + place), body)
