@@ -92,3 +92,43 @@ def is_uint(item: object) -> TypeGuard[int]:
 def dump(*items: object) -> bytes:
     """The shortest encoding of an array of these items."""
     return cbor2.dumps(items)
+
+
+def item_size(item: object) -> int:
+    """Bytes of the shortest encoding of any item: what `dump` writes of it."""
+    return len(cbor2.dumps(item))
+
+
+# Each of the following checks an item that has come in, and gives its part of the size for `check_size`; it
+# raises `RecordError` for what the item must not be.
+
+
+def choice_size(record: str, name: str, item: object, choices: tuple[str, ...]) -> int:
+    """One of a few words."""
+    if type(item) is not str or item not in choices:
+        refuse_item(record, name, item, f"one of {', '.join(choices)}")
+    return text_size(item)
+
+
+def uint_size(record: str, name: str, item: object) -> int:
+    """An unsigned integer of 64 bits."""
+    if not is_uint(item):
+        refuse_item(record, name, item, "an unsigned integer of 64 bits")
+    return head_size(item)
+
+
+def optional_uint_size(record: str, name: str, item: object) -> int:
+    """An unsigned integer of 64 bits, or null."""
+    return 1 if item is None else uint_size(record, name, item)
+
+
+def bytes_size(record: str, name: str, item: object, length: int | None = None) -> int:
+    """Bytes, of exactly `length` when that is given."""
+    if type(item) is not bytes or (length is not None and len(item) != length):
+        refuse_item(record, name, item, "bytes" if length is None else f"{length} bytes")
+    return string_size(len(item))
+
+
+def optional_bytes_size(record: str, name: str, item: object, length: int | None = None) -> int:
+    """Bytes, or null."""
+    return 1 if item is None else bytes_size(record, name, item, length)

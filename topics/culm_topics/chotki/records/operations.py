@@ -3,8 +3,17 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from culm_topics.chotki.records.shape import bytes_size, item_text_size, uint_size, vector_size
-from culm_topics.records.shape import FORMAT, check_size, dump, load_array, refuse_item, text_size
+from culm_topics.chotki.records.shape import item_text_size, vector_size
+from culm_topics.records.shape import (
+    FORMAT,
+    bytes_size,
+    check_size,
+    dump,
+    load_array,
+    refuse_item,
+    text_size,
+    uint_size,
+)
 
 SourceState = Literal["allocated", "retired"]
 SOURCE_STATES: tuple[SourceState, ...] = get_args(SourceState)

@@ -3,8 +3,17 @@
 from dataclasses import dataclass
 from typing import Final
 
-from culm_topics.chotki.records.shape import Bringer, bringer_size, bytes_size, uint_size
-from culm_topics.records.shape import FORMAT, check_size, dump, load_array, refuse_item, require
+from culm_topics.chotki.records.shape import Bringer, bringer_size
+from culm_topics.records.shape import (
+    FORMAT,
+    bytes_size,
+    check_size,
+    dump,
+    load_array,
+    refuse_item,
+    require,
+    uint_size,
+)
 
 MAX_PACKET_BYTES: Final = 3 * 1024 * 1024
 """The largest live packet: its record fits into a batch of Kafka's."""

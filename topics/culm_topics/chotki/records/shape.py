@@ -10,7 +10,7 @@ from culm_models.chotki.errors import ChotkiError
 from culm_models.chotki.rdx import check_value
 from culm_topics.chotki.records.keys import EDGE_SIZE
 from culm_topics.errors import RecordError
-from culm_topics.records.shape import head_size, is_uint, refuse_item, string_size, text_size
+from culm_topics.records.shape import bytes_size, head_size, is_uint, refuse_item, text_size, uint_size
 
 MAX_TEXT_BYTES: Final = 1_024
 MAX_PARTITIONS: Final = 65_536
@@ -25,20 +25,6 @@ class Bringer(NamedTuple):
     edge: bytes
     peer: int
     session: int
-
-
-def uint_size(record: str, name: str, item: object) -> int:
-    """An unsigned integer of 64 bits."""
-    if not is_uint(item):
-        refuse_item(record, name, item, "an unsigned integer of 64 bits")
-    return head_size(item)
-
-
-def bytes_size(record: str, name: str, item: object, length: int | None = None) -> int:
-    """Bytes, of exactly `length` when that is given."""
-    if type(item) is not bytes or (length is not None and len(item) != length):
-        refuse_item(record, name, item, "bytes" if length is None else f"{length} bytes")
-    return string_size(len(item))
 
 
 def item_text_size(record: str, name: str, item: object) -> int:

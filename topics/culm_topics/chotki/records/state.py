@@ -5,8 +5,8 @@ What a value is, its key says: `4f…` a field, `56…` a block's vector, `45` a
 
 from dataclasses import dataclass
 
-from culm_topics.chotki.records.shape import Ends, bytes_size, ends_size, read_ends, uint_size, vector_size
-from culm_topics.records.shape import FORMAT, check_size, dump, load_array
+from culm_topics.chotki.records.shape import Ends, ends_size, read_ends, vector_size
+from culm_topics.records.shape import FORMAT, bytes_size, check_size, dump, load_array, uint_size
 
 _NAME = "chotki.state"
 

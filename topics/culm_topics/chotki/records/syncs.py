@@ -5,24 +5,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from culm_models.chotki.ids import Id
-from culm_topics.chotki.records.shape import (
-    Bringer,
-    Ends,
-    bringer_size,
-    bytes_size,
-    ends_size,
-    read_ends,
-    uint_size,
-    vector_size,
-)
+from culm_topics.chotki.records.shape import Bringer, Ends, bringer_size, ends_size, read_ends, vector_size
 from culm_topics.records.shape import (
     FORMAT,
+    bytes_size,
     check_size,
     dump,
     load_array,
     refuse_item,
     require,
     string_size,
+    uint_size,
 )
 
 MAX_PIECE_BYTES: Final = 3 * 1024 * 1024

@@ -9,15 +9,19 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from culm_models.sds.wire.messages import Profile
-from culm_topics.records.shape import FORMAT, check_size, dump, head_size, load_array, refuse_item, require
-from culm_topics.sds.records.shape import (
-    PROFILES,
+from culm_topics.records.shape import (
+    FORMAT,
+    check_size,
     choice_size,
-    id_size,
+    dump,
+    head_size,
+    load_array,
     optional_uint_size,
-    require_id,
+    refuse_item,
+    require,
     uint_size,
 )
+from culm_topics.sds.records.shape import PROFILES, id_size, require_id
 
 AckState = Literal["unacknowledged", "possibly_acknowledged", "acknowledged", "gave_up"]
 ACK_STATES: tuple[AckState, ...] = get_args(AckState)

@@ -5,15 +5,21 @@ from typing import Literal, get_args
 
 from culm_models.sds.wire.messages import Profile
 from culm_topics.records.keys import PEER_ID_SIZE
-from culm_topics.records.shape import FORMAT, check_size, dump, load_array, require
+from culm_topics.records.shape import (
+    FORMAT,
+    bytes_size,
+    check_size,
+    choice_size,
+    dump,
+    load_array,
+    optional_bytes_size,
+    require,
+)
 from culm_topics.sds.records.shape import (
     PROFILES,
     Details,
-    bytes_size,
-    choice_size,
     details_size,
     id_size,
-    optional_bytes_size,
     optional_id_size,
     packed_details,
     read_details,

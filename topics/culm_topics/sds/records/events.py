@@ -7,18 +7,25 @@ when a batch runs again: a reader drops what is not above the last number it has
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from culm_topics.records.shape import FORMAT, check_size, dump, load_array, refuse_item, require
+from culm_topics.records.shape import (
+    FORMAT,
+    check_size,
+    choice_size,
+    dump,
+    load_array,
+    optional_bytes_size,
+    refuse_item,
+    require,
+    uint_size,
+)
 from culm_topics.sds.records.shape import (
     Details,
-    choice_size,
     details_size,
     id_size,
-    optional_bytes_size,
     optional_id_size,
     packed_details,
     read_details,
     require_id,
-    uint_size,
 )
 
 SdsEventKind = Literal[

@@ -3,16 +3,18 @@
 from dataclasses import dataclass
 
 from culm_models.sds.wire.messages import HistoryEntry, Profile
-from culm_topics.records.shape import FORMAT, check_size, dump, head_size, load_array, refuse_item, require
-from culm_topics.sds.records.shape import (
-    PROFILES,
+from culm_topics.records.shape import (
+    FORMAT,
+    check_size,
     choice_size,
-    hint_size,
-    id_size,
-    require_hint,
-    require_id,
+    dump,
+    head_size,
+    load_array,
+    refuse_item,
+    require,
     uint_size,
 )
+from culm_topics.sds.records.shape import PROFILES, hint_size, id_size, require_hint, require_id
 
 MAX_FETCH_ENTRIES = 1_000
 """Messages in one record; who wants more writes several."""

@@ -5,16 +5,18 @@ from dataclasses import dataclass
 from culm_models.sds.wire.messages import Profile
 from culm_topics.logs.records.entries import CONNECTOR_ID_SIZES
 from culm_topics.records.keys import PEER_ID_SIZE
-from culm_topics.records.shape import FORMAT, check_size, dump, load_array, refuse_item, require
-from culm_topics.sds.records.shape import (
-    PROFILES,
+from culm_topics.records.shape import (
+    FORMAT,
     bytes_size,
+    check_size,
     choice_size,
-    hint_size,
+    dump,
+    load_array,
     optional_bytes_size,
-    require_hint,
-    require_peer_id,
+    refuse_item,
+    require,
 )
+from culm_topics.sds.records.shape import PROFILES, hint_size, require_hint, require_peer_id
 
 _NAME = "sds.in"
 

@@ -3,15 +3,18 @@
 from dataclasses import dataclass
 from hashlib import sha256
 
-from culm_topics.records.shape import FORMAT, check_size, dump, head_size, load_array, refuse_item, require
-from culm_topics.sds.records.shape import (
+from culm_topics.records.shape import (
+    FORMAT,
     bytes_size,
-    hint_size,
-    id_size,
-    require_hint,
-    require_id,
+    check_size,
+    dump,
+    head_size,
+    load_array,
+    refuse_item,
+    require,
     uint_size,
 )
+from culm_topics.sds.records.shape import hint_size, id_size, require_hint, require_id
 
 CHECK_SIZE = 4
 MAX_PARTITION = 2**31 - 1

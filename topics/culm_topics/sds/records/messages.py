@@ -7,17 +7,8 @@ the first record of an id.
 from dataclasses import dataclass
 
 from culm_models.sds.wire.messages import Profile
-from culm_topics.records.shape import FORMAT, check_size, dump, load_array
-from culm_topics.sds.records.shape import (
-    PROFILES,
-    bytes_size,
-    choice_size,
-    hint_size,
-    id_size,
-    require_hint,
-    require_id,
-    uint_size,
-)
+from culm_topics.records.shape import FORMAT, bytes_size, check_size, choice_size, dump, load_array, uint_size
+from culm_topics.sds.records.shape import PROFILES, hint_size, id_size, require_hint, require_id
 
 _NAME = "sds.messages"
 

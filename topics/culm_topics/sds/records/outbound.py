@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from culm_models.sds.wire.messages import Profile
-from culm_topics.records.shape import FORMAT, check_size, dump, load_array
-from culm_topics.sds.records.shape import PROFILES, bytes_size, choice_size, id_size, require_id
+from culm_topics.records.shape import FORMAT, bytes_size, check_size, choice_size, dump, load_array
+from culm_topics.sds.records.shape import PROFILES, id_size, require_id
 
 SdsOutKind = Literal["new", "retry", "sync", "repair", "ephemeral"]
 """Why a message goes out: for the first time, again, without content, for somebody who lacks it, or once."""

@@ -11,14 +11,16 @@ from typing import Literal, get_args
 
 from culm_models.sds.wire.messages import Profile
 from culm_topics.records.keys import PEER_ID_SIZE
-from culm_topics.records.shape import FORMAT, check_size, dump, load_array
-from culm_topics.sds.records.shape import (
-    PROFILES,
+from culm_topics.records.shape import (
+    FORMAT,
+    check_size,
     choice_size,
+    dump,
+    load_array,
     optional_bytes_size,
-    require_peer_id,
     uint_size,
 )
+from culm_topics.sds.records.shape import PROFILES, require_peer_id
 
 OwnedRole = Literal["channel", "hosted", "bound"]
 """A channel itself; an id that the job hosts, or has hosted; a full participant's sender id, where the

@@ -1,7 +1,7 @@
-"""Items that several SDS records have, each checked where it comes in: the size of its shortest encoding.
+"""Items that several SDS records have, each checked where it comes in: ids, hints and details.
 
-As `shape` says, a value whose length is that of the shortest encoding is in the shortest encoding; each
-function here gives its item's part of that length or raises `RecordError`.
+As in `culm_topics.records.shape`, each `…_size` gives its item's part of the record's length, or raises
+`RecordError`.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import Any, get_args
 from culm_models.sds.wire.messages import Profile
 from culm_topics.errors import RecordError
 from culm_topics.records.keys import PEER_ID_SIZE
-from culm_topics.records.shape import head_size, is_uint, refuse_item, require, string_size, text_size
+from culm_topics.records.shape import MAX_UINT, item_size, refuse_item, require, string_size, text_size
 
 MAX_ID_BYTES = 1_024
 """The longest channel, participant or message id that a record takes, in bytes of UTF-8."""
@@ -71,37 +71,6 @@ def optional_id_size(record: str, name: str, item: object) -> int:
     return 1 if item is None else id_size(record, name, item)
 
 
-def choice_size(record: str, name: str, item: object, choices: tuple[str, ...]) -> int:
-    """One of a few words."""
-    if type(item) is not str or item not in choices:
-        refuse_item(record, name, item, f"one of {', '.join(choices)}")
-    return text_size(item)
-
-
-def uint_size(record: str, name: str, item: object) -> int:
-    """An unsigned integer of 64 bits."""
-    if not is_uint(item):
-        refuse_item(record, name, item, "an unsigned integer of 64 bits")
-    return head_size(item)
-
-
-def optional_uint_size(record: str, name: str, item: object) -> int:
-    """An unsigned integer of 64 bits, or null."""
-    return 1 if item is None else uint_size(record, name, item)
-
-
-def bytes_size(record: str, name: str, item: object, length: int | None = None) -> int:
-    """Bytes, of exactly `length` when that is given."""
-    if type(item) is not bytes or (length is not None and len(item) != length):
-        refuse_item(record, name, item, "bytes" if length is None else f"{length} bytes")
-    return string_size(len(item))
-
-
-def optional_bytes_size(record: str, name: str, item: object, length: int | None = None) -> int:
-    """Bytes, or null."""
-    return 1 if item is None else bytes_size(record, name, item, length)
-
-
 def hint_size(record: str, item: object) -> int:
     """A retrieval hint, or null."""
     if item is None:
@@ -127,14 +96,14 @@ def details_size(record: str, name: str, items: object) -> int:
     """A map of details, sorted by name."""
     if type(items) is not dict or len(items) > MAX_DETAILS:
         refuse_item(record, name, items, f"a map of at most {MAX_DETAILS} entries")
-    size = head_size(len(items))
     for key, item in items.items():
         if type(key) is not str or not 1 <= len(key.encode()) <= MAX_NAME_BYTES:
             refuse_item(record, f"a name of {name}", key, f"a text of at most {MAX_NAME_BYTES} bytes")
-        size += text_size(key) + _detail_size(record, f"{name}.{key}", item)
+        if not _is_detail(item):
+            refuse_item(record, f"{name}.{key}", item, "a number, a text, bytes, a list of texts or null")
     if any(before.encode() >= after.encode() for before, after in pairwise(items)):
         refuse_item(record, name, items, "sorted by name")
-    return size
+    return item_size(items)
 
 
 def read_details(items: Mapping[str, Any]) -> dict[str, Detail]:
@@ -142,18 +111,11 @@ def read_details(items: Mapping[str, Any]) -> dict[str, Detail]:
     return {name: tuple(item) if type(item) is list else item for name, item in items.items()}
 
 
-def _detail_size(record: str, name: str, item: object) -> int:
-    kind = type(item)
-    if item is None or kind is bool:
-        return 1
-    if is_uint(item):
-        return head_size(item)
-    if type(item) is float and math.isfinite(item):
-        return 9
-    if type(item) is str:
-        return text_size(item)
-    if type(item) is bytes:
-        return string_size(len(item))
-    if type(item) is list and len(item) <= MAX_DETAIL_ITEMS and all(type(one) is str for one in item):
-        return head_size(len(item)) + sum(map(text_size, item))
-    return refuse_item(record, name, item, "a number, a text, bytes, a list of texts or null")
+def _is_detail(item: object) -> bool:
+    if type(item) is float:
+        return math.isfinite(item)
+    if type(item) is int:
+        return 0 <= item <= MAX_UINT
+    if type(item) is list:
+        return len(item) <= MAX_DETAIL_ITEMS and all(type(one) is str for one in item)
+    return item is None or type(item) in (bool, str, bytes)
