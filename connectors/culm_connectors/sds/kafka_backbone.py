@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -160,6 +160,12 @@ class KafkaBackbone:
             self._sequence.forget(channel_id)
 
     def _take(self, records: Sequence[FollowedRecord]) -> None:
+        now_s = asyncio.get_running_loop().time()
+        while self._sequence.overdue(now_s):
+            try:
+                self._sequence.check(now_s)
+            except EventGap as gap:
+                self._begin_anew(gap)
         for record in records:
             try:
                 if record.topic == "sds.owners":
@@ -169,12 +175,12 @@ class KafkaBackbone:
                     continue
                 channel_id = split_channel_key(record.key)
                 if channel_id in self._followed:
-                    self._pass_on(channel_id, record)
+                    self._pass_on(channel_id, record, now_s)
             except RecordError as error:
                 self.malformed[record.topic] += 1
                 limited.warning("%s/%d at %d: %s", record.topic, record.partition, record.offset, error)
 
-    def _pass_on(self, channel_id: str, record: FollowedRecord) -> None:
+    def _pass_on(self, channel_id: str, record: FollowedRecord, now_s: float) -> None:
         match record.topic:
             case "sds.in":
                 said = SdsInRecord.decode(record.value)
@@ -187,28 +193,25 @@ class KafkaBackbone:
                     listener.received(channel_id, out.profile, out.wire)
             case "sds.events":
                 event = SdsEventRecord.decode(record.value)
-                self._in_order(ChannelEvent(channel_id, event, record.partition, record.offset, 0))
+                self._in_order(ChannelEvent(channel_id, event, record.partition, record.offset, 0), now_s)
             case _:
                 for listener in self._listeners:
                     listener.wanted(channel_id, SdsFetchRecord.decode(record.value))
 
-    def _in_order(self, found: ChannelEvent) -> None:
-        now_s = asyncio.get_running_loop().time()
-        with self._gaps_forgotten():
-            self._sequence.check(now_s)
-        with self._gaps_forgotten():
-            for one in self._sequence.take(found, now_s):
-                for listener in self._listeners:
-                    listener.happened(one.channel_id, one.event, cursor_of(one.offset + 1))
-
-    @contextlib.contextmanager
-    def _gaps_forgotten(self) -> Iterator[None]:
-        """Members notice a gap by the numbers, and read what there is: the channel begins anew here."""
+    def _in_order(self, found: ChannelEvent, now_s: float) -> None:
         try:
-            yield
+            ready = self._sequence.take(found, now_s)
         except EventGap as gap:
-            limited.warning("%s", gap)
-            self._sequence.forget(gap.channel_id)
+            self._begin_anew(gap)
+            return
+        for one in ready:
+            for listener in self._listeners:
+                listener.happened(one.channel_id, one.event, cursor_of(one.offset + 1))
+
+    def _begin_anew(self, gap: EventGap) -> None:
+        """Members notice a gap by the numbers, and read what there is: the channel begins anew here."""
+        limited.warning("%s", gap)
+        self._sequence.forget(gap.channel_id)
 
     # The past.
 

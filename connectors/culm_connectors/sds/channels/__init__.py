@@ -1,6 +1,5 @@
 """Channels that somebody at this edge has joined.
 
 - `joined`: all of them, and what happens in them; `members`: who is in one; `join`: the way in.
-- `heads`: their trailing edge; `hosted_events`: what clients of hosted participants are given.
-- `owners`: whose an id is.
+- `heads`: their trailing edge; `owners`: whose an id is.
 """

@@ -17,12 +17,6 @@ from collections.abc import Callable
 from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.sds.backbone import Backbone, OutgoingRecord
 from culm_connectors.sds.channels.heads import Heads
-from culm_connectors.sds.channels.hosted_events import (
-    concerns,
-    ephemeral_frame,
-    event_frame,
-    is_join_refused,
-)
 from culm_connectors.sds.channels.members import ChannelMembers, Newest, Passed
 from culm_connectors.sds.history.replay_limiter import ReplayLimiter
 from culm_connectors.sds.history.retrieval import Retrieval
@@ -31,7 +25,7 @@ from culm_connectors.sds.metrics import SdsMetrics
 from culm_connectors.sds.settings import SdsEdgeSettings
 from culm_connectors.sds.staging import Staging
 from culm_models.sds.frames import codec as wire
-from culm_models.sds.frames.messages import Refused, SdsMessage
+from culm_models.sds.frames.messages import EventFrame, Refused, SdsMessage
 from culm_models.sds.wire.codec import Decoder
 from culm_models.sds.wire.errors import SdsError
 from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
@@ -165,7 +159,7 @@ class Channels:
             if member.link is not but and member.link.put(frame):
                 self.metrics.messages_out += 1
         if message.kind == "ephemeral" and room.hosted:
-            event = wire.encode(ephemeral_frame(message))
+            event = wire.encode(_ephemeral_frame(message))
             for member in tuple(room.hosted.values()):
                 if member.link is not but and member.link.put(event):
                     self.metrics.events_out += 1
@@ -235,7 +229,7 @@ class Channels:
             room = self.rooms.get((channel_id, profile))
             if room is None:
                 continue
-            if is_join_refused(event):
+            if _is_join_refused(event):
                 self._join_refused(room, event)
             for member in tuple(room.hosted.values()):
                 if not member.live:
@@ -251,7 +245,7 @@ class Channels:
         """Tell a hosted participant's client an event that it has not been told."""
         if member.last is not None and event.number <= member.last:
             return
-        if concerns(member, event) and member.link.say(event_frame(member.channel_id, event, cursor)):
+        if _concerns(member, event) and member.link.say(_event_frame(member.channel_id, event, cursor)):
             self.metrics.events_out += 1
         member.last, member.cursor = event.number, cursor
 
@@ -275,3 +269,49 @@ class Channels:
                 self.staging.add(OutgoingRecord(room.channel_id, answer))
         except Exception:
             logger.exception("looking for what the job lacks in a channel failed")
+
+
+def _event_frame(channel_id: str, event: SdsEventRecord, cursor: bytes) -> EventFrame:
+    """An event of the job; the cursor is the one behind it."""
+    return EventFrame(
+        channel_id,
+        event.number,
+        event.kind,
+        event.participant_id,
+        event.message_id,
+        event.time_ms,
+        event.details,
+        event.content,
+        cursor,
+    )
+
+
+def _ephemeral_frame(message: Message) -> EventFrame:
+    """An ephemeral message: nothing keeps it, so it has no number."""
+    return EventFrame(
+        message.channel_id,
+        None,
+        "delivered",
+        None,
+        message.message_id,
+        time.time_ns() // 1_000_000,
+        {"sender_id": message.sender_id, "ephemeral": True},
+        message.content,
+    )
+
+
+def _concerns(member: Membership, event: SdsEventRecord) -> bool:
+    """Events of the channel, and of the participant itself; what other hosted ones say is delivered too.
+
+    An ephemeral message has come on the live path already.
+    """
+    if event.kind == "delivered" and event.details.get("ephemeral") is True:
+        return False
+    if _is_join_refused(event):
+        return False
+    return event.participant_id in (None, member.participant_id)
+
+
+def _is_join_refused(event: SdsEventRecord) -> bool:
+    """Whether the job tells that it did not let somebody in: that one is told, not whose the id is."""
+    return event.kind == "rejected" and event.details.get("command") == "join"
