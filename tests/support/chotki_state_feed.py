@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from culm_connectors.kafka.consumer import Batch, Partition
 from culm_streaming.chotki.output_records import OutputRecord, Topic
+from culm_topics.readers.batch import Batch, Partition
 
 NAME = "culm.chotki.state"
 

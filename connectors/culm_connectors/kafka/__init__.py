@@ -13,11 +13,12 @@
 """
 
 from culm_connectors.kafka.clients import TopicReaders, log_kafka_error, quiet
-from culm_connectors.kafka.consumer import Batch, Progress, TopicReader
+from culm_connectors.kafka.consumer import Progress, TopicReader
 from culm_connectors.kafka.errors import ConsumeFailed, OffsetLost, ProduceFailed, TopicRecreated
 from culm_connectors.kafka.health import KafkaHealth
 from culm_connectors.kafka.origin import ask_origin, watch_origin
 from culm_connectors.kafka.producer import BatchProducer, ProducerLimits, ProducerRecord
+from culm_topics.readers.batch import Batch
 
 __all__ = [
     "Batch",

@@ -10,8 +10,9 @@ from functools import partial
 from confluent_kafka import KafkaError
 
 from culm_connectors.edge.rate_limit import LimitedLog
-from culm_connectors.kafka.consumer import Partition, TopicReader
+from culm_connectors.kafka.consumer import TopicReader
 from culm_topics.kafka.clients import KafkaSettings, consumer
+from culm_topics.readers.batch import Partition
 
 # Every client of a process reports the same absence of a broker, each time it tries again.
 _log = LimitedLog(logging.getLogger(__name__), interval_s=10.0)

@@ -13,21 +13,19 @@ import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
     OFFSET_END,
     Consumer,
-    KafkaError,
     KafkaException,
-    Message,
     TopicPartition,
 )
 
 from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.kafka.errors import ConsumeFailed, OffsetLost
-from culm_topics.readers.broker_errors import PASSING
+from culm_topics.errors import KafkaFailure, OffsetOutOfRange, TopicMissing
+from culm_topics.readers.batch import Batch, Partition, fetch
 
 logger = logging.getLogger(__name__)
 limited = LimitedLog(logger)
@@ -35,29 +33,10 @@ limited = LimitedLog(logger)
 _POLL_S = 0.1
 _METADATA_TIMEOUT_S = 10.0
 _OPEN_TIMEOUT_S = 30.0
-_BATCH_RECORDS = 1_000
 _QUEUED_BATCHES = 4
-_LOST = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
-
-Partition = tuple[str, int]
 
 Progress = Callable[[str, int, int], None]
 """Told while a topic is read to its end: what is done, how much of it, of how much."""
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Records in the order of their partitions, and the next offset of every partition among them."""
-
-    messages: tuple[Message, ...]
-    offsets: Mapping[Partition, int]
-
-
-def source_of(message: Message) -> tuple[str, int, int]:
-    """Topic, partition and offset of a record that was read."""
-    topic, partition, offset = message.topic(), message.partition(), message.offset()
-    assert topic is not None and partition is not None and offset is not None, "a record has a place"
-    return topic, partition, offset
 
 
 class TopicReader:
@@ -186,14 +165,14 @@ class TopicReader:
     def _consume(self, consumer: Consumer) -> None:
         try:
             while not self._stopping.is_set():
-                # `consume` waits for all that it was asked for; one record must not wait for others.
-                taken = consumer.consume(1, timeout=_POLL_S)
-                if taken:
-                    taken += consumer.consume(_BATCH_RECORDS - 1, timeout=0)
-                    self._hand_over(_batch(taken))
-        except (OffsetLost, ConsumeFailed) as error:
-            self._hand_over(error)
-        except KafkaException as error:
+                batch = fetch(consumer, _POLL_S)
+                if batch is not None:
+                    for passing in batch.passing:
+                        limited.warning("reading %s: %s", self.topic, passing)
+                    self._hand_over(batch)
+        except OffsetOutOfRange as error:
+            self._hand_over(OffsetLost(str(error)))
+        except (TopicMissing, KafkaFailure, KafkaException) as error:
             self._hand_over(ConsumeFailed(f"{self.topic}: {error}"))
         finally:
             consumer.close()
@@ -206,26 +185,3 @@ class TopicReader:
                 done.result(_POLL_S)
                 return
         done.cancel()
-
-
-def _batch(taken: list[Message]) -> Batch:
-    messages: list[Message] = []
-    offsets: dict[Partition, int] = {}
-    for message in taken:
-        error = message.error()
-        topic, partition, offset = message.topic(), message.partition(), message.offset()
-        if error is None:
-            assert topic is not None and partition is not None and offset is not None, "a record has a place"
-            messages.append(message)
-            offsets[topic, partition] = offset + 1
-        elif error.code() == KafkaError._PARTITION_EOF:
-            # The end may lie behind records that a reader never sees (compacted, transaction markers).
-            assert topic is not None and partition is not None and offset is not None, "an end has a place"
-            offsets[topic, partition] = offset
-        elif error.code() in _LOST:
-            raise OffsetLost(f"{topic}/{partition}: {error.str()}")
-        elif error.fatal() or not (error.retriable() or error.code() in PASSING):
-            raise ConsumeFailed(f"{topic}/{partition}: {error.str()}")
-        else:
-            limited.warning("reading %s: %s", topic, error.str())
-    return Batch(tuple(messages), offsets)

@@ -18,9 +18,9 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from culm_connectors.kafka.consumer import Partition
 from culm_topics.errors import KafkaFailure
 from culm_topics.kafka.cluster import await_brokers
+from culm_topics.readers.batch import Partition
 
 logger = logging.getLogger(__name__)
 

@@ -22,14 +22,14 @@ from confluent_kafka import (
     OFFSET_BEGINNING,
     OFFSET_END,
     Consumer,
-    KafkaError,
     KafkaException,
-    Message,
     TopicPartition,
 )
 
 from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.kafka.errors import ConsumeFailed
+from culm_topics.errors import TopicsError
+from culm_topics.readers.batch import Batch, fetch, source_of
 from culm_topics.readers.offsets import refresh_leaders
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,6 @@ limited = LimitedLog(logger)
 _POLL_S = 0.05
 _REQUEST_TIMEOUT_S = 10.0
 _ENDS_TIMEOUT_S = 2.0
-_BATCH_RECORDS = 1_000
 _STOP_TIMEOUT_S = 10.0
 
 
@@ -159,8 +158,8 @@ class Following:
                 self._consume(consumer)
             finally:
                 consumer.close()
-        except KafkaException as kafka_error:
-            error = ConsumeFailed(f"following channels: {kafka_error.args[0]}")
+        except (KafkaException, TopicsError) as failure:
+            error = ConsumeFailed(f"following channels: {failure}")
         except Exception as other:
             error = other
         if error is not None:
@@ -191,11 +190,9 @@ class Following:
             self._assign(consumer, assigned)
             if not assigned:
                 continue
-            # `consume` waits for all that it was asked for; one record must not wait for others.
-            taken = consumer.consume(1, timeout=_POLL_S)
-            if taken:
-                taken += consumer.consume(_BATCH_RECORDS - 1, timeout=0)
-                self._hand_over(taken)
+            batch = fetch(consumer, _POLL_S)
+            if batch is not None:
+                self._hand_over(batch)
 
     def _unassign(self, consumer: Consumer, assigned: set[int]) -> None:
         """Forget requests that were taken back: at once where they were not granted, else after a while."""
@@ -287,29 +284,16 @@ class Following:
             (one.topic, one.partition): one.offset for one in found if one.error is None and one.offset >= 0
         }
 
-    def _hand_over(self, taken: Sequence[Message]) -> None:
-        records: list[FollowedRecord] = []
-        ends: dict[tuple[str, int], int] = {}
-        for message in taken:
-            topic, partition, offset = message.topic(), message.partition(), message.offset()
-            error = message.error()
-            if topic is None or partition is None or offset is None:
-                if error is not None and error.fatal():
-                    raise ConsumeFailed(f"following channels: {error.str()}")
-                continue
-            name = self._topics[topic]
-            if error is None:
-                key, value = message.key(), message.value()
-                if isinstance(key, bytes) and isinstance(value, bytes):
-                    records.append(FollowedRecord(name, partition, offset, key, value))
-                ends[name, partition] = offset + 1
-            elif error.code() == KafkaError._PARTITION_EOF:
-                # The end may lie behind records that a reader never sees.
-                ends[name, partition] = offset
-            elif error.fatal() or not error.retriable():
-                raise ConsumeFailed(f"following {topic}/{partition}: {error.str()}")
-            else:
-                limited.warning("following %s: %s", topic, error.str())
+    def _hand_over(self, batch: Batch) -> None:
+        for passing in batch.passing:
+            limited.warning("following channels: %s", passing)
+        records = []
+        for message in batch.messages:
+            topic, partition, offset = source_of(message)
+            key, value = message.key(), message.value()
+            if isinstance(key, bytes) and isinstance(value, bytes):
+                records.append(FollowedRecord(self._topics[topic], partition, offset, key, value))
+        ends = {(self._topics[topic], one): offset for (topic, one), offset in batch.offsets.items()}
         done = concurrent.futures.Future[None]()
         self._on_loop(lambda: self._deal_with(records, ends, done))
         while not self._stopping.is_set():

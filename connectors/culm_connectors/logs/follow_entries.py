@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 
 from confluent_kafka import Message
 
-from culm_connectors.kafka import Batch, TopicReader
-from culm_connectors.kafka.consumer import source_of
+from culm_connectors.kafka import TopicReader
 from culm_connectors.logs.replicated_logs import ReplicatedLogs
 from culm_models.bamboo import check_links
 from culm_models.bamboo.checks import SoundEntry
@@ -18,6 +17,7 @@ from culm_models.bamboo.entry import read_place
 from culm_models.bamboo.log_store import LogKey
 from culm_models.errors import CulmError
 from culm_topics.logs.records import EntryRecord
+from culm_topics.readers.batch import Batch, source_of
 
 
 class EntriesFollower:

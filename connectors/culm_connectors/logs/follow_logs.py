@@ -15,13 +15,13 @@ from typing import Any, Protocol
 
 from confluent_kafka import Message
 
-from culm_connectors.kafka import Batch, Progress, TopicReader
-from culm_connectors.kafka.consumer import Partition, source_of
+from culm_connectors.kafka import Progress, TopicReader
 from culm_connectors.logs.index.reading import Pair
 from culm_connectors.logs.replicated_logs import ReplicatedLogs
 from culm_models.bamboo.log_store import LogKey
 from culm_models.errors import CulmError
 from culm_topics.logs.records import LogRecord
+from culm_topics.readers.batch import Batch, Partition, source_of
 from culm_topics.records import split_log_key
 
 logger = logging.getLogger(__name__)

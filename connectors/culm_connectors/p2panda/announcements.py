@@ -14,13 +14,13 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from culm_connectors.kafka import Batch, ProducerRecord, TopicReader
+from culm_connectors.kafka import ProducerRecord, TopicReader
 from culm_connectors.kafka.backlog import Backlog, BatchSender
-from culm_connectors.kafka.consumer import source_of
 from culm_models.errors import CulmError
 from culm_models.p2panda.events import Announced
 from culm_models.p2panda.wire.codec import decode
 from culm_models.p2panda.wire.messages import Announce
+from culm_topics.readers.batch import Batch, source_of
 
 MAX_PEERS = 200_000
 MAX_OWN = 2_048

@@ -17,7 +17,6 @@ from culm_connectors.chotki.feed.packet_tail import PacketTail, RelayedPacket
 from culm_connectors.chotki.feed.peer_holding import Delivery, PeerHolding
 from culm_connectors.chotki.host import EdgeShared
 from culm_connectors.chotki.settings import ChotkiEdgeSettings, parse_url
-from culm_connectors.kafka import Batch
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.memory import MemoryChannel, memory_pair
 from culm_models.chotki import events
@@ -27,6 +26,7 @@ from culm_models.chotki.rdx import parse_text, write_vector
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import record
 from culm_topics.chotki.records import BlockVectorRecord, Bringer, EpochRecord, FieldRecord, PacketRecord
+from culm_topics.readers.batch import Batch
 from tests.models.chotki.wire import letters, split
 from tests.support.chotki_edge import EDGE, edge_shared
 from tests.support.edge import until

@@ -15,12 +15,12 @@ from culm_connectors.chotki.spool.intake import IntakeQueue, WaitingPacket, Wait
 from culm_connectors.chotki.spool.room import SpoolRoom
 from culm_connectors.chotki.spool.sync_spool import DiskSpool
 from culm_connectors.chotki.warnings.packet_ids import PacketIds
-from culm_connectors.kafka import Batch
 from culm_models.chotki.errors import SpoolFull
 from culm_models.chotki.ids import Id
 from culm_models.chotki.packets.live import write_live
 from culm_models.chotki.tlv import record
 from culm_topics.chotki.records import Bringer, PacketRecord
+from culm_topics.readers.batch import Batch
 
 KEY = bytes(18)
 EDGE = b"edge".ljust(32, b".")

@@ -20,7 +20,6 @@ from culm_connectors.chotki.host import EdgeShared
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.chotki.warnings.gap_watch import GapWatch
 from culm_connectors.chotki.warnings.packet_ids import Arrival, PacketIds
-from culm_connectors.kafka import Batch
 from culm_connectors.transport import Identity, TransportSettings
 from culm_connectors.transport.memory import MemoryChannel, memory_pair
 from culm_models.chotki.ids import Id
@@ -29,6 +28,7 @@ from culm_models.chotki.rdx import parse_text, write_vector
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import record
 from culm_topics.chotki.records import Bringer, EpochRecord, PacketRecord, SessionRecord
+from culm_topics.readers.batch import Batch
 from culm_topics.records import RejectedRecord
 from tests.support.chotki_edge import Acknowledging, edge_shared
 from tests.support.edge import until

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from culm_connectors.kafka import Batch, ProduceFailed, ProducerRecord
-from culm_connectors.kafka.consumer import Partition
+from culm_connectors.kafka import ProduceFailed, ProducerRecord
 from culm_streaming.chotki.rows import TOPICS
+from culm_topics.readers.batch import Batch, Partition
 from tests.support.chotki_job import ChotkiTopics
 from tests.support.chotki_pipeline.faults import Fault, Writes
 

@@ -50,8 +50,8 @@ GROUP_MOVES = frozenset(
 )
 """The group is being rebalanced, or has gone on without this member, which will join it again."""
 
-_OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
-_TOPIC_GONE = frozenset(
+OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+TOPIC_GONE = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 )
 
@@ -62,13 +62,13 @@ def judge(error: KafkaError, topic: str, watch: TopicWatch) -> None:
     Raises `OffsetOutOfRange`, `TopicRecreated`, `TopicMissing`, `KafkaFailure`.
     """
     code = error.code()
-    if code in _OUT_OF_RANGE:
+    if code in OUT_OF_RANGE:
         watch.check_now()  # a topic created anew has a clearer error
         raise OffsetOutOfRange(
             f"{topic}: the position to read from is not in the topic ({error.str()}): records that were not "
             "read yet are gone, or the topic is another one"
         )
-    if code in _TOPIC_GONE:
+    if code in TOPIC_GONE:
         watch.ask_now()
     elif error.fatal() or not (error.retriable() or code in PASSING or code in GROUP_MOVES):
         raise KafkaFailure(f"{topic}: {error.str()} ({error.name()})", passes=False)

@@ -10,21 +10,16 @@ from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Self
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from culm_topics.errors import KafkaFailure, OffsetOutOfRange, TopicMissing
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.acls import reader_group_prefix
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.readers.broker_errors import PASSING, ask
+from culm_topics.readers.batch import BATCH_RECORDS, fetch, source_of
+from culm_topics.readers.broker_errors import ask
 from culm_topics.readers.offsets import REQUEST_TIMEOUT_SECONDS, ask_leader, watermarks
 from culm_topics.readers.whole_topic import TopicMessage
-
-_BATCH_RECORDS = 1_000
-_OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
-_GONE = frozenset(
-    {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
-)
 
 
 class TopicPartitions:
@@ -95,18 +90,32 @@ class TopicPartitions:
         self.positions = dict(starts)
         self._client.assign([TopicPartition(self.topic, *place) for place in starts.items()])
 
-    def poll(self, timeout_seconds: float, most: int = _BATCH_RECORDS) -> list[TopicMessage]:
+    def poll(self, timeout_seconds: float, most: int = BATCH_RECORDS) -> list[TopicMessage]:
         """The next records, at most `most`, each partition in order; none when none come in time.
 
         Returns as soon as there is one, and with what has come besides. An empty list also when the end of a
         partition was reached: `positions` says how far it is.
         """
-        taken = self._client.consume(1, timeout_seconds)
-        if taken and most > 1:
-            taken += self._client.consume(most - 1, 0)
-        records = [record for message in taken if (record := self._record(message)) is not None]
-        for record in records:
-            self.positions[record.partition] = record.offset + 1
+        batch = fetch(self._client, timeout_seconds, most)
+        if batch is None:
+            return []
+        records = []
+        for message in batch.messages:
+            _, partition, offset = source_of(message)
+            # After another assignment, what was fetched for the former one may still come.
+            if offset >= self.positions.get(partition, offset + 1):
+                records.append(
+                    TopicMessage(
+                        _bytes(message.key()),
+                        _bytes(message.value()),
+                        partition,
+                        offset,
+                        message.timestamp()[1],
+                    )
+                )
+        for (_, partition), offset in batch.offsets.items():
+            if partition in self.positions:
+                self.positions[partition] = max(self.positions[partition], offset)
         return records
 
     def close(self) -> None:
@@ -124,32 +133,9 @@ class TopicPartitions:
     ) -> None:
         self.close()
 
-    def _record(self, message: Message) -> TopicMessage | None:
-        partition, offset = message.partition(), message.offset()
-        if (error := message.error()) is not None:
-            if error.code() == KafkaError._PARTITION_EOF:
-                if partition in self.positions and offset is not None:
-                    # What lies behind the last record, as transactions leave it, is no record.
-                    self.positions[partition] = max(self.positions[partition], offset)
-                return None
-            if error.code() in _OUT_OF_RANGE:
-                raise OffsetOutOfRange(f"{self.topic} [{partition}]: {error.str()}")
-            if error.code() in _GONE:
-                raise TopicMissing(f"the topic {self.topic} is gone: {error.str()}")
-            if error.fatal() or not (error.retriable() or error.code() in PASSING):
-                raise KafkaFailure(f"reading {self.topic} failed: {error.str()}")
-            return None
-        assert partition is not None and offset is not None, "a record has a place"
-        # After another assignment, what was fetched for the former one may still come.
-        if offset < self.positions.get(partition, offset + 1):
-            return None
-        return TopicMessage(
-            _bytes(message.key()), _bytes(message.value()), partition, offset, message.timestamp()[1]
-        )
-
 
 def read_until(
-    reader: TopicPartitions, ends: Mapping[int, int], silence_seconds: float, most: int = _BATCH_RECORDS
+    reader: TopicPartitions, ends: Mapping[int, int], silence_seconds: float, most: int = BATCH_RECORDS
 ) -> "list[TopicMessage] | None":
     """The next records before `ends`; None when every partition has come there.
 

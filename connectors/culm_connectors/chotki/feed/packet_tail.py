@@ -18,12 +18,13 @@ from typing import Final, NamedTuple
 from culm_connectors.chotki.spool.chunk import Chunk
 from culm_connectors.chotki.spool.room import SpoolRoom
 from culm_connectors.chotki.warnings.packet_ids import Arrival, PacketIds
-from culm_connectors.kafka import Batch, TopicReader
+from culm_connectors.kafka import TopicReader
 from culm_models.chotki.errors import ChotkiError, SpoolFull
 from culm_models.chotki.packets.live import read_live
 from culm_models.chotki.packets.packet import parse
 from culm_topics.chotki.records import PacketRecord
 from culm_topics.errors import RecordError
+from culm_topics.readers.batch import Batch
 
 logger = logging.getLogger(__name__)
 

@@ -22,12 +22,12 @@ from typing import Final, Protocol
 from culm_connectors.chotki.errors import StateUnreadable
 from culm_connectors.chotki.local_state.staged_state import Record, StagedState
 from culm_connectors.chotki.local_state.store import ChotkiStore
-from culm_connectors.kafka.consumer import Batch, Partition, source_of
 from culm_connectors.kafka.errors import OffsetLost
 from culm_connectors.local_store.errors import StoreDamaged
 from culm_connectors.local_store.writer import WritingThread
 from culm_topics.chotki.records import EpochRecord
 from culm_topics.errors import RecordError
+from culm_topics.readers.batch import Batch, Partition, source_of
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from culm_connectors.kafka import Progress, TopicReader
-from culm_connectors.kafka.consumer import Partition
 from culm_connectors.logs.check_pool import EntryChecker
 from culm_connectors.logs.index import IndexWriter
 from culm_connectors.logs.warm_start.block_heights import Positions, SchemaHeights, read_block_heights
@@ -22,6 +21,7 @@ from culm_connectors.logs.warm_start.repair import repair
 from culm_connectors.logs.warm_start.verification import BlockDifference, Verification, verify
 from culm_topics.errors import KafkaFailure
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.batch import Partition
 
 logger = logging.getLogger(__name__)
 

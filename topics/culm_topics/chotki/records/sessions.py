@@ -4,8 +4,17 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from culm_models.chotki.sync.progress import Progress
-from culm_topics.chotki.records.shape import bytes_size, item_text_size, uint_size
-from culm_topics.records.shape import FORMAT, check_size, dump, head_size, load_array, refuse_item
+from culm_topics.chotki.records.shape import item_text_size
+from culm_topics.records.shape import (
+    FORMAT,
+    bytes_size,
+    check_size,
+    dump,
+    head_size,
+    load_array,
+    refuse_item,
+    uint_size,
+)
 
 TRACE_SIZE: Final = 10
 MAX_OPEN_SYNCS: Final = 1_024

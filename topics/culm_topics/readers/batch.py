@@ -1,0 +1,77 @@
+"""What a Kafka client has fetched, sorted out: records, how far their partitions are, and what failed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, Message
+
+from culm_topics.errors import KafkaFailure, OffsetOutOfRange, TopicMissing
+from culm_topics.readers.broker_errors import OUT_OF_RANGE, PASSING, TOPIC_GONE
+
+BATCH_RECORDS: Final = 1_000
+
+Partition = tuple[str, int]
+"""Topic, by its full name, and number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records in the order of their partitions, and the next offset of every partition among them.
+
+    `passing`: errors that pass by themselves, in words.
+    """
+
+    messages: tuple[Message, ...]
+    offsets: Mapping[Partition, int]
+    passing: tuple[str, ...] = ()
+
+
+def fetch(client: Consumer, timeout_s: float, most: int = BATCH_RECORDS) -> Batch | None:
+    """The next records of what is assigned, at most `most`; None when nothing comes in time.
+
+    The client has `enable.partition.eof`. Raises OffsetOutOfRange, TopicMissing, KafkaFailure, and the
+    client's own KafkaException.
+    """
+    # `consume` waits for all that it was asked for; one record must not wait for others.
+    taken = client.consume(1, timeout_s)
+    if not taken:
+        return None
+    if most > 1:
+        taken += client.consume(most - 1, 0)
+    messages: list[Message] = []
+    offsets: dict[Partition, int] = {}
+    passing: list[str] = []
+    for message in taken:
+        error = message.error()
+        if error is None:
+            topic, partition, offset = source_of(message)
+            messages.append(message)
+            offsets[topic, partition] = offset + 1
+        elif error.code() == KafkaError._PARTITION_EOF:
+            # The end may lie behind records that a reader never sees (compacted, transaction markers).
+            topic, partition, offset = source_of(message)
+            offsets[topic, partition] = offset
+        else:
+            passing.append(_judged(error, message))
+    return Batch(tuple(messages), offsets, tuple(passing))
+
+
+def source_of(message: Message) -> tuple[str, int, int]:
+    """Topic, partition and offset of a record that was read."""
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    assert topic is not None and partition is not None and offset is not None, "a record has a place"
+    return topic, partition, offset
+
+
+def _judged(error: KafkaError, message: Message) -> str:
+    """An error that passes, in words; raises what any other means."""
+    where = "Kafka" if message.topic() is None else f"{message.topic()} [{message.partition()}]"
+    said = f"{where}: {error.str()}"
+    if error.code() in OUT_OF_RANGE:
+        raise OffsetOutOfRange(said)
+    if error.code() in TOPIC_GONE:
+        raise TopicMissing(said)
+    if error.fatal() or not (error.retriable() or error.code() in PASSING):
+        raise KafkaFailure(f"reading failed: {said}")
+    return said
