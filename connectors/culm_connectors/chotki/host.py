@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,8 @@ class OwnSource:
 
     src: int
     counter: int = 0
+    edges: Collection[int] = ()
+    """Those of all edges of the deployment, as they are now."""
 
     def raise_to(self, pro: int) -> None:
         """An id of it was seen."""
@@ -83,6 +85,10 @@ class EdgeHost:
     def src(self) -> int:
         """See `Host.src`."""
         return self._shared.source.src
+
+    def is_ours(self, src: int) -> bool:
+        """See `Host.is_ours`."""
+        return src in self._shared.source.edges or src == self.src
 
     @property
     def counter(self) -> int:

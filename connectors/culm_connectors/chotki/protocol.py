@@ -170,7 +170,7 @@ class ChotkiProtocol:
                 shared = EdgeShared(
                     store=self._store,
                     tail=self._tail,
-                    source=OwnSource(held.src, self._tail.ids.highest(held.src)),
+                    source=OwnSource(held.src, self._tail.ids.highest(held.src), held.edges),
                     producer=context.producer,
                     kafka=context.kafka,
                     partitions=partitions,

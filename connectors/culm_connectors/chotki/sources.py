@@ -7,6 +7,7 @@ is read that tells of sources in use; a former run of this edge then ends by its
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import time
 from collections.abc import Collection
@@ -24,6 +25,7 @@ from culm_topics.kafka.clients import KafkaSettings
 
 _LOTS: Final = 8
 _LOOK_S: Final = 1.0
+_EDGE: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class SourceClaim:
@@ -38,13 +40,17 @@ class SourceClaim:
         self._owner = owner
         self._run = run
         self._is_freed = False
+        self.edges: set[int] = set()
+        """Sources of edges of this deployment, those that were told of last."""
 
     async def watch(self) -> None:
         """Look whether it still holds, for ever. Raises `SourceTaken`, `SourceRetired`, `KafkaFailure`."""
         follower = await asyncio.to_thread(SourceFollower, self._kafka)
         try:
             while True:
-                holder = (await asyncio.to_thread(follower.poll)).get(self.src)
+                holders = await asyncio.to_thread(follower.poll)
+                self.edges.update(src for src, one in holders.items() if is_edge(one.owner))
+                holder = holders.get(self.src)
                 if holder is not None and holder.state == "retired":
                     raise SourceRetired(f"source {self.src:x} was retired while it was in use")
                 if holder is not None and holder.run != self._run and not self._is_freed:
@@ -62,6 +68,11 @@ class SourceClaim:
         table = await asyncio.to_thread(read_sources, self._kafka)
         if (holder := table.holders.get(self.src)) is not None and holder.run == self._run:
             await _say(self._producer, self._kafka, self.src, self._owner, FREE)
+
+
+def is_edge(owner: str) -> bool:
+    """Whether it is an edge, which owns sources by its key."""
+    return _EDGE.fullmatch(owner) is not None
 
 
 async def claim(

@@ -89,6 +89,10 @@ class Replica:
         """Its source."""
         return self._src
 
+    def is_ours(self, src: int) -> bool:
+        """See `Host.is_ours`."""
+        return src == self._src
+
     @property
     def counter(self) -> int:
         """The progress of the last own id."""

@@ -23,6 +23,7 @@ from culm_connectors.chotki.warnings.packet_ids import Arrival, PacketIds
 from culm_connectors.transport import Identity, TransportSettings
 from culm_connectors.transport.memory import MemoryChannel, memory_pair
 from culm_models.chotki.ids import Id
+from culm_models.chotki.packets.handshake import write_handshake
 from culm_models.chotki.packets.live import write_live
 from culm_models.chotki.rdx import parse_text, write_vector
 from culm_models.chotki.replica import Replica
@@ -288,3 +289,16 @@ async def test_a_gap_ends_the_connection_that_brought_it_once_the_peers_diff_is_
         connection.check_gaps(epoch(10, pro(3)), second)
     assert connection.session.is_over and connection.reason == "gap"
     assert edge.driver.metrics.warned["chotki.gap"] == 1
+
+
+async def test_a_sync_of_another_edge_that_comes_round_is_dropped(edge: Edge) -> None:
+    other = 0xED6F
+    edge.shared.source.edges = {other}
+    connection, far = await edge.meet(Replica(0xA))
+    before = [one.t for one in connection.session.open_syncs]
+    for t in (Id.make(other, 3), Id.make(0xE, 3)):
+        await far.write(write_handshake(t, 7, write_vector({t.src: t.pro}), bytes(10)))
+    await until(lambda: len(connection.session.open_syncs) > len(before))
+    assert [one.t for one in connection.session.open_syncs] == [*before, Id.make(0xE, 3)]
+    [told] = await edge.sessions("chotki.loop")
+    assert str(Id.make(other, 3)) in told.reason

@@ -32,7 +32,7 @@ from tests.support.topic_io import produce
 pytestmark = pytest.mark.kafka
 
 Capture = pytest.CaptureFixture[str]
-PAGE = (Path(__file__).parents[2] / "docs" / "chotki.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "chotki.md").read_text()
 TIME_MS = 1_763_000_000_000
 
 

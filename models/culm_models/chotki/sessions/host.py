@@ -18,6 +18,10 @@ class Host(Protocol):
         """Its source."""
         ...
 
+    def is_ours(self, src: int) -> bool:
+        """Whether a source is its own, or that of another edge of the same deployment."""
+        ...
+
     @property
     def counter(self) -> int:
         """The progress of the last id that its source gave."""

@@ -116,7 +116,8 @@ class SyncReceiver:
 
     def _is_loop(self, t: Id) -> bool:
         """Whether it is an own sync that came round: some other replica passed it on in a circle."""
-        found = t.src == self._host.src and self._compat is Compat.DEFAULT
+        is_ours = t.src == self._host.src or (t != self._peer_t and self._host.is_ours(t.src))
+        found = is_ours and self._compat is Compat.DEFAULT
         if found:
             self._report(events.Loop(t))
         return found
