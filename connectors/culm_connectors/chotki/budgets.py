@@ -35,6 +35,7 @@ class ReplicaBudget:
         self.begun = bucket(settings.sessions_per_minute / _MINUTE_S, max(1.0, settings.sessions_per_minute))
         self.rejects = bucket(settings.rejects_per_minute / _MINUTE_S, max(1.0, settings.rejects_per_minute))
         self._bytes = bucket(settings.bytes_per_second, settings.burst_bytes)
+        self._sent = bucket(settings.sent_bytes_per_second, settings.sent_burst_bytes)
         self._records = bucket(settings.records_per_second, settings.record_burst)
         self._syncs = bucket(settings.syncs_per_second, settings.sync_burst)
         self._busy = bucket(settings.busy_share, settings.busy_burst_s)
@@ -51,6 +52,10 @@ class ReplicaBudget:
                 pass
             case _:
                 self._seen_records += 1
+
+    def to_send(self, size: int) -> float:
+        """So many bytes are to be sent to it; for how long they wait, in seconds."""
+        return self._sent.wait_s(size, time.monotonic())
 
     async def take_in(self, size: int, steps: Iterator[None]) -> float:
         """Take in what was read, a step a turn; for how long then nothing more is to be read, in seconds."""

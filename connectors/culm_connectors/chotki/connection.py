@@ -182,11 +182,18 @@ class ReplicaConnection:
             self._shared.metrics.bytes_in += len(data)
             for start in range(0, len(data), TURN_BYTES):
                 piece = data[start : start + TURN_BYTES]
-                if wait_s := await self.budget.take_in(len(piece), self._steps(piece)):
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(wait_s):
-                            await self.channel.wait_closed()
-                            return  # what is left unread comes again
+                if await self._wait(await self.budget.take_in(len(piece), self._steps(piece))):
+                    return  # what is left unread comes again
+
+    async def _wait(self, seconds: float) -> bool:
+        """Wait for so long, or until the channel has ended; whether it has."""
+        if not seconds:
+            return False
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.channel.wait_closed()
+                return True
+        return False
 
     def _steps(self, data: bytes) -> Iterator[None]:
         """Take in what was read: a large D is many steps, between which others have their turns."""
@@ -228,6 +235,7 @@ class ReplicaConnection:
         """Write; a peer that takes nothing for as long as a deaf one is heard out is as good as deaf."""
         wait_ms = self._times.deaf_check_ms + self._times.deaf_wait_ms
         self.queued_bytes = len(data)
+        await self._wait(self.budget.to_send(len(data)))
         try:
             async with asyncio.timeout(wait_ms / 1000):
                 await self.channel.write(data)

@@ -113,6 +113,10 @@ class ChotkiEdgeSettings(BaseModel):
     record_burst: float = Field(100_000.0, gt=0)
     bytes_per_second: float = Field(67_108_864.0, ge=0, description="of one principal; more are read later")
     burst_bytes: float = Field(536_870_912.0, gt=0)
+    sent_bytes_per_second: float = Field(
+        134_217_728.0, ge=0, description="sent to one principal: who asks for a diff again and again waits"
+    )
+    sent_burst_bytes: float = Field(1_073_741_824.0, gt=0)
     syncs_per_second: float = Field(
         20.0, ge=0, description="handshakes of one principal, its own and those it forwards"
     )

@@ -173,6 +173,17 @@ async def test_handshakes_of_a_principal_are_paced(tmp_path: Path) -> None:
         assert taken * 16 * 1024 <= 1 << 20
 
 
+async def test_who_asks_for_everything_again_and_again_waits_for_it(tmp_path: Path) -> None:
+    with attacked(tmp_path, sent_bytes_per_second=1_000, sent_burst_bytes=1_000) as edge:
+        loop = asyncio.get_running_loop()
+        begun_s, heard = loop.time(), 0
+        while heard < 2_500:
+            async with edge.attacker() as channel:
+                heard += len(await channel.read())
+        # The first thousand bytes are free.
+        assert loop.time() - begun_s >= 1.0
+
+
 async def test_a_live_packet_that_kafka_cannot_hold_is_refused(tmp_path: Path) -> None:
 
     value = write_first(0, 0, b"x" * (3 << 20))
