@@ -105,6 +105,7 @@ ROWS: dict[str, tuple[Points, Fault]] = {
     ),
     "edge among live sends": (of("edge", "to peer e", "to peer o"), Fault.KILL),
     "edge between staging and applying an epoch": (of("edge", "store"), Fault.KILL),
+    "edge that loses its disk": (of("edge", "chotki.", "store"), Fault.LOSE),
     "Kafka is slow": (of("edge", "chotki.packets", "chotki.fields", "chotki.commits"), Fault.STALL),
     "job among the fields": (of("job", "chotki.state FIELDS"), Fault.KILL),
     "job between fields and block vectors": (of("job", "chotki.state VECTORS"), Fault.KILL),

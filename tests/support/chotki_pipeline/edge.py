@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -105,6 +106,9 @@ class MemoryEdge:
         while True:
             self.runs += 1
             await self._run()
+            if self.name in self._writes.lost_disks:
+                self._writes.lost_disks.remove(self.name)
+                shutil.rmtree(self.folder)
             await asyncio.sleep(_PAUSE_S)
 
     async def _run(self) -> None:

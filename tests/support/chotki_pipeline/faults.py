@@ -20,7 +20,7 @@ class Fault(Enum):
     STALL = auto()
     """Kafka takes this record after a while."""
     LOSE = auto()
-    """The job is killed before, and its checkpoint is gone."""
+    """Whoever would write is killed before, and its disk is gone: a job's checkpoint, an edge's folder."""
 
 
 @dataclass(slots=True)
@@ -29,9 +29,14 @@ class Writes:
 
     plan: Mapping[int, Fault] = field(default_factory=dict)
     log: list[tuple[str, str]] = field(default_factory=list)
+    lost_disks: set[str] = field(default_factory=set)
+    """Who begins anew without what it kept."""
 
     def next(self, who: str, what: str) -> Fault | None:
         """The next write: what is to happen to it."""
         number = len(self.log)
         self.log.append((who, what))
-        return self.plan.get(number)
+        fault = self.plan.get(number)
+        if fault is Fault.LOSE:
+            self.lost_disks.add(who)
+        return fault
