@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import patch
 
-from culm_connectors.chotki import protocol
+from culm_connectors.chotki import protocol, sources
 from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.edge.access import AccessWatch
@@ -21,8 +21,11 @@ from culm_connectors.transport.interface import Buffer
 from culm_connectors.transport.memory import MemoryChannel
 from culm_models.chotki.tlv import probe
 from culm_models.keys import KeyPair
+from culm_topics.chotki.records import SourceRecord
+from culm_topics.chotki.sources import SOURCES_TOPIC, SourceTable
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
+from culm_topics.readers.whole_topic import TopicMessage
 from tests.support.chotki_pipeline.faults import Writes
 from tests.support.chotki_pipeline.topics import PREFIX, MemoryProducer, MemoryTopics
 
@@ -176,18 +179,32 @@ class _Released:
         self._snapshot.release()
 
 
+class _SourcesFollower:
+    """As `SourceFollower`."""
+
+    def __init__(self, topics: MemoryTopics) -> None:
+        self.table = SourceTable()
+        self._topics = topics
+        self._read = 0
+        self.poll()
+
+    def poll(self) -> Mapping[int, SourceRecord]:
+        records = self._topics.log(SOURCES_TOPIC, 0)
+        for offset, (key, value) in enumerate(records[self._read :], self._read):
+            self.table.take(TopicMessage(key, value, 0, offset, 0))
+        self._read = len(records)
+        return self.table.holders
+
+    def close(self) -> None:
+        pass
+
+
 @contextlib.contextmanager
 def without_kafka(topics: MemoryTopics, edges: Sequence[MemoryEdge]) -> Iterator[None]:
     """While it lasts, edges find these topics where they ask Kafka."""
 
     async def forever(*_: object) -> None:
         await asyncio.Event().wait()
-
-    async def nothing(*_: object) -> None:
-        return None
-
-    async def claim(_: object, __: object, wanted: int, *___: object) -> SimpleNamespace:
-        return SimpleNamespace(src=wanted, watch=forever, free=nothing)
 
     def list_topics(_: object, specs: Sequence[object]) -> list[SimpleNamespace]:
         return [SimpleNamespace(partitions=topics.partitions) for _ in specs]
@@ -202,12 +219,16 @@ def without_kafka(topics: MemoryTopics, edges: Sequence[MemoryEdge]) -> Iterator
     stand_ins: dict[str, Any] = {
         "ask_origin": lambda *_: Origin("cluster", {}),
         "watch_origin": forever,
-        "claim": claim,
         "TopicReaders": lambda *_: topics,
         "admin": SimpleNamespace(list_topics=list_topics),
     }
     with (
         patch.multiple(protocol, **stand_ins),
+        patch.multiple(
+            sources,
+            read_sources=lambda _: _SourcesFollower(topics).table,
+            SourceFollower=lambda _: _SourcesFollower(topics),
+        ),
         patch.object(ChotkiStore, "apply", watched(ChotkiStore.apply)),
         patch.object(ChotkiStore, "build", watched(ChotkiStore.build)),
     ):
