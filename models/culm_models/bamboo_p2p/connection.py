@@ -160,6 +160,9 @@ class Connection:
                 self._look_again(request, seq_num)
 
     def _look_again(self, request: Request, seq_num: int) -> None:
+        if not request.scanned:
+            self._link.wake(request)
+            return
         sequence = request.sequence
         for index in (sequence.metadata_index(seq_num), sequence.payload_index(seq_num)):
             if index is not None:

@@ -35,9 +35,9 @@ def rebuild_entry(request: Request, seq_num: int, metadata: Metadata, store: Bam
             held = store.entry(request.log, target)
             if held is None:
                 raise LinkUnknown
-            index = request.sequence.metadata_index(target)
-            if index is not None and index in request.notified_metadata:
-                is_sure = False
+            if request.notified_metadata:
+                index = request.sequence.metadata_index(target)
+                is_sure = is_sure and (index is None or index not in request.notified_metadata)
             links.append(held.hash)
         if metadata.backlink is not None:
             links.append(metadata.backlink)

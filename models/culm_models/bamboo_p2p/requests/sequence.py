@@ -8,13 +8,12 @@ entries, so everything here is arithmetic; only pools and sparse paths, of some 
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM, lower_pool, shortest_path, upper_pool
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """One piece: the metadata of entry `seq_num`, or its payload."""
 
     seq_num: int
@@ -29,6 +28,7 @@ class Sequence:
         "_lower",
         "_path",
         "_per_entry",
+        "_range_end",
         "_upper",
         "end",
         "offset",
@@ -65,7 +65,8 @@ class Sequence:
         # With an offset the start's metadata is no piece, so that the first entry has one piece less.
         self._entries_before = len(self._lower) - (1 if offset is not None and with_metadata else 0)
         entries = len(self._path) if self._path is not None else last - start + 1
-        self.size = self._entries_before + entries * self._per_entry + len(self._upper)
+        self._range_end = self._entries_before + entries * self._per_entry
+        self.size = self._range_end + len(self._upper)
 
     @property
     def is_open(self) -> bool:
@@ -74,6 +75,11 @@ class Sequence:
 
     def piece(self, index: int) -> Piece:
         """The piece at `index`, which is below `size`."""
+        if self._path is None and len(self._lower) <= index < self._range_end:
+            within = index - self._entries_before
+            if self._per_entry == 1:
+                return Piece(self.start + within, True)
+            return Piece(self.start + (within >> 1), within & 1 == 1)
         if index < len(self._lower):
             return Piece(self._lower[index], False)
         within = index - self._entries_before
