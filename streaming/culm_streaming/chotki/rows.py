@@ -4,9 +4,10 @@ Rows of one shard are taken in the order of the input (topic, partition, offset)
 runs again does the same.
 """
 
+import pickle
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import cbor2
 
@@ -108,8 +109,10 @@ class ShardRows:
     refused: list[Refused] = field(default_factory=list)
 
     def pack(self) -> bytes:
-        """As bytes."""
-        return cbor2.dumps([self.operands, self.vectors, self.refused])
+        """As bytes, for a worker of this micro-batch: they are never kept."""
+        # Plain tuples: those with names are written several times as slowly.
+        rows = ([tuple(one) for one in self.operands], [tuple(one) for one in self.vectors], self.refused)
+        return pickle.dumps(rows, pickle.HIGHEST_PROTOCOL)
 
 
 @dataclass(slots=True)
@@ -133,17 +136,19 @@ Place = tuple[int, int, int]
 def unpack_shard(packed: list[tuple[Place, bytes]]) -> ShardRows:
     """All rows of a shard, in the order of the input."""
     found = ShardRows()
-    for operands, vectors, refused in _in_order(packed):
+    for blob in _in_order(packed):
+        operands, vectors, refused = pickle.loads(blob)
         found.operands += map(Operand._make, operands)
         found.vectors += map(VectorRow._make, vectors)
-        found.refused += [(key, value) for key, value in refused]
+        found.refused += refused
     return found
 
 
 def unpack_epoch(packed: list[tuple[Place, bytes]]) -> EpochRows:
     """All rows of the counting of epochs, in the order of the input."""
     found = EpochRows()
-    for runs, commits, marks, pieces in _in_order(packed):
+    for blob in _in_order(packed):
+        runs, commits, marks, pieces = cbor2.loads(blob)
         found.runs += map(Run._make, runs)
         found.commits += [
             Commit(vector, after, tuple((one, end) for one, end in ends), *rest)
@@ -154,5 +159,5 @@ def unpack_epoch(packed: list[tuple[Place, bytes]]) -> EpochRows:
     return found
 
 
-def _in_order(packed: list[tuple[Place, bytes]]) -> list[Any]:
-    return [cbor2.loads(blob) for _, blob in sorted(packed, key=lambda one: one[0])]
+def _in_order(packed: list[tuple[Place, bytes]]) -> list[bytes]:
+    return [blob for _, blob in sorted(packed, key=lambda one: one[0])]

@@ -17,6 +17,8 @@ FORMAT = 1
 """The only format number so far of every record whose value is an array."""
 
 MAX_UINT = 2**64 - 1
+_NULL = b"\xf6"
+_SHORT_HEADS = tuple(bytes([0x40 + length]) for length in range(24))
 
 
 def head_size(argument: int) -> int:
@@ -87,6 +89,14 @@ def refuse_item(record: str, name: str, item: object, wanted: str) -> NoReturn:
 def is_uint(item: object) -> TypeGuard[int]:
     """An unsigned integer of at most 64 bits (and not a boolean)."""
     return type(item) is int and 0 <= item <= MAX_UINT
+
+
+def bytes_item(data: bytes | None) -> bytes:
+    """The shortest encoding of bytes, or of nothing."""
+    if data is None:
+        return _NULL
+    length = len(data)
+    return _SHORT_HEADS[length] + data if length < len(_SHORT_HEADS) else cbor2.dumps(data)
 
 
 def dump(*items: object) -> bytes:

@@ -6,9 +6,10 @@ What a value is, its key says: `4f…` a field, `56…` a block's vector, `45` a
 from dataclasses import dataclass
 
 from culm_topics.chotki.records.shape import Ends, ends_size, read_ends, vector_size
-from culm_topics.records.shape import FORMAT, bytes_size, check_size, dump, load_array, uint_size
+from culm_topics.records.shape import FORMAT, bytes_item, bytes_size, check_size, dump, load_array, uint_size
 
 _NAME = "chotki.state"
+_FIELD_HEAD = bytes([0x80 + 3, FORMAT])
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class FieldRecord:
 
     def encode(self) -> bytes:
         """`[1, value, seen]`."""
-        return dump(FORMAT, self.value, self.seen)
+        # The job writes more of these than of all others: put together by hand they cost far less.
+        return _FIELD_HEAD + bytes_item(self.value) + bytes_item(self.seen)
 
     @staticmethod
     def decode(value: bytes | None) -> "FieldRecord":
