@@ -155,9 +155,10 @@ class ChotkiProtocol:
             packets = context.kafka.topic("chotki.packets")
             # From before the epoch on: ids are to be known that have come already.
             earlier = settings.remembered_packets // partitions.packets
+            covered = dict(self._store.packets)
+            self._tail.begin_at(covered)
             offsets = {
-                (packets, partition): max(0, offset - earlier)
-                for partition, offset in self._store.packets.items()
+                (packets, partition): max(0, offset - earlier) for partition, offset in covered.items()
             }
             async with readers.open("chotki.packets", offsets, skip_lost=True) as reader:
                 self.readers = (reader,)

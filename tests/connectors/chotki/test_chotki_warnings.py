@@ -111,6 +111,15 @@ def test_a_late_packet_goes_to_who_holds_its_source_beyond_it() -> None:
     assert holding.vector == {0xB: pro(10)}
 
 
+def test_what_was_before_the_start_is_known_and_not_kept(tmp_path: Path) -> None:
+    with edge_shared(tmp_path) as shared:
+        shared.tail.begin_at({0: 2})
+        found = Edge(cast(Any, None), shared, Acknowledging())
+        found.read(packet(1), packet(2), packet(3))
+        assert len(shared.tail) == 1
+        assert shared.tail.ids.arrives(0xB, pro(1), packet(1), SOUTH) is Arrival.REPEATED
+
+
 # Gaps.
 
 

@@ -20,8 +20,9 @@ from culm_connectors.chotki.spool.room import SpoolRoom
 from culm_connectors.chotki.warnings.packet_ids import Arrival, PacketIds
 from culm_connectors.kafka import TopicReader
 from culm_models.chotki.errors import ChotkiError, SpoolFull
+from culm_models.chotki.ids import Id
 from culm_models.chotki.packets.live import read_live
-from culm_models.chotki.packets.packet import parse
+from culm_models.chotki.packets.packet import parse, read_head
 from culm_topics.chotki.records import PacketRecord
 from culm_topics.errors import RecordError
 from culm_topics.readers.batch import Batch
@@ -102,9 +103,15 @@ class PacketTail:
         self._room = room
         self._max_memory_bytes = max_memory_bytes
         self._segments = [_Segment(0, Chunk(room))]
+        self._begin: Mapping[int, int] = {}
+        """By partition: of what lies before only the ids count."""
         self._dropped: dict[int, int] = {}
         """By partition: behind the last packet that was dropped."""
         self._moved = asyncio.Event()
+
+    def begin_at(self, offsets: Mapping[int, int]) -> None:
+        """The epoch that everybody is served from at first covers up to here."""
+        self._begin = dict(offsets)
 
     @property
     def bytes(self) -> int:
@@ -154,6 +161,10 @@ class PacketTail:
             assert partition is not None and offset is not None, "a record has a place"
             try:
                 record = PacketRecord.decode(value)
+                if offset < self._begin.get(partition, 0):
+                    id = Id.unzip(read_head(record.packet).id_bytes)
+                    self.ids.remember(id.src, id.pro, record.packet, record.bringer)
+                    continue
                 live = read_live(parse(record.packet), record.packet)
             except (RecordError, ChotkiError) as error:
                 logger.debug("chotki.packets/%d at %d: %s", partition, offset, error)

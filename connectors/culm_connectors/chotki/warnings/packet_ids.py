@@ -92,11 +92,15 @@ class PacketIds:
         ):
             # The epoch has this very packet.
             arrival = Arrival.NEW
+        self.remember(src, pro, packet, bringer)
+        return arrival
+
+    def remember(self, src: int, pro: int, packet: bytes, bringer: Bringer) -> None:
+        """A packet of the topic is known from now on."""
         self._newest[src] = max(pro >> OFFSET_BITS, self._newest.get(src, 0))
         self._latest[self._name(src, pro)] = _Known(self._digest(packet), self._bringer(bringer))
         if len(self._latest) >= _CHUNK:
             self._set_aside()
-        return arrival
 
     def highest(self, src: int) -> int:
         """The highest id of a source, with offset 0, that the topic or the newest epoch tells of; 0: none."""
