@@ -63,14 +63,15 @@ class _Counted:
         _, epoch, vector, covered, waiting, *pieces = cbor2.loads(blob)
         return _Counted(epoch, vector, covered, [_unpack_waiting(*one) for one in waiting], *pieces)
 
-    def take_pieces(self, pieces: list[Piece], batch_ms: int, gap_ms: int) -> None:
+    def take_pieces(self, pieces: list[Piece], batch_ms: int, settings: ChotkiStateSettings) -> None:
         """Operands begin and end. One whose session has ended in its midst is forgotten after a while."""
         for one in pieces:
             if one.is_first:
                 self.pieces[one.name] = [one.partition, one.offset, batch_ms]
             elif one.is_last:
                 self.pieces.pop(one.name, None)
-        self.pieces = {name: one for name, one in self.pieces.items() if one[2] + gap_ms > batch_ms}
+        kept = [(name, one) for name, one in self.pieces.items() if one[2] + settings.gap_ms > batch_ms]
+        self.pieces = dict(kept[-settings.max_waiting :])
 
     def merged_and_counted(self) -> list[dict[int, int]]:
         """By input topic and partition: before this offset nothing waits."""
@@ -115,7 +116,7 @@ def count_epoch(
     for source, partition, offset in rows.marks:
         covered = counted.covered[source]
         covered[partition] = max(offset, covered.get(partition, 0))
-    counted.take_pieces(rows.pieces, batch_ms, settings.gap_ms)
+    counted.take_pieces(rows.pieces, batch_ms, settings)
     counted.waiting += _of_runs(rows.runs, batch_ms) + _of_commits(rows.commits, batch_ms)
     counted.waiting = _raise(counted.vector, counted.waiting, counted.covered[InputTopic.FIELDS])
     waiting, gaps = _without_gaps(counted.waiting, batch_ms, settings)
