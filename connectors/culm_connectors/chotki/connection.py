@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 
 from culm_connectors.chotki.budgets import TURN_BYTES, ReplicaBudget
 from culm_connectors.chotki.feed.peer_feed import PeerFeed
+from culm_connectors.chotki.feed.peer_lag import PeerLag
 from culm_connectors.chotki.host import EdgeHost, EdgeShared
 from culm_connectors.chotki.publisher import ReplicaPublisher
 from culm_connectors.chotki.spool.intake import IntakeQueue
@@ -33,7 +34,7 @@ from culm_models.chotki.rdx import parse_vector
 from culm_models.chotki.sessions.session import Session
 from culm_models.chotki.sync.diff import DiffRequest
 from culm_models.chotki.sync.progress import Progress
-from culm_topics.chotki.records import Bringer, EpochRecord
+from culm_topics.chotki.records import Bringer, EpochRecord, HoldingRecord
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +77,7 @@ class ReplicaConnection:
             shared.metrics.accept_latency,
         )
         self.feed = PeerFeed(shared.store, shared.tail, (shared.edge, number))
+        self.lag = PeerLag()
         self._host = EdgeHost(shared, self.publisher, self.warn)
         self._compat = Compat(shared.settings.compat)
         self.session = Session(
@@ -144,6 +146,11 @@ class ReplicaConnection:
         self.check_gaps(mark, now_s)
         self.feed.epoch()
         self._wake.set()
+
+    def holding(self, now_ms: int) -> HoldingRecord | None:
+        """What the peer holds, and lacks of what it is sent; None where that was told already."""
+        own = self._shared.store.vector if self.session.sends else {}
+        return self.lag.next(own, self.feed.holding.vector, now_ms)
 
     def progress(self) -> tuple[Progress, Progress]:
         """How far what goes out is, the own diff or a later sync, and the peer's diff."""

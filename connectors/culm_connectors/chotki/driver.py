@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from culm_connectors.chotki.budgets import Budgets, ReplicaBudget
 from culm_connectors.chotki.connection import ReplicaConnection
@@ -30,6 +30,7 @@ from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ByteChannel, Connection
 from culm_models.chotki.ids import Id
 from culm_models.chotki.packets.packet import write_bye
+from culm_models.chotki.sync.progress import NO_PROGRESS, Progress
 from culm_topics.chotki.records import EpochRecord
 
 logger = logging.getLogger(__name__)
@@ -202,6 +203,12 @@ class ChotkiDriver:
         metrics.staged = sum(one.publisher.waiting for one in connections)
         metrics.staged_bytes = sum(one.publisher.waiting_bytes for one in connections)
         metrics.unsent_bytes = sum(one.queued_bytes for one in connections)
+        metrics.waiting_s = max((one.publisher.waiting_s() for one in connections), default=0.0)
+        now_ms = int(time.time() * 1000)
+        metrics.peer_lag_s = max((one.lag.oldest_ms(now_ms) for one in connections), default=0) / 1000
+        progress = [one.progress() for one in connections]
+        metrics.sent = _sum(sent for sent, _ in progress)
+        metrics.taken = _sum(taken for _, taken in progress)
         return metrics
 
     async def finish(self, reason: str) -> None:
@@ -211,3 +218,7 @@ class ChotkiDriver:
         for connection in connections:
             connection.close()
         await asyncio.gather(*(connection.publisher.until_empty() for connection in connections))
+
+
+def _sum(several: Iterable[Progress]) -> Progress:
+    return Progress(*map(sum, zip(NO_PROGRESS, *several, strict=True)))

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from prometheus_client.core import Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 
 from culm_connectors.edge.metric_families import counter_by, counters, gauge
 from culm_connectors.edge.protocol_metrics import SessionMetrics
+from culm_models.chotki.sync.progress import NO_PROGRESS, Progress
 
 
 @dataclass(slots=True)
@@ -24,13 +25,28 @@ class ChotkiMetrics(SessionMetrics):
     """By code: what refused nothing."""
     untold: int = 0
     """Lines of sessions and refused bytes that Kafka was too slow for."""
+    waiting_s: float = 0.0
+    """For how long the oldest has waited that peers brought and Kafka does not have."""
+    peer_lag_s: float = 0.0
+    """For how long the peer that is behind the longest has been so."""
+    sent: Progress = NO_PROGRESS
+    """Of the diffs to all that are connected."""
+    taken: Progress = NO_PROGRESS
+    """Of theirs."""
 
 
-def families(metrics: ChotkiMetrics, *, epoch: int, tail: int, duplicates: int) -> Iterator[Metric]:
+def families(
+    metrics: ChotkiMetrics, *, epoch: int, tail: int, tail_bytes: int, spool_bytes: int, duplicates: int
+) -> Iterator[Metric]:
     """What Chotki alone has."""
     yield gauge("culm_chotki_epoch", "the epoch that diffs are answered from", epoch)
     yield gauge("culm_chotki_tail_packets", "live packets that this epoch does not have", tail)
     yield gauge("culm_chotki_unique_duplicates", "values that Go takes once, of several objects", duplicates)
+    yield gauge("culm_chotki_tail_bytes", "what they take in memory and on disk", tail_bytes)
+    yield gauge("culm_chotki_spool_bytes", "on disk: diffs not whole, what Kafka is slow for", spool_bytes)
+    yield gauge("culm_chotki_waiting_seconds", "age of the oldest that waits for Kafka", metrics.waiting_s)
+    yield gauge("culm_chotki_peer_lag_seconds", "the peer longest behind has been so", metrics.peer_lag_s)
+    yield from _diffs(metrics)
     yield from counters(
         ("culm_chotki_packets_received", "live packets taken from peers", metrics.packets_in),
         ("culm_chotki_packets_relayed", "live packets read for peers", metrics.packets_out),
@@ -41,3 +57,16 @@ def families(metrics: ChotkiMetrics, *, epoch: int, tail: int, duplicates: int) 
     yield counter_by(
         "culm_chotki_warnings", "what was not as it should be, and refused nothing", "code", metrics.warned
     )
+
+
+def _diffs(metrics: ChotkiMetrics) -> Iterator[Metric]:
+    labels = ("direction", "stage")
+    blocks = GaugeMetricFamily("culm_chotki_diff_blocks", "blocks of open sessions' diffs", labels=labels)
+    sizes = GaugeMetricFamily("culm_chotki_diff_bytes", "bytes of them; in: no total is known", labels=labels)
+    for direction, progress in (("out", metrics.sent), ("in", metrics.taken)):
+        blocks.add_metric((direction, "done"), progress.blocks_done)
+        blocks.add_metric((direction, "total"), progress.blocks_total)
+        sizes.add_metric((direction, "done"), progress.bytes_done)
+        sizes.add_metric((direction, "total"), progress.bytes_total)
+    yield blocks
+    yield sizes

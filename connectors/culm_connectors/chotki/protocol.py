@@ -250,9 +250,11 @@ class ChotkiProtocol:
     def metrics(self) -> Iterator[Metric]:
         """What is measured of packets, syncs and epochs."""
         return families(
-            self.driver.metrics,
+            self.driver.measured(),
             epoch=self._store.epoch,
             tail=len(self._tail),
+            tail_bytes=self._tail.bytes,
+            spool_bytes=self._spools.used_bytes,
             duplicates=self._unique.count,
         )
 

@@ -16,6 +16,7 @@ from culm_topics.chotki.catalogue import CHOTKI
 from culm_topics.chotki.records import (
     MAX_PACKET_BYTES,
     MAX_PIECE_BYTES,
+    Behind,
     BlockVectorRecord,
     Bringer,
     CommitRecord,
@@ -58,7 +59,8 @@ COMMITS = st.builds(CommitRecord, bringers, ids, vectors, vectors, ends)
 FIELDS = st.builds(FieldRecord, blobs, st.none() | vectors)
 BLOCK_VECTORS = st.builds(BlockVectorRecord, vectors)
 EPOCHS = st.builds(EpochRecord, uints, vectors, ends, ends, ends)
-HOLDINGS = st.builds(HoldingRecord, vectors, uints, uints)
+lags = st.lists(st.builds(Behind, uints, uints, uints), max_size=5).map(tuple)
+HOLDINGS = st.builds(HoldingRecord, vectors, uints, uints, lags)
 SESSIONS = st.builds(
     SessionRecord,
     *(texts, uints, texts, uints, traces, traces, uints, uints),

@@ -16,7 +16,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from culm_connectors.chotki.connection import ReplicaConnection
@@ -29,10 +29,10 @@ from culm_connectors.kafka import ProducerRecord
 from culm_connectors.transport.interface import ByteChannel
 from culm_models.chotki import events
 from culm_models.chotki.events import SessionState
-from culm_models.chotki.rdx import print_text, write_vector
+from culm_models.chotki.rdx import print_text
 from culm_models.chotki.sync.progress import Progress
 from culm_models.chotki.unique_values import Duplicate, texts
-from culm_topics.chotki.records import HoldingRecord, OpenSyncItem, SessionRecord, session_key, source_key
+from culm_topics.chotki.records import OpenSyncItem, SessionRecord, session_key, source_key
 from culm_topics.records import rejection
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,6 @@ class _Told:
     pings: int = 0
     pongs: int = 0
     record: SessionRecord | None = None
-    vector: dict[int, int] = field(default_factory=dict)
 
 
 class SessionReports:
@@ -126,18 +125,14 @@ class SessionReports:
             self.session(connection)
 
     def _hold(self, connection: ReplicaConnection) -> None:
-        """What the peer holds, where that is more than was told."""
-        told, peer, vector = (
-            self._told[connection.number],
-            connection.session.peer,
-            connection.feed.holding.vector,
-        )
+        """What the peer holds and lacks, where that has changed."""
+        peer = connection.session.peer
         # Who announces nothing at all is no replica: it reads everything once and is gone, as `verify` does.
-        if peer is None or not peer.vector or vector == told.vector:
+        if peer is None or not peer.vector:
             return
-        told.vector = dict(vector)
-        value = HoldingRecord(write_vector(vector), 0, int(time.time() * 1000)).encode()
-        self._put("chotki.vectors", ProducerRecord(source_key(peer.t.src), value))
+        record = connection.holding(int(time.time() * 1000))
+        if record is not None:
+            self._put("chotki.vectors", ProducerRecord(source_key(peer.t.src), record.encode()))
 
     def _record(self, connection: ReplicaConnection, code: str, reason: str) -> SessionRecord:
         session, told = connection.session, self._told[connection.number]

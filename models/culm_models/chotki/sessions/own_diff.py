@@ -11,7 +11,7 @@ from culm_models.chotki.rdx import parse_vector
 from culm_models.chotki.settings import ChotkiSettings
 from culm_models.chotki.store import StoreSnapshot
 from culm_models.chotki.sync.diff import Diff, DiffRequest
-from culm_models.chotki.sync.progress import Progress
+from culm_models.chotki.sync.progress import NO_PROGRESS, Progress
 
 
 class OwnDiff:
@@ -54,7 +54,7 @@ class OwnDiff:
 
     def progress(self) -> Progress:
         """How far it is; all 0 before it is begun."""
-        return self._diff.progress() if self._diff is not None else Progress(0, 0, 0, 0)
+        return self._diff.progress() if self._diff is not None else NO_PROGRESS
 
     def release(self) -> None:
         """It is out, or never will be; again does nothing."""

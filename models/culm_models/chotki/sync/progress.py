@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from culm_models.chotki.ids import BLOCK_MASK, Id
 
@@ -15,6 +15,9 @@ class Progress(NamedTuple):
     blocks_total: int
     bytes_done: int
     bytes_total: int
+
+
+NO_PROGRESS: Final = Progress(0, 0, 0, 0)
 
 
 class IncomingProgress:

@@ -17,7 +17,7 @@ from culm_topics.chotki.records.keys import (
     split_session_key,
     split_source_key,
 )
-from culm_topics.chotki.records.operations import HoldingRecord, SourceRecord, SourceState
+from culm_topics.chotki.records.operations import Behind, HoldingRecord, SourceRecord, SourceState
 from culm_topics.chotki.records.packets import MAX_PACKET_BYTES, PacketRecord
 from culm_topics.chotki.records.sessions import OpenSyncItem, SessionRecord
 from culm_topics.chotki.records.shape import Bringer, Ends
@@ -27,6 +27,7 @@ from culm_topics.chotki.records.syncs import MAX_PIECE_BYTES, CommitRecord, Oper
 __all__ = [
     "MAX_PACKET_BYTES",
     "MAX_PIECE_BYTES",
+    "Behind",
     "BlockVectorRecord",
     "Bringer",
     "CommitRecord",

@@ -1,7 +1,7 @@
 """`chotki.vectors` and `chotki.sources`: who holds what, and whose each source is (reference 9.1)."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from culm_topics.chotki.records.shape import item_text_size, vector_size
 from culm_topics.records.shape import (
@@ -9,6 +9,7 @@ from culm_topics.records.shape import (
     bytes_size,
     check_size,
     dump,
+    head_size,
     load_array,
     refuse_item,
     text_size,
@@ -21,30 +22,55 @@ _VECTORS = "chotki.vectors"
 _SOURCES = "chotki.sources"
 
 
+class Behind(NamedTuple):
+    """A source of which a peer lacks something: how far its edge has it, and since when the peer lacks it."""
+
+    src: int
+    pro: int
+    since_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class HoldingRecord:
-    """What the deployment holds (`epoch` says as of when), or a peer does (`epoch` 0), at `time_ms`."""
+    """What the deployment holds (`epoch` says as of when), or a peer does (`epoch` 0), at `time_ms`.
+
+    `behind` is what a peer lacks of what its edge holds, by source; nothing of the deployment.
+    """
 
     vector: bytes
     epoch: int
     time_ms: int
+    behind: tuple[Behind, ...] = ()
 
     def encode(self) -> bytes:
-        """`[1, vector, epoch, time_ms]`."""
-        return dump(FORMAT, self.vector, self.epoch, self.time_ms)
+        """`[1, vector, epoch, time_ms, [[src, pro, since_ms], ...]]`."""
+        return dump(FORMAT, self.vector, self.epoch, self.time_ms, self.behind)
 
     @staticmethod
     def decode(value: bytes | None) -> "HoldingRecord":
         """The record in `value`; `RecordError` says what is wrong with it."""
-        _, vector, epoch, time_ms = load_array(value, _VECTORS, 4)
+        _, vector, epoch, time_ms, behind = load_array(value, _VECTORS, 5)
         size = (
             2
             + vector_size(_VECTORS, "vector", vector)
             + uint_size(_VECTORS, "epoch", epoch)
             + uint_size(_VECTORS, "time_ms", time_ms)
+            + _behind_size(behind)
         )
         check_size(value, size, _VECTORS)
-        return HoldingRecord(vector, epoch, time_ms)
+        return HoldingRecord(vector, epoch, time_ms, tuple(Behind(*one) for one in behind))
+
+
+def _behind_size(items: object) -> int:
+    """A list of what `Behind` has."""
+    if type(items) is not list:
+        refuse_item(_VECTORS, "behind", items, "a list")
+    size = head_size(len(items))
+    for one in items:
+        if type(one) is not list or len(one) != len(Behind._fields):
+            refuse_item(_VECTORS, "behind", one, "a source, how far it is, and since when")
+        size += 1 + sum(uint_size(_VECTORS, "behind", number) for number in one)
+    return size
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,38 @@
+"""How far a peer is behind what this edge holds: by source, and since when (reference 10, 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from culm_models.chotki.rdx import write_vector
+from culm_topics.chotki.records import Behind, HoldingRecord
+
+_AGAIN_MS: Final = 60_000
+_MOST_SOURCES: Final = 1_000
+
+
+class PeerLag:
+    """What `chotki.vectors` is told of one peer: when it changes, and once a minute."""
+
+    def __init__(self) -> None:
+        self._since_ms: dict[int, int] = {}
+        self._told: HoldingRecord | None = None
+
+    def oldest_ms(self, now_ms: int) -> int:
+        """For how long the source that is behind the longest has been so."""
+        return now_ms - min(self._since_ms.values(), default=now_ms)
+
+    def next(self, own: Mapping[int, int], held: Mapping[int, int], now_ms: int) -> HoldingRecord | None:
+        """The record of now; None where the last one still says it."""
+        behind = {src: pro for src, pro in own.items() if pro > held.get(src, -1)}
+        self._since_ms = {src: self._since_ms.get(src, now_ms) for src in behind}
+        lag = sorted(Behind(src, pro, self._since_ms[src]) for src, pro in behind.items())
+        oldest = sorted(lag, key=lambda one: one.since_ms)[:_MOST_SOURCES]
+        record = HoldingRecord(write_vector(dict(held)), 0, now_ms, tuple(oldest))
+        told = self._told
+        if told is not None and replace(told, time_ms=now_ms) == record and now_ms < told.time_ms + _AGAIN_MS:
+            return None
+        self._told = record
+        return record

@@ -1,0 +1,146 @@
+"""What operators see of diffs and peers, and who is turned away with a reason (reference 9.1, 9.3, 10)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from culm_connectors.chotki.connection import ReplicaConnection
+from culm_connectors.chotki.driver import ChotkiDriver
+from culm_connectors.chotki.feed.peer_lag import PeerLag
+from culm_connectors.chotki.host import EdgeShared
+from culm_connectors.chotki.metrics import families
+from culm_connectors.chotki.settings import ChotkiEdgeSettings
+from culm_connectors.transport import Identity, TransportSettings
+from culm_connectors.transport.memory import memory_pair
+from culm_models.chotki.events import SessionState
+from culm_models.chotki.ids import Id
+from culm_models.chotki.packets.packet import read_bye
+from culm_models.chotki.rdx import parse_vector
+from culm_models.chotki.replica import Replica
+from culm_models.chotki.sync.progress import IncomingProgress
+from culm_topics.chotki.records import Behind, HoldingRecord, SessionRecord
+from tests.models.chotki.wire import new_object
+from tests.support.chotki_edge import Acknowledging, edge_shared
+from tests.support.edge import until
+
+BLOCK = 1 << 28
+
+
+@pytest.fixture
+def driver() -> ChotkiDriver:
+    return ChotkiDriver(Identity.from_private_key(bytes(32)), TransportSettings(), lambda principal: None)
+
+
+@pytest.fixture
+def producer() -> Acknowledging:
+    return Acknowledging()
+
+
+@pytest.fixture
+def shared(tmp_path: Path, driver: ChotkiDriver, producer: Acknowledging) -> Iterator[EdgeShared]:
+    settings = ChotkiEdgeSettings()
+    with edge_shared(
+        tmp_path, settings=settings, producer=producer, report=driver.reports.event, metrics=driver.metrics
+    ) as found:
+        driver.begin(found)
+        yield found
+
+
+def told(producer: Acknowledging) -> list[SessionRecord]:
+    return [SessionRecord.decode(one) for one in producer.of("chotki.sessions")]
+
+
+async def test_who_cannot_be_served_is_told_why(
+    shared: EdgeShared, driver: ChotkiDriver, producer: Acknowledging
+) -> None:
+    # Packets were dropped that no epoch has.
+    shared.tail._dropped[0] = 7
+    near, far = memory_pair()
+    reports = asyncio.create_task(driver.write_reports())
+    serving = asyncio.create_task(driver.serve(near))
+    async with asyncio.timeout(10):
+        assert read_bye(await far.read()) == "chotki.tail_full"
+        assert await far.read() == b""
+        await serving
+    await until(lambda: bool(told(producer)))
+    last = told(producer)[-1]
+    assert (last.code, last.state) == ("chotki.tail_full", "SendNone") and "behind" in last.reason
+    assert driver.metrics.refused["not_ready"] == 1
+    reports.cancel()
+
+
+async def test_progress_and_lag_of_a_peer_are_told_when_they_change(
+    shared: EdgeShared, driver: ChotkiDriver, producer: Acknowledging
+) -> None:
+    near, far = memory_pair()
+    connection = ReplicaConnection(shared, near, 1, "peer")
+    driver.connections[1] = connection
+    task = asyncio.create_task(connection.run())
+    reports = asyncio.create_task(driver.write_reports())
+    peer = Replica(0xA)
+    new_object(peer, 10)
+    for data in peer.open_session("edge", 0).of("edge"):
+        await far.write(data)
+    await until(lambda: connection.session.state is SessionState.LIVE)
+    driver.reports.watch([connection])
+    driver.reports.watch([connection])
+    await until(lambda: bool(producer.of("chotki.vectors")))
+    (held,) = map(HoldingRecord.decode, producer.of("chotki.vectors"))
+    assert parse_vector(held.vector)[0xA] == peer.vector()[0xA] and held.behind == ()
+    connection.session._syncs.progress.take(Id(0xA, 0), 50)
+    driver.reports.watch([connection])
+    await until(lambda: any(one.received.blocks_done for one in told(producer)))
+    assert told(producer)[-1].received.bytes_done == 50
+    reports.cancel()
+    far.abort()
+    async with asyncio.timeout(10):
+        await task
+
+
+def test_what_a_peer_lacks_is_told_by_source_with_its_age() -> None:
+    lag = PeerLag()
+    own = {0xA: 10, 0xB: 20, 0xC: 0}
+    first = lag.next(own, {0xA: 10}, 1_000)
+    assert first is not None and first.behind == (Behind(0xB, 20, 1_000), Behind(0xC, 0, 1_000))
+    assert lag.next(own, {0xA: 10}, 2_000) is None
+    second = lag.next({**own, 0xB: 30}, {0xA: 10, 0xC: 0}, 3_000)
+    assert second is not None and second.behind == (Behind(0xB, 30, 1_000),), "it is behind since then"
+    assert lag.oldest_ms(5_000) == 4_000
+    third = lag.next(own, own, 6_000)
+    assert third is not None and third.behind == () and lag.oldest_ms(7_000) == 0
+    assert lag.next(own, own, 65_999) is None
+    assert lag.next(own, own, 66_000) == replace(third, time_ms=66_000), "once a minute in any case"
+
+
+def test_of_what_comes_the_blocks_are_estimated_from_both_vectors() -> None:
+    progress = IncomingProgress.expected({0xA: 3 * BLOCK + 5, 0xB: 7, 0xC: 9}, {0xA: BLOCK + 1, 0xB: 7})
+    assert progress.now() == (0, 3 + 1, 0, 0)
+    for block, size in ((Id(0xA, BLOCK), 10), (Id(0xA, BLOCK), 20), (Id(0xA, 2 * BLOCK), 30)):
+        progress.take(block, size)
+    assert progress.now() == (2, 4, 60, 0)
+    for number in range(3):
+        progress.take(Id(0xD, number * BLOCK), 1)
+    assert progress.now() == (5, 5, 63, 0), "edits lie in other blocks, too"
+
+
+async def test_metrics_have_depth_age_and_progress(shared: EdgeShared, driver: ChotkiDriver) -> None:
+    connection = ReplicaConnection(shared, memory_pair()[0], 1, "peer")
+    driver.connections[1] = connection
+    connection.publisher._intake._oldest_ms = 0
+    connection.session._syncs.progress.take(Id(0xA, 0), 50)
+    found = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in families(driver.measured(), epoch=3, tail=4, tail_bytes=5, spool_bytes=6, duplicates=0)
+        for sample in family.samples
+    }
+    assert found["culm_chotki_waiting_seconds",] > 0
+    assert found["culm_chotki_tail_bytes",] == 5 and found["culm_chotki_spool_bytes",] == 6
+    assert found["culm_chotki_diff_blocks", "in", "done"] == 1
+    assert found["culm_chotki_diff_bytes", "in", "done"] == 50
+    assert found["culm_chotki_diff_bytes", "out", "total"] == 0
+    assert found["culm_chotki_peer_lag_seconds",] == 0
