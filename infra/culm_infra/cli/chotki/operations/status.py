@@ -13,7 +13,7 @@ from culm_infra.cli.chotki.operations.edge_metrics import read_edge
 from culm_infra.cli.chotki.operations.sources import sources_as_json
 from culm_infra.cli.chotki.reading import vector_texts, whole_state
 from culm_infra.cli.options import KafkaFlags, spread
-from culm_infra.cli.output import emit_json, print_table, say, show_passed_over
+from culm_infra.cli.output import emit_json, out, print_table, safe, say, show_passed_over
 
 if TYPE_CHECKING:
     from culm_topics.chotki.operations import PeerSession
@@ -160,10 +160,8 @@ def _show(found: dict[str, Any], *, all_: bool) -> None:
     print_table(title, _BLOCK_COLUMNS, (_row(one, *_BLOCK_COLUMNS) for one in blocks))
     for one in found["duplicates"]:
         holders = ", ".join(f"{held['id']} (written by {held['writer']})" for held in one["objects"])
-        say(
-            f"a Go replica would refuse {one['value']} in field {one['field']} of class {one['class']}: "
-            f"it is in {holders}"
-        )
+        where = f"field {one['field']} of class {one['class']}"
+        out.print(f"a Go replica would refuse {safe(one['value'])} in {where}: it is in {holders}")
     tables: dict[str, tuple[list[dict[str, Any]], tuple[str, ...]]] = {
         "peers": (found["peers"], ("source", "behind", "lag", "vector", "time_ms")),
         "sessions": ([_told(one) for one in found["sessions"]], _SESSION_COLUMNS),
