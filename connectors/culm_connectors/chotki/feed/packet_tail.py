@@ -29,7 +29,7 @@ from culm_topics.readers.batch import Batch
 
 logger = logging.getLogger(__name__)
 
-_TURN_PACKETS = 100
+_TURN_PACKETS = 50
 
 _READ_PACKETS: Final = 512
 _READ_BYTES: Final = 256 * 1024
