@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from itertools import pairwise
 
+import cbor2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,12 +16,15 @@ from culm_models.chotki.rdx import delta, parse_text, parse_vector, print_text, 
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.store import MemoryStore
 from culm_models.chotki.tlv import record
+from culm_streaming.chotki.epochs import count_epoch
 from culm_streaming.chotki.output_records import Stage
-from culm_streaming.chotki.rows import InputTopic
+from culm_streaming.chotki.rows import EpochRows, InputTopic, Run
 from culm_streaming.chotki.settings import ChotkiStateSettings
+from culm_streaming.chotki.state import MemoryShardState
 from culm_topics.chotki.records import (
     Bringer,
     CommitRecord,
+    EpochRecord,
     FieldRecord,
     PacketRecord,
     block_partition,
@@ -320,3 +324,15 @@ def test_a_piece_is_not_covered_before_the_last_one_and_comes_again_without_a_ch
     topics.packet(NORTH, 0, edit(0xD, 1, 1))
     job.run(batch_ms=6_000)
     assert dict(job.marks[0].fields) == {place[1]: len(topics.records[place])}
+
+
+@pytest.mark.parametrize(("number", "record"), [(1, []), (2, [[0, 0, 0]])])
+def test_what_an_earlier_format_kept_goes_on(number: int, record: list[list[int]]) -> None:
+    state = MemoryShardState()
+    ground, second = Id.make(0xB, 1).pro, Id.make(0xB, 2).pro
+    waiting = [0xB, ground, second, [], bytes(40), 0, *record]
+    state.save(b"E", cbor2.dumps([number, 5, {0xB: 0}, [{0: 1}, {}, {}], [waiting]]))
+    rows = EpochRows(runs=[Run(0xB, 0, ground, bytes(40), 0, 1)])
+    written = list(count_epoch(state, rows, 0, ChotkiStateSettings(shards=1)))
+    (mark,) = [EpochRecord.decode(one.value) for one in written if one.stage is Stage.MARKS]
+    assert mark.epoch == 6 and parse_vector(mark.vector) == {0xB: second}
