@@ -1,129 +1,165 @@
-"""Decompression of LZFoo as bytes come, with a window and exact lengths (reference 1.6, R56)."""
+"""Decompression of LZFoo as bytes come, with a window and exact lengths (reference 1.6, R56).
+
+Twenty bytes may stand for 2**63: what comes out is handed over in pieces, and never more than was announced.
+"""
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from collections.abc import Iterator
+from typing import Final
 
-from culm_models.errors import ModelError
+from culm_models.lzfoo.elements import COPY, INLINE_LENGTHS, OFFSET_OF_TWO, VARU64_INLINE, read_element
+from culm_models.lzfoo.errors import LzfooLength, LzfooOffset, LzfooTruncated
 
-_COPY: Final = 0x80
-_INLINE_LENGTHS: Final = 120
-_VARU64_INLINE: Final = 248
-
-
-class LzfooError(ModelError):
-    """Bytes that are no LZFoo, or not the one that was announced."""
-
-    code: ClassVar[str] = "lzfoo"
-
-
-class LzfooOffset(LzfooError):
-    """A copy from before the beginning, from beyond the window, or from nowhere."""
-
-    code: ClassVar[str] = "lzfoo.offset"
+PIECE_BYTES: Final = 262_144
+"""A piece exceeds this by no more than as many bytes again, and what was fed."""
+OUTPUT_MAX: Final = 67_108_864
+"""No more comes out of `decompress`, whatever was announced: who expects more takes it in pieces."""
+_LONG_COPY: Final = COPY | INLINE_LENGTHS
+_COMMON_COPY_BYTES: Final = 4
+"""What the longest copy of the common kind takes."""
+_COMMON_RUN_BYTES: Final = 4_096
+"""Copies in so many bytes stand for less than a piece."""
 
 
-class LzfooTruncated(LzfooError):
-    """The bytes end within an element."""
-
-    code: ClassVar[str] = "lzfoo.truncated"
-
-
-class LzfooLength(LzfooError):
-    """The output is longer or shorter than announced."""
-
-    code: ClassVar[str] = "lzfoo.length"
+def decompress(data: bytes, *, window: int, history: bytes = b"", length: int | None = None) -> bytes:
+    """What whole elements stand for: `length` bytes if it is given. Raises `LzfooError`."""
+    decompressor = Decompressor(window, history)
+    most = OUTPUT_MAX if length is None else min(length, OUTPUT_MAX)
+    output = b"".join(decompressor.feed(data, most))
+    decompressor.end()
+    if length is not None and len(output) != length:
+        raise LzfooLength(f"{len(output)} bytes come out, not {length}")
+    return output
 
 
 class Decompressor:
-    """One direction of a connection; `history` is what came out before, as far as the window needs it."""
+    """One direction of a connection; `history` is what came out before, as far as the window needs it.
 
-    __slots__ = ("_copied", "_history", "_literal_left", "_pending", "_window")
+    It holds the last `window` bytes that came out, and no more than as many again and two pieces.
+    """
+
+    __slots__ = ("_copy_left", "_literal_left", "_offset", "_output", "_pending", "_window")
 
     def __init__(self, window: int, history: bytes = b"") -> None:
         self._window = window
-        self._history = bytearray(history[-window:] if window else b"")
-        self._pending = bytearray()
+        self._output = bytearray(history[-window:] if window else b"")
+        self._pending = b""
         self._literal_left = 0
+        self._copy_left = 0
+        self._offset = 0
 
-    def feed(self, chunk: bytes, *, limit: int | None, is_last: bool) -> bytes:
-        """What comes out of further bytes, at most `limit`; `is_last`: they end the message.
+    def feed(self, chunk: bytes, most: int) -> Iterator[bytes]:
+        """What comes out of further bytes, in pieces; all of them must be taken before the next bytes.
 
-        Then exactly `limit` must come out, and no element may be cut off. Raises `LzfooError`.
+        Raises `LzfooOffset`, and `LzfooLength` as soon as it is certain that more than `most` bytes come out.
         """
-        self._pending += chunk
-        data, at = self._pending, 0
-        out = bytearray()
-        history, window = self._history, self._window
-        while at < len(data):
+        data = self._pending + chunk
+        self._pending = b""
+        output, at, begin = self._output, 0, len(self._output)
+        while True:
             if self._literal_left:
-                taken = data[at : at + self._literal_left]
-                if limit is not None and len(out) + len(taken) > limit:
-                    raise LzfooLength(f"more than {limit} bytes come out")
-                self._literal_left -= len(taken)
-                at += len(taken)
-                out += taken
-                continue
-            element = _element(data, at)
-            if element is None:
+                if at >= len(data):
+                    break
+                end = min(at + self._literal_left, len(data))
+                output += data[at:end]
+                self._literal_left -= end - at
+                at = end
+            elif self._copy_left:
+                self._copy(min(self._copy_left, max(begin + PIECE_BYTES - len(output), 1)))
+            else:
+                at = self._read_common(data, at)
+                left = begin + most - len(output)
+                if left >= 0 and at < len(data):
+                    element = read_element(data, at)
+                    if element is None:
+                        self._pending = data[at:]
+                        break
+                    at = element[0]
+                    left -= self._begin(*element[1:])
+                if left < 0:
+                    raise LzfooLength(f"more bytes come out than the {most} that were left")
+                if at >= len(data) and not self._copy_left:
+                    break
+            if len(output) - begin >= PIECE_BYTES:
+                most -= len(output) - begin
+                yield bytes(output[begin:])
+                begin = self._forget()
+        if len(output) > begin:
+            yield bytes(output[begin:])
+            self._forget()
+
+    def end(self) -> None:
+        """No bytes follow. Raises `LzfooTruncated` within an element."""
+        if self._pending or self._literal_left:
+            raise LzfooTruncated("the bytes end within an element")
+
+    def _read_common(self, data: bytes, at: int) -> int:
+        """Take elements of the common kinds; returns where one begins that is not, or that is not all there.
+
+        Common are lengths below 120, and offsets of one or three bytes within what is remembered already. All
+        else, and every error, is left to who takes one element with all care: this loop decides the speed.
+        """
+        output = self._output
+        reach = min(self._window, len(output))
+        last = min(len(data) - _COMMON_COPY_BYTES, at + _COMMON_RUN_BYTES)
+        while at <= last:
+            tag = data[at]
+            if tag < INLINE_LENGTHS:
+                body = at + 1
+                behind = body + tag
+                if behind > last:
+                    break
+                output += data[body:behind]
+                at = behind
+                # A copy follows a literal nearly always.
+                tag = data[at]
+            if not COPY <= tag < _LONG_COPY:
+                if tag < INLINE_LENGTHS:
+                    continue
                 break
-            at, length, offset = element
-            if limit is not None and len(out) + length > limit:
-                raise LzfooLength(f"more than {limit} bytes come out")
-            if offset is None:
-                self._literal_left = length
-                continue
-            if not offset or offset > min(window, len(history) + len(out)):
-                raise LzfooOffset(f"a copy from {offset} bytes back is outside of the window or the history")
-            _copy(history, out, offset, length)
-        del self._pending[:at]
-        if is_last:
-            if self._pending or self._literal_left:
-                raise LzfooTruncated("the bytes end within an element")
-            if limit is not None and len(out) != limit:
-                raise LzfooLength(f"{len(out)} bytes come out, not {limit}")
-        history += out
-        if len(history) > 2 * window + 65_536:
-            del history[: len(history) - window]
-        return bytes(out)
+            offset = data[at + 1]
+            if offset == OFFSET_OF_TWO:
+                offset = data[at + 2] << 8 | data[at + 3]
+                behind = at + 4
+            elif offset < VARU64_INLINE:
+                behind = at + 2
+            else:
+                break
+            if not 0 < offset <= reach:
+                break
+            source = len(output) - offset
+            length = tag - COPY
+            if length <= offset:
+                output += output[source : source + length]
+            else:
+                output += (output[source:] * (length // offset + 1))[:length]
+            at = behind
+        return at
 
+    def _begin(self, length: int, offset: int | None) -> int:
+        """An element begins; returns its length."""
+        if offset is None:
+            self._literal_left = length
+        elif not 0 < offset <= min(self._window, len(self._output)):
+            raise LzfooOffset(f"a copy from {offset} bytes back is outside of the window or the history")
+        else:
+            self._copy_left, self._offset = length, offset
+        return length
 
-def _element(data: bytearray, at: int) -> tuple[int, int, int | None] | None:
-    """Where the body begins, length, offset of a copy (None: a literal); None where bytes are missing."""
-    tag = data[at]
-    at += 1
-    length = tag & 0x7F
-    if length >= _INLINE_LENGTHS:
-        size = length - _INLINE_LENGTHS + 1
-        if at + size > len(data):
-            return None
-        length = int.from_bytes(data[at : at + size], "big")
-        at += size
-    if not tag & _COPY:
-        return at, length, None
-    if at >= len(data):
-        return None
-    offset = data[at]
-    at += 1
-    if offset >= _VARU64_INLINE:
-        size = offset - _VARU64_INLINE + 1
-        if at + size > len(data):
-            return None
-        offset = int.from_bytes(data[at : at + size], "big")
-        at += size
-    return at, length, offset
+    def _copy(self, length: int) -> None:
+        """So much of the copy at hand; what is copied may itself be copied from (overlap)."""
+        output, offset = self._output, self._offset
+        source = len(output) - offset
+        if length <= offset:
+            output += output[source : source + length]
+        else:
+            output += (output[source:] * (length // offset + 1))[:length]
+        self._copy_left -= length
 
-
-def _copy(history: bytearray, out: bytearray, offset: int, length: int) -> None:
-    """Append `length` bytes from `offset` back; what is copied may itself be copied from (overlap)."""
-    if offset > len(out):
-        begin = len(history) + len(out) - offset
-        source = bytes(history[begin : begin + min(length, offset - len(out))])
-        out += source
-        length -= len(source)
-        if not length:
-            return
-    start = len(out) - offset
-    pattern = bytes(out[start : start + min(offset, length)])
-    whole, rest = divmod(length, len(pattern))
-    out += pattern * whole + pattern[:rest]
+    def _forget(self) -> int:
+        """Drop what no copy can reach, now and then; returns where the output of the future begins."""
+        output = self._output
+        if len(output) > 2 * self._window + PIECE_BYTES:
+            del output[: len(output) - self._window]
+        return len(output)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from culm_models.bamboo_p2p.errors import DataInvalid
 from culm_models.bamboo_p2p.link import Link
 from culm_models.bamboo_p2p.requests.payload_trace import PayloadTrace
 from culm_models.bamboo_p2p.requests.request import Request
-from culm_models.lzfoo import Decompressor
+from culm_models.lzfoo import Decompressor, LzfooLength
 
 
 class IncomingPayload:
@@ -55,12 +57,16 @@ class IncomingPayload:
         self.left -= len(chunk)
         return chunk
 
-    def decompress(self, decompressor: Decompressor, chunk: bytes) -> bytes:
-        """The bytes that compressed ones stand for. Raises `LzfooError`."""
+    def decompress(self, decompressor: Decompressor, chunk: bytes) -> Iterator[bytes]:
+        """The bytes that compressed ones stand for, in pieces. Raises `LzfooError`."""
         self.left -= len(chunk)
-        plain = decompressor.feed(chunk, limit=self.length, is_last=not self.left)
-        self.length -= len(plain)
-        return plain
+        for plain in decompressor.feed(chunk, self.length):
+            self.length -= len(plain)
+            yield plain
+        if not self.left:
+            decompressor.end()
+            if self.length:
+                raise LzfooLength(f"{self.length} bytes less come out than were announced")
 
     def skipped(self) -> None:
         """Bytes were passed over that this end has sent."""

@@ -198,23 +198,27 @@ class Receiver:
         wanted = min(body.left, _MOVED_BYTES)
         chunk = bytes(memoryview(self._buffer)[self._at : self._at + wanted])
         self._at += len(chunk)
-        request = body.request
         if chunk or not body.left:
             if body.is_compressed:
                 if self._decompressor is None:
                     self._decompressor = Decompressor(self._link.receive_window)
                 try:
-                    plain = body.decompress(self._decompressor, chunk)
+                    for plain in body.decompress(self._decompressor, chunk):
+                        self._keep(body, plain)
                 except LzfooError as error:
                     raise CompressionViolated(str(error)) from None
             else:
-                plain = body.raw(chunk)
-            if plain and body.size is not None:
-                offset = request.incoming.offset
-                body.keep(offset, plain)
-                request.incoming.move(request.incoming.piece, offset + len(plain))
+                self._keep(body, body.raw(chunk))
         if body.left:
             return False if not chunk else self._at < len(self._buffer)
         self._body = None
         self._pieces.moved(body)
         return True
+
+    @staticmethod
+    def _keep(body: IncomingPayload, plain: bytes) -> None:
+        if plain and body.size is not None:
+            cursor = body.request.incoming
+            offset = cursor.offset
+            body.keep(offset, plain)
+            cursor.move(cursor.piece, offset + len(plain))

@@ -10,7 +10,7 @@ from culm_models.bamboo_p2p.wire.control import decode_control, encode_control
 from culm_models.bamboo_p2p.wire.data import decode_data, encode_data
 from culm_models.bamboo_p2p.wire.messages import CompressedPayload, RawPayload, Setup
 from culm_models.bamboo_p2p.wire.setup import decode_setup, encode_setup
-from culm_models.conform.arguments import ArgumentError, Arguments
+from culm_models.conform.arguments import U64_MAX, ArgumentError, Arguments
 from culm_models.conform.bamboo_p2p.messages import (
     control_from_json,
     control_to_json,
@@ -18,8 +18,11 @@ from culm_models.conform.bamboo_p2p.messages import (
     data_to_json,
     flavour_of,
     one_of,
+    optional_integer,
 )
 from culm_models.conform.operation import Machines, Operation
+from culm_models.lzfoo import Compressor, decompress
+from culm_models.lzfoo.elements import literals
 
 MODES: Final = {"safe": False, "greedy": True}
 MODE_NAMES: Final = {value: name for name, value in MODES.items()}
@@ -117,6 +120,27 @@ def decode_all_data(data: bytes, flavour: HashFlavour, backlink_expected: list[b
     return {"messages": messages, "used": used}
 
 
+def _lzfoo_compress(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    data, window = arguments.octets("bytes"), arguments.integer("window")
+    compressed = Compressor(window, _history(arguments)).compress(data)
+    # What does not pay is sent raw on a connection; here it is asked for as LZFoo all the same.
+    return {"bytes": (literals(data) if compressed is None else compressed).hex()}
+
+
+def _lzfoo_decompress(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    plain = decompress(
+        arguments.octets("bytes"),
+        window=arguments.integer("window", default=U64_MAX),
+        history=_history(arguments),
+        length=optional_integer(arguments, "length"),
+    )
+    return {"bytes": plain.hex()}
+
+
+def _history(arguments: Arguments) -> bytes:
+    return arguments.optional_octets("history") or b""
+
+
 OPERATIONS = (
     Operation("bamboo.pool", "n, or start and end", "lower and upper, or path", _pool),
     Operation(
@@ -139,5 +163,12 @@ OPERATIONS = (
         "bytes, backlink_expected? (of each metadata), hash? (yamf)",
         "messages, used",
         _data_decode,
+    ),
+    Operation("lzfoo.compress", "bytes, window, history?", "bytes", _lzfoo_compress),
+    Operation(
+        "lzfoo.decompress",
+        "bytes, history?, window? (all of it), length? (of the output)",
+        "bytes",
+        _lzfoo_decompress,
     ),
 )
