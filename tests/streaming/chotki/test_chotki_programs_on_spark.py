@@ -87,5 +87,6 @@ def test_what_one_program_writes_another_reads(
     assert isinstance(found["E"], Elements) and found["E"].removed == (1,)
     assert isinstance(found["M"], Pairs) and found["M"].removed == ("k",)
     assert {id.object.id for id in changes if isinstance(id, ObjectChange)} >= {first, second}
-    assert [one.epoch for one in changes if isinstance(one, ClassChange)] == [1, 3]
+    # What several epochs changed comes as it stands, so the class may come once, in its last form.
+    assert [one.epoch for one in changes if isinstance(one, ClassChange)][-1] == 3
     assert read_rejected(kafka) == []
