@@ -35,6 +35,7 @@ CASES = {
     "chotki-merges": "bench.chotki_merges",
     "chotki-job": "bench.chotki_job",
     "chotki-live": "bench.chotki_live",
+    "lzfoo": "bench.lzfoo",
 }
 
 talk = Console(stderr=True)

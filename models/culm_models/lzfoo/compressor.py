@@ -23,11 +23,12 @@ _SEARCH_LEVEL: Final = 4
 _COMPRESSIBLE_BYTES: Final = 16
 """LZ4 finds nothing in less."""
 _PIECE_MIN: Final = 1_024
+_NEAR_COPY_MIN: Final = 4
+"""A copy with an offset of one byte takes two bytes."""
 _FAR_COPY_MIN: Final = 7
-"""A copy with an offset of three bytes takes four, and a tag for the literal behind it.
-
-One that saves a single byte would cost the other end more time than that byte.
-"""
+"""One with an offset of three bytes takes four. To save a byte or two is not worth the other end's time."""
+_BETWEEN_LITERALS: Final = 2
+"""So many more bytes where the literals around it would be one: that saves a tag, and two elements."""
 _LZ4_COPY_MIN: Final = 4
 _LZ4_INLINE_MAX: Final = 15
 _FAR_COPY: Final = Struct(">BBH")
@@ -99,7 +100,11 @@ class Compressor:
                     length += more
             source = position
             position += length
-            if offset > reach or (length < _FAR_COPY_MIN and offset >= VARU64_INLINE):
+            shortest = _NEAR_COPY_MIN if offset < VARU64_INLINE else _FAR_COPY_MIN
+            if source > literal and block[at] > _LZ4_INLINE_MAX:
+                # A literal comes before it and one behind.
+                shortest += _BETWEEN_LITERALS
+            if offset > reach or length < shortest:
                 continue
             run = source - literal
             if run:
