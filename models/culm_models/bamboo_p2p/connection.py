@@ -6,19 +6,17 @@ made turn by turn when the driver has room for it (`next_data`). What breaks a r
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
 
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.data_channel.receiver import Receiver
 from culm_models.bamboo_p2p.data_channel.sender import Sender
-from culm_models.bamboo_p2p.errors import BambooP2pError, CallRefused, LimitReached, RangeViolated
+from culm_models.bamboo_p2p.errors import BambooP2pError, LimitReached
 from culm_models.bamboo_p2p.events import BambooP2pEvent, ConnectionDropped, SetupRead
 from culm_models.bamboo_p2p.link import Link
 from culm_models.bamboo_p2p.negotiation import Negotiation
+from culm_models.bamboo_p2p.reactions import Reactions
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.settings import PAUSE_MS, PeerSettings
@@ -26,9 +24,6 @@ from culm_models.bamboo_p2p.store import BambooStore
 from culm_models.bamboo_p2p.wire.control import decode_control
 from culm_models.bamboo_p2p.wire.messages import Adjust, Cancel, CancelCode
 from culm_models.bamboo_p2p.wire.setup import decode_setup, encode_setup
-
-_MAX_RETRIES: Final = 256
-"""So many own proposals wait to be made again; further ones are left to the driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +48,14 @@ class Connection:
         self._negotiation = Negotiation(self._link)
         self._receiver = Receiver(self._link, self._negotiation)
         self._sender = Sender(self._link, self._negotiation)
+        self._reactions = Reactions(self._link, self._negotiation)
         self._control_in = bytearray()
-        self._waits_since: int | None = None
-        self._retries: deque[RequestedRange] = deque(maxlen=_MAX_RETRIES)
+        self._waits_since: tuple[int, int] | None = None
+        """How many data messages had been read, and when the next one began to wait."""
         self.dropped: BambooP2pError | None = None
         """Why the connection is over."""
         self._link.control_out += encode_setup(settings.setup)
         self._negotiation.grant(settings.credit)
-        self._now_ms = now_ms
 
     # What the driver asks for.
 
@@ -71,10 +66,12 @@ class Connection:
     def adjust(self, message: Adjust) -> None:
         """Adjust, or confirm, a request. Raises `CallRefused`."""
         self._negotiation.adjust(message.id, message)
+        self._reactions.react()
 
     def cancel(self, request_id: int, code: CancelCode) -> None:
         """Cancel, or refuse, a request. Raises `CallRefused`."""
         self._negotiation.cancel_by_id(request_id, code)
+        self._reactions.react()
 
     # What comes.
 
@@ -105,8 +102,15 @@ class Connection:
         return taken
 
     def next_data(self) -> bytes:
-        """Bytes for the data channel, one turn; empty where there is nothing to be sent now."""
-        return b"" if self.dropped is not None else self._sender.next_data()
+        """Bytes for the data channel, one turn; empty where there is nothing to be sent now.
+
+        What it ends may ask for control messages: they are taken after it, too.
+        """
+        if self.dropped is not None:
+            return b""
+        data = self._sender.next_data()
+        self._reactions.react()
+        return data
 
     def take_events(self) -> list[BambooP2pEvent]:
         """What happened since the last call."""
@@ -157,6 +161,9 @@ class Connection:
                     self._link.wake(request)
         for log, seq_num in changes.entries:
             for request in table.of_log(log):
+                if request.proposal.start > seq_num == store.end_of_log(log) and not request.is_parked:
+                    ended = Cancel(request.id, CancelCode.END_OF_LOG, seq_num=seq_num)
+                    self._negotiation.cancel(request, ended)
                 self._look_again(request, seq_num)
 
     def _look_again(self, request: Request, seq_num: int) -> None:
@@ -174,10 +181,9 @@ class Connection:
     def _guarded(self, step: Callable[[], None], now_ms: int) -> None:
         if self.dropped is not None:
             return
-        self._now_ms = now_ms
         try:
             step()
-            self._react()
+            self._reactions.react()
             self._check_waiting(now_ms)
         except BambooP2pError as error:
             self.dropped = error.with_traceback(None)
@@ -204,78 +210,10 @@ class Connection:
         self._receiver.resume()
 
     def _check_waiting(self, now_ms: int) -> None:
+        read = self._receiver.messages_read
         if not self._receiver.is_waiting:
             self._waits_since = None
-        elif self._waits_since is None:
-            self._waits_since = now_ms
-        elif now_ms - self._waits_since >= PAUSE_MS:
+        elif self._waits_since is None or self._waits_since[0] != read:
+            self._waits_since = read, now_ms
+        elif now_ms - self._waits_since[1] >= PAUSE_MS:
             raise LimitReached("data waited too long for the control message that it belongs to")
-
-    def _react(self) -> None:
-        """What cancels of own requests lead to (3.8, reactions)."""
-        link = self._link
-        answers, link.answers = link.answers, []
-        for request, message in answers:
-            wanted = _requested_range(request)
-            if message.code is CancelCode.RESOURCES:
-                self._cancel_least_useful(request)
-                self._retries.append(wanted)
-            elif message.code is CancelCode.MANDATORY:
-                self._retries.append(replace(wanted, mandatory=False))
-            elif message.code is CancelCode.END_OF_LOG and message.seq_num is not None:
-                self._retries.append(
-                    RequestedRange(
-                        wanted.public_key,
-                        wanted.log_id,
-                        message.seq_num,
-                        end=message.seq_num,
-                        eagerness=wanted.eagerness,
-                        threshold=wanted.threshold,
-                        direction=wanted.direction,
-                    )
-                )
-        again, link.again = link.again, []
-        for request, from_beginning in again:
-            wanted = _requested_range(request)
-            self._retries.append(replace(wanted, offset=None) if from_beginning else wanted)
-        self._retry()
-
-    def _retry(self) -> None:
-        for _ in range(len(self._retries)):
-            if not self._link.credit:
-                return
-            wanted = self._retries.popleft()
-            with suppress(CallRefused, RangeViolated):
-                self._negotiation.propose(wanted)
-
-    def _cancel_least_useful(self, refused: Request) -> None:
-        """Free one of the requests that this end proposed: the one that has brought the least (129)."""
-        own = [
-            request
-            for request in self._link.requests
-            if request.mine and request.confirmed and not request.cancel_sent and request is not refused
-        ]
-        if own:
-            least = min(own, key=lambda request: (request.incoming.piece, -request.order))
-            self._negotiation.cancel(least, Cancel(least.id, CancelCode.RESOURCES))
-
-
-def _requested_range(request: Request) -> RequestedRange:
-    """The wanted that a proposal came from, with what follows from the store left out."""
-    proposal = request.proposal
-    return RequestedRange(
-        proposal.public_key,
-        proposal.log_id,
-        proposal.start,
-        min_size=proposal.min_size,
-        max_size=proposal.max_size,
-        eagerness=proposal.eagerness,
-        threshold=proposal.threshold,
-        end=proposal.end,
-        upper=proposal.upper,
-        offset=proposal.offset,
-        payload_only=proposal.payload_only,
-        sparse=proposal.sparse,
-        mandatory=proposal.mandatory,
-        direction=request.direction,
-    )

@@ -50,6 +50,8 @@ class Link:
         """Payloads whose unverified bytes were forgotten; who passed them on apologises."""
         self.again: list[tuple[Request, bool]] = []
         """Requests to be proposed anew, and whether without their offset."""
+        self.freed: list[Request] = []
+        """Own requests that were freed, for which another may be proposed."""
         self.answers: list[tuple[Request, Cancel]] = []
         """Cancels of own requests that came, to which this end reacts (3.8)."""
 
@@ -78,6 +80,9 @@ class Link:
     def other_holds_metadata(self, log: LogKey, start: int, end: int) -> None:
         """The other end is known to hold the metadata from `start` up to, without, `end`."""
         self.metadata_at_other.setdefault(log, RangeSet()).add(start, end)
+        for request in self.requests.of_log(log):
+            if request.proposal.payload_only and request.may_send:
+                self.wake(request)
 
     # What was taken into the store, so that every request of every connection hears of it.
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from culm_models import keys
 from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM
-from culm_models.bamboo.entry import Entry, decode_entry
-from culm_models.bamboo.fork_proof import is_fork_proof
 from culm_models.bamboo_p2p import events
 from culm_models.bamboo_p2p.errors import (
     CreditViolated,
     EndFixed,
-    EvidenceBogus,
     IdViolated,
     InterestFixed,
     LimitReached,
@@ -25,10 +21,10 @@ from culm_models.bamboo_p2p.errors import (
     Unanswered,
 )
 from culm_models.bamboo_p2p.link import Link
+from culm_models.bamboo_p2p.requests.evidence import judge_evidence
 from culm_models.bamboo_p2p.requests.proposals import (
     RequestedRange,
     check_range,
-    hash_mismatch_target,
     make_proposal,
     objection,
     refused_key,
@@ -105,8 +101,8 @@ class Negotiation:
         ):
             raise InterestFixed("a minimum size can only grow, a maximum size only shrink")
         self._check_end(request, message)
-        own.adjust(message)
         self._link.send(message)
+        own.adjust(message)
         if confirms:
             request.lower_end(message)
             self._confirmed(request, message)
@@ -146,7 +142,7 @@ class Negotiation:
         else:
             changes = self._receive_cancel(message)
         self._unchanging = 0 if changes else self._unchanging + 1
-        if self._unchanging > UNCHANGING_MESSAGES_MAX:
+        if self._unchanging >= UNCHANGING_MESSAGES_MAX:
             raise LimitReached("too many control messages in a row that change nothing")
 
     def _receive_grant(self, message: Grant) -> bool:
@@ -224,7 +220,7 @@ class Negotiation:
         self._losers.pop(request.order, None)
 
     def _decide(self, request: Request) -> None:
-        """PolicyAnswer a proposal, in the order of 3.8."""
+        """Answer a proposal, in the order of 3.8."""
         link, policy = self._link, self._link.settings.policy
         if request.cancel_received:
             self.cancel(request, Cancel(request.id, CancelCode.CONFIRMED))
@@ -304,8 +300,10 @@ class Negotiation:
         if request is None:
             link.requests.ignore_cancel(message.id, link.requests.tombstones[message.id])
             return True
-        self._check_evidence(request, message)
+        proof = judge_evidence(request, message, link.store)
         request.cancel_received = True
+        if proof is not None:
+            link.found_fork(request, proof)
         link.report(events.RequestCancelled(request.id, message.code))
         if message.code is CancelCode.REFUSED or (
             message.code is CancelCode.CONFIRMED and not request.cancel_sent
@@ -336,49 +334,6 @@ class Negotiation:
             table.end_tombstones(request.order)
         return request
 
-    def _check_evidence(self, request: Request, message: Cancel) -> None:
-        """Judge what comes with 133, 134 and 135 (R23 to R25). Raises `EvidenceBogus`."""
-        link = self._link
-        if message.code is CancelCode.END_OF_LOG:
-            if message.seq_num is None or not 1 <= message.seq_num < request.proposal.start:
-                raise EvidenceBogus(f"no entry {message.seq_num} ends the log before the start")
-        elif message.code is CancelCode.HASH_MISMATCH:
-            (entry,) = self._signed(request, message)
-            expected = request.proposal.expected_hash
-            entry_hash = link.flavour.hash(message.entries[0])
-            if (
-                not request.mine
-                or expected is None
-                or entry.seq_num != hash_mismatch_target(request.proposal)
-                or entry_hash == expected
-            ):
-                raise EvidenceBogus("the entry does not show that the expected hash is another one")
-            held = link.store.entry(request.log, entry.seq_num)
-            if held is not None and held.hash != entry_hash:
-                link.found_fork(request, (held.entry_bytes, message.entries[0]))
-        elif message.code is CancelCode.FORKED:
-            one, other = self._signed(request, message)
-            if not is_fork_proof(
-                one,
-                link.flavour.hash(message.entries[0]),
-                other,
-                link.flavour.hash(message.entries[1]),
-            ):
-                raise EvidenceBogus("the two entries prove no fork")
-            link.found_fork(request, (message.entries[0], message.entries[1]))
-
-    def _signed(self, request: Request, message: Cancel) -> list[Entry]:
-        entries = []
-        for entry_bytes in message.entries:
-            entry = decode_entry(entry_bytes, self._link.flavour)
-            signed = entry_bytes[: -keys.SIGNATURE_SIZE]
-            if (entry.public_key, entry.log_id) != request.log or not keys.verify(
-                entry.public_key, entry.signature, signed
-            ):
-                raise EvidenceBogus("an entry is not signed, or of another log")
-            entries.append(entry)
-        return entries
-
     # What ends.
 
     def free(self, request: Request) -> None:
@@ -389,12 +344,14 @@ class Negotiation:
         table.remove(request)
         self._forget(request)
         link.report(events.RequestFreed(request.id))
-        if not request.mine:
+        if request.mine:
+            link.freed.append(request)
+        else:
             self.grant(1)
         self.unpark(request.id)
 
     def unpark(self, request_id: int) -> None:
-        """PolicyAnswer the proposal that waited until all former uses of its id were over (R10)."""
+        """Answer the proposal that waited until all former uses of its id were over (R10)."""
         table = self._link.requests
         waiting = table.active.get(request_id)
         if waiting is not None and waiting.is_parked and request_id not in table.former:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from culm_models.bamboo.checks import check_payload, check_signature
 from culm_models.bamboo.entry import decode_entry
+from culm_models.bamboo.errors import PayloadSizeError
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Changes, Connection
 from culm_models.bamboo_p2p.data_channel.rebuilding import fork_with_held
@@ -60,10 +61,16 @@ class Peer:
         check_signature(given.entry_bytes, entry)
         if given.payload is not None:
             check_payload(entry, given.payload, flavour)
+        for offset, data in given.parts:
+            if offset + len(data) > entry.payload_size:
+                raise PayloadSizeError(f"entry {entry.seq_num} states {entry.payload_size} bytes")
         return HeldEntry(entry, given.entry_bytes, flavour.hash(given.entry_bytes))
 
-    def add(self, given: Iterable[GivenEntry]) -> None:
-        """Put in entries, payloads and parts. All are checked first. Raises `BambooError`."""
+    def add(self, given: Iterable[GivenEntry]) -> list[LogKey]:
+        """Put in entries, payloads and parts; the logs that turn out to be forked.
+
+        All are checked first. Raises `BambooError`.
+        """
         checked = [(self.check(one), one) for one in given]
         entries: list[tuple[LogKey, int]] = []
         discarded: list[tuple[LogKey, int]] = []
@@ -90,3 +97,4 @@ class Peer:
                     discarded.append((log, seq_num))
             entries.append((log, seq_num))
         self.notify_connections(Changes(entries, discarded, forked))
+        return forked

@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from culm_models.bymux.errors import BymuxError, CreditExceeded, StreamClosed, StreamUnknown
+from culm_models.bymux.errors import BymuxError, ConsumedTooMuch, CreditExceeded, StreamClosed, StreamUnknown
 from culm_models.bymux.frames import Frame, FrameType, decode_frame, encode_frame
 
 CONTROL: Final = 0
@@ -23,10 +23,14 @@ _INFINITE: Final = 2**64 - 1
 
 @dataclass(slots=True)
 class _Stream:
-    """`credit`: bytes that may still go out; `granted`: bytes that may still come; None: any number."""
+    """`credit`: bytes that may still go out; `granted`: bytes that may still come; None: any number.
+
+    `unconsumed`: bytes that came and that the owner is not done with; `consumed`: not granted again yet.
+    """
 
     credit: int | None
     granted: int | None
+    unconsumed: int = 0
     consumed: int = 0
 
 
@@ -34,7 +38,8 @@ class Endpoint:
     """Bytes of the channel go in and out; `receive` gives what came on each stream, in order."""
 
     def __init__(self, window: int = DEFAULT_WINDOW) -> None:
-        self._streams = {CONTROL: _Stream(None, None), DATA: _Stream(0, window)}
+        granted = window if window < _INFINITE else None
+        self._streams = {CONTROL: _Stream(None, None), DATA: _Stream(0, granted)}
         self._waiting: dict[int, deque[bytes]] = {CONTROL: deque(), DATA: deque()}
         self._out = bytearray()
         self._in = bytearray()
@@ -71,6 +76,9 @@ class Endpoint:
         state = self._streams.get(stream)
         if state is None:
             raise StreamUnknown(f"there is no stream {stream}")
+        if amount > state.unconsumed:
+            raise ConsumedTooMuch(f"{amount} bytes are said to be consumed, {state.unconsumed} came")
+        state.unconsumed -= amount
         if state.granted is None or not amount:
             return
         state.consumed += amount
@@ -93,6 +101,7 @@ class Endpoint:
                     at += len(chunk)
                     self._write_left -= len(chunk)
                     if chunk:
+                        self._streams[self._write].unconsumed += len(chunk)
                         came.append((self._write, chunk))
                     if self._write_left:
                         break

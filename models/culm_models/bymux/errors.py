@@ -33,3 +33,9 @@ class StreamClosed(BymuxError):
     """A frame that closes a stream, or stops reading it: streams here end with the connection."""
 
     code: ClassVar[str] = "bymux.closed"
+
+
+class ConsumedTooMuch(ModelError):
+    """This end's own caller says that it consumed more bytes than came."""
+
+    code: ClassVar[str] = "bymux.consumed"

@@ -16,6 +16,7 @@ class IncomingPayload:
 
     __slots__ = (
         "_decompresses",
+        "_differs",
         "_link",
         "_trace",
         "is_of_the_other_alone",
@@ -34,7 +35,7 @@ class IncomingPayload:
         self.left = 0
         """Bytes of the message at hand that have not come."""
         self.length = 0
-        self._decompresses = False
+        self._decompresses = self._differs = False
         # Needed where the payload may come from elsewhere meanwhile, and this stream be apologised for.
         self._trace = PayloadTrace(link.flavour, seq_num) if link.receives_greedily else None
         starts_inside = request.incoming.offset > 0
@@ -82,11 +83,16 @@ class IncomingPayload:
         if not store.has_payload(request.log, self.seq_num):
             self._link.keep_unverified(request, self.seq_num, offset, data)
         elif self._trace is None and store.read_payload(request.log, self.seq_num, offset, len(data)) != data:
-            raise DataInvalid(f"the payload of {self.seq_num} is not the one that its entry names")
+            if not request.proposal.payload_only:
+                raise DataInvalid(f"the payload of {self.seq_num} is not the one that its entry names")
+            # Payloads alone may be those of another branch, which is nobody's fault (R54).
+            self._differs = True
 
     def verify(self) -> bool:
         """Whether the payload, now that all of it came, is the right one; it is held then."""
         request, store = self.request, self._link.store
+        if self._differs:
+            return False
         if store.has_payload(request.log, self.seq_num):
             held = store.entry(request.log, self.seq_num)
             return (

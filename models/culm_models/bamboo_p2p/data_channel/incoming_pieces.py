@@ -46,9 +46,12 @@ class IncomingPieces:
         latest = request.latest
         if latest is not None and latest.is_complete and not latest.is_valid and not request.is_discarding:
             raise DataInvalid("data was invalid, and more followed without an apology")
-        piece = request.sequence.piece(index)
-        if request.ended_by is not None and piece.seq_num > request.ended_by and not request.is_discarding:
-            raise DataInvalid(f"entry {piece.seq_num} follows the end of the log, {request.ended_by}")
+        return self._before_end_of_log(request, index)
+
+    def _before_end_of_log(self, request: Request, index: int) -> Piece:
+        piece, ended_by = request.sequence.piece(index), request.other_ended_by
+        if ended_by is not None and piece.seq_num > ended_by and not request.is_discarding:
+            raise DataInvalid(f"entry {piece.seq_num} follows the end of the log, {ended_by}")
         return piece
 
     def pass_unknown_payload(self, request: Request) -> None:
@@ -83,6 +86,7 @@ class IncomingPieces:
         end = first + pieces
         if end > request.sequence.size:
             raise PieceViolated(f"{pieces} pieces were notified of, {request.sequence.size - first} are left")
+        self._before_end_of_log(request, end - 1)
         if not request.is_discarding:
             self._check_notified(request, max(first, request.outgoing.furthest[0]), end)
         request.other_passed.add(first, end)
@@ -178,15 +182,19 @@ class IncomingPieces:
                 raise DataInvalid(f"entry {piece.seq_num} is not what its author signed")
             self._passed_metadata(request, message, index, is_valid=False)
             return
+        own = link.store.entry(request.log, piece.seq_num)
         proof = fork_with_held(held, link.store)
         if proof is not None:
             link.found_fork(request, proof)
             self._negotiation.cancel(request, Cancel(request.id, CancelCode.FORKED, entries=proof))
             request.is_discarding = True
+        elif own is not None and own.hash != held.hash:
+            # Signed twice, and both say the same: no fork that could be proven, but links would not fit.
+            self._give_up(request)
         else:
             link.other_holds_metadata(request.log, piece.seq_num, piece.seq_num + 1)
             if message.end_of_log:
-                request.ended_by = piece.seq_num
+                request.ended_by = request.other_ended_by = piece.seq_num
             link.keep_entry(request, held)
         self._passed_metadata(request, message, index, is_valid=True)
 
@@ -220,16 +228,19 @@ class IncomingPieces:
         size = self._size(request, piece)
         if size is None:
             self._give_up(request)
+            request.latest = LatestPiece(request.incoming.piece)
             request.is_position_lost = request.proposal.payload_only
             return self.unknown_payload(request, length, compressed_length)
         index, offset = request.incoming.piece, request.incoming.offset
         if length > size - offset:
             raise PieceViolated(f"{length} bytes came of a payload of which {size - offset} are left")
-        if not length and offset < size and not compressed_length:
+        changes = length > 0 or offset == size
+        if not changes and not compressed_length:
             return None
         if not request.is_discarding and not request.own.admits_payload(size):
             raise DataUnwanted(f"a payload of {size} bytes came that was not asked for")
-        request.latest = LatestPiece(index)
+        if changes:
+            request.latest = LatestPiece(index)
         payload = self._payload(request, piece, size)
         payload.begin(length, compressed_length)
         return payload
@@ -277,9 +288,11 @@ class IncomingPieces:
 
     def apology(self, request: Request) -> None:
         """The latest piece counts as never sent (R59)."""
-        if request.is_discarding:
-            return
         latest = request.latest
+        if request.is_discarding:
+            if latest is not None:
+                self._go_back(request, latest.index)
+            return
         if (
             latest is None
             or request.received_apology == latest.index
@@ -287,11 +300,15 @@ class IncomingPieces:
         ):
             raise ApologyViolated("an apology came for valid data, for nothing, or a second time")
         request.received_apology = latest.index
-        request.latest = None
         piece = request.sequence.piece(latest.index)
         if piece.is_payload:
             self._link.discard_unverified(request, piece.seq_num)
-        request.incoming.go_back(latest.index, request.first_offset(latest.index))
-        self._payloads.pop(request, None)
+        self._go_back(request, latest.index)
         self._link.report(events.ApologyReceived(request.id))
         self._link.wake(request)
+
+    def _go_back(self, request: Request, index: int) -> None:
+        request.latest = None
+        request.incoming_size = None
+        request.incoming.go_back(index, request.first_offset(index))
+        self._payloads.pop(request, None)

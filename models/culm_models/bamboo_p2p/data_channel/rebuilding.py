@@ -5,6 +5,7 @@ from __future__ import annotations
 from culm_models import keys, varu64
 from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.errors import BambooError
+from culm_models.bamboo.fork_proof import is_fork_proof
 from culm_models.bamboo.lipmaa import lipmaa, needs_skiplink
 from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.store import BambooStore, ForkProof, HeldEntry
@@ -76,7 +77,8 @@ def fork_with_held(log_entry: HeldEntry, store: BambooStore) -> ForkProof | None
     seq_num = entry.seq_num
     held = store.entry(log, seq_num)
     if held is not None:
-        return (held.entry_bytes, log_entry.entry_bytes) if held.hash != log_entry.hash else None
+        is_proof = is_fork_proof(held.entry, held.hash, entry, log_entry.hash)
+        return (held.entry_bytes, log_entry.entry_bytes) if is_proof else None
     before = store.entry(log, seq_num - 1)
     if before is not None and entry.backlink not in (None, before.hash):
         return before.entry_bytes, log_entry.entry_bytes

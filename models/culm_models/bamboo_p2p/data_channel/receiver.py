@@ -69,6 +69,7 @@ class Receiver:
         self._decompressor: Decompressor | None = None
         self._unchanging = 0
         self.is_waiting = False
+        self.messages_read = 0
 
     def feed(self, data: bytes) -> None:
         """Take bytes of the data channel. Raises the `BambooP2pError` that ends the connection."""
@@ -101,8 +102,9 @@ class Receiver:
             self.is_waiting = True
             return False
         self._at = end
+        self.messages_read += 1
         self._unchanging = 0 if verdict is _Verdict.CHANGED else self._unchanging + 1
-        if self._unchanging > UNCHANGING_MESSAGES_MAX:
+        if self._unchanging >= UNCHANGING_MESSAGES_MAX:
             raise LimitReached("too many data messages in a row that change nothing")
         return True
 
@@ -191,7 +193,8 @@ class Receiver:
             self._body = self._pieces.unknown_payload(request, length, compressed_length)
         else:
             self._body = self._pieces.begin_payload(request, length, compressed_length)
-        return _changed(self._body is not None)
+        body = self._body
+        return _changed(body is not None and (length > 0 or body.size == request.incoming.offset))
 
     def _read_body(self, body: IncomingPayload) -> bool:
         """Take what there is of a payload's bytes; whether the message is over."""

@@ -142,7 +142,7 @@ class Sender:
             return not is_pull, False
         size = held.entry.payload_size
         if not request.wanted.fits(size):
-            return False, not is_pull
+            return False, True
         begins = request.first_offset(index)
         own_at = request.outgoing.offset if index == request.outgoing.piece else begins
         others_at = request.incoming.offset if index == request.incoming.piece else begins
@@ -154,7 +154,7 @@ class Sender:
         if parts:
             may_send = may_send and self._link.sends_greedily and request.verified_only != index
             return may_send and max(own_at, others_at) in parts and request.wanted.wants_payload(size), False
-        return False, not (is_pull or others_at > begins or request.wanted.mandatory)
+        return False, not (others_at > begins or request.wanted.mandatory)
 
     def _metadata_is_there(self, request: Request, piece: Piece) -> bool:
         """Payload-only data waits until the other end is known to hold the metadata (R54)."""

@@ -60,7 +60,6 @@ class Request:
     """
 
     __slots__ = (
-        "apologised",
         "apology_due",
         "cancel_received",
         "cancel_sent",
@@ -82,6 +81,7 @@ class Request:
         "mine",
         "notified_metadata",
         "order",
+        "other_ended_by",
         "other_passed",
         "outgoing",
         "own",
@@ -117,6 +117,8 @@ class Request:
         self.sequence = self._make_sequence()
         self.ended_by: int | None = None
         """The entry of the sequence that ends the log, once it is known (R58)."""
+        self.other_ended_by: int | None = None
+        """That entry, where the other end sent it: nothing of later entries may come."""
 
         first = proposal.offset or 0
         self.outgoing, self.incoming = Cursor(0, first, (0, first)), Cursor(0, first, (0, first))
@@ -130,7 +132,6 @@ class Request:
         self.verified_only: int | None = None
         """A piece that goes out again only verified, after an apology."""
         self.apology_due = False
-        self.apologised: int | None = None
 
         self.other_passed = RangeSet()
         """Pieces that the other end passed by verified data or by notify: they can be caught up over."""

@@ -75,7 +75,10 @@ class RequestTable:
         yield from self.active.values()
 
     def bury(self, request_id: int, winner: Request) -> None:
-        """A proposal of the other end lost to `winner`."""
+        """A proposal of the other end lost to `winner`, also against a former use of its number."""
+        former = self.active.pop(request_id, None)
+        if former is not None:
+            self.former.setdefault(request_id, deque()).append(former)
         self.tombstones[request_id] = Tombstone(winner.order)
 
     def ignore_cancel(self, request_id: int, tombstone: Tombstone) -> None:

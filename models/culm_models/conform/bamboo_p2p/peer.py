@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from culm_models.bamboo.hashes import YAMF
+from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p import events
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.events import BambooP2pEvent
@@ -40,9 +41,14 @@ def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     peer = Peer(
         MemoryStore(flavour_of(arguments, YAMF)), _settings(arguments.mapping("settings", default={}))
     )
-    peer.add(_entries(arguments))
+    forked = peer.add(_entries(arguments))
     machines.put(_KIND, arguments.text("name"), peer)
-    return {"events": []}
+    return {"events": _forks(forked)}
+
+
+def _forks(logs: list[LogKey]) -> list[dict[str, Any]]:
+    """What is given may fork a log; no remote has part in it."""
+    return [{"kind": "fork", "public_key": log[0].hex(), "log_id": log[1]} for log in logs]
 
 
 def _entries(arguments: Arguments) -> list[GivenEntry]:
@@ -81,9 +87,12 @@ def _policy(arguments: Arguments) -> Policy:
     threshold = optional_integer(arguments, "threshold")
     if (threshold is not None) != (eagerness is Eagerness.THRESHOLD):
         raise ArgumentError("a threshold stands beside its eagerness, and only there")
+    code = cancel_code_of(arguments, CancelCode.REFUSED)
+    if code > CancelCode.MANDATORY:
+        raise ArgumentError("code is not one of 128 to 132: the others carry evidence")
     return Policy(
         one_of(arguments, "answer", _ANSWERS) if arguments.has("answer") else defaults.answer,
-        cancel_code_of(arguments, CancelCode.REFUSED),
+        code,
         eagerness,
         threshold,
         arguments.flag("may_skip", defaults.may_skip),
@@ -166,8 +175,9 @@ def _cancel(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 def _add(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     peer = _peer(machines, arguments)
     _now(arguments)
-    peer.add(_entries(arguments))
-    return _answer(peer, None)
+    forked = peer.add(_entries(arguments))
+    answer = _answer(peer, None)
+    return {**answer, "events": _forks(forked) + answer["events"]}
 
 
 def _tick(machines: Machines, arguments: Arguments) -> dict[str, Any]:
