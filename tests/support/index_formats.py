@@ -12,7 +12,7 @@ import lmdb
 from culm_connectors.logs.index import layout
 from culm_models.p2panda.operations.operation import CheckedOperation, check_entry
 
-_FIXTURES = Path(__file__).parents[1] / "connectors" / "index_formats"
+_FIXTURES = Path(__file__).parents[1] / "connectors" / "logs" / "index_formats"
 
 
 def write_index(folder: Path, found: int) -> list[CheckedOperation]:
