@@ -77,8 +77,7 @@ class Connection:
 
     def receive_control(self, data: bytes, now_ms: int) -> None:
         """Take bytes of the control channel."""
-        self._control_in += data
-        self._guarded(self._read_control, now_ms)
+        self._guarded(lambda: self._read_control(data), now_ms)
 
     def receive_data(self, data: bytes, now_ms: int) -> None:
         """Take bytes of the data channel."""
@@ -189,7 +188,8 @@ class Connection:
             self.dropped = error.with_traceback(None)
             self._link.report(ConnectionDropped(error.code, error.number, str(error)))
 
-    def _read_control(self) -> None:
+    def _read_control(self, data: bytes) -> None:
+        self._control_in += data
         link, at = self._link, 0
         if link.other_setup is None:
             found = decode_setup(self._control_in)

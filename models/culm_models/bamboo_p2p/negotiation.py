@@ -72,7 +72,8 @@ class Negotiation:
         proposal = make_proposal(wanted, self._next_id, link.store)
         if refused_key(proposal) in link.refused:
             raise RefusedBefore("the other end refused this proposal, for this connection")
-        if any(request.is_unanswered and request.overlaps(proposal) for request in link.requests):
+        same_log = link.requests.of_log(wanted.log)
+        if any(request.is_unanswered and request.overlaps(proposal) for request in same_log):
             raise Unanswered("an overlapping proposal of the other end waits for its answer")
         if not link.credit:
             raise NoCredit("the other end takes no further proposal now")

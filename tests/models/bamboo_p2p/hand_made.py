@@ -36,9 +36,12 @@ class HandMade:
         flavour: HashFlavour = YAMF,
     ) -> None:
         self.flavour = flavour
+        self.settings = settings or PeerSettings()
+        self.held = tuple(entries)
+        self.said: list[tuple[str, bytes]] = []
         self.store = MemoryStore(flavour)
-        self.peer = Peer(self.store, settings or PeerSettings())
-        self.peer.add(entries)
+        self.peer = Peer(self.store, self.settings)
+        self.peer.add(self.held)
         self.end: Connection = self.peer.connect("hand-made", is_proactive=is_proactive, now_ms=0)
         first = self.end.take_control()
         found = decode_setup(first)
@@ -48,12 +51,14 @@ class HandMade:
 
     def control_bytes(self, data: bytes, now_ms: int = 0) -> HandMade:
         """Say bytes on the control channel."""
+        self.said.append(("control", data))
         self.end.receive_control(data, now_ms)
         self.peer.settle()
         return self
 
     def data_bytes(self, data: bytes, now_ms: int = 0) -> HandMade:
         """Say bytes on the data channel."""
+        self.said.append(("data", data))
         self.end.receive_data(data, now_ms)
         self.peer.settle()
         return self

@@ -184,7 +184,7 @@ def _decode_propose(first: int, reader: Reader, flavour: HashFlavour) -> Propose
 
 def read_hash(reader: Reader, flavour: HashFlavour) -> bytes:
     """A hash of the connection's flavour (R21); `Malformed` as soon as its first bytes show another form."""
-    begun = bytes(reader.rest()[: len(flavour.prefix)])
+    begun = reader.peek(len(flavour.prefix))
     if not flavour.prefix.startswith(begun):
         raise Malformed(f"no {flavour.name} hash begins with {begun.hex()}")
     return reader.take(flavour.size)
@@ -192,7 +192,7 @@ def read_hash(reader: Reader, flavour: HashFlavour) -> bytes:
 
 def _entry(reader: Reader, flavour: HashFlavour) -> bytes:
     try:
-        size = measure_entry(reader.rest(), flavour)
+        size = measure_entry(reader.peek(max_entry_size(flavour)), flavour)
         if size is None:
             raise Incomplete
         entry = reader.take(size)

@@ -50,6 +50,6 @@ class Reader:
         self.offset = end
         return taken
 
-    def rest(self) -> memoryview:
-        """What follows, not taken yet."""
-        return memoryview(self._data)[self.offset :]
+    def peek(self, size: int) -> bytes:
+        """The next bytes, at most so many, which are not taken."""
+        return bytes(self._data[self.offset : self.offset + size])
