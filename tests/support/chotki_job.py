@@ -49,6 +49,8 @@ class ChotkiTopics:
 
     partitions: int = 3
     records: dict[Place, list[tuple[bytes, bytes]]] = field(default_factory=lambda: defaultdict(list))
+    written_ms: dict[tuple[Place, int], int] = field(default_factory=dict)
+    """By place and offset when a record was written; others are when they are read."""
 
     def packet(self, bringer: Bringer, after: int, packet: bytes) -> None:
         """A live packet."""
@@ -110,7 +112,10 @@ class ChotkiJob:
             taken = self.topics.records[place][first:]
             taken = taken[: len(taken) if most is None else most.get(place, 0)]
             self._offsets[place] += len(taken)
-            rows = [(key, value, partition, first + row) for row, (key, value) in enumerate(taken)]
+            rows = [
+                (key, value, partition, offset, self.topics.written_ms.get((place, offset), batch_ms))
+                for offset, (key, value) in enumerate(taken, first)
+            ]
             for one in pack_records(source, rows, self.topics.partitions, "culm."):
                 packed[one.shard].append((one.place, one.blob))
         if not packed:

@@ -2,8 +2,9 @@
 
 A vector never runs ahead of its data: a run of packets moves its source's entry only from what it builds on,
 and a sync only when all its fields are merged. What does not count yet waits here, bounded, and is reported
-as a gap when it has waited too long: its edge's next diff brings what is missing. A mark does not cover what
-waits: a job that goes on from `chotki.state` alone reads it again.
+as a gap when it has waited too long: its edge's next diff brings what is missing. A job that stood still
+has records before it that may hold what it waits for: that time does not count, and nothing is a gap before
+they are read. A mark does not cover what waits: a job that goes on from `chotki.state` alone reads it again.
 """
 
 from collections import defaultdict
@@ -16,7 +17,7 @@ import cbor2
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY
 from culm_models.chotki.rdx import parse_vector, write_vector
 from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
-from culm_streaming.chotki.rows import Commit, EpochRows, InputTopic, Piece, Run
+from culm_streaming.chotki.rows import Commit, EpochRows, InputTopic, Mark, Piece, Run
 from culm_streaming.chotki.settings import ChotkiStateSettings
 from culm_streaming.chotki.state import ShardState
 from culm_streaming.chotki.step import COMMON_VECTOR
@@ -24,7 +25,7 @@ from culm_topics.chotki.records import Ends, EpochRecord, HoldingRecord, epoch_k
 from culm_topics.records import rejection
 
 _NAME: Final = b"E"
-_FORMAT: Final = 3
+_FORMAT: Final = 4
 GAP: Final = "chotki.gap"
 
 
@@ -51,26 +52,42 @@ class _Counted:
     waiting: list[_Waiting] = field(default_factory=list)
     pieces: dict[bytes, list[int]] = field(default_factory=dict)
     """By operand whose last piece has not come: partition and offset of its first one, and since when."""
+    batch_ms: int | None = None
+    """The time of the last micro-batch; None: not known."""
 
     def pack(self) -> bytes:
-        return cbor2.dumps([_FORMAT, self.epoch, self.vector, self.covered, self.waiting, self.pieces])
+        kept = [self.epoch, self.vector, self.covered, self.waiting, self.pieces, self.batch_ms]
+        return cbor2.dumps([_FORMAT, *kept])
 
     @staticmethod
     def unpack(blob: bytes | None) -> "_Counted":
         if blob is None:
             return _Counted()
-        # Formats 1 and 2 know nothing of pieces.
-        _, epoch, vector, covered, waiting, *pieces = cbor2.loads(blob)
-        return _Counted(epoch, vector, covered, [_unpack_waiting(*one) for one in waiting], *pieces)
+        # Formats 1 and 2 know nothing of pieces, and 3 nothing of its last micro-batch.
+        _, epoch, vector, covered, waiting, *rest = cbor2.loads(blob)
+        return _Counted(epoch, vector, covered, [_unpack_waiting(*one) for one in waiting], *rest)
 
-    def take_pieces(self, pieces: list[Piece], batch_ms: int, settings: ChotkiStateSettings) -> None:
+    def begin_batch(self, batch_ms: int, settings: ChotkiStateSettings) -> None:
+        """The job may have stood still: of the time since its last micro-batch at most half a gap counts."""
+        since = [one.since_ms for one in self.waiting] + [since_ms for _, _, since_ms in self.pieces.values()]
+        last_ms = max(since, default=batch_ms) if self.batch_ms is None else self.batch_ms
+        stood_still_ms = max(0, batch_ms - last_ms - settings.gap_ms // 2)
+        self.batch_ms = batch_ms
+        if stood_still_ms:
+            self.waiting = [one._replace(since_ms=one.since_ms + stood_still_ms) for one in self.waiting]
+            for piece in self.pieces.values():
+                piece[2] += stood_still_ms
+
+    def take_pieces(
+        self, pieces: list[Piece], batch_ms: int, read_ms: int, settings: ChotkiStateSettings
+    ) -> None:
         """Operands begin and end. One whose session has ended in its midst is forgotten after a while."""
         for one in pieces:
             if one.is_first:
                 self.pieces[one.name] = [one.partition, one.offset, batch_ms]
             elif one.is_last:
                 self.pieces.pop(one.name, None)
-        kept = [(name, one) for name, one in self.pieces.items() if one[2] + settings.gap_ms > batch_ms]
+        kept = [(name, one) for name, one in self.pieces.items() if one[2] + settings.gap_ms > read_ms]
         self.pieces = dict(kept[-settings.max_waiting :])
 
     def merged_and_counted(self) -> list[dict[int, int]]:
@@ -113,13 +130,15 @@ def count_epoch(
     `batch_ms` is the time of the micro-batch, the same when it runs again.
     """
     counted = _Counted.unpack(state.load(_NAME))
-    for source, partition, offset in rows.marks:
+    counted.begin_batch(batch_ms, settings)
+    read_ms = _read_ms(rows.marks, batch_ms)
+    for source, partition, offset, _ in rows.marks:
         covered = counted.covered[source]
         covered[partition] = max(offset, covered.get(partition, 0))
-    counted.take_pieces(rows.pieces, batch_ms, settings)
+    counted.take_pieces(rows.pieces, batch_ms, read_ms, settings)
     counted.waiting += _of_runs(rows.runs, batch_ms) + _of_commits(rows.commits, batch_ms)
     counted.waiting = _raise(counted.vector, counted.waiting, counted.covered[InputTopic.FIELDS])
-    waiting, gaps = _without_gaps(counted.waiting, batch_ms, settings)
+    waiting, gaps = _without_gaps(counted.waiting, read_ms, settings)
     counted.waiting = waiting
     counted.epoch += 1
     state.save(_NAME, counted.pack())
@@ -132,6 +151,15 @@ def count_epoch(
         yield OutputRecord(Stage.MARKS, Topic.STATE, epoch_key(partition), mark, partition)
     holding = HoldingRecord(vector, counted.epoch, batch_ms).encode()
     yield OutputRecord(Stage.TOLD, Topic.VECTORS, GLOBAL_VECTOR_KEY, holding, None)
+
+
+def _read_ms(marks: list[Mark], batch_ms: int) -> int:
+    """Up to when everything was read that was written: of a partition without a mark there is no more."""
+    newest: dict[tuple[int, int], int] = {}
+    for one in marks:
+        place = (one.source, one.partition)
+        newest[place] = max(one.written_ms, newest.get(place, 0))
+    return min([batch_ms, *newest.values()])
 
 
 def _of_runs(runs: list[Run], batch_ms: int) -> list[_Waiting]:
@@ -183,10 +211,10 @@ def _raise(vector: dict[int, int], waiting: list[_Waiting], merged: Mapping[int,
 
 
 def _without_gaps(
-    waiting: list[_Waiting], batch_ms: int, settings: ChotkiStateSettings
+    waiting: list[_Waiting], read_ms: int, settings: ChotkiStateSettings
 ) -> tuple[list[_Waiting], list[_Waiting]]:
     waiting = sorted(waiting, key=lambda one: (one.since_ms, one[:-1]))
-    gaps = [one for one in waiting if one.since_ms + settings.gap_ms <= batch_ms]
+    gaps = [one for one in waiting if one.since_ms + settings.gap_ms <= read_ms]
     kept = waiting[len(gaps) :]
     if (beyond := len(kept) - settings.max_waiting) > 0:
         gaps, kept = gaps + kept[:beyond], kept[beyond:]

@@ -46,6 +46,7 @@ _ARROW = pa.schema(
         ("rows", pa.binary()),
     ]
 )
+_READ = ("key", "value", "partition", "offset", "written_ms")
 _OUTPUT = "stage int, topic int, key binary, value binary, partition int"
 _FRAME_RECORDS = 10_000
 
@@ -113,7 +114,7 @@ def _query(
             (name,),
             max_offsets_per_trigger=settings.max_offsets_per_trigger,
             start=None if start is None else {name: _every_partition(kafka, name, start[name])},
-        ).select("key", "value", "partition", "offset")
+        ).select("key", "value", "partition", "offset", F.unix_millis("timestamp").alias("written_ms"))
         rows = records.mapInArrow(_packer(source, shards, kafka.prefix), _PACKED)
         packed = rows if packed is None else packed.union(rows)
     assert packed is not None, "there are sources"
@@ -165,7 +166,7 @@ JOB = StreamingJob(chotki_query, ChotkiJobSettings, stages=len(Stage), restored=
 def _packer(source: InputTopic, shards: int, prefix: str) -> Any:
     def pack(batches: Batches) -> Batches:
         for batch in batches:
-            columns = [batch[name].to_pylist() for name in ("key", "value", "partition", "offset")]
+            columns = [batch[name].to_pylist() for name in _READ]
             packed = list(pack_records(source, zip(*columns, strict=True), shards, prefix))
             rows = [dict(zip(_ARROW.names, (one.shard, *one.place, one.blob), strict=True)) for one in packed]
             if rows:

@@ -44,8 +44,8 @@ from culm_topics.chotki.records.shape import Bringer
 from culm_topics.errors import RecordError
 from culm_topics.records import rejection
 
-Record = tuple[bytes | None, bytes | None, int, int]
-"""(key, value, partition, offset)"""
+Record = tuple[bytes | None, bytes | None, int, int, int]
+"""(key, value, partition, offset, when it was written in ms)"""
 
 FIRST_BLOCK = object_key(Id(0, 0), "Y")
 
@@ -95,11 +95,14 @@ class _Batch:
 def pack_records(source: InputTopic, records: Iterable[Record], shards: int, prefix: str) -> Iterator[Packed]:
     """The rows of each shard, and those of the epochs; of a batch without records nothing."""
     batch = _Batch(shards)
-    ends: dict[int, int] = {}
+    marks: dict[int, Mark] = {}
     first: tuple[int, int] | None = None
-    for key, value, partition, offset in records:
+    for key, value, partition, offset, written_ms in records:
         first = first or (partition, offset)
-        ends[partition] = max(offset + 1, ends.get(partition, 0))
+        before = marks.get(partition, Mark(int(source), partition, 0, 0))
+        marks[partition] = before._replace(
+            offset=max(offset + 1, before.offset), written_ms=max(written_ms, before.written_ms)
+        )
         try:
             _TAKE[source](batch, key, value, (partition, offset))
         except CulmError as error:
@@ -109,7 +112,7 @@ def pack_records(source: InputTopic, records: Iterable[Record], shards: int, pre
     if first is None:
         return
     place = (int(source), *first)
-    batch.epochs.marks = [Mark(int(source), partition, end) for partition, end in sorted(ends.items())]
+    batch.epochs.marks = sorted(marks.values())
     # The first shard to have something begins with the common objects.
     batch.of_key(FIRST_BLOCK)
     yield from batch.packed(place)

@@ -79,11 +79,15 @@ class Commit(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """How far a batch goes: everything of this source and partition below `offset`."""
+    """How far a batch goes: everything of this source and partition below `offset`.
+
+    `written_ms` is when the latest of it was written, by Kafka's records.
+    """
 
     source: int
     partition: int
     offset: int
+    written_ms: int
 
 
 class Piece(NamedTuple):

@@ -15,7 +15,7 @@ class ChotkiStateSettings:
 
     shards: int = 8
     gap_ms: int = 60_000
-    """What builds on something that has not come for so long is reported, and waited for no longer."""
+    """What builds on something that has not come for so long, all of it read, is reported as a gap."""
     max_waiting: int = 100_000
     """Packets' runs and syncs' sources that wait for what they build on."""
     max_list_bytes: int = 1024 * 1024

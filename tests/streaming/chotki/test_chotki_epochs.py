@@ -30,6 +30,7 @@ from culm_topics.chotki.records import (
     block_partition,
     is_epoch_key,
     source_key,
+    source_partition,
 )
 from culm_topics.records import RejectedRecord
 from tests.support.chotki_job import ChotkiJob, ChotkiTopics, fields_of
@@ -189,14 +190,45 @@ def test_what_waits_too_long_is_told_and_waited_for_no_longer() -> None:
     topics = ChotkiTopics()
     topics.packet(NORTH, Id.make(0xB, 1).pro, edit(0xB, 2, 5))
     job = ChotkiJob(topics, ChotkiStateSettings(shards=3, gap_ms=1_000))
-    job.run(batch_ms=5_000)
-    assert job.rejected == []
-    topics.packet(NORTH, 0, edit(0xD, 1, 1))
+    for seq, batch_ms in enumerate((5_000, 5_500), 1):
+        job.run(batch_ms=batch_ms)
+        assert job.rejected == []
+        topics.packet(NORTH, 0, edit(0xD, seq, 1))
     job.run(batch_ms=6_000)
     assert [RejectedRecord.decode(one).code for one in job.rejected] == ["chotki.gap"]
     topics.packet(NORTH, 0, edit(0xB, 1, 4))
     job.run(batch_ms=7_000)
     assert job.vector[0xB] == Id.make(0xB, 1).pro
+
+
+def test_what_waits_is_no_gap_before_a_job_that_stood_still_has_read_its_backlog() -> None:
+    topics = ChotkiTopics()
+    ground, second = (Id.make(0xB, seq).pro for seq in (1, 2))
+    topics.packet(NORTH, ground, edit(0xB, 2, 5))
+    job = ChotkiJob(topics)
+    job.run(batch_ms=0)
+    (place,) = (place for place, records in topics.records.items() if records)
+    # Its ground came ten seconds later, behind much else; the job was down then, for an hour.
+    other = next(src for src in range(16, 99) if source_partition(src, 3) == place[1])
+    for seq in range(1, 120):
+        topics.packet(NORTH, 0, edit(other, seq, 1))
+    topics.packet(NORTH, 0, edit(0xB, 1, 4))
+    topics.written_ms = {(place, offset): 10_000 for offset in range(200)}
+    for batch in range(21):
+        job.run({place: 6}, batch_ms=3_600_000 + 5_000 * batch)
+    assert job.rejected == [] and job.vector[0xB] == second
+
+
+def test_time_between_micro_batches_counts_at_most_by_half_a_gap() -> None:
+    topics = ChotkiTopics()
+    topics.packet(NORTH, Id.make(0xB, 1).pro, edit(0xB, 2, 5))
+    job = ChotkiJob(topics, ChotkiStateSettings(shards=3, gap_ms=1_000))
+    told = []
+    for seq in range(1, 4):
+        job.run(batch_ms=seq * 3_600_000)
+        told.append(len(job.rejected))
+        topics.packet(NORTH, 0, edit(0xD, seq, 1))
+    assert told == [0, 0, 1], "who is written to rarely is told of gaps too"
 
 
 def test_what_waits_is_bounded() -> None:
@@ -320,19 +352,26 @@ def test_a_piece_is_not_covered_before_the_last_one_and_comes_again_without_a_ch
     assert dict(job.marks[0].fields) == {place[1]: len(topics.records[place])}
     # Of a session that has ended in the midst of an operand the rest is not waited for.
     topics.records[place].append(topics.records[place][0])
-    job.run(batch_ms=5_000)
-    topics.packet(NORTH, 0, edit(0xD, 1, 1))
+    for seq, batch_ms in enumerate((5_000, 5_500), 1):
+        job.run(batch_ms=batch_ms)
+        topics.packet(NORTH, 0, edit(0xD, seq, 1))
     job.run(batch_ms=6_000)
     assert dict(job.marks[0].fields) == {place[1]: len(topics.records[place])}
 
 
-@pytest.mark.parametrize(("number", "record"), [(1, []), (2, [[0, 0, 0]])])
-def test_what_an_earlier_format_kept_goes_on(number: int, record: list[list[int]]) -> None:
+@pytest.mark.parametrize(
+    ("number", "record", "rest"), [(1, [], []), (2, [[0, 0, 0]], []), (3, [[0, 0, 0]], [{}])]
+)
+def test_what_an_earlier_format_kept_goes_on(
+    number: int, record: list[list[int]], rest: list[dict[bytes, list[int]]]
+) -> None:
     state = MemoryShardState()
     ground, second = Id.make(0xB, 1).pro, Id.make(0xB, 2).pro
     waiting = [0xB, ground, second, [], bytes(40), 0, *record]
-    state.save(b"E", cbor2.dumps([number, 5, {0xB: 0}, [{0: 1}, {}, {}], [waiting]]))
+    state.save(b"E", cbor2.dumps([number, 5, {0xB: 0}, [{0: 1}, {}, {}], [waiting], *rest]))
+    a_month_ms = 30 * 86_400_000
+    list(count_epoch(state, EpochRows(), a_month_ms, ChotkiStateSettings(shards=1)))
     rows = EpochRows(runs=[Run(0xB, 0, ground, bytes(40), 0, 1)])
-    written = list(count_epoch(state, rows, 0, ChotkiStateSettings(shards=1)))
+    written = list(count_epoch(state, rows, a_month_ms + 1, ChotkiStateSettings(shards=1)))
     (mark,) = [EpochRecord.decode(one.value) for one in written if one.stage is Stage.MARKS]
-    assert mark.epoch == 6 and parse_vector(mark.vector) == {0xB: second}
+    assert mark.epoch == 7 and parse_vector(mark.vector) == {0xB: second}

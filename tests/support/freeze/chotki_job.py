@@ -16,7 +16,6 @@ from culm_models.chotki.ids import Id, object_key, vector_key
 from culm_models.chotki.rdx import parse_text, parse_vector, write_vector
 from culm_streaming.chotki.job import ChotkiJobSettings
 from culm_streaming.chotki.rows import TOPICS, InputTopic
-from culm_streaming.chotki.settings import ChotkiStateSettings
 from culm_streaming.run import RunSettings, run_jobs
 from culm_topics.chotki.records import (
     BlockVectorRecord,
@@ -46,7 +45,6 @@ NAME = "chotki-checkpoint"
 PREFIX = "frozen-chotki."
 PARTITIONS = 2
 JOB = "chotki"
-_FOR_EVER_MS = 1 << 50
 _PEER = Bringer(b"frozen edge".ljust(32, b"."), 0xC, 1)
 _LARGE = object_key(Id.make(0xC, 2, 1), "S")
 
@@ -113,10 +111,7 @@ def settings(bootstrap: str) -> KafkaSettings:
 
 def run(spark: SparkSession, kafka: KafkaSettings, checkpoints: Path) -> None:
     """Have the job take what is there, in several micro-batches."""
-    # What waits in a checkpoint has waited for as long as the fixture is old.
-    given = {
-        JOB: ChotkiJobSettings(max_offsets_per_trigger=30, state=ChotkiStateSettings(gap_ms=_FOR_EVER_MS))
-    }
+    given = {JOB: ChotkiJobSettings(max_offsets_per_trigger=30)}
     todo = RunSettings(kafka=kafka, checkpoints=str(checkpoints), jobs=(JOB,), once=True, job_settings=given)
     run_jobs(spark, todo, stop=Event())
 
