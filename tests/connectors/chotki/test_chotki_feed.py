@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -12,10 +15,13 @@ from culm_connectors.chotki.host import EdgeShared
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.ids import Id, block_of, object_key, vector_key
 from culm_models.chotki.packets.handshake import read_handshake, write_handshake
+from culm_models.chotki.packets.live import write_live
 from culm_models.chotki.packets.packet import parse
 from culm_models.chotki.rdx import parse_vector, write_vector
 from culm_models.chotki.sync.diff import DiffRequest
-from culm_topics.chotki.records import BlockVectorRecord, EpochRecord, FieldRecord
+from culm_models.chotki.tlv import record
+from culm_topics.chotki.records import BlockVectorRecord, Bringer, EpochRecord, FieldRecord, PacketRecord
+from culm_topics.readers.batch import Batch
 from tests.models.chotki.wire import TRACE, letters
 from tests.support.chotki_edge import EDGE, edge_shared
 
@@ -111,3 +117,36 @@ def test_a_feed_that_is_closed_gives_nothing_and_lets_its_snapshot_go(shared: Ed
     assert snapshot is not None
     feed.close()
     assert feed.next() is None and feed._snapshot is None
+
+
+def to_tail(shared: EdgeShared, packets: list[bytes], session: int) -> None:
+    """Packets of b that this session brought were read, all of partition 0."""
+    first = shared.tail.positions.get(0, 0)
+    messages = []
+    for offset, packet in enumerate(packets, first):
+        value = PacketRecord(Bringer(EDGE, 0xB, session), 0, packet).encode()
+        messages.append(
+            SimpleNamespace(
+                value=partial(bytes, value), partition=partial(int, 0), offset=partial(int, offset)
+            )
+        )
+    ends = {("chotki.packets", 0): first + len(packets)}
+    shared.tail.take(Batch(cast(Any, tuple(messages)), ends))
+
+
+def test_a_late_packet_that_the_tail_forgets_during_the_own_diff_goes_out_once(shared: EdgeShared) -> None:
+    def said(seq: int) -> bytes:
+        return write_live("C", Id.make(0xB, seq), Id(0, 0), record("T", b"0", b"S\0name"))
+
+    feed, bringer = feed_of(shared), 7
+    for one in (feed, own := feed_of(shared)):
+        one.holding.raise_to({0xB: Id.make(0xB, SEQS[-1], 1).pro})
+    own._session = (EDGE, bringer)
+    to_tail(shared, [said(5), said(3)], bringer)
+    to_next_epoch(shared)
+    for one in (feed, own):
+        one.epoch()
+    shared.tail.forget({0: 2})
+    assert len(shared.tail) == 0
+    assert all_of(feed) == [said(3)], "no sync brings it: its source is held beyond it"
+    assert all_of(feed) == [] and all_of(own) == []

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import struct
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -33,6 +34,8 @@ _TURN_PACKETS = 50
 
 _READ_PACKETS: Final = 512
 _READ_BYTES: Final = 256 * 1024
+_LATE_PACKETS: Final = 1_000
+_LATE_BYTES: Final = 8 * 1024 * 1024
 _HEAD: Final = struct.Struct(">I?QQQQQB")
 
 
@@ -103,6 +106,9 @@ class PacketTail:
         self._room = room
         self._max_memory_bytes = max_memory_bytes
         self._segments = [_Segment(0, Chunk(room))]
+        self._late: deque[tuple[int, RelayedPacket]] = deque()
+        """The last late packets with their numbers, dropped ones too: no sync brings them to anybody."""
+        self._late_bytes = 0
         self._begin: Mapping[int, int] = {}
         """By partition: of what lies before only the ids count."""
         self._dropped: dict[int, int] = {}
@@ -136,7 +142,14 @@ class PacketTail:
         return all(offset <= offsets.get(partition, 0) for partition, offset in self._dropped.items())
 
     def read(self, place: TailPlace) -> tuple[list[RelayedPacket], TailPlace]:
-        """Some packets from a place on, and the place behind them; what is no longer here is passed over."""
+        """Some packets from a place on, and the place behind them.
+
+        Of what is no longer here only late packets are given, which no epoch brings; the rest is passed over.
+        """
+        if place.number < (start := self.start).number:
+            late = [one for number, one in self._late if place.number <= number < start.number]
+            if late:
+                return late, start
         if place.number >= self.end:
             return [], place
         after = bisect_right(self._segments, place.number, key=lambda one: one.first)
@@ -199,9 +212,17 @@ class PacketTail:
             self._spill()
             if self._segments[-1].chunk.count:
                 self._segments.append(_Segment(self.end, Chunk(self._room)))
+        if one.is_late:
+            self._keep_late(one)
         last = self._segments[-1]
         last.chunk.append(one.encode())
         last.ends[one.partition] = one.offset + 1
+
+    def _keep_late(self, one: RelayedPacket) -> None:
+        self._late.append((self.end, one))
+        self._late_bytes += len(one.packet)
+        while len(self._late) > _LATE_PACKETS or self._late_bytes > _LATE_BYTES:
+            self._late_bytes -= len(self._late.popleft()[1].packet)
 
     def _spill(self) -> None:
         """Move the oldest of what is in memory to the disk, as far as that has to be."""
