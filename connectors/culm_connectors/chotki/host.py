@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from culm_connectors.chotki.feed.packet_tail import PacketTail
 from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
@@ -21,12 +21,15 @@ from culm_connectors.chotki.warnings.events import ID_REUSED, LATE, LOOP, REPEAT
 from culm_connectors.chotki.warnings.packet_ids import Arrival
 from culm_connectors.kafka import BatchProducer
 from culm_models.chotki import events
+from culm_models.chotki.errors import RecordTooLarge
 from culm_models.chotki.ids import Id
 from culm_models.chotki.packets.live import LivePacket
 from culm_models.chotki.rdx import parse_vector
 from culm_models.chotki.sync.open_syncs import OpenSync
 from culm_topics.kafka.clients import KafkaSettings
 
+MAX_VECTOR_BYTES: Final = 3 * 512 * 1024
+"""Of a vector that a diff brings, some 100,000 sources: two of them fit into a record of Kafka."""
 _TOLD: Mapping[Arrival, tuple[str, str]] = {
     Arrival.LATE: (LATE, "comes behind what its source has said: its writer went back"),
     Arrival.REPEATED: (REPEATED, "came before"),
@@ -123,9 +126,12 @@ class EdgeHost:
         self._publisher.packet(live)
 
     def commit_sync(self, sync: OpenSync, vectors: list[tuple[Id, bytes]]) -> Id | None:
-        """See `Host.commit_sync`."""
+        """See `Host.commit_sync`. Raises `RecordTooLarge` for vectors that no record of Kafka holds."""
         spool = sync.spool
         assert isinstance(spool, DiskSpool), "opened here"
+        largest = max(map(len, [sync.vector, *(vector for _, vector in vectors)]))
+        if largest > MAX_VECTOR_BYTES:
+            raise RecordTooLarge(f"a vector of {largest} bytes, where {MAX_VECTOR_BYTES} is the most")
         vector = parse_vector(sync.vector)
         after = self.announced if sync.is_peers else self._publisher.brought
         self._publisher.sync(sync.t, spool, vectors, vector, after)

@@ -10,7 +10,7 @@ from typing import Final
 
 import cbor2
 
-from culm_models.chotki.errors import ChotkiError
+from culm_models.chotki.errors import ChotkiError, RecordTooLarge
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id, block_of, split_object_key, vector_key
 from culm_models.chotki.log0 import COMMON_FIELDS
 from culm_models.chotki.rdx import check_value, parse_vector, write_vector
@@ -54,10 +54,10 @@ def step(
     whole, refused = _joined(state, operands, settings)
     for value in refused:
         yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", value, None)
-    conflicts: list[bytes] = []
-    for key, record in _merge_fields(state, whole, vectors, settings, conflicts):
+    told: list[bytes] = []
+    for key, record in _merge_fields(state, whole, vectors, settings, told):
         yield OutputRecord(Stage.FIELDS, Topic.STATE, key, record, shard)
-    for value in conflicts:
+    for value in told:
         yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", value, None)
     for key, record in _raise_vectors(state, vectors):
         yield OutputRecord(Stage.VECTORS, Topic.STATE, key, record, shard)
@@ -90,7 +90,7 @@ def _merge_fields(
     operands: Sequence[Operand],
     vectors: Sequence[VectorRow],
     settings: ChotkiStateSettings,
-    conflicts: list[bytes],
+    told: list[bytes],
 ) -> Iterator[tuple[bytes, bytes]]:
     bounds = _bounds(vectors)
     by_key: dict[bytes, list[Operand]] = defaultdict(list)
@@ -103,13 +103,23 @@ def _merge_fields(
         for key, before, came, value in zip(bucket.keys, befores, brought, values, strict=True):
             after = Kept(value, _seen(key, before, came, bounds) if key[17] in SEEN_TYPES else None)
             if key[17] in _CLASS_OF:
-                conflicts += _class_conflicts(key, value, came)
+                told += _class_conflicts(key, value, came)
             if after == before:
+                continue
+            if (size := len(value) + len(after.seen or b"")) > settings.max_field_bytes:
+                told.append(_too_large(key, size, came, settings))
                 continue
             bucket.put(key, after)
             if before is None or value != before.value:
                 yield key, FieldRecord(value, after.seen).encode()
         bucket.flush()
+
+
+def _too_large(key: bytes, size: int, operands: Sequence[Operand], settings: ChotkiStateSettings) -> bytes:
+    """What would make a field larger than a record of `chotki.state` is not merged: the field stays."""
+    id, letter = split_object_key(key)
+    text = f"{id} {letter} would have {size} bytes, where {settings.max_field_bytes} is the most"
+    return rejection(RecordTooLarge.code, text, entry=operands[-1].value).encode()
 
 
 def _class_conflicts(key: bytes, class_id: bytes, operands: Sequence[Operand]) -> Iterator[bytes]:

@@ -6,22 +6,25 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from culm_connectors.chotki.connection import ReplicaConnection
 from culm_connectors.chotki.driver import ChotkiDriver
 from culm_connectors.chotki.feed.peer_lag import PeerLag
-from culm_connectors.chotki.host import EdgeShared
+from culm_connectors.chotki.host import EdgeHost, EdgeShared
 from culm_connectors.chotki.metrics import families
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.transport import Identity, TransportSettings
 from culm_connectors.transport.memory import memory_pair
+from culm_models.chotki.errors import RecordTooLarge
 from culm_models.chotki.events import SessionState
 from culm_models.chotki.ids import Id
 from culm_models.chotki.packets.packet import read_bye
-from culm_models.chotki.rdx import parse_vector
+from culm_models.chotki.rdx import parse_vector, write_vector
 from culm_models.chotki.replica import Replica
+from culm_models.chotki.sync.open_syncs import OpenSync
 from culm_models.chotki.sync.progress import IncomingProgress
 from culm_topics.chotki.records import Behind, HoldingRecord, SessionRecord
 from tests.models.chotki.wire import new_object
@@ -115,6 +118,24 @@ def test_what_a_peer_lacks_is_told_by_source_with_its_age() -> None:
     assert third is not None and third.behind == () and lag.oldest_ms(7_000) == 0
     assert lag.next(own, own, 65_999) is None
     assert lag.next(own, own, 66_000) == replace(third, time_ms=66_000), "once a minute in any case"
+
+
+def test_a_vector_of_more_sources_than_a_record_holds_is_told_of_in_part_and_no_diff_brings_it(
+    shared: EdgeShared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = {src: src << 12 for src in range(1, 11)}
+    with monkeypatch.context() as patched:
+        patched.setattr("culm_connectors.chotki.feed.peer_lag._MOST_HELD", 3)
+        record = PeerLag().next({10: 11 << 12}, held, 0)
+    assert record is not None and parse_vector(record.vector) == {src: held[src] for src in (1, 2, 3)}
+    assert [one.src for one in record.behind] == [10]
+    monkeypatch.setattr("culm_connectors.chotki.host.MAX_VECTOR_BYTES", 40)
+    host = EdgeHost(shared, cast(Any, None), lambda event: None)
+    large, small = write_vector(held), write_vector({1: 1})
+    for vector, blocks in ((large, []), (small, [(Id(1, 0), large)])):
+        sync = OpenSync(Id(0xA, 0), vector, True, host.open_spool(), 0, 0)
+        with pytest.raises(RecordTooLarge):
+            host.commit_sync(sync, blocks)
 
 
 def test_of_what_comes_the_blocks_are_estimated_from_both_vectors() -> None:

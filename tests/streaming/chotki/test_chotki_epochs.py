@@ -375,3 +375,18 @@ def test_what_an_earlier_format_kept_goes_on(
     written = list(count_epoch(state, rows, a_month_ms + 1, ChotkiStateSettings(shards=1)))
     (mark,) = [EpochRecord.decode(one.value) for one in written if one.stage is Stage.MARKS]
     assert mark.epoch == 7 and parse_vector(mark.vector) == {0xB: second}
+
+
+def test_a_field_that_no_record_would_hold_stays_as_it_is_and_is_told_of() -> None:
+    topics = ChotkiTopics()
+    key = object_key(Id.make(0xC, 1, 1), "E")
+    bringer = Bringer(NORTH.edge, 0xC, 1)
+    job = ChotkiJob(topics, ChotkiStateSettings(shards=3, max_field_bytes=200))
+    small, large = parse_text("E", "{1}"), parse_text("E", f'{{"{"x" * 200}"}}')
+    for operand in (small, large, parse_text("E", "{2}")):
+        topics.operand(bringer, key, operand)
+        job.run()
+    assert job.values()[key] == parse_text("E", "{1,2}")
+    [told] = [RejectedRecord.decode(value) for value in job.rejected]
+    assert (told.code, told.entry) == ("chotki.record_size", large)
+    assert "c-1-1 E" in told.detail

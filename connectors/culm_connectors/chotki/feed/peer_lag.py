@@ -11,6 +11,8 @@ from culm_topics.chotki.records import Behind, HoldingRecord
 
 _AGAIN_MS: Final = 60_000
 _MOST_SOURCES: Final = 1_000
+_MOST_HELD: Final = 100_000
+"""What a peer says that it holds is told of so many sources: a record of Kafka has them."""
 
 
 class PeerLag:
@@ -30,9 +32,13 @@ class PeerLag:
         self._since_ms = {src: self._since_ms.get(src, now_ms) for src in behind}
         lag = sorted(Behind(src, pro, self._since_ms[src]) for src, pro in behind.items())
         oldest = sorted(lag, key=lambda one: one.since_ms)[:_MOST_SOURCES]
-        record = HoldingRecord(write_vector(dict(held)), 0, now_ms, tuple(oldest))
+        record = HoldingRecord(write_vector(_within(held)), 0, now_ms, tuple(oldest))
         told = self._told
         if told is not None and replace(told, time_ms=now_ms) == record and now_ms < told.time_ms + _AGAIN_MS:
             return None
         self._told = record
         return record
+
+
+def _within(held: Mapping[int, int]) -> dict[int, int]:
+    return dict(sorted(held.items())[:_MOST_HELD])
