@@ -12,7 +12,12 @@ from pydantic import BaseModel, Field
 from culm_infra.cli.p2panda.peer_section import PeerSection
 from culm_infra.cli.sds.job_section import SdsJobSection
 
-NOUNS: Final = {"p2panda": "p2panda.group:app", "sds": "sds.group:app", "chotki": "chotki.group:app"}
+NOUNS: Final = {
+    "p2panda": "p2panda.group:app",
+    "sds": "sds.group:app",
+    "chotki": "chotki.group:app",
+    "bamboo": "bamboo.group:app",
+}
 """`culm <noun>`: `module:attribute` below `culm_infra.cli`."""
 
 DEMOS: Final = {"p2panda": "p2panda.demo:demo", "sds": "sds.demo:demo", "chotki": "chotki.demo:demo"}

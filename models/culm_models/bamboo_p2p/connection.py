@@ -100,6 +100,16 @@ class Connection:
         self._link.control_out.clear()
         return taken
 
+    @property
+    def control_waiting(self) -> int:
+        """Bytes for the control channel that were not taken yet."""
+        return len(self._link.control_out)
+
+    @property
+    def data_is_due(self) -> bool:
+        """Whether `next_data` may have something to give."""
+        return self.dropped is None and bool(self._link.ready or self._link.orphaned_ends)
+
     def next_data(self) -> bytes:
         """Bytes for the data channel, one turn; empty where there is nothing to be sent now.
 

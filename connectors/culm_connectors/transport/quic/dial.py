@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.errors import ConnectError
 from culm_connectors.transport.identity import Credentials
@@ -21,11 +24,13 @@ async def connect(
     settings: TransportSettings,
     *,
     alpn: str,
+    speak_first: Callable[[Connection], Awaitable[None]] | None = None,
 ) -> Connection:
     """Dial a server and return once its first stream bytes have come.
 
     In TLS 1.3 a client ends its handshake before the server has judged the client's key, so only the server's
-    first bytes say that we are accepted. The server's driver must therefore write at once. `expected_peer_id`
+    first bytes say that we are accepted. The server's driver must therefore write at once. Where it answers
+    only what the client writes, `speak_first` writes that, once the handshake is through. `expected_peer_id`
     is the key (32 bytes) that the server must prove; `None` takes any proven key.
 
     Errors: `AddressError`, `ConnectError` (refused, unreachable, silent, another peer). Where it raises or is
@@ -78,8 +83,14 @@ async def connect(
         endpoint.close()
 
     connection.on_terminated = on_terminated
+    may_speak = asyncio.Event()
+    connection.on_established = connection.on_ended = may_speak.set
     try:
         connection.dial(remote)
+        if speak_first is not None:
+            await may_speak.wait()
+            if connection.is_established:
+                await speak_first(connection)
         await connection.answered.wait()
         if not connection.was_accepted:
             raise _failure(address, settings, connection.close_reason)

@@ -1,0 +1,7 @@
+"""Bamboo Point-2-Point as a peer to embed: logs in a folder, over QUIC, TCP and TLS.
+
+- `peer`: `BambooPeer`, one folder with its connections; `remote_peer`: one of them; `session`: what drives it
+- `interest`: what is wanted of a log, as proposals; `author`: signing entries; `bundle`: logs as a file
+- `channels/`: two channels over what networks offer; `dial`: calling and being called; `store/`: the folder
+- `worker`: the thread that works on the logs; `settings`; `errors`
+"""

@@ -1,0 +1,99 @@
+"""Connections that this side opens and that it accepts, over TCP, TLS and QUIC, as two channels each."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
+from culm_connectors.bamboo_p2p.channels.multiplexed import Multiplexed
+from culm_connectors.bamboo_p2p.channels.two_streams import TwoStreams, accept_streams, open_streams
+from culm_connectors.bamboo_p2p.errors import ChannelError
+from culm_connectors.bamboo_p2p.settings import ALPNS, BambooPeerSettings, Url
+from culm_connectors.transport import Identity, connect, serve
+from culm_connectors.transport.errors import IdentityError
+from culm_connectors.transport.interface import ByteChannel, Connection
+from culm_connectors.transport.tcp.dial import connect_tcp
+from culm_connectors.transport.tcp.listener import serve_tcp
+from culm_connectors.transport.tcp.settings import TlsClientSettings, TlsServerSettings
+from culm_models.bamboo.hashes import HashFlavour
+
+OnChannels = Callable[[TwoChannels], Awaitable[None]]
+"""Serves one accepted connection, until it is over."""
+_PROTOCOL_CLOSE = 0x01
+
+
+async def dial(
+    url: Url, flavour: HashFlavour, identity: Identity, settings: BambooPeerSettings
+) -> TwoChannels:
+    """Call a peer. `identity` is shown over QUIC. Errors: `TransportError`."""
+    if url.scheme == "quic":
+        opened: list[TwoStreams] = []
+
+        async def open_both(connection: Connection) -> None:
+            opened.append(await open_streams(connection))
+            # The accepting side writes nothing before both streams are open, and then its setup.
+
+        await connect(
+            (url.host, url.port),
+            identity,
+            None,
+            settings.transport,
+            alpn=ALPNS[flavour.name],
+            speak_first=open_both,
+        )
+        return opened[0]
+    files = settings.tls
+    tls = TlsClientSettings(
+        ca=files.ca,
+        server_name=files.server_name,
+        certificate=files.certificate,
+        private_key=files.private_key,
+    )
+    channel = await connect_tcp((url.host, url.port), settings.tcp, tls if url.scheme == "tls" else None)
+    return Multiplexed(channel, window=settings.data_window_bytes)
+
+
+@asynccontextmanager
+async def listening(
+    url: Url,
+    flavour: HashFlavour,
+    identity: Identity,
+    settings: BambooPeerSettings,
+    on_channels: OnChannels,
+) -> AsyncIterator[Url]:
+    """Accept peers at an address while the context lasts; the address with the port that was bound.
+
+    Errors: `AddressError`, `IdentityError`.
+    """
+    if url.scheme == "quic":
+
+        async def on_connection(connection: Connection) -> None:
+            try:
+                channels = await accept_streams(connection)
+            except ChannelError as error:
+                connection.abort(_PROTOCOL_CLOSE, str(error))
+                return
+            await on_channels(channels)
+
+        alpn = ALPNS[flavour.name]
+        address = (url.host, url.port)
+        async with serve(address, identity, settings.transport, on_connection, alpn=alpn) as listener:
+            yield Url(url.scheme, url.host, listener.address[1])
+        return
+
+    async def on_channel(channel: ByteChannel) -> None:
+        await on_channels(Multiplexed(channel, window=settings.data_window_bytes))
+
+    tls = _server_files(settings) if url.scheme == "tls" else None
+    async with serve_tcp((url.host, url.port), on_channel, settings.tcp, tls=tls) as tcp:
+        yield Url(url.scheme, url.host, tcp.address[1])
+
+
+def _server_files(settings: BambooPeerSettings) -> TlsServerSettings:
+    files = settings.tls
+    if files.certificate is None or files.private_key is None:
+        raise IdentityError(
+            "a TLS server shows a certificate", hint="give its file, and that of its private key"
+        )
+    return TlsServerSettings(certificate=files.certificate, private_key=files.private_key, client_ca=files.ca)

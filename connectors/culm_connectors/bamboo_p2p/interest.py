@@ -1,0 +1,142 @@
+"""What a peer wants of a log, and the proposals that this comes to, from what it holds (R61)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_models.bamboo.certificate_pool import upper_pool
+from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo_p2p.requests.proposals import RequestedRange
+from culm_models.bamboo_p2p.settings import Direction
+from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Eagerness
+
+_MAX_BACKFILLS: Final = 16
+"""So many gaps of payloads are asked for at a time; a further sync asks for further ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interest:
+    """A range of a log; `end` None: up to its tip, and what is new. Sizes of payloads in bytes.
+
+    `sparse`: the shortest path between start and end alone. `payload_only`: payloads of held entries.
+    """
+
+    log: LogKey
+    start: int = 1
+    end: int | None = None
+    sparse: bool = False
+    payload_only: bool = False
+    min_size: int = 0
+    max_size: int = MAX_SIZE
+    eagerness: Eagerness = Eagerness.ALL
+    threshold: int | None = None
+    direction: Direction = Direction.PULL
+
+
+def proposals(interest: Interest, store: FolderStore) -> list[RequestedRange]:
+    """What to ask a peer for: the rest of payloads, other payloads, entries from the first gap on."""
+    if interest.direction is Direction.PUSH:
+        return [_offer(interest)]
+    asked: list[RequestedRange] = []
+    if interest.eagerness is Eagerness.ALL:
+        asked += _resumed(interest, store)
+        asked += _backfilled(interest, store)
+    if not interest.payload_only:
+        asked += _entries(interest, store)
+    if interest.direction is Direction.BOTH:
+        asked.append(_offer(interest))
+    return asked
+
+
+def _entries(interest: Interest, store: FolderStore) -> Iterator[RequestedRange]:
+    start = interest.start
+    if not interest.sparse and interest.eagerness is not Eagerness.NOTIFY:
+        start = store.end_of_held_entries(interest.log, start)
+    if interest.end is not None and start > interest.end:
+        return
+    ended = store.end_of_log(interest.log)
+    if ended is not None and start > ended:
+        return
+    upper = None
+    if interest.end is not None:
+        # The pool that proves the end: it stays open for elements that do not exist yet.
+        upper = upper_pool(interest.end)[-1]
+    yield _range(interest, start, interest.end, upper=upper, sparse=interest.sparse)
+
+
+def _resumed(interest: Interest, store: FolderStore) -> Iterator[RequestedRange]:
+    for seq_num, parts in store.partial_payloads(interest.log).items():
+        held = store.entry(interest.log, seq_num)
+        offset = parts.end_of_run(0)
+        if held is not None and offset and _is_wanted(interest, seq_num, held.entry.payload_size):
+            yield _range(interest, seq_num, seq_num, offset=offset)
+
+
+def _backfilled(interest: Interest, store: FolderStore) -> Iterator[RequestedRange]:
+    """Runs of held entries whose payloads are wanted and not here."""
+    runs: list[list[int]] = []
+    partial = store.partial_payloads(interest.log)
+    last = interest.end or store.highest_entry(interest.log)
+    for seq_num in store.held_between(interest.log, interest.start, last):
+        if store.has_payload(interest.log, seq_num) or partial.get(seq_num):
+            continue
+        held = store.entry(interest.log, seq_num)
+        if held is None or not _is_wanted(interest, seq_num, held.entry.payload_size):
+            continue
+        if runs and runs[-1][1] + 1 == seq_num:
+            runs[-1][1] = seq_num
+        elif len(runs) < _MAX_BACKFILLS:
+            runs.append([seq_num, seq_num])
+        else:
+            break
+    for first, end in runs:
+        yield _range(interest, first, end, payload_only=True)
+
+
+def _offer(interest: Interest) -> RequestedRange:
+    """What is here goes out; the other end only says what it has, so that it is not sent that."""
+    return RequestedRange(
+        *interest.log,
+        interest.start,
+        lower=1,
+        end=interest.end,
+        eagerness=Eagerness.NOTIFY,
+        direction=Direction.BOTH,
+    )
+
+
+def _is_wanted(interest: Interest, seq_num: int, size: int) -> bool:
+    return (
+        interest.min_size <= size <= interest.max_size
+        and interest.start <= seq_num
+        and (interest.end is None or seq_num <= interest.end)
+    )
+
+
+def _range(
+    interest: Interest,
+    start: int,
+    end: int | None,
+    *,
+    upper: int | None = None,
+    offset: int | None = None,
+    sparse: bool = False,
+    payload_only: bool = False,
+) -> RequestedRange:
+    return RequestedRange(
+        *interest.log,
+        start,
+        min_size=interest.min_size,
+        max_size=interest.max_size,
+        eagerness=interest.eagerness,
+        threshold=interest.threshold,
+        end=end,
+        upper=upper,
+        offset=offset,
+        payload_only=payload_only,
+        sparse=sparse,
+        direction=Direction.PULL,
+    )

@@ -1,0 +1,264 @@
+"""A peer to embed: a folder of logs, connections of either direction, and what happens as events."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar
+
+from culm_connectors.bamboo_p2p import author
+from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
+from culm_connectors.bamboo_p2p.dial import dial, listening
+from culm_connectors.bamboo_p2p.errors import FolderInUse
+from culm_connectors.bamboo_p2p.interest import Interest, proposals
+from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
+from culm_connectors.bamboo_p2p.session import Session, Trace, no_trace, now_ms
+from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
+from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_connectors.bamboo_p2p.worker import Worker
+from culm_connectors.edge.reconnect import Backoff, keep_trying
+from culm_connectors.transport import Identity
+from culm_connectors.transport.errors import TransportError
+from culm_models.bamboo.hashes import HashFlavour
+from culm_models.bamboo_p2p.connection import Changes
+from culm_models.bamboo_p2p.errors import CallRefused, RangeViolated
+from culm_models.bamboo_p2p.events import BambooP2pEvent
+from culm_models.bamboo_p2p.peer import GivenEntry, Peer
+from culm_models.bamboo_p2p.store import HeldEntry
+from culm_models.keys import KeyPair
+
+LOCK_FILE: Final = "connections.lock"
+Listener = Callable[[RemotePeer, BambooP2pEvent], None]
+"""Is told what happens on a connection."""
+
+_LOGGER = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+
+class BambooPeer:
+    """One folder of logs and its connections; `opened` makes one. For one event loop."""
+
+    def __init__(self, store: FolderStore, settings: BambooPeerSettings, identity: Identity) -> None:
+        # A payload that can never be whole within the spool is not taken on.
+        policy = settings.connection.policy
+        largest = min(policy.max_size, store.spool_bytes)
+        self.identity = identity
+        self.settings = settings
+        self.listeners: list[Listener] = []
+        self.remotes: dict[str, RemotePeer] = {}
+        self._store = store
+        self._peer = Peer(store, replace(settings.connection, policy=replace(policy, max_size=largest)))
+        self._loop = asyncio.get_running_loop()
+        self._worker = Worker("bamboo", self._after_step)
+        self._interests: list[Interest] = []
+        self._numbers = count(1)
+        self._credit: dict[str, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(
+        cls,
+        folder: Path,
+        *,
+        flavour: HashFlavour | None = None,
+        identity: Identity | None = None,
+        settings: BambooPeerSettings | None = None,
+    ) -> AsyncIterator[Self]:
+        """The peer of a folder, which is made where a flavour is given; all its connections end with it.
+
+        `identity` is who this side is over QUIC; by default somebody new.
+        Errors: `FolderError`, `FolderInUse`.
+        """
+        settings = settings or BambooPeerSettings()
+        store = FolderStore(folder, flavour, spool_bytes=settings.spool_bytes)
+        lock = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            _take_lock(lock, folder)
+            peer = cls(store, settings, identity or Identity.from_private_key(os.urandom(32)))
+            refreshing = asyncio.create_task(peer._keep_refreshed())
+            try:
+                yield peer
+            finally:
+                refreshing.cancel()
+                for task in peer._tasks:
+                    task.cancel()
+                await asyncio.gather(refreshing, *peer._tasks, return_exceptions=True)
+                await peer._worker.stop(store.commit)
+        finally:
+            os.close(lock)
+            store.close()
+
+    # Logs.
+
+    async def read(self, question: Callable[[FolderStore], _T]) -> _T:
+        """What the store answers, asked where nobody changes it meanwhile."""
+        return await self._worker.call(lambda: question(self._store))
+
+    async def publish(
+        self, key_pair: KeyPair, log_id: int, payload: bytes, *, end_of_log: bool = False
+    ) -> HeldEntry:
+        """Sign the next entry of an own log, and send it to whoever follows.
+
+        Raises `LogEnded`, `LogIncomplete`.
+        """
+
+        def step() -> HeldEntry:
+            with self._store.exclusively():
+                held = author.publish(self._store, key_pair, log_id, payload, end_of_log=end_of_log)
+            log = (held.entry.public_key, held.entry.log_id)
+            self._peer.notify_connections(Changes([(log, held.entry.seq_num)]))
+            return held
+
+        return await self._worker.call(step)
+
+    async def add(self, given: list[GivenEntry]) -> None:
+        """Put in entries from elsewhere, verified. Raises `BambooError`."""
+        await self._worker.call(lambda: self._peer.add(given))
+
+    async def follow(self, interest: Interest) -> None:
+        """Ask every peer that is called, now and later, for what is missing of a log, and what is new."""
+        self._interests.append(interest)
+        for remote in self.remotes.values():
+            if remote.is_proactive:
+                self._start(self.ask(remote, interest))
+
+    async def ask(self, remote: RemotePeer, interest: Interest) -> None:
+        """Ask one peer for what is missing of a log."""
+        for wanted in await self.read(lambda store: proposals(interest, store)):
+            try:
+                await remote.propose(wanted)
+            except (CallRefused, RangeViolated) as error:
+                _LOGGER.info("%s: %s", remote.name, error)
+
+    # Connections.
+
+    @asynccontextmanager
+    async def listen(self, url: Url) -> AsyncIterator[Url]:
+        """Accept peers while the context lasts; the address with the port that was bound.
+
+        Errors: `AddressError`, `IdentityError`.
+        """
+
+        async def on_channels(channels: TwoChannels) -> None:
+            await self._speak(self._begin(channels, is_proactive=False), channels)
+
+        async with listening(url, self._store.flavour, self.identity, self.settings, on_channels) as bound:
+            yield bound
+
+    @asynccontextmanager
+    async def connect(self, url: Url, *, trace: Trace = no_trace) -> AsyncIterator[RemotePeer]:
+        """One connection to a peer, which ends with the context. Errors: `TransportError`."""
+        channels = await dial(url, self._store.flavour, self.identity, self.settings)
+        remote = self._begin(channels, is_proactive=True, trace=trace)
+        speaking = asyncio.create_task(self._speak(remote, channels))
+        try:
+            yield remote
+        finally:
+            speaking.cancel()
+            with suppress(asyncio.CancelledError):
+                await speaking
+
+    async def keep_connected(self, url: Url) -> None:
+        """Hold a connection to a peer, again and again, until cancelled."""
+
+        async def attempt() -> bool:
+            try:
+                channels = await dial(url, self._store.flavour, self.identity, self.settings)
+            except TransportError as error:
+                _LOGGER.info("%s: %s", url, error)
+                return False
+            remote = self._begin(channels, is_proactive=True)
+            await self._speak(remote, channels)
+            return remote.is_set_up and remote.session.connection.dropped is None
+
+        await keep_trying(attempt, Backoff())
+
+    def _begin(self, channels: TwoChannels, *, is_proactive: bool, trace: Trace = no_trace) -> RemotePeer:
+        name = f"{channels.remote} #{next(self._numbers)}"
+        connection = self._peer.connect(name, is_proactive=is_proactive, now_ms=now_ms())
+        session = Session(
+            connection, channels, self._worker, self.settings, lambda: self._store.is_spool_full, trace
+        )
+        remote = RemotePeer(name, session, self._worker, is_proactive=is_proactive)
+        self.remotes[name] = remote
+        return remote
+
+    async def _speak(self, remote: RemotePeer, channels: TwoChannels) -> None:
+        if remote.is_proactive:
+            for interest in self._interests:
+                self._start(self.ask(remote, interest))
+        try:
+            await remote.session.run()
+        finally:
+            if remote.session.error is not None:
+                _LOGGER.info("%s: %s", remote.name, remote.session.error)
+            del self.remotes[remote.name]
+            remote.gone()
+            await self._worker.call(lambda: self._forget(remote.name))
+
+    def _forget(self, name: str) -> None:
+        self._peer.disconnect(name)
+        self._credit.pop(name, None)
+
+    # Inside.
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _keep_refreshed(self) -> None:
+        """What other processes publish goes out too."""
+
+        def step() -> None:
+            if changes := self._store.refresh():
+                self._peer.notify_connections(changes)
+
+        while True:
+            await asyncio.sleep(self.settings.refresh_s)
+            await self._worker.call(step)
+
+    def _after_step(self) -> None:
+        """In the worker, behind each step: everybody hears what changed, and it is safe on the disk."""
+        self._peer.settle()
+        self._store.commit()
+        told: list[tuple[str, list[BambooP2pEvent], bool]] = []
+        for name, connection in tuple(self._peer.connections.items()):
+            events = connection.take_events()
+            is_due = bool(connection.control_waiting) or connection.data_is_due
+            # Who waits with a proposal waits for credit, or for an answer.
+            if events or is_due or connection.credit != self._credit.get(name):
+                self._credit[name] = connection.credit
+                told.append((name, events, is_due))
+        if told:
+            self._loop.call_soon_threadsafe(self._tell, told)
+
+    def _tell(self, told: list[tuple[str, list[BambooP2pEvent], bool]]) -> None:
+        for name, events, is_due in told:
+            remote = self.remotes.get(name)
+            if remote is None:
+                continue
+            if is_due:
+                remote.session.wake()
+            remote.heard(events)
+            for event in events:
+                for listener in self.listeners:
+                    listener(remote, event)
+
+
+def _take_lock(lock: int, folder: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise FolderInUse(
+            f"another process holds connections over {folder}",
+            hint="publish, import and drop work beside it; end it to sync or serve",
+        ) from None

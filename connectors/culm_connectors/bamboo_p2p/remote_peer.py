@@ -1,0 +1,58 @@
+"""One connection as its owner sees it: proposals that wait for credit, and what became of them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from culm_connectors.bamboo_p2p.session import Session
+from culm_connectors.bamboo_p2p.worker import Worker
+from culm_models.bamboo_p2p.errors import NoCredit, Unanswered
+from culm_models.bamboo_p2p.events import BambooP2pEvent, SetupRead
+from culm_models.bamboo_p2p.requests.proposals import RequestedRange
+from culm_models.bamboo_p2p.wire.messages import CancelCode
+
+
+class RemotePeer:
+    """One connection; made by `BambooPeer`. `is_proactive`: this side called."""
+
+    def __init__(self, name: str, session: Session, worker: Worker, *, is_proactive: bool) -> None:
+        self.name = name
+        self.session = session
+        self.is_proactive = is_proactive
+        self.is_set_up = False
+        """Whether the other end has said what it takes."""
+        self.ended = asyncio.Event()
+        self._worker = worker
+        self._changed = asyncio.Event()
+
+    @property
+    def open_requests(self) -> int:
+        """Requests of this connection that are not freed."""
+        return len(self.session.connection.requests)
+
+    async def propose(self, wanted: RequestedRange) -> int | None:
+        """Ask for a range, once the other end takes a proposal; the request's id, None if it is gone.
+
+        Raises `CallRefused` and `RangeViolated`.
+        """
+        while not self.ended.is_set():
+            self._changed.clear()
+            try:
+                return await self._worker.call(lambda: self.session.connection.propose(wanted))
+            except (NoCredit, Unanswered):
+                await self._changed.wait()
+        return None
+
+    async def cancel(self, request_id: int, code: CancelCode = CancelCode.DONE) -> None:
+        """End a request. Raises `CallRefused`."""
+        await self._worker.call(lambda: self.session.connection.cancel(request_id, code))
+
+    def heard(self, events: list[BambooP2pEvent]) -> None:
+        """Something has changed."""
+        self.is_set_up = self.is_set_up or any(isinstance(event, SetupRead) for event in events)
+        self._changed.set()
+
+    def gone(self) -> None:
+        """The connection is over."""
+        self.ended.set()
+        self._changed.set()

@@ -1,0 +1,141 @@
+"""One connection: the models' state machine, driven over its two channels.
+
+Control is always read and always written. Data is read when what came before is understood and safe on the
+disk (so the other end's credit follows that), and made turn by turn when there is room for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
+from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
+from culm_connectors.bamboo_p2p.worker import Worker
+from culm_models.bamboo_p2p.connection import Connection
+from culm_models.bamboo_p2p.errors import BambooP2pError, LimitReached
+
+_TICK_S: Final = 1.0
+CONTROL_IN, CONTROL_OUT, DATA_IN, DATA_OUT = "control <", "control >", "data <", "data >"
+Trace = Callable[[str, bytes], None]
+"""Is told what passes: one of the four names above, and the bytes."""
+
+
+def no_trace(name: str, data: bytes) -> None:
+    """The trace that nobody reads."""
+
+
+class Session:
+    """Drives `connection` over `channels` until either ends. `is_spool_full` is asked in the worker."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        channels: TwoChannels,
+        worker: Worker,
+        settings: BambooPeerSettings,
+        is_spool_full: Callable[[], bool],
+        trace: Trace = no_trace,
+    ) -> None:
+        self.connection = connection
+        self.error: BaseException | None = None
+        """Why it ended, where that was not in good order."""
+        self._channels = channels
+        self._worker = worker
+        self._settings = settings
+        self._is_spool_full = is_spool_full
+        self._trace = trace
+        self._control_due = asyncio.Event()
+        self._data_due = asyncio.Event()
+        self._understood = asyncio.Event()
+        self.received_bytes = self.sent_bytes = 0
+        """Of the data channel."""
+
+    def wake(self) -> None:
+        """The connection may have something to send."""
+        self._control_due.set()
+        self._data_due.set()
+
+    async def run(self) -> None:
+        """Until either end closes; `error` says then how."""
+        self.wake()
+        steps = (self._read_control, self._write_control, self._read_data, self._write_data, self._tick)
+        tasks = [asyncio.create_task(step()) for step in steps]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            self.error = self.connection.dropped or next(
+                (failed for task in done if (failed := task.exception()) is not None), None
+            )
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            error = self.error
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._channels.close(error if isinstance(error, BambooP2pError) else None)
+
+    async def _read_control(self) -> None:
+        while data := await self._channels.read_control():
+            self._trace(CONTROL_IN, data)
+            await self._worker.call(partial(self.connection.receive_control, data, now_ms()))
+            self._understood.set()
+            if self.connection.dropped is not None:
+                return
+            if self.connection.control_waiting > self._settings.control_backlog_bytes:
+                raise LimitReached("the other end does not read what is said on the control channel")
+
+    async def _write_control(self) -> None:
+        while True:
+            await self._control_due.wait()
+            self._control_due.clear()
+            if data := await self._worker.call(self.connection.take_control):
+                self._trace(CONTROL_OUT, data)
+                await self._channels.write_control(data)
+
+    async def _read_data(self) -> None:
+        while data := await self._channels.read_data():
+            self._trace(DATA_IN, data)
+            self.received_bytes += len(data)
+            await self._worker.call(partial(self.connection.receive_data, data, now_ms()))
+            while self.connection.data_waits and self.connection.dropped is None:
+                self._understood.clear()
+                await self._understood.wait()
+            if self.connection.dropped is not None:
+                return
+            await self._room_in_spool()
+        # The other end may still have something to say on the control channel.
+        await asyncio.Event().wait()
+
+    async def _room_in_spool(self) -> None:
+        deadline_s = time.monotonic() + self._settings.spool_timeout_s
+        while self._is_spool_full():
+            if time.monotonic() > deadline_s:
+                raise LimitReached("there is no room for further unverified payloads")
+            await asyncio.sleep(_TICK_S)
+
+    async def _write_data(self) -> None:
+        while True:
+            await self._data_due.wait()
+            self._data_due.clear()
+            while True:
+                await self._channels.room_for_data()
+                data = await self._worker.call(self.connection.next_data)
+                if not data:
+                    break
+                self._trace(DATA_OUT, data)
+                self.sent_bytes += len(data)
+                await self._channels.write_data(data)
+
+    async def _tick(self) -> None:
+        while self.connection.dropped is None:
+            await asyncio.sleep(_TICK_S)
+            await self._worker.call(lambda: self.connection.tick(now_ms()))
+
+
+def now_ms() -> int:
+    """A clock that only goes forward, in milliseconds."""
+    return int(time.monotonic() * 1000)

@@ -1,0 +1,77 @@
+"""How Bamboo Point-2-Point is spoken: addresses, application protocols, and bounds of one connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from culm_connectors.transport.settings import TransportSettings
+from culm_connectors.transport.tcp.settings import TcpSettings
+from culm_models.bamboo_p2p.settings import PeerSettings
+
+ALPNS: Final = {"yamf": "bamboo-p2p/2019-10", "yasmf": "bamboo-p2p/2019-10+yasmf"}
+"""The application protocol over QUIC, by the flavour of the hashes (R62)."""
+
+Scheme = Literal["tcp", "tls", "quic"]
+SCHEMES: Final[tuple[Scheme, ...]] = ("tcp", "tls", "quic")
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """Where a peer is: `tcp://`, `tls://` or `quic://HOST:PORT`."""
+
+    scheme: Scheme
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+
+def parse_url(text: str) -> Url:
+    """The parts of an address. Raises ValueError."""
+    parts = urlsplit(text)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    if parts.scheme not in SCHEMES or not parts.hostname or port is None or parts.path not in ("", "/"):
+        raise ValueError(
+            f"{text!r} is no address: write tcp://HOST:PORT, tls://HOST:PORT or quic://HOST:PORT"
+        )
+    scheme = next(one for one in SCHEMES if one == parts.scheme)
+    return Url(scheme, parts.hostname, port)
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """PEM files: what this side shows over `tls://`, and whom it believes."""
+
+    certificate: Path | None = None
+    private_key: Path | None = None
+    ca: Path | None = None
+    """The authority of the other side; by default the system's."""
+    server_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BambooPeerSettings:
+    """Bounds of an embedded peer. Sizes in bytes, times in seconds."""
+
+    connection: PeerSettings = field(default_factory=PeerSettings)
+    transport: TransportSettings = field(default_factory=TransportSettings)
+    tcp: TcpSettings = field(default_factory=TcpSettings)
+    tls: TlsFiles = field(default_factory=TlsFiles)
+    data_window_bytes: int = 262_144
+    """Data of one connection that may be on its way to here (over QUIC: `transport`'s windows)."""
+    control_backlog_bytes: int = 1_048_576
+    """Control messages that the other end does not read; above it the connection ends."""
+    spool_bytes: int = 4 * 1024**3
+    """Parts of payloads that are not verified, of all connections."""
+    spool_timeout_s: float = 60.0
+    """A connection whose data waits for room in the spool for this long ends."""
+    refresh_s: float = 0.5
+    """How often it is looked whether another process has changed the folder."""

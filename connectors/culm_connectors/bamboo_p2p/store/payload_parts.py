@@ -1,0 +1,114 @@
+"""The bytes of payloads in a folder, in parts as they came; parts of one payload never overlap."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+from culm_connectors.bamboo_p2p.store.tables import number_key
+from culm_models.bamboo.hashes import Hasher, HashFlavour
+from culm_models.bamboo.range_set import RangeSet
+
+PART_BYTES: Final = 256 * 1024
+"""No part is longer, so that reading a payload needs no more memory at a time."""
+
+
+class PayloadParts:
+    """Rows of `payloads` and `parts`. A payload that comes in order is hashed on the way."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+        self._digests: dict[int, tuple[Hasher, int]] = {}
+        """By row of the payload: what was hashed, and how many bytes that were."""
+
+    def row(self, log: int, seq_num: int) -> int | None:
+        """The number of the payload in the tables; later ones are higher."""
+        query = "SELECT payload FROM payloads WHERE log = ? AND seq_num = ?"
+        found = self._database.execute(query, (log, number_key(seq_num))).fetchone()
+        return found[0] if found else None
+
+    def put(
+        self, log: int, seq_num: int, offset: int, data: bytes, there: RangeSet, flavour: HashFlavour
+    ) -> None:
+        """Keep bytes at a place; `there` says which are kept already."""
+        payload = self._made(log, seq_num)
+        end = offset + len(data)
+        following = there.next_member(offset)
+        replaces = following is not None and following < end
+        if replaces:
+            self._clear(payload, offset, end)
+        hasher, hashed = self._digests.get(payload) or (flavour.hasher(b""), 0)
+        if replaces and offset < hashed:
+            self._digests.pop(payload, None)
+        elif offset == hashed:
+            hasher.update(data)
+            self._digests[payload] = (hasher, end)
+        for start in range(0, len(data), PART_BYTES):
+            self._insert(payload, offset + start, data[start : start + PART_BYTES])
+
+    def read(self, log: int, seq_num: int, offset: int, length: int) -> bytes:
+        """Bytes from a place on, as many as there are without a gap."""
+        payload = self.row(log, seq_num)
+        if payload is None:
+            return b""
+        query = (
+            "SELECT offset, data FROM parts WHERE payload = ? AND offset < ? AND offset >= ifnull("
+            "(SELECT max(offset) FROM parts WHERE payload = ? AND offset <= ?), 0) ORDER BY offset"
+        )
+        out = bytearray()
+        for start, data in self._database.execute(query, (payload, offset + length, payload, offset)):
+            at = offset + len(out)
+            if not start <= at < start + len(data):
+                break
+            out += data[at - start : offset + length - start]
+        return bytes(out)
+
+    def digest(self, log: int, seq_num: int, size: int, flavour: HashFlavour) -> bytes:
+        """The hash of the first `size` bytes; only what was not hashed on the way is read again."""
+        payload = self._made(log, seq_num)
+        hasher, hashed = self._digests.get(payload) or (flavour.hasher(b""), 0)
+        self._digests.pop(payload, None)
+        while hashed < size and (data := self.read(log, seq_num, hashed, min(PART_BYTES, size - hashed))):
+            hasher.update(data)
+            hashed += len(data)
+        return flavour.prefix + hasher.digest()
+
+    def hold(self, log: int, seq_num: int) -> None:
+        """The payload is whole and verified."""
+        query = "UPDATE payloads SET is_held = 1 WHERE log = ? AND seq_num = ?"
+        self._database.execute(query, (log, number_key(seq_num)))
+
+    def discard(self, log: int, seq_num: int) -> None:
+        """Forget all of a payload."""
+        payload = self.row(log, seq_num)
+        if payload is not None:
+            self._digests.pop(payload, None)
+            self._database.execute("DELETE FROM parts WHERE payload = ?", (payload,))
+            self._database.execute("DELETE FROM payloads WHERE payload = ?", (payload,))
+
+    def forget_digests(self) -> None:
+        """What was hashed on the way may not be what is there."""
+        self._digests.clear()
+
+    def _made(self, log: int, seq_num: int) -> int:
+        query = "INSERT OR IGNORE INTO payloads (log, seq_num, is_held) VALUES (?, ?, 0)"
+        self._database.execute(query, (log, number_key(seq_num)))
+        found = self.row(log, seq_num)
+        assert found is not None, "it was just made"
+        return found
+
+    def _clear(self, payload: int, start: int, end: int) -> None:
+        """Cut what is kept between two places out of the parts."""
+        query = (
+            "SELECT part, offset, data FROM parts "
+            "WHERE payload = ? AND offset < ? AND offset + length(data) > ?"
+        )
+        for part, offset, data in self._database.execute(query, (payload, end, start)).fetchall():
+            self._database.execute("DELETE FROM parts WHERE part = ?", (part,))
+            self._insert(payload, offset, data[: max(0, start - offset)])
+            self._insert(payload, end, data[max(0, end - offset) :])
+
+    def _insert(self, payload: int, offset: int, data: bytes) -> None:
+        if data:
+            query = "INSERT OR REPLACE INTO parts (payload, offset, data) VALUES (?, ?, ?)"
+            self._database.execute(query, (payload, offset, data))

@@ -1,0 +1,86 @@
+"""The tables of a folder of logs, and the opening of its database: one format number, one flavour.
+
+Sequence numbers and log ids have 64 bits without a sign, which SQLite's integers have not: they are stored as
+eight bytes, most significant first, so that they sort as numbers do.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from culm_connectors.bamboo_p2p.errors import FolderError
+from culm_models.bamboo.hashes import FLAVOURS, HashFlavour
+
+DATABASE_FILE: Final = "logs.sqlite"
+FORMAT: Final = 1
+_BUSY_TIMEOUT_S: Final = 30.0
+_APPLICATION_ID: Final = 0x43424D42
+
+_SCHEMA: Final = """
+CREATE TABLE flavour (name TEXT NOT NULL);
+CREATE TABLE logs (
+    log INTEGER PRIMARY KEY, public_key BLOB NOT NULL, log_id BLOB NOT NULL,
+    fork_one BLOB, fork_other BLOB, UNIQUE (public_key, log_id)
+);
+CREATE TABLE entries (
+    log INTEGER NOT NULL, seq_num BLOB NOT NULL, entry BLOB NOT NULL, ends_log INTEGER NOT NULL,
+    PRIMARY KEY (log, seq_num)
+) WITHOUT ROWID;
+CREATE TABLE payloads (
+    payload INTEGER PRIMARY KEY, log INTEGER NOT NULL, seq_num BLOB NOT NULL, is_held INTEGER NOT NULL,
+    UNIQUE (log, seq_num)
+);
+CREATE TABLE parts (
+    part INTEGER PRIMARY KEY, payload INTEGER NOT NULL, offset INTEGER NOT NULL, data BLOB NOT NULL,
+    UNIQUE (payload, offset)
+);
+"""
+"""`parts` of one payload never overlap."""
+
+
+def open_database(folder: Path, flavour: HashFlavour | None) -> tuple[sqlite3.Connection, HashFlavour]:
+    """The database of a folder, and its flavour. With a flavour, a folder that is not there is made.
+
+    Raises `FolderError`.
+    """
+    path = folder / DATABASE_FILE
+    is_new = not path.exists()
+    if is_new and flavour is None:
+        raise FolderError(f"{folder} holds no logs", hint="publish, sync or import into it first")
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        database = sqlite3.connect(
+            path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        )
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        database.execute("BEGIN IMMEDIATE")
+        found = database.execute("PRAGMA user_version").fetchone()[0]
+        if not found:
+            for statement in _SCHEMA.split(";"):
+                database.execute(statement)
+            database.execute("INSERT INTO flavour VALUES (?)", ((flavour or FLAVOURS["yamf"]).name,))
+            database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            database.execute(f"PRAGMA user_version = {FORMAT}")
+        database.execute("COMMIT")
+        if found not in (0, FORMAT):
+            raise FolderError(
+                f"{path} has the format {found}, and this program reads {FORMAT}", hint="use a newer Culm"
+            )
+        held = FLAVOURS[database.execute("SELECT name FROM flavour").fetchone()[0]]
+    except (OSError, sqlite3.Error, KeyError) as error:
+        raise FolderError(f"{path} cannot be used: {error}") from error
+    if flavour is not None and held is not flavour:
+        database.close()
+        raise FolderError(
+            f"{folder} holds logs of the flavour {held.name}, not {flavour.name}",
+            hint=f"give --flavour {held.name}, or another folder",
+        )
+    return database, held
+
+
+def number_key(number: int) -> bytes:
+    """A 64-bit number as it is stored."""
+    return number.to_bytes(8, "big")

@@ -1,0 +1,5 @@
+"""``culm bamboo``: Bamboo logs in a folder, and partial replication of them between folders.
+
+- `group` names the commands; `folder` has their common options and the form of logs
+- `publish`, `sync`, `serve`: making logs and exchanging them
+"""

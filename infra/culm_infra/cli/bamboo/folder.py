@@ -1,0 +1,140 @@
+"""What the commands of ``culm bamboo`` share: the folder, the names of logs, the certificates of TLS."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
+    from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+    from culm_models.bamboo.hashes import HashFlavour
+    from culm_models.bamboo.log_store import LogKey
+
+Folder = Annotated[
+    Path, typer.Option("--dir", envvar="CULM_BAMBOO_DIR", help="The folder of the logs, and of the own key.")
+]
+Flavour = Annotated[
+    str | None,
+    typer.Option(
+        "--flavour",
+        help="Hashes of a new folder: yamf (BLAKE2b, Bamboo's own) or yasmf (BLAKE3).",
+        autocompletion=lambda incomplete: [one for one in ("yamf", "yasmf") if one.startswith(incomplete)],
+    ),
+]
+DEFAULT_FOLDER = Path("bamboo")
+
+
+def complete_log(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The logs of the folder that is named on the line."""
+    from culm_connectors.errors import ConnectorError
+
+    folder = ctx.params.get("folder") or DEFAULT_FOLDER
+    try:
+        store = opened(Path(folder))
+    except ConnectorError:
+        return []
+    names = [log_name(log) for log in store.logs]
+    store.close()
+    return [name for name in names if name.startswith(incomplete)]
+
+
+LogOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log",
+        metavar="KEY/ID",
+        help="A log: the author's key in hex, and its id; ID alone is one of the own logs. Repeatable.",
+        autocompletion=complete_log,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFlags:
+    """What is shown and believed over tls://."""
+
+    certificate: Annotated[
+        Path | None, typer.Option("--tls-certificate", help="PEM: what is shown over tls://.")
+    ] = None
+    private_key: Annotated[Path | None, typer.Option("--tls-key", help="PEM: its private key.")] = None
+    ca: Annotated[
+        Path | None, typer.Option("--tls-ca", help="PEM: the authority of the other side; else the system's.")
+    ] = None
+    server_name: Annotated[
+        str | None, typer.Option("--tls-name", help="What a server's certificate must be for.")
+    ] = None
+
+    def settings(self, **fields: Any) -> BambooPeerSettings:
+        """Settings of a peer with these files."""
+        from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, TlsFiles
+
+        files = TlsFiles(self.certificate, self.private_key, self.ca, self.server_name)
+        return BambooPeerSettings(tls=files, **fields)
+
+
+def log_name(log: LogKey) -> str:
+    """A log as people type it."""
+    public_key, log_id = log
+    return f"{public_key.hex()}/{log_id}"
+
+
+def parse_log(text: str, folder: Path) -> LogKey:
+    """The log that somebody names. Raises `typer.BadParameter`."""
+    if text.isdecimal():
+        from culm_connectors.edge.keyfile import load_key
+
+        hint = "name a log of somebody else as KEY/ID, or publish first: that makes a key"
+        return load_key(folder, hint=hint).public_key, int(text)
+    found = re.fullmatch(r"([0-9a-fA-F]{64})/(\d{1,20})", text)
+    if found is None or int(found[2]) >= 2**64:
+        raise typer.BadParameter(f"{text!r} names no log: write KEY/ID, the key as 64 hex digits")
+    return bytes.fromhex(found[1]), int(found[2])
+
+
+def chosen_logs(names: list[str] | None, store: FolderStore) -> list[LogKey]:
+    """The logs that are named; without names all that are held."""
+    return [parse_log(name, store.folder) for name in names] if names else store.logs
+
+
+def parse_flavour(name: str | None) -> HashFlavour | None:
+    """A flavour by its name. Raises `typer.BadParameter`."""
+    from culm_models.bamboo.hashes import FLAVOURS
+
+    if name is not None and name not in FLAVOURS:
+        raise typer.BadParameter(f"{name!r} is no flavour: write {' or '.join(FLAVOURS)}")
+    return FLAVOURS[name] if name else None
+
+
+def made_flavour(folder: Path, name: str | None) -> HashFlavour | None:
+    """The flavour to open a folder with that may have to be made: YAMF where nobody says."""
+    from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE
+    from culm_models.bamboo.hashes import YAMF
+
+    return parse_flavour(name) or (None if (folder / DATABASE_FILE).exists() else YAMF)
+
+
+def opened(folder: Path, flavour: HashFlavour | None = None) -> FolderStore:
+    """The store of a folder. Raises `FolderError`."""
+    from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+
+    return FolderStore(folder, flavour)
+
+
+def parse_address(text: str) -> Url:
+    """An address. Raises `typer.BadParameter`."""
+    from culm_connectors.bamboo_p2p.settings import parse_url
+
+    try:
+        return parse_url(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def complete_address(incomplete: str) -> list[str]:
+    """How an address begins."""
+    return [one for one in ("tcp://", "tls://", "quic://") if one.startswith(incomplete)]

@@ -1,0 +1,145 @@
+"""``culm bamboo serve``: a folder for others, and kept up with them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.bamboo.folder import (
+    DEFAULT_FOLDER,
+    Flavour,
+    Folder,
+    LogOption,
+    TlsFlags,
+    chosen_logs,
+    complete_address,
+    log_name,
+    made_flavour,
+    parse_address,
+)
+from culm_infra.cli.options import spread
+from culm_infra.cli.output import emit_json, safe, say
+
+if TYPE_CHECKING:
+    from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
+    from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
+    from culm_models.bamboo.hashes import HashFlavour
+    from culm_models.bamboo_p2p.events import BambooP2pEvent
+
+
+@spread
+def serve(
+    addresses: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="URL…",
+            help="Where to listen: tcp://, tls:// or quic://HOST:PORT; port 0 takes a free one.",
+            autocompletion=complete_address,
+        ),
+    ],
+    *,
+    folder: Folder = DEFAULT_FOLDER,
+    peers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--peer",
+            metavar="URL",
+            help="A peer to keep a connection to, for the logs of --log. Repeatable.",
+            autocompletion=complete_address,
+        ),
+    ] = None,
+    logs: LogOption = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Take nothing from who calls.")] = False,
+    flavour: Flavour = None,
+    tls: TlsFlags,
+    json: options.Json = False,
+) -> None:
+    """Let others have the logs of a folder, and take from them what they offer, until interrupted.
+
+    What is published to the folder meanwhile, here or by `culm bamboo publish`, goes out to whoever has asked
+    for what is new. Everybody who can call may read: over tls:// give --tls-ca to let in only those with a
+    certificate of that authority.
+
+    Example: `culm bamboo serve tcp://127.0.0.1:4400 quic://127.0.0.1:4400`
+    """
+    from dataclasses import replace
+
+    from culm_models.bamboo_p2p.settings import Direction
+
+    urls = [parse_address(text) for text in addresses]
+    called = [parse_address(text) for text in peers or []]
+    settings = tls.settings()
+    if read_only:
+        policy = replace(settings.connection.policy, direction=Direction.PUSH)
+        settings = replace(settings, connection=replace(settings.connection, policy=policy))
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve(folder, made_flavour(folder, flavour), settings, urls, called, logs, json=json))
+
+
+async def _serve(
+    folder: Path,
+    flavour: HashFlavour | None,
+    settings: BambooPeerSettings,
+    urls: list[Url],
+    called: list[Url],
+    names: list[str] | None,
+    *,
+    json: bool,
+) -> None:
+    from culm_connectors.bamboo_p2p.interest import Interest
+    from culm_connectors.bamboo_p2p.peer import BambooPeer
+    from culm_connectors.edge.keyfile import load_or_make_key
+    from culm_connectors.transport import Identity
+    from culm_models.bamboo_p2p.settings import Direction
+
+    identity = Identity.from_private_key(load_or_make_key(folder).private_key)
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    async with (
+        BambooPeer.opened(folder, flavour=flavour, identity=identity, settings=settings) as peer,
+        contextlib.AsyncExitStack() as doors,
+    ):
+        peer.listeners.append(lambda remote, event: _show(remote, event, json=json))
+        for url in urls:
+            bound = await doors.enter_async_context(peer.listen(url))
+            if json:
+                emit_json({"event": "listening", "url": str(bound)})
+            else:
+                say(f"listening at [bold]{bound}[/], as {identity.peer_id.hex()}")
+        for log in await peer.read(lambda store: chosen_logs(names, store)):
+            await peer.follow(Interest(log, direction=Direction.BOTH))
+        calls = [asyncio.create_task(peer.keep_connected(url)) for url in called]
+        try:
+            await stopped.wait()
+        finally:
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+
+
+def _show(remote: RemotePeer, event: BambooP2pEvent, *, json: bool) -> None:
+    told = event_row(remote, event)
+    if json:
+        emit_json(told)
+    elif event.kind not in ("entry", "payload", "notified", "skipped"):
+        rest = ", ".join(
+            f"{name} {safe(value)}" for name, value in told.items() if name not in ("event", "remote")
+        )
+        say(f"{safe(remote.name, 24)} {event.kind}: {rest}")
+
+
+def event_row(remote: RemotePeer, event: BambooP2pEvent) -> dict[str, object]:
+    """What happened, for programs."""
+    from dataclasses import asdict
+
+    row: dict[str, object] = {"event": event.kind, "remote": remote.name, **asdict(event)}
+    if (log := getattr(event, "log", None)) is not None:
+        row["log"] = log_name(log)
+    return row
