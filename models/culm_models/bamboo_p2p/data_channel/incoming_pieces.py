@@ -254,11 +254,27 @@ class IncomingPieces:
         return payload
 
     def moved(self, payload: IncomingPayload) -> None:
-        """Bytes of a payload came; if they are the last, it is verified."""
-        request = payload.request
-        if payload.size is not None and not payload.left and request.incoming.offset == payload.size:
-            self._payload_complete(request, request.sequence.piece(request.incoming.piece))
-        self._link.wake(request)
+        """Bytes of a payload came; it is verified if they are the last, or make it whole with what was here."""
+        request, link = payload.request, self._link
+        if payload.size is not None and not payload.left:
+            piece = request.sequence.piece(request.incoming.piece)
+            if request.incoming.offset == payload.size:
+                self._payload_complete(request, piece)
+            elif (
+                not request.is_discarding
+                and link.store.unverified(request.log, piece.seq_num).covers(0, payload.size)
+                and not link.verify_payload(request, piece.seq_num)
+            ):
+                self._begin_again(request)
+        link.wake(request)
+
+    def _begin_again(self, request: Request) -> None:
+        """A payload out of several ends' bytes is wrong, nobody's fault: ask for it anew (R49, R55)."""
+        begins_inside = bool(request.first_offset(request.incoming.piece))
+        code = CancelCode.REFUSED if begins_inside else CancelCode.RESOURCES
+        self._negotiation.cancel(request, Cancel(request.id, code))
+        self._link.propose_again(request, from_beginning=begins_inside)
+        request.is_discarding = True
 
     def _payload_complete(self, request: Request, piece: Piece) -> None:
         """All bytes of a payload came or were passed over: verify it (R49, R55, R56)."""
@@ -267,12 +283,8 @@ class IncomingPieces:
         was_data = request.latest is not None and request.latest.index == index
         is_valid = request.is_discarding or stream.verify()
         if not is_valid and not stream.is_of_the_other_alone:
-            # Put together from both ends, or behind bytes that were here before: nobody's fault.
             link.discard_unverified(request, piece.seq_num)
-            again = CancelCode.REFUSED if request.first_offset(index) else CancelCode.RESOURCES
-            self._negotiation.cancel(request, Cancel(request.id, again))
-            link.propose_again(request, from_beginning=bool(request.first_offset(index)))
-            request.is_discarding = True
+            self._begin_again(request)
             is_valid = True
         elif not is_valid and request.proposal.payload_only:
             link.discard_unverified(request, piece.seq_num)
