@@ -11,8 +11,8 @@ from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
 from tests.models.bamboo_p2p.logs import AUTHOR, LOG, make_log
 
 NOW = 1_763_760_000_000
-NAMED = {"public_key": LOG[0].hex(), "log_id": LOG[1]}
-SAFE = {"send_window": 0, "receive_window": 0}
+NAMED: dict[str, Any] = {"public_key": LOG[0].hex(), "log_id": LOG[1]}
+SAFE: dict[str, Any] = {"send_window": 0, "receive_window": 0}
 
 
 def entries(*seq_nums: int, payloads: bool = True, flavour: HashFlavour = YAMF) -> list[dict[str, Any]]:

@@ -254,7 +254,7 @@ class IncomingPieces:
         return payload
 
     def moved(self, payload: IncomingPayload) -> None:
-        """Bytes of a payload came; it is verified if they are the last, or make it whole with what was here."""
+        """Bytes of a payload came; it is verified if they are the last, or make it whole."""
         request, link = payload.request, self._link
         if payload.size is not None and not payload.left:
             piece = request.sequence.piece(request.incoming.piece)
