@@ -92,12 +92,17 @@ class Link:
         if self.store.entry(request.log, seq_num) is None:
             self.store.put_entry(request.log, held)
             self.report(EntryVerified(request.id, request.log, seq_num))
-            self.changed.append((request.log, seq_num))
+            self._changed(request.log, seq_num)
+
+    def _changed(self, log: LogKey, seq_num: int) -> None:
+        # An entry and the pieces of its payload come in a row: who looks again needs it once.
+        if not self.changed or self.changed[-1] != (log, seq_num):
+            self.changed.append((log, seq_num))
 
     def keep_unverified(self, request: Request, seq_num: int, offset: int, data: bytes) -> None:
         """Bytes of a payload came that nobody has verified."""
         self.store.put_unverified(request.log, seq_num, offset, data)
-        self.changed.append((request.log, seq_num))
+        self._changed(request.log, seq_num)
 
     def verify_payload(self, request: Request, seq_num: int) -> bool:
         """Whether the parts of a payload are all of it and right; they are held then, else forgotten."""
@@ -106,14 +111,14 @@ class Link:
             self.report(PayloadVerified(request.id, request.log, seq_num))
         else:
             self.discarded.append((request.log, seq_num))
-        self.changed.append((request.log, seq_num))
+        self._changed(request.log, seq_num)
         return is_valid
 
     def discard_unverified(self, request: Request, seq_num: int) -> None:
         """Forget what came of a payload."""
         self.store.discard_unverified(request.log, seq_num)
         self.discarded.append((request.log, seq_num))
-        self.changed.append((request.log, seq_num))
+        self._changed(request.log, seq_num)
 
     def propose_again(self, request: Request, *, from_beginning: bool) -> None:
         """The proposal of a request is to be made anew, from what is held then (R49, R55)."""
