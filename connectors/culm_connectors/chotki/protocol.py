@@ -214,6 +214,7 @@ class ChotkiProtocol:
             context.kafka,
             None if wanted is None else int(wanted, 16),
             context.key_pair.public_key.hex(),
+            context.connector_id,
             self._tail.ids.sources(),
         )
 

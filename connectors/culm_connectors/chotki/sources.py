@@ -20,7 +20,7 @@ from culm_models.chotki.rdx.first import write_first
 from culm_models.chotki.tlv import record
 from culm_topics.chotki.errors import SourceRetired, SourceTaken
 from culm_topics.chotki.records import SourceRecord, source_key
-from culm_topics.chotki.sources import FREE, SOURCES_TOPIC, SourceFollower, read_sources
+from culm_topics.chotki.sources import EDGE_KEY_SIZE, FREE, SOURCES_TOPIC, SourceFollower, read_sources
 from culm_topics.kafka.clients import KafkaSettings
 
 _LOTS: Final = 8
@@ -76,14 +76,21 @@ def is_edge(owner: str) -> bool:
 
 
 async def claim(
-    producer: BatchProducer, kafka: KafkaSettings, wanted: int | None, owner: str, seen: Collection[int]
+    producer: BatchProducer,
+    kafka: KafkaSettings,
+    wanted: int | None,
+    owner: str,
+    edge: bytes,
+    seen: Collection[int],
 ) -> SourceClaim:
-    """Claim the source that is wanted, else the owner's, else a free one.
+    """Claim the source that is wanted, else the owner's, else a free one, for this run of an edge.
 
+    `edge` is what its records call it: the claim begins with what of that was drawn for the run.
     `seen`: sources that vectors and packets tell of, which are other replicas' when nobody here owns them.
     Raises `SourceTaken`, `SourceRetired`.
     """
-    run = secrets.token_bytes(len(FREE))
+    drawn = edge[EDGE_KEY_SIZE:]
+    run = drawn + secrets.token_bytes(len(FREE) - len(drawn))
     for _ in range(_LOTS):
         table = await asyncio.to_thread(read_sources, kafka)
         src = table.choose(wanted, owner, seen, take_over=True)

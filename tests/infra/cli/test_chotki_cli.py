@@ -192,6 +192,16 @@ def test_the_status_has_vectors_blocks_peers_sessions_and_sources(shell: Shell) 
     ]
     assert len(shell.lines("status", "--all")[0]["sessions"]) == 2
     assert "SendLive" in shell.text("status")
+    # The edge was killed and has begun anew: nobody told that its session is over.
+    for run, shown in ((edge[24:], 1), (b"2" * 8, 0)):
+        claim = SourceRecord(edge.hex(), run.ljust(16, b"."), "allocated", TIME_MS)
+        produce(shell.settings, "chotki.sources", [(source_key(13), claim.encode())])
+        assert len(shell.lines("status")[0]["sessions"]) == shown
+        left = shell.lines("status", "--all")[0]["sessions"][-1]
+        assert (left["state"], left["run_is_over"]) == ("SendLive", not shown)
+        free = SourceRecord(edge.hex(), bytes(16), "allocated", TIME_MS)
+        produce(shell.settings, "chotki.sources", [(source_key(13), free.encode())])
+    assert "run is over" in " ".join(shell.text("status", "--all").split())
 
 
 def test_values_that_a_go_replica_would_refuse_are_listed(shell: Shell) -> None:

@@ -29,6 +29,17 @@ _FIRST_GIVEN, _LAST_GIVEN = 0x10000, 0xFFFFF
 _SILENCE_SECONDS: Final = 30.0
 
 
+EDGE_KEY_SIZE: Final = 24
+"""Of the 32 bytes that records call an edge: its key. The rest is of its run, whose claims begin with it."""
+
+
+def is_of_former_run(edge: bytes, holders: Mapping[int, SourceRecord]) -> bool:
+    """Whether this run of an edge is over: sources were its owner's, and none of them is claimed by it."""
+    owner, run = edge[:EDGE_KEY_SIZE].hex(), edge[EDGE_KEY_SIZE:]
+    runs = [one.run for one in holders.values() if one.owner.startswith(owner)]
+    return bool(runs) and not any(one.startswith(run) for one in runs)
+
+
 class SourceTable:
     """What records of `chotki.sources` say, taken in their order; knows no Kafka."""
 

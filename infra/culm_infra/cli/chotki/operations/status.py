@@ -43,15 +43,16 @@ def status(
 
     behind: packets that a peer lacks, by the numbers of their sources. Of a session: its state, pings and
     pongs that came, the diffs of its beginning (blocks and bytes through, of how many), syncs that are open
-    with their age and what they have spooled, both traces as logs write them. codes: refusals and warnings,
+    with their age and what they have spooled, both traces as logs write them; one that was left by an edge
+    which was killed, and has begun anew, belongs to a run that is over. codes: refusals and warnings,
     and in how many sessions of the last days. An edge tells whether it is ready and what it measures: the
     epoch it serves from, the tail of packets beyond, refusals by code.
     duplicates: values that several objects have in a hash-indexed field, which a Go replica refuses.
 
     Example: `culm chotki status`, `culm chotki status --all --edge 127.0.0.1:9100 --json`
     """
-    from culm_topics.chotki.operations import read_holdings, read_sessions
-    from culm_topics.chotki.sources import read_sources
+    from culm_topics.chotki.operations import OVER, read_holdings, read_sessions
+    from culm_topics.chotki.sources import is_of_former_run, read_sources
 
     settings = kafka.settings()
     with whole_state(settings, json=json) as reader:
@@ -66,6 +67,7 @@ def status(
     holdings, sessions, sources = read_holdings(settings), read_sessions(settings), read_sources(settings)
     for passed_over in (holdings.passed_over, sessions.passed_over, sources.passed_over):
         show_passed_over(passed_over, json=json)
+    told = [_session(one, is_of_former_run(one.edge, sources.holders)) for one in sessions.sessions]
     found = {
         **state,
         "epoch_age_s": None if holdings.own is None else _age_s(holdings.own.time_ms),
@@ -79,7 +81,7 @@ def status(
             }
             for src, held in sorted(holdings.peers.items())
         ],
-        "sessions": [_session(one) for one in sessions.sessions if all_ or not one.is_over],
+        "sessions": [one for one in told if all_ or not (one["state"] == OVER or one["run_is_over"])],
         "codes": sessions.codes,
         "sources": sources_as_json(sources.holders),
         "edges": [read_edge(one) for one in edge or ()],
@@ -121,7 +123,7 @@ def _blocks(state: ObjectState) -> list[dict[str, Any]]:
     ]
 
 
-def _session(one: PeerSession) -> dict[str, Any]:
+def _session(one: PeerSession, run_is_over: bool) -> dict[str, Any]:
     from culm_models.chotki.ids import Id
     from culm_models.chotki.packets.handshake import trace_pair
 
@@ -129,6 +131,7 @@ def _session(one: PeerSession) -> dict[str, Any]:
     return {
         "edge": one.edge.hex(),
         "session": one.session,
+        "run_is_over": run_is_over,
         "state": found.state,
         "peer": f"{found.peer:x}",
         "address": found.address,
@@ -183,6 +186,9 @@ def _told(session: dict[str, Any]) -> dict[str, Any]:
     """A session with its diffs and open syncs as people read them."""
     return {
         **session,
+        "state": f"{session['state']} (its edge's run is over)"
+        if session["run_is_over"]
+        else session["state"],
         "diff in": _diff(session["received"]),
         "diff out": _diff(session["sent"]),
         "open syncs": [
