@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from culm_connectors.bamboo_p2p.author import publish
+from culm_connectors.bamboo_p2p.channels.two_streams import open_streams
+from culm_connectors.bamboo_p2p.errors import FolderInUse
 from culm_connectors.bamboo_p2p.interest import Interest
 from culm_connectors.bamboo_p2p.peer import BambooPeer
-from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, TlsFiles, Url
+from culm_connectors.bamboo_p2p.proof import prove
+from culm_connectors.bamboo_p2p.settings import ALPNS, BambooPeerSettings, TlsFiles, Url
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_models.bamboo.hashes import YAMF
+from culm_connectors.transport import ConnectError, Connection, TransportSettings, connect
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
+from culm_models.bamboo.hashes import YAMF, YASMF
+from culm_models.bamboo_p2p.errors import Malformed
+from culm_models.bamboo_p2p.settings import Direction, PeerSettings
 from culm_models.keys import KeyPair
 from tests.support.channels import Certificates
 
@@ -62,3 +72,126 @@ async def test_a_log_comes_whole_and_what_is_published_later_follows_live(
             await until(other, lambda store: store.has_payload(LOG, 31))
             assert await other.read(lambda store: store.end_of_log(LOG)) == 31
             assert await other.read(lambda store: store.read_payload(LOG, 31, 0, 10)) == b"live"
+
+
+async def test_one_entry_comes_with_exactly_the_pool_that_proves_it(
+    tmp_path: Path, url: Url, settings: BambooPeerSettings
+) -> None:
+    async with (
+        BambooPeer.opened(tmp_path / "one", flavour=YASMF, settings=settings) as one,
+        BambooPeer.opened(tmp_path / "other", flavour=YASMF, settings=settings) as other,
+        one.listen(url) as bound,
+    ):
+        for number in range(60):
+            await one.publish(AUTHOR, LOG[1], b"%d" % number)
+        await other.follow(Interest(LOG, 23, 23))
+        async with other.connect(bound) as remote:
+            await until(other, lambda store: store.highest_entry(LOG) == 40)
+            assert remote.session.error is None
+        pool = {*lower_pool(23), *upper_pool(23)}
+        assert await other.read(lambda store: set(store.held_between(LOG, 1, 60))) == pool
+        proof = await other.read(lambda store: prove(store, LOG, 23))
+        assert proof.is_proven and set(proof.pool) == pool and proof.has_payload
+
+
+async def test_proposals_wait_for_credit_and_go_on_when_requests_are_freed(
+    tmp_path: Path, url: Url, settings: BambooPeerSettings
+) -> None:
+    meagre = replace(settings, connection=PeerSettings(credit=1))
+    async with (
+        BambooPeer.opened(tmp_path / "one", flavour=YAMF, settings=meagre) as one,
+        BambooPeer.opened(tmp_path / "other", flavour=YAMF, settings=settings) as other,
+        one.listen(url) as bound,
+    ):
+        logs = [(AUTHOR.public_key, number) for number in range(5)]
+        for _, log_id in logs:
+            await one.publish(AUTHOR, log_id, b"first")
+            await other.follow(Interest((AUTHOR.public_key, log_id), 1, 1))
+        async with other.connect(bound):
+            await until(other, lambda store: all(store.has_payload(log, 1) for log in logs))
+
+
+async def test_data_goes_on_whenever_a_small_window_is_given_back(
+    tmp_path: Path, url: Url, settings: BambooPeerSettings
+) -> None:
+    narrow = replace(
+        settings,
+        data_window_bytes=700,
+        transport=TransportSettings(stream_receive_window_bytes=16_384, receive_window_bytes=65_536),
+    )
+    payload = random.Random(7).randbytes(300_000)
+    async with (
+        BambooPeer.opened(tmp_path / "one", flavour=YAMF, settings=settings) as one,
+        BambooPeer.opened(tmp_path / "other", flavour=YAMF, settings=narrow) as other,
+        one.listen(url) as bound,
+    ):
+        await one.publish(AUTHOR, LOG[1], payload)
+        await other.follow(Interest(LOG))
+        async with other.connect(bound):
+            await until(other, lambda store: store.has_payload(LOG, 1))
+        assert await other.read(lambda store: store.read_payload(LOG, 1, 0, 10**6)) == payload
+
+
+async def test_either_end_brings_what_the_other_lacks(
+    tmp_path: Path, url: Url, settings: BambooPeerSettings
+) -> None:
+    async with (
+        BambooPeer.opened(tmp_path / "one", flavour=YAMF, settings=settings) as one,
+        BambooPeer.opened(tmp_path / "other", flavour=YAMF, settings=settings) as other,
+        one.listen(url) as bound,
+    ):
+        await other.publish(AUTHOR, LOG[1], b"pushed")
+        await other.follow(Interest(LOG, direction=Direction.BOTH))
+        async with other.connect(bound):
+            await until(one, lambda store: store.has_payload(LOG, 1))
+
+
+async def test_what_another_process_publishes_goes_out_too(
+    tmp_path: Path, url: Url, settings: BambooPeerSettings
+) -> None:
+    async with (
+        BambooPeer.opened(tmp_path / "one", flavour=YAMF, settings=settings) as one,
+        BambooPeer.opened(tmp_path / "other", flavour=YAMF, settings=settings) as other,
+        one.listen(url) as bound,
+    ):
+        await one.publish(AUTHOR, LOG[1], b"here")
+        await other.follow(Interest(LOG))
+        async with other.connect(bound):
+            await until(other, lambda store: store.has_payload(LOG, 1))
+            beside = FolderStore(tmp_path / "one")
+            with beside.exclusively():
+                publish(beside, AUTHOR, LOG[1], b"beside")
+            beside.close()
+            await until(other, lambda store: store.has_payload(LOG, 2))
+
+
+async def test_a_second_peer_over_one_folder_is_refused(tmp_path: Path) -> None:
+    async with BambooPeer.opened(tmp_path / "one", flavour=YAMF):
+        with pytest.raises(FolderInUse):
+            async with BambooPeer.opened(tmp_path / "one"):
+                pass
+
+
+async def test_over_quic_what_breaks_a_rule_is_told_by_its_code(
+    tmp_path: Path, settings: BambooPeerSettings
+) -> None:
+    async def break_a_rule(connection: Connection) -> None:
+        channels = await open_streams(connection)
+        await channels.write_control(b"\x00\x00\x00" + bytes((136,)))
+
+    async with (
+        BambooPeer.opened(tmp_path / "one", flavour=YAMF, settings=settings) as one,
+        one.listen(Url("quic", "127.0.0.1", 0)) as bound,
+    ):
+        address, alpn = (bound.host, bound.port), ALPNS["yamf"]
+        with pytest.raises(ConnectError) as refused:
+            await connect(
+                address, one.identity, None, settings.transport, alpn=alpn, speak_first=break_a_rule
+            )
+        reason = refused.value.reason
+        assert (
+            reason is not None
+            and reason.application
+            and reason.code == Malformed.number
+            and reason.text == Malformed.code
+        )

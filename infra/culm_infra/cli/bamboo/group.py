@@ -1,9 +1,14 @@
-"""``culm bamboo``: Bamboo logs in a folder, one module for each command."""
+"""``culm bamboo``: Bamboo logs in a folder, one line for each command."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
 import typer
 
+from culm_infra.cli.bamboo.bundle import drop, export, import_
+from culm_infra.cli.bamboo.looking import coverage, proposals, verify
 from culm_infra.cli.bamboo.publish import publish
 from culm_infra.cli.bamboo.serve import serve
 from culm_infra.cli.bamboo.sync import sync
@@ -13,5 +18,17 @@ app = typer.Typer(
     help="Bamboo logs in a folder: publish, and exchange whole logs or parts of them with other folders.",
 )
 
-for name, command in {"publish": publish, "sync": sync, "serve": serve}.items():
+COMMANDS: Final[dict[str, Callable[..., None]]] = {
+    "publish": publish,
+    "sync": sync,
+    "serve": serve,
+    "proposals": proposals,
+    "coverage": coverage,
+    "verify": verify,
+    "drop": drop,
+    "export": export,
+    "import": import_,
+}
+
+for name, command in COMMANDS.items():
     app.command(name)(command)

@@ -1,0 +1,64 @@
+"""The proof of one entry by its certificate pool alone (Bamboo, "certificate pools")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
+from culm_models.bamboo.checks import check_signature
+from culm_models.bamboo.errors import BambooError
+from culm_models.bamboo.fork_proof import links_of
+from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo_p2p.store import BambooStore, HeldEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What the pool of an entry says. `wrong`: what is broken, in words, by sequence number.
+
+    `pool`: elements that are held. `missing`: those that are not, though later ones are. `beyond`: those
+    above all that is held, which may not exist yet and are not missed.
+    """
+
+    seq_num: int
+    pool: tuple[int, ...]
+    missing: tuple[int, ...]
+    beyond: tuple[int, ...]
+    wrong: tuple[tuple[int, str], ...]
+    has_payload: bool
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether nothing is missing and nothing is wrong."""
+        return not self.missing and not self.wrong and self.seq_num in self.pool
+
+
+def prove(store: BambooStore, log: LogKey, seq_num: int) -> Proof:
+    """Check an entry by its pool: every signature, and every link along both paths."""
+    numbers = sorted({*lower_pool(seq_num), *upper_pool(seq_num)})
+    highest = store.highest_entry(log)
+    held = {number: found for number in numbers if (found := store.entry(log, number)) is not None}
+    wrong: list[tuple[int, str]] = []
+    for number, found in held.items():
+        try:
+            check_signature(found.entry_bytes, found.entry)
+        except BambooError as error:
+            wrong.append((number, str(error)))
+        wrong += [(number, f"its link to {target} names another entry") for target in _broken(found, held)]
+    lacking = [number for number in numbers if number not in held]
+    return Proof(
+        seq_num,
+        tuple(held),
+        tuple(number for number in lacking if number <= max(highest, seq_num)),
+        tuple(number for number in lacking if number > max(highest, seq_num)),
+        tuple(wrong),
+        store.has_payload(log, seq_num),
+    )
+
+
+def _broken(found: HeldEntry, held: dict[int, HeldEntry]) -> list[int]:
+    return [
+        target
+        for target, link in links_of(found.entry).items()
+        if target in held and held[target].hash != link
+    ]

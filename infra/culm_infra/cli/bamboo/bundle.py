@@ -1,0 +1,136 @@
+"""``culm bamboo export``, ``import`` and ``drop``: logs as a file, and payloads that are no longer wanted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.bamboo.folder import (
+    DEFAULT_FOLDER,
+    Flavour,
+    Folder,
+    complete_log,
+    log_name,
+    made_flavour,
+    opened,
+    parse_log,
+)
+from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, progress, say
+
+OneLog = Annotated[
+    str,
+    typer.Option("--log", metavar="KEY/ID", help="The log; ID alone: own.", autocompletion=complete_log),
+]
+Start = Annotated[int, typer.Option("--from", min=1, help="The first entry of the range.")]
+End = Annotated[int | None, typer.Option("--to", min=1, help="The last entry; by default the newest.")]
+
+
+def export(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What is written; nothing may be there.")],
+    *,
+    folder: Folder = DEFAULT_FOLDER,
+    log: OneLog = "0",
+    start: Start = 1,
+    end: End = None,
+    payloads: Annotated[bool, typer.Option("--payloads/--no-payloads", help="With payloads.")] = True,
+    json: options.Json = False,
+) -> None:
+    """Write a range of a log, the entries that prove it, and its payloads into one file.
+
+    Example: `culm bamboo export stick.bamboo --log KEY/0 --from 1 --to 100`
+    """
+    from culm_connectors.bamboo_p2p.bundle import export as exported
+
+    store = opened(folder)
+    try:
+        key = parse_log(log, folder)
+        with file.open("xb") as target, progress() as shown:
+            task = shown.add_task("entries", total=None)
+            count = 0
+            for _ in exported(store, target, key, start=start, end=end, payloads=payloads):
+                count += 1
+                shown.update(task, completed=count)
+    finally:
+        store.close()
+    told = {"log": log_name(key), "file": str(file), "entries": count, "bytes": file.stat().st_size}
+    if json:
+        emit_json(told)
+    else:
+        out.print(f"{count:,} entries, {told['bytes']:,} bytes")
+
+
+def import_(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="What `export` has written.")
+    ],
+    *,
+    folder: Folder = DEFAULT_FOLDER,
+    flavour: Flavour = None,
+    json: options.Json = False,
+) -> None:
+    """Take in what a file has, checked as what comes on a connection is. Exit status 3: some was refused.
+
+    Example: `culm bamboo import stick.bamboo --dir theirs`
+    """
+    from dataclasses import asdict
+
+    from culm_connectors.bamboo_p2p.bundle import Imported, import_bundle
+    from culm_connectors.bamboo_p2p.errors import BundleError
+
+    damage: BundleError | None = None
+    store, imported = opened(folder, made_flavour(folder, flavour)), Imported()
+    try:
+        with file.open("rb") as source, progress() as shown, store.exclusively():
+            task = shown.add_task("entries", total=None)
+            try:
+                for number, _ in enumerate(import_bundle(store, source, imported), 1):
+                    shown.update(task, completed=number)
+            except BundleError as error:
+                # What came before is verified, and kept.
+                damage = error
+    finally:
+        store.close()
+    if json:
+        emit_json(asdict(imported))
+    else:
+        out.print(
+            f"new: {imported.new_entries:,} entries, {imported.new_payloads:,} payloads; "
+            f"known: {imported.known_entries:,} entries, {imported.known_payloads:,} payloads; "
+            f"refused: {imported.refused.total():,}"
+        )
+        for code, number in imported.refused.items():
+            say(f"[yellow]{number:,} refused: {code}[/]")
+    if damage is not None:
+        raise damage
+    if imported.refused:
+        raise typer.Exit(EXIT_DEGRADED)
+
+
+def drop(
+    *,
+    folder: Folder = DEFAULT_FOLDER,
+    log: OneLog = "0",
+    start: Start = 1,
+    end: End = None,
+    json: options.Json = False,
+) -> None:
+    """Delete payloads of a range, and keep the entries: peers are told that these payloads are not held.
+
+    Example: `culm bamboo drop --log KEY/0 --from 1 --to 1000`
+    """
+    store = opened(folder)
+    try:
+        key = parse_log(log, folder)
+        with store.exclusively():
+            last = end or store.highest_entry(key)
+            held = [n for n in store.held_between(key, start, last) if store.has_payload(key, n)]
+            freed = sum(store.drop_payload(key, seq_num) for seq_num in held)
+    finally:
+        store.close()
+    if json:
+        emit_json({"log": log_name(key), "payloads": len(held), "bytes": freed})
+    else:
+        out.print(f"{len(held):,} payloads deleted, {freed:,} bytes")

@@ -1,0 +1,172 @@
+"""``culm bamboo coverage``, ``proposals`` and ``verify``: what a folder holds, lacks, and can prove."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.bamboo.folder import (
+    DEFAULT_FOLDER,
+    Folder,
+    LogOption,
+    chosen_logs,
+    complete_log,
+    log_name,
+    opened,
+    parse_log,
+)
+from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, say
+
+if TYPE_CHECKING:
+    from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+    from culm_models.bamboo.log_store import LogKey
+    from culm_models.bamboo.range_set import RangeSet
+
+_SHOWN_RUNS = 20
+
+
+def coverage(*, folder: Folder = DEFAULT_FOLDER, logs: LogOption = None, json: options.Json = False) -> None:
+    """What is held of each log: ranges of entries, ranges of payloads, and payloads that are not whole.
+
+    Example: `culm bamboo coverage --dir mine`
+    """
+    store = opened(folder)
+    try:
+        rows = [_coverage(store, log) for log in chosen_logs(logs, store)]
+    finally:
+        store.close()
+    if json:
+        for row in rows:
+            emit_json(row)
+        return
+    columns = ("log", "entries", "payloads", "not whole", "end", "forked")
+    print_table(
+        None,
+        columns,
+        (
+            (
+                row["log"],
+                _runs(row["entries"]),
+                _runs(row["payloads"]),
+                ", ".join(f"{one['seq_num']}: {one['bytes']:,} bytes" for one in row["partial_payloads"]),
+                row["end_of_log"] or "",
+                "yes" if row["fork_proof"] else "",
+            )
+            for row in rows
+        ),
+    )
+
+
+def _coverage(store: FolderStore, log: LogKey) -> dict[str, Any]:
+    return {
+        "log": log_name(log),
+        "entries": _inclusive(store.entries(log)),
+        "payloads": _inclusive(store.payloads(log)),
+        "partial_payloads": [
+            {"seq_num": seq_num, "bytes": sum(end - start for start, end in parts)}
+            for seq_num, parts in sorted(store.partial_payloads(log).items())
+        ],
+        "end_of_log": store.end_of_log(log),
+        "fork_proof": store.fork_proof(log),
+    }
+
+
+def _inclusive(numbers: RangeSet) -> list[tuple[int, int]]:
+    return [(start, end - 1) for start, end in numbers]
+
+
+def _runs(runs: list[tuple[int, int]]) -> str:
+    texts = [str(first) if first == last else f"{first}–{last}" for first, last in runs[:_SHOWN_RUNS]]
+    return ", ".join(texts) + (f", and {len(runs) - _SHOWN_RUNS} more" if len(runs) > _SHOWN_RUNS else "")
+
+
+def proposals(*, folder: Folder = DEFAULT_FOLDER, logs: LogOption = None, json: options.Json = False) -> None:
+    """What a sync would ask a peer for: the proposals that follow from what the folder holds.
+
+    Example: `culm bamboo proposals --dir mine --json`
+    """
+    from culm_connectors.bamboo_p2p.interest import Interest
+    from culm_connectors.bamboo_p2p.interest import proposals as made
+
+    store = opened(folder)
+    try:
+        rows = [
+            {
+                "log": log_name(log),
+                "start": one.start,
+                "end": one.end,
+                "offset": one.offset,
+                "payload_only": one.payload_only,
+            }
+            for log in chosen_logs(logs, store)
+            for one in made(Interest(log), store)
+        ]
+    finally:
+        store.close()
+    if json:
+        for row in rows:
+            emit_json(row)
+        return
+    print_table(
+        None,
+        ("log", "from", "to", "what"),
+        ((row["log"], row["start"], row["end"] or "newest", _what(row)) for row in rows),
+    )
+
+
+def _what(row: dict[str, Any]) -> str:
+    if row["offset"] is not None:
+        return f"the payload from byte {row['offset']:,} on"
+    return "payloads" if row["payload_only"] else "entries and payloads"
+
+
+def verify(
+    seq_num: Annotated[int, typer.Argument(metavar="N", min=1, help="The number of the entry.")],
+    *,
+    folder: Folder = DEFAULT_FOLDER,
+    log: Annotated[
+        str,
+        typer.Option("--log", metavar="KEY/ID", help="The log; ID alone: own.", autocompletion=complete_log),
+    ] = "0",
+    json: options.Json = False,
+) -> None:
+    """Prove entry N by its certificate pool alone: every signature and link from 1 to N and above.
+
+    Elements of the pool above all that is held may not exist yet, and are not missed. Exit status 3:
+    not proven.
+
+    Example: `culm bamboo verify 100000 --log KEY/0`
+    """
+    from culm_connectors.bamboo_p2p.proof import prove
+
+    store = opened(folder)
+    try:
+        key = parse_log(log, folder)
+        proof = prove(store, key, seq_num)
+    finally:
+        store.close()
+    if json:
+        emit_json(
+            {
+                "log": log_name(key),
+                "seq_num": seq_num,
+                "proven": proof.is_proven,
+                "pool": proof.pool,
+                "missing": proof.missing,
+                "beyond": proof.beyond,
+                "wrong": [{"seq_num": number, "reason": reason} for number, reason in proof.wrong],
+                "payload": proof.has_payload,
+            }
+        )
+    else:
+        for number, reason in proof.wrong:
+            say(f"[bold red]entry {number}[/]: {reason}")
+        if proof.missing:
+            say(f"missing: {', '.join(map(str, proof.missing))}")
+        verdict = "proven" if proof.is_proven else "not proven"
+        payload = "held" if proof.has_payload else "not held"
+        out.print(f"entry {seq_num} is {verdict} by {len(proof.pool)} entries; its payload is {payload}")
+    if not proof.is_proven:
+        raise typer.Exit(EXIT_DEGRADED)
