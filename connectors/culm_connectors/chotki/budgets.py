@@ -16,8 +16,10 @@ from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.edge.rate_limit import TokenBucket
 from culm_models.chotki import events
 
-TURN_BYTES: Final = 4 * 1024
-"""Of small packets that takes some milliseconds."""
+PIECE_BYTES: Final = 4 * 1024
+"""So much is taken in before the rates are looked at again."""
+_SLICE_S: Final = 0.001
+"""How long what a principal sends is taken in before others have their turn."""
 _MINUTE_S: Final = 60.0
 _REMEMBERED: Final = 4_096
 _DONE: Final = object()
@@ -59,23 +61,25 @@ class ReplicaBudget:
 
     async def take_in(self, size: int, steps: Iterator[None]) -> float:
         """Take in what was read, a step a turn; for how long then nothing more is to be read, in seconds."""
-        used_s, is_done = 0.0, False
+        is_done = False
         while not is_done:
             async with self._turn:
-                begun_s = time.perf_counter()
-                is_done = next(steps, _DONE) is _DONE
-                used_s += time.perf_counter() - begun_s
-                await asyncio.sleep(0)
-        return self._wait_s(size, used_s, time.monotonic())
+                begun_s = now_s = time.monotonic()
+                while not is_done and now_s - begun_s < _SLICE_S:
+                    is_done = next(steps, _DONE) is _DONE
+                    now_s = time.monotonic()
+                # Of its share nothing is saved up for long: while the loop is busy all others wait at each
+                # of their steps, and they have many.
+                await asyncio.sleep(self._busy.wait_s(now_s - begun_s, now_s))
+        return self._wait_s(size, time.monotonic())
 
-    def _wait_s(self, size: int, used_s: float, now_s: float) -> float:
+    def _wait_s(self, size: int, now_s: float) -> float:
         records, self._seen_records = self._seen_records, 0
         syncs, self._seen_syncs = self._seen_syncs, 0
         return max(
             self._bytes.wait_s(size, now_s),
             self._records.wait_s(records, now_s),
             self._syncs.wait_s(syncs, now_s),
-            self._busy.wait_s(used_s, now_s),
         )
 
 

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 
-from culm_connectors.chotki.budgets import TURN_BYTES, ReplicaBudget
+from culm_connectors.chotki.budgets import PIECE_BYTES, ReplicaBudget
 from culm_connectors.chotki.feed.peer_feed import PeerFeed
 from culm_connectors.chotki.feed.peer_lag import PeerLag
 from culm_connectors.chotki.host import EdgeHost, EdgeShared
@@ -187,8 +187,8 @@ class ReplicaConnection:
             if not data:
                 return
             self._shared.metrics.bytes_in += len(data)
-            for start in range(0, len(data), TURN_BYTES):
-                piece = data[start : start + TURN_BYTES]
+            for start in range(0, len(data), PIECE_BYTES):
+                piece = data[start : start + PIECE_BYTES]
                 if await self._wait(await self.budget.take_in(len(piece), self._steps(piece))):
                     return  # what is left unread comes again
 
@@ -203,7 +203,7 @@ class ReplicaConnection:
         return False
 
     def _steps(self, data: bytes) -> Iterator[None]:
-        """Take in what was read: a large D is many steps, between which others have their turns."""
+        """Take in what was read, a record or a part of a D a step: others have their turns between."""
         for _ in self.session.receive_in_turns(data, _now_ms()):
             self._report_events()
             yield

@@ -122,9 +122,9 @@ class ChotkiEdgeSettings(BaseModel):
     )
     sync_burst: float = Field(256.0, gt=0)
     busy_share: float = Field(
-        0.8, ge=0, le=1, description="of the connector's time, that what one principal sends may take"
+        0.25, ge=0, le=1, description="of the connector's time, that what one principal sends may take"
     )
-    busy_burst_s: float = Field(20.0, gt=0)
+    busy_burst_s: float = Field(0.01, gt=0)
     reconnect_first_s: float = Field(0.5, gt=0)
     reconnect_max_s: float = Field(60.0, gt=0)
 

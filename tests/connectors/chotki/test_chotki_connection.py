@@ -36,7 +36,9 @@ OTHER = b"other".ljust(32, b".")
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Iterator[EdgeShared]:
-    with edge_shared(tmp_path, settings=ChotkiEdgeSettings(ping_wait_ms=50, max_parcel_bytes=2_048)) as found:
+    # What these tests are about does not depend on how fast a peer is read.
+    settings = ChotkiEdgeSettings(ping_wait_ms=50, max_parcel_bytes=2_048, busy_share=0)
+    with edge_shared(tmp_path, settings=settings) as found:
         yield found
 
 

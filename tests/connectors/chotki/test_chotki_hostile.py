@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from culm_connectors.chotki.budgets import Budgets
+from culm_connectors.chotki.budgets import Budgets, ReplicaBudget
 from culm_connectors.chotki.driver import ChotkiDriver
 from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
@@ -230,3 +231,30 @@ def test_the_budget_of_a_principal_outlives_its_sessions() -> None:
     budgets.end("address:1")
     assert budgets.begin("address:1", 2) is None
     assert budgets.begin("address:1", 62) is first
+
+
+async def test_what_a_principal_sends_takes_no_more_than_its_share_of_the_time() -> None:
+    budget = ReplicaBudget(ChotkiEdgeSettings(busy_share=0.2, busy_burst_s=0.001), time.monotonic())
+
+    def steps() -> Iterator[None]:
+        for _ in range(20):
+            end_s = time.monotonic() + 0.002
+            while time.monotonic() < end_s:
+                pass
+            yield
+
+    turns_of_others = 0
+
+    async def other() -> None:
+        nonlocal turns_of_others
+        while True:
+            await asyncio.sleep(0)
+            turns_of_others += 1
+
+    others = asyncio.create_task(other())
+    begun_s = time.monotonic()
+    await budget.take_in(1, steps())
+    others.cancel()
+    # Twenty steps of two milliseconds, less what may be saved up and what a clock rounds.
+    assert time.monotonic() - begun_s >= 0.18
+    assert turns_of_others >= 20

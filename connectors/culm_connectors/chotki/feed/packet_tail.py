@@ -30,9 +30,9 @@ from culm_topics.readers.batch import Batch
 
 logger = logging.getLogger(__name__)
 
-_TURN_PACKETS = 50
+_TURN_PACKETS = 20
 
-_READ_PACKETS: Final = 512
+_READ_PACKETS: Final = 64
 _READ_BYTES: Final = 256 * 1024
 _LATE_PACKETS: Final = 1_000
 _LATE_BYTES: Final = 8 * 1024 * 1024

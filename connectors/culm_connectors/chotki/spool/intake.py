@@ -15,7 +15,7 @@ from culm_connectors.chotki.spool.room import SpoolRoom
 from culm_connectors.chotki.spool.sync_spool import DiskSpool
 from culm_models.chotki.ids import Id
 
-_MOST_PACKETS: Final = 1_000
+_MOST_PACKETS: Final = 100
 _MOST_BYTES: Final = 1 << 20
 _HEAD: Final = struct.Struct(">QQ?Q")
 """When it was put here, source, whether it moves the source's entry, and where to."""

@@ -22,7 +22,7 @@ from culm_models.chotki.zip import WIDTH_MAX
 _F: Final = ord("F")
 _TINY: Final = ord(TINY)
 _SHORT_F: Final = ord("f")
-_SLICE_FIELDS: Final = 4_096
+_SLICE_FIELDS: Final = 512
 _LETTER_BYTES: Final = {chr(code): bytes([code]) for code in range(256)}
 
 

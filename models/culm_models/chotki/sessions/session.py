@@ -149,7 +149,7 @@ class Session:
             pass
 
     def receive_in_turns(self, data: bytes, now_ms: int) -> Iterator[None]:
-        """As `receive`; between the steps of a large D others may run, `take`, `tick` and `close` among them.
+        """As `receive`; after a record, and within a D, others may run: `take`, `tick`, `close` among them.
 
         To be gone through to its end before more is received.
         """
@@ -170,6 +170,7 @@ class Session:
                     self._is_in_parcel = False
                 else:
                     self._receive_record(record, now_ms)
+                    yield
                 if self.closed:
                     return
                 at_fault = b""
