@@ -122,9 +122,13 @@ class ChotkiEdgeSettings(BaseModel):
     )
     sync_burst: float = Field(256.0, gt=0)
     busy_share: float = Field(
-        0.25, ge=0, le=1, description="of the connector's time, that what one principal sends may take"
+        0.4, ge=0, le=1, description="of the connector's time, that what one principal sends may take"
     )
-    busy_burst_s: float = Field(0.01, gt=0)
+    busy_burst_s: float = Field(
+        1.0,
+        gt=0,
+        description="of that time, what may be saved up: Go gives up a peer that reads nothing for 1 s",
+    )
     reconnect_first_s: float = Field(0.5, gt=0)
     reconnect_max_s: float = Field(60.0, gt=0)
 
