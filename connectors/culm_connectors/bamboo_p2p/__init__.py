@@ -2,6 +2,7 @@
 
 - `peer`: `BambooPeer`, one folder with its connections; `remote_peer`: one of them; `session`: what drives it
 - `interest`: what is wanted of a log, as proposals; `author`: signing entries; `bundle`: logs as a file
+- `proof`: one entry by its pool; `captured`: bytes of a connection, explained
 - `channels/`: two channels over what networks offer; `dial`: calling and being called; `store/`: the folder
 - `worker`: the thread that works on the logs; `settings`; `errors`
 """

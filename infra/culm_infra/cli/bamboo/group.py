@@ -8,6 +8,7 @@ from typing import Final
 import typer
 
 from culm_infra.cli.bamboo.bundle import drop, export, import_
+from culm_infra.cli.bamboo.decode import decode
 from culm_infra.cli.bamboo.looking import coverage, proposals, verify
 from culm_infra.cli.bamboo.publish import publish
 from culm_infra.cli.bamboo.serve import serve
@@ -28,6 +29,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "drop": drop,
     "export": export,
     "import": import_,
+    "decode": decode,
 }
 
 for name, command in COMMANDS.items():

@@ -1,0 +1,143 @@
+"""A folder of logs: what it keeps over a crash, proves, and gives away as a file."""
+
+from __future__ import annotations
+
+import io
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from culm_connectors.bamboo_p2p.author import publish
+from culm_connectors.bamboo_p2p.bundle import LINK_MISSING, PAYLOAD_INVALID, Imported, export, import_bundle
+from culm_connectors.bamboo_p2p.errors import BundleError, FolderError, LogEnded
+from culm_connectors.bamboo_p2p.interest import Interest, proposals
+from culm_connectors.bamboo_p2p.proof import prove
+from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE
+from culm_models.bamboo.hashes import YAMF, YASMF
+from culm_models.keys import KeyPair
+
+AUTHOR = KeyPair.generate(b"author of a folder")
+LOG = (AUTHOR.public_key, 0)
+
+
+def with_log(folder: Path, length: int) -> FolderStore:
+    store = FolderStore(folder, YASMF)
+    with store.exclusively():
+        for number in range(length):
+            publish(store, AUTHOR, 0, b"payload %d" % number)
+    return store
+
+
+def bundle(store: FolderStore, **fields: int) -> io.BytesIO:
+    file = io.BytesIO()
+    for _ in export(store, file, LOG, payloads=True, **fields):
+        pass
+    file.seek(0)
+    return file
+
+
+def imported(store: FolderStore, file: io.BytesIO) -> Imported:
+    counted = Imported()
+    with store.exclusively():
+        for _ in import_bundle(store, file, counted):
+            pass
+    return counted
+
+
+def test_what_was_not_committed_is_not_there_and_the_rest_is(tmp_path: Path) -> None:
+    store = with_log(tmp_path, 3)
+    store.drop_payload(LOG, 2)
+    store.put_unverified(LOG, 2, 0, b"payl")
+    store.commit()
+    store.put_unverified(LOG, 2, 4, b"oad")
+    store.close()
+    again = FolderStore(tmp_path)
+    assert list(again.unverified(LOG, 2)) == [(0, 4)]
+    assert [(one.start, one.offset) for one in proposals(Interest(LOG), again)] == [(2, 4), (4, None)]
+    again.put_unverified(LOG, 2, 4, b"oad 1")
+    assert again.verify_payload(LOG, 2)
+    assert again.read_payload(LOG, 2, 3, 4) == b"load"
+    again.close()
+
+
+def test_parts_that_come_twice_and_out_of_order_make_one_payload(tmp_path: Path) -> None:
+    store = with_log(tmp_path, 1)
+    store.drop_payload(LOG, 1)
+    for offset, data in ((5, b"xx"), (0, b"pay"), (2, b"yload"), (7, b" 0")):
+        store.put_unverified(LOG, 1, offset, data)
+    assert store.read_payload(LOG, 1, 0, 100) == b"payload 0" and store.verify_payload(LOG, 1)
+    store.close()
+
+
+def test_payloads_that_are_wrong_are_forgotten(tmp_path: Path) -> None:
+    store = with_log(tmp_path, 1)
+    store.drop_payload(LOG, 1)
+    store.put_unverified(LOG, 1, 0, b"payload 1")
+    assert not store.verify_payload(LOG, 1)
+    assert not store.unverified(LOG, 1) and not store.has_payload(LOG, 1)
+    store.close()
+
+
+def test_nothing_follows_the_end_of_a_log(tmp_path: Path) -> None:
+    store = with_log(tmp_path, 1)
+    with store.exclusively():
+        publish(store, AUTHOR, 0, b"", end_of_log=True)
+    with pytest.raises(LogEnded), store.exclusively():
+        publish(store, AUTHOR, 0, b"more")
+    assert store.highest_entry(LOG) == 2 and store.end_of_log(LOG) == 2
+    store.close()
+
+
+def test_a_folder_of_the_other_flavour_or_of_another_format_is_refused(tmp_path: Path) -> None:
+    with_log(tmp_path, 1).close()
+    with pytest.raises(FolderError, match="yasmf"):
+        FolderStore(tmp_path, YAMF)
+    database = sqlite3.connect(tmp_path / DATABASE_FILE)
+    database.execute("PRAGMA user_version = 99")
+    database.close()
+    with pytest.raises(FolderError, match="format 99"):
+        FolderStore(tmp_path)
+
+
+def test_a_bundle_brings_a_range_with_what_proves_it_and_says_what_is_known(tmp_path: Path) -> None:
+    one, other = with_log(tmp_path / "one", 50), FolderStore(tmp_path / "other", YASMF)
+    first = imported(other, bundle(one, start=23, end=25))
+    assert (first.new_payloads, first.known_entries, first.refused.total()) == (3, 0, 0)
+    assert all(prove(other, LOG, seq_num).is_proven for seq_num in (23, 25))
+    second = imported(other, bundle(one))
+    assert second.new_entries + second.known_entries == 50 and second.known_payloads == 3
+    assert not second.refused and other.end_of_held_entries(LOG, 1) == 51
+    one.close()
+    other.close()
+
+
+def test_what_is_wrong_in_a_bundle_is_refused_by_its_code(tmp_path: Path) -> None:
+    one, other = with_log(tmp_path / "one", 2), FolderStore(tmp_path / "other", YASMF)
+    data = bundle(one).getvalue()
+    altered = io.BytesIO(data.replace(b"payload 1", b"payload 7"))
+    assert imported(other, altered).refused == {PAYLOAD_INVALID: 1}
+    first = data.index(b"p", len(b"culm bamboo 1\nyasmf\n"))
+    second = data.index(b"payload 0") + len(b"payload 0")
+    without_first = data[:first] + data[second:-8] + (1).to_bytes(8, "big")
+    third = FolderStore(tmp_path / "third", YASMF)
+    assert imported(third, io.BytesIO(without_first)).refused == {LINK_MISSING: 1}
+    with pytest.raises(BundleError, match="too early"):
+        imported(FolderStore(tmp_path / "fourth", YASMF), io.BytesIO(data[:-12]))
+    for store in (one, other, third):
+        store.close()
+
+
+def test_an_entry_is_not_proven_while_an_element_of_its_pool_is_missing(tmp_path: Path) -> None:
+    one, other = with_log(tmp_path / "one", 13), FolderStore(tmp_path / "other", YASMF)
+    for seq_num in (1, 4, 8):
+        held = one.entry(LOG, seq_num)
+        assert held is not None
+        other.put_entry(LOG, held)
+    last = one.entry(LOG, 13)
+    assert last is not None
+    other.put_entry(LOG, last)
+    assert not prove(other, LOG, 8).is_proven and 12 in prove(other, LOG, 8).missing
+    one.close()
+    other.close()

@@ -1,0 +1,66 @@
+"""`culm bamboo`: publishing, looking, proving, carrying and decoding, as typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from culm_infra.cli.root import run
+from culm_models.bamboo_p2p.wire.data import encode_data
+from culm_models.bamboo_p2p.wire.messages import Cancelled, Notify, RawPayload, Switch
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_what_is_published_is_covered_proven_and_carried(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine, theirs, stick = str(tmp_path / "mine"), str(tmp_path / "theirs"), str(tmp_path / "stick")
+    assert run(["bamboo", "publish", "a", "b", "c", "--end", "--dir", mine, "--json"]) == 0
+    entries = said(capsys)
+    assert [(one["seq_num"], one["end_of_log"]) for one in entries] == [(1, False), (2, False), (3, True)]
+    assert run(["bamboo", "publish", "d", "--dir", mine]) == 1
+    assert "log_ended" in capsys.readouterr().err
+    assert run(["bamboo", "export", stick, "--dir", mine]) == 0
+    assert run(["bamboo", "import", stick, "--dir", theirs]) == 0
+    assert run(["bamboo", "drop", "--dir", mine, "--to", "2", "--json"]) == 0
+    capsys.readouterr()
+    log = entries[0]["log"]
+    assert run(["bamboo", "coverage", "--dir", mine, "--json"]) == 0
+    [held] = said(capsys)
+    assert (held["log"], held["end_of_log"]) == (log, 3)
+    assert (held["entries"], held["payloads"]) == ([[1, 3]], [[3, 3]])
+    assert run(["bamboo", "proposals", "--dir", mine, "--json"]) == 0
+    assert [(one["start"], one["end"], one["payload_only"]) for one in said(capsys)] == [(1, 2, True)]
+    assert run(["bamboo", "verify", "3", "--log", log, "--dir", theirs, "--json"]) == 0
+    [proof] = said(capsys)
+    assert proof["proven"] and proof["payload"]
+    assert run(["bamboo", "verify", "9", "--log", log, "--dir", theirs]) == 3
+
+
+def test_decode_explains_the_data_channel_and_names_what_is_broken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = encode_data(Switch(4)) + encode_data(Notify(3)) + encode_data(RawPayload(5)) + b"hello"
+    data += encode_data(Cancelled(4))
+    file = tmp_path / "data"
+    file.write_bytes(data + bytes((200,)))
+    assert run(["bamboo", "decode", str(file), "--channel", "data", "--json"]) == 1
+    lines = said(capsys)
+    assert [one["message"] for one in lines] == ["Switch", "Notify", "RawPayload", "Cancelled", "Broken"]
+    assert lines[2]["size"] == 7 and lines[4]["fields"]["code"] == "bamboo_p2p.malformed"
+
+
+def test_an_address_or_a_log_that_is_none_is_a_usage_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["bamboo", "sync", "peer:4400", "--dir", str(tmp_path / "x")]) == 2
+    assert "tcp://HOST:PORT" in capsys.readouterr().err
+    assert run(["bamboo", "publish", "a", "--dir", str(tmp_path / "y")]) == 0
+    assert run(["bamboo", "verify", "1", "--log", "abc", "--dir", str(tmp_path / "y")]) == 2
+    assert "KEY/ID" in capsys.readouterr().err
