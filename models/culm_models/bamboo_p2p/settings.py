@@ -14,6 +14,9 @@ TURN_BYTES: Final = 64 * 1024
 UNCHANGING_MESSAGES_MAX: Final = 1_024
 """So many messages in a row that change nothing, on one channel, end a connection (R64)."""
 
+COMPRESSED_BYTES_MAX: Final = 16 * 1024 * 1024
+"""What one compressed message may stand for: a few bytes can stand for any number, and are done in one go."""
+
 PAUSE_MS: Final = 30_000
 """How long data waits for the control message that gives it meaning (R7, R9)."""
 

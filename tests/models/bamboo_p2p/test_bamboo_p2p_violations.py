@@ -10,7 +10,13 @@ from culm_models.bamboo import decode_entry
 from culm_models.bamboo.entry import sign_entry
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
-from culm_models.bamboo_p2p.settings import PAUSE_MS, UNCHANGING_MESSAGES_MAX, PeerSettings, Policy
+from culm_models.bamboo_p2p.settings import (
+    COMPRESSED_BYTES_MAX,
+    PAUSE_MS,
+    UNCHANGING_MESSAGES_MAX,
+    PeerSettings,
+    Policy,
+)
 from culm_models.bamboo_p2p.wire.messages import (
     Adjust,
     Apology,
@@ -277,6 +283,7 @@ VIOLATIONS: dict[str, tuple[str, Callable[[], HandMade]]] = {
         "limit",
         lambda: asking().data(*[Switch(0)] * (UNCHANGING_MESSAGES_MAX + 1)),
     ),
+    "a compressed message for more than is done in one go": ("limit", lambda: _for_a_large_payload()),
     "data that waits for ever": ("limit", lambda: _waiting()),
 }
 
@@ -291,6 +298,15 @@ def _greedy() -> HandMade:
     made = HandMade(settings=PeerSettings(accepts_greedy=True), setup=Setup(True, False, 65_536, 65_536))
     made.control(proposal())
     return made.data(Switch(0))
+
+
+def _for_a_large_payload() -> HandMade:
+    entry = sign_entry(AUTHOR, LOG[1], 1, bytes(COMPRESSED_BYTES_MAX + 1), flavour=YAMF)
+    large = decode_entry(entry, YAMF)
+    return asking().data(
+        Metadata(False, None, large.payload_size, large.payload_hash, large.signature),
+        CompressedPayload(large.payload_size, 100),
+    )
 
 
 def _waiting() -> HandMade:

@@ -18,7 +18,7 @@ from culm_models.bamboo_p2p.errors import (
 from culm_models.bamboo_p2p.link import Link
 from culm_models.bamboo_p2p.negotiation import Negotiation
 from culm_models.bamboo_p2p.requests.request import Request
-from culm_models.bamboo_p2p.settings import UNCHANGING_MESSAGES_MAX
+from culm_models.bamboo_p2p.settings import COMPRESSED_BYTES_MAX, UNCHANGING_MESSAGES_MAX
 from culm_models.bamboo_p2p.wire.data import decode_data
 from culm_models.bamboo_p2p.wire.messages import (
     Apology,
@@ -193,6 +193,8 @@ class Receiver:
             self._body = self._pieces.unknown_payload(request, length, compressed_length)
         else:
             self._body = self._pieces.begin_payload(request, length, compressed_length)
+        if compressed_length is not None and length > COMPRESSED_BYTES_MAX:
+            raise LimitReached(f"one compressed message stands for {length} bytes")
         body = self._body
         return _changed(body is not None and (length > 0 or body.size == request.incoming.offset))
 
