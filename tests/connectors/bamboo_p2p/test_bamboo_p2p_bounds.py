@@ -1,0 +1,66 @@
+"""Both channels over one: what the other end does not read, grant or mean costs a bounded amount."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from culm_connectors.bamboo_p2p.channels.multiplexed import Multiplexed
+from culm_connectors.bamboo_p2p.errors import ChannelError
+from culm_connectors.transport.memory import memory_pair
+from culm_models.bamboo_p2p.settings import PeerSettings
+from culm_models.bamboo_p2p.wire.setup import encode_setup
+from culm_models.bymux.endpoint import DATA
+from culm_models.bymux.frames import Frame, FrameType, encode_frame
+
+SETUP = encode_setup(PeerSettings().setup)
+pytestmark = pytest.mark.timeout(20)
+
+
+async def test_pings_whose_answers_nobody_reads_end_the_connection() -> None:
+    ours, theirs = memory_pair()
+    channels = Multiplexed(ours, window=1_000)
+    await channels.write_control(SETUP)
+    pings = encode_frame(Frame(FrameType.PING, DATA)) * 30_000
+
+    async def flood() -> None:
+        await theirs.write(SETUP)
+        while True:
+            await theirs.write(pings)
+
+    flooding = asyncio.create_task(flood())
+    assert await channels.read_control() == SETUP
+    with pytest.raises(ChannelError, match="more frames than it reads"):
+        await channels.read_control()
+    flooding.cancel()
+    await asyncio.gather(flooding, return_exceptions=True)
+    await channels.close(None)
+
+
+async def test_more_data_than_was_granted_ends_the_connection() -> None:
+    ours, theirs = memory_pair()
+    channels = Multiplexed(ours, window=100)
+    await theirs.write(SETUP + encode_frame(Frame(FrameType.WRITE, DATA, 101)) + bytes(101))
+    assert await channels.read_control() == SETUP
+    with pytest.raises(ChannelError, match="credit"):
+        await channels.read_data()
+    await channels.close(None)
+
+
+async def test_control_goes_through_while_data_is_left_unread() -> None:
+    ours, theirs = memory_pair()
+    one, other = Multiplexed(ours, window=100), Multiplexed(theirs, window=100)
+    await one.write_control(SETUP)
+    await other.write_control(SETUP)
+    assert await one.read_control() == SETUP == await other.read_control()
+    await other.room_for_data()
+    await other.write_data(bytes(1_000))
+    await other.write_control(b"goes first")
+    assert await one.read_control() == b"goes first"
+    came = 0
+    while came < 1_000:
+        data = await one.read_data()
+        assert len(data) <= 100
+        came += len(data)
+    await asyncio.gather(one.close(None), other.close(None))
