@@ -60,6 +60,7 @@ class BambooPeer:
         self._interests: list[Interest] = []
         self._numbers = count(1)
         self._credit: dict[str, int] = {}
+        self._is_spool_full = store.is_spool_full
         self._tasks: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -185,7 +186,7 @@ class BambooPeer:
         name = f"{channels.remote} #{next(self._numbers)}"
         connection = self._peer.connect(name, is_proactive=is_proactive, now_ms=now_ms())
         session = Session(
-            connection, channels, self._worker, self.settings, lambda: self._store.is_spool_full, trace
+            connection, channels, self._worker, self.settings, lambda: self._is_spool_full, trace
         )
         remote = RemotePeer(name, session, self._worker, is_proactive=is_proactive)
         self.remotes[name] = remote
@@ -230,6 +231,7 @@ class BambooPeer:
         """In the worker, behind each step: everybody hears what changed, and it is safe on the disk."""
         self._peer.settle()
         self._store.commit()
+        self._is_spool_full = self._store.is_spool_full
         told: list[tuple[str, list[BambooP2pEvent], bool]] = []
         for name, connection in tuple(self._peer.connections.items()):
             events = connection.take_events()

@@ -25,10 +25,9 @@ class RemotePeer:
         self._worker = worker
         self._changed = asyncio.Event()
 
-    @property
-    def open_requests(self) -> int:
-        """Requests of this connection that are not freed."""
-        return len(self.session.connection.requests)
+    async def open_requests(self) -> int:
+        """How many requests of this connection are not freed."""
+        return await self._worker.call(lambda: len(self.session.connection.requests))
 
     async def propose(self, wanted: RequestedRange) -> int | None:
         """Ask for a range, once the other end takes a proposal; the request's id, None if it is gone.

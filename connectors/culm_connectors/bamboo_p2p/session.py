@@ -30,7 +30,7 @@ def no_trace(name: str, data: bytes) -> None:
 
 
 class Session:
-    """Drives `connection` over `channels` until either ends. `is_spool_full` is asked in the worker."""
+    """Drives `connection` over `channels` until either ends. `is_spool_full` is asked on the loop."""
 
     def __init__(
         self,

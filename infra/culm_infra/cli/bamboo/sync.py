@@ -227,7 +227,7 @@ async def _wait(remote: RemotePeer, asking: asyncio.Task[None], seen: _Seen, idl
             if moved != former:
                 former, since_s = moved, time.monotonic()
             is_quiet = idle_s is not None and time.monotonic() - since_s > idle_s
-            if asking.done() and idle_s is not None and (is_quiet or not remote.open_requests):
+            if asking.done() and idle_s is not None and (is_quiet or not await remote.open_requests()):
                 return
             await asyncio.sleep(_LOOK_S)
 
