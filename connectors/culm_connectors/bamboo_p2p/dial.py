@@ -96,4 +96,9 @@ def _server_files(settings: BambooPeerSettings) -> TlsServerSettings:
         raise IdentityError(
             "a TLS server shows a certificate", hint="give its file, and that of its private key"
         )
-    return TlsServerSettings(certificate=files.certificate, private_key=files.private_key, client_ca=files.ca)
+    return TlsServerSettings(
+        certificate=files.certificate,
+        private_key=files.private_key,
+        client_ca=files.ca,
+        require_client_certificate=files.ca is not None,
+    )

@@ -1,6 +1,7 @@
 """What is agreed on: ranges of logs, and how far each has come.
 
 `sequence` counts the pieces of a range, `interest` is what an end wants of it, `request` its whole state and
-`request_table` all of a connection. `proposals` makes them from what is held and judges those that come.
-`payload_trace` remembers bytes of a payload that nobody had verified.
+`request_table` all of a connection. `proposals` makes them from what is held and judges those that come;
+`evidence` judges what comes with a cancel. `payload_trace` remembers bytes of a payload that nobody had
+verified.
 """
