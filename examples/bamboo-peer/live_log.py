@@ -10,7 +10,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from culm_connectors.bamboo_p2p.interest import Interest
+from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.settings import parse_url
@@ -30,19 +30,19 @@ async def main(folder: Path) -> None:
     author = load_or_make_key(folder / "author")
     came: asyncio.Queue[PayloadVerified] = asyncio.Queue()
 
-    def hear(_: RemotePeer, event: BambooP2pEvent) -> None:
+    def on_event(_: RemotePeer, event: BambooP2pEvent) -> None:
         if isinstance(event, PayloadVerified):
             came.put_nowait(event)
 
     async with (
-        BambooPeer.opened(folder / "author", flavour=YAMF) as one,
-        BambooPeer.opened(folder / "reader", flavour=YAMF) as other,
+        BambooPeer.open(folder / "author", flavour=YAMF) as one,
+        BambooPeer.open(folder / "reader", flavour=YAMF) as other,
         one.listen(parse_url("tcp://127.0.0.1:0")) as address,
     ):
         for text in ("first", "second", "third"):
             await one.publish(author, 0, text.encode())
-        other.listeners.append(hear)
-        await other.follow(Interest((author.public_key, 0)))
+        other.listeners.append(on_event)
+        await other.follow(FollowedLog((author.public_key, 0)))
         calling = asyncio.create_task(other.keep_connected(address))
         last = await one.publish(author, 0, b"live", end_of_log=True)
         seq_num = 0

@@ -18,7 +18,7 @@ _MAX_BACKFILLS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Interest:
+class FollowedLog:
     """A range of a log; `end` None: up to its tip, and what is new. Sizes of payloads in bytes.
 
     `sparse`: the shortest path between start and end alone. `payload_only`: payloads of held entries.
@@ -36,7 +36,7 @@ class Interest:
     direction: Direction = Direction.PULL
 
 
-def proposals(interest: Interest, store: FolderStore) -> list[RequestedRange]:
+def proposals(interest: FollowedLog, store: FolderStore) -> list[RequestedRange]:
     """What to ask a peer for: the rest of payloads, other payloads, entries from the first gap on."""
     if interest.direction is Direction.PUSH:
         return [_offer(interest)]
@@ -51,7 +51,7 @@ def proposals(interest: Interest, store: FolderStore) -> list[RequestedRange]:
     return asked
 
 
-def _entries(interest: Interest, store: FolderStore) -> Iterator[RequestedRange]:
+def _entries(interest: FollowedLog, store: FolderStore) -> Iterator[RequestedRange]:
     start = interest.start
     if not interest.sparse and interest.eagerness is not Eagerness.NOTIFY:
         start = store.end_of_held_entries(interest.log, start)
@@ -67,7 +67,7 @@ def _entries(interest: Interest, store: FolderStore) -> Iterator[RequestedRange]
     yield _range(interest, start, interest.end, upper=upper, sparse=interest.sparse)
 
 
-def _resumed(interest: Interest, store: FolderStore) -> Iterator[RequestedRange]:
+def _resumed(interest: FollowedLog, store: FolderStore) -> Iterator[RequestedRange]:
     for seq_num, parts in store.partial_payloads(interest.log).items():
         held = store.entry(interest.log, seq_num)
         offset = parts.end_of_run(0)
@@ -75,7 +75,7 @@ def _resumed(interest: Interest, store: FolderStore) -> Iterator[RequestedRange]
             yield _range(interest, seq_num, seq_num, offset=offset)
 
 
-def _backfilled(interest: Interest, store: FolderStore) -> Iterator[RequestedRange]:
+def _backfilled(interest: FollowedLog, store: FolderStore) -> Iterator[RequestedRange]:
     """Runs of held entries whose payloads are wanted and not here."""
     runs: list[list[int]] = []
     partial = store.partial_payloads(interest.log)
@@ -96,7 +96,7 @@ def _backfilled(interest: Interest, store: FolderStore) -> Iterator[RequestedRan
         yield _range(interest, first, end, payload_only=True)
 
 
-def _offer(interest: Interest) -> RequestedRange:
+def _offer(interest: FollowedLog) -> RequestedRange:
     """What is here goes out; the other end only says what it has, so that it is not sent that."""
     return RequestedRange(
         *interest.log,
@@ -108,7 +108,7 @@ def _offer(interest: Interest) -> RequestedRange:
     )
 
 
-def _is_wanted(interest: Interest, seq_num: int, size: int) -> bool:
+def _is_wanted(interest: FollowedLog, seq_num: int, size: int) -> bool:
     return (
         interest.min_size <= size <= interest.max_size
         and interest.start <= seq_num
@@ -117,7 +117,7 @@ def _is_wanted(interest: Interest, seq_num: int, size: int) -> bool:
 
 
 def _range(
-    interest: Interest,
+    interest: FollowedLog,
     start: int,
     end: int | None,
     *,

@@ -17,9 +17,9 @@ from culm_connectors.bamboo_p2p import author
 from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
 from culm_connectors.bamboo_p2p.dial import dial, listening
 from culm_connectors.bamboo_p2p.errors import FolderInUse
-from culm_connectors.bamboo_p2p.interest import Interest, proposals
+from culm_connectors.bamboo_p2p.interest import FollowedLog, proposals
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
-from culm_connectors.bamboo_p2p.session import Session, Trace, no_trace, now_ms
+from culm_connectors.bamboo_p2p.session import BambooSession, Trace, no_trace, now_ms
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.bamboo_p2p.worker import Worker
@@ -43,7 +43,7 @@ _T = TypeVar("_T")
 
 
 class BambooPeer:
-    """One folder of logs and its connections; `opened` makes one. For one event loop."""
+    """One folder of logs and its connections; `open` makes one. For one event loop."""
 
     def __init__(self, store: FolderStore, settings: BambooPeerSettings, identity: Identity) -> None:
         # A payload that can never be whole within the spool is not taken on.
@@ -57,7 +57,7 @@ class BambooPeer:
         self._peer = Peer(store, replace(settings.connection, policy=replace(policy, max_size=largest)))
         self._loop = asyncio.get_running_loop()
         self._worker = Worker("bamboo", self._after_step)
-        self._interests: list[Interest] = []
+        self._interests: list[FollowedLog] = []
         self._numbers = count(1)
         self._credit: dict[str, int] = {}
         self._is_spool_full = store.is_spool_full
@@ -65,7 +65,7 @@ class BambooPeer:
 
     @classmethod
     @asynccontextmanager
-    async def opened(
+    async def open(
         cls,
         folder: Path,
         *,
@@ -124,14 +124,14 @@ class BambooPeer:
         """Put in entries from elsewhere, verified. Raises `BambooError`."""
         await self._worker.call(lambda: self._peer.add(given))
 
-    async def follow(self, interest: Interest) -> None:
+    async def follow(self, interest: FollowedLog) -> None:
         """Ask every peer that is called, now and later, for what is missing of a log, and what is new."""
         self._interests.append(interest)
         for remote in self.remotes.values():
             if remote.is_proactive:
                 self._start(self.ask(remote, interest))
 
-    async def ask(self, remote: RemotePeer, interest: Interest) -> None:
+    async def ask(self, remote: RemotePeer, interest: FollowedLog) -> None:
         """Ask one peer for what is missing of a log."""
         for wanted in await self.read(lambda store: proposals(interest, store)):
             try:
@@ -185,7 +185,7 @@ class BambooPeer:
     def _begin(self, channels: TwoChannels, *, is_proactive: bool, trace: Trace = no_trace) -> RemotePeer:
         name = f"{channels.remote} #{next(self._numbers)}"
         connection = self._peer.connect(name, is_proactive=is_proactive, now_ms=now_ms())
-        session = Session(
+        session = BambooSession(
             connection, channels, self._worker, self.settings, lambda: self._is_spool_full, trace
         )
         remote = RemotePeer(name, session, self._worker, is_proactive=is_proactive)
@@ -241,16 +241,16 @@ class BambooPeer:
                 self._credit[name] = connection.credit
                 told.append((name, events, is_due))
         if told:
-            self._loop.call_soon_threadsafe(self._tell, told)
+            self._loop.call_soon_threadsafe(self._report_events, told)
 
-    def _tell(self, told: list[tuple[str, list[BambooP2pEvent], bool]]) -> None:
+    def _report_events(self, told: list[tuple[str, list[BambooP2pEvent], bool]]) -> None:
         for name, events, is_due in told:
             remote = self.remotes.get(name)
             if remote is None:
                 continue
             if is_due:
                 remote.session.wake()
-            remote.heard(events)
+            remote.receive_events(events)
             for event in events:
                 for listener in self.listeners:
                     listener(remote, event)

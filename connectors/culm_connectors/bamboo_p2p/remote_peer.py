@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from culm_connectors.bamboo_p2p.session import Session
+from culm_connectors.bamboo_p2p.session import BambooSession
 from culm_connectors.bamboo_p2p.worker import Worker
 from culm_models.bamboo_p2p.errors import NoCredit, Unanswered
 from culm_models.bamboo_p2p.events import BambooP2pEvent, SetupRead
@@ -15,7 +15,7 @@ from culm_models.bamboo_p2p.wire.messages import CancelCode
 class RemotePeer:
     """One connection; made by `BambooPeer`. `is_proactive`: this side called."""
 
-    def __init__(self, name: str, session: Session, worker: Worker, *, is_proactive: bool) -> None:
+    def __init__(self, name: str, session: BambooSession, worker: Worker, *, is_proactive: bool) -> None:
         self.name = name
         self.session = session
         self.is_proactive = is_proactive
@@ -46,7 +46,7 @@ class RemotePeer:
         """End a request. Raises `CallRefused`."""
         await self._worker.call(lambda: self.session.connection.cancel(request_id, code))
 
-    def heard(self, events: list[BambooP2pEvent]) -> None:
+    def receive_events(self, events: list[BambooP2pEvent]) -> None:
         """Something has changed."""
         self.is_set_up = self.is_set_up or any(isinstance(event, SetupRead) for event in events)
         self._changed.set()

@@ -29,7 +29,7 @@ def no_trace(name: str, data: bytes) -> None:
     """The trace that nobody reads."""
 
 
-class Session:
+class BambooSession:
     """Drives `connection` over `channels` until either ends. `is_spool_full` is asked on the loop."""
 
     def __init__(

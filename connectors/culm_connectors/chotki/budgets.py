@@ -83,7 +83,7 @@ class ReplicaBudget:
         )
 
 
-class Budgets:
+class ReplicaBudgets:
     """The budgets of all principals that have sessions, and of the last thousands that had."""
 
     def __init__(self, settings: ChotkiEdgeSettings) -> None:

@@ -19,7 +19,7 @@ from culm_connectors.chotki.feed.peer_feed import PeerFeed
 from culm_connectors.chotki.feed.peer_lag import PeerLag
 from culm_connectors.chotki.host import EdgeHost, EdgeShared
 from culm_connectors.chotki.publisher import ReplicaPublisher
-from culm_connectors.chotki.spool.intake import IntakeQueue
+from culm_connectors.chotki.spool.unacknowledged import IntakeQueue
 from culm_connectors.chotki.warnings.events import GAP, SOURCE_RESTORED, Warned
 from culm_connectors.chotki.warnings.gap_watch import GapWatch
 from culm_connectors.transport.errors import TransportError

@@ -150,7 +150,7 @@ class ChotkiProtocol:
             group_of_tasks.create_task(follower.flush_now_and_then())
             self._missing = "reading chotki.state"
             await follower.ready.wait()
-            self._tell_duplicates(await asyncio.to_thread(self._unique.scan))
+            self._report_duplicates(await asyncio.to_thread(self._unique.scan))
             self._missing = "reading chotki.packets"
             packets = context.kafka.topic("chotki.packets")
             # From before the epoch on: ids are to be known that have come already.
@@ -193,15 +193,17 @@ class ChotkiProtocol:
                 await until_cancelled()
 
     async def _look_at_epoch(self, records: Sequence[tuple[bytes, bytes]] | None) -> None:
-        self._tell_duplicates(await asyncio.to_thread(self._unique.records, records))
+        self._report_duplicates(await asyncio.to_thread(self._unique.records, records))
 
     def _relay(self, packets: Sequence[RelayedPacket]) -> None:
         for packet in packets:
             if packet.offset >= self._store.packets.get(packet.partition, 0):
-                self._tell_duplicates(self._unique.packet(packet.packet), packet.session)
+                self._report_duplicates(self._unique.packet(packet.packet), packet.session)
         self.driver.relay(packets)
 
-    def _tell_duplicates(self, found: Sequence[Duplicate], session: tuple[bytes, int] | None = None) -> None:
+    def _report_duplicates(
+        self, found: Sequence[Duplicate], session: tuple[bytes, int] | None = None
+    ) -> None:
         edge, number = session or (b"", 0)
         connection = self.driver.connections.get(number) if edge == self._context.connector_id else None
         for one in found:

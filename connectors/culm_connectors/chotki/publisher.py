@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from culm_connectors.chotki.spool.intake import IntakeQueue, WaitingPacket, WaitingSync
 from culm_connectors.chotki.spool.sync_spool import DiskSpool
+from culm_connectors.chotki.spool.unacknowledged import IntakeQueue, WaitingPacket, WaitingSync
 from culm_connectors.chotki.warnings.gap_watch import GapWatch
 from culm_connectors.edge.protocol_metrics import Durations
 from culm_connectors.kafka import BatchProducer, ProducerRecord

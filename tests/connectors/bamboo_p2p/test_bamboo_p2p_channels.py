@@ -13,7 +13,7 @@ import pytest
 from culm_connectors.bamboo_p2p.author import publish
 from culm_connectors.bamboo_p2p.channels.two_streams import open_streams
 from culm_connectors.bamboo_p2p.errors import FolderInUse
-from culm_connectors.bamboo_p2p.interest import Interest
+from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.proof import prove
 from culm_connectors.bamboo_p2p.settings import ALPNS, BambooPeerSettings, TlsFiles, Url
@@ -59,13 +59,13 @@ async def test_a_log_comes_whole_and_what_is_published_later_follows_live(
     tmp_path: Path, url: Url, settings: BambooPeerSettings
 ) -> None:
     async with (
-        BambooPeer.opened(tmp_path / "one", flavour=YAMF, settings=settings) as one,
-        BambooPeer.opened(tmp_path / "other", flavour=YAMF, settings=settings) as other,
+        BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=settings) as one,
+        BambooPeer.open(tmp_path / "other", flavour=YAMF, settings=settings) as other,
         one.listen(url) as bound,
     ):
         for number in range(30):
             await one.publish(AUTHOR, LOG[1], b"payload %d " % number * number)
-        await other.follow(Interest(LOG))
+        await other.follow(FollowedLog(LOG))
         async with other.connect(bound):
             await until(other, lambda store: store.payloads(LOG).covers(1, 31))
             await one.publish(AUTHOR, LOG[1], b"live", end_of_log=True)
@@ -78,13 +78,13 @@ async def test_one_entry_comes_with_exactly_the_pool_that_proves_it(
     tmp_path: Path, url: Url, settings: BambooPeerSettings
 ) -> None:
     async with (
-        BambooPeer.opened(tmp_path / "one", flavour=YASMF, settings=settings) as one,
-        BambooPeer.opened(tmp_path / "other", flavour=YASMF, settings=settings) as other,
+        BambooPeer.open(tmp_path / "one", flavour=YASMF, settings=settings) as one,
+        BambooPeer.open(tmp_path / "other", flavour=YASMF, settings=settings) as other,
         one.listen(url) as bound,
     ):
         for number in range(60):
             await one.publish(AUTHOR, LOG[1], b"%d" % number)
-        await other.follow(Interest(LOG, 23, 23))
+        await other.follow(FollowedLog(LOG, 23, 23))
         async with other.connect(bound) as remote:
             await until(other, lambda store: store.highest_entry(LOG) == 40)
             assert remote.session.error is None
@@ -99,14 +99,14 @@ async def test_proposals_wait_for_credit_and_go_on_when_requests_are_freed(
 ) -> None:
     meagre = replace(settings, connection=PeerSettings(credit=1))
     async with (
-        BambooPeer.opened(tmp_path / "one", flavour=YAMF, settings=meagre) as one,
-        BambooPeer.opened(tmp_path / "other", flavour=YAMF, settings=settings) as other,
+        BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=meagre) as one,
+        BambooPeer.open(tmp_path / "other", flavour=YAMF, settings=settings) as other,
         one.listen(url) as bound,
     ):
         logs = [(AUTHOR.public_key, number) for number in range(5)]
         for _, log_id in logs:
             await one.publish(AUTHOR, log_id, b"first")
-            await other.follow(Interest((AUTHOR.public_key, log_id), 1, 1))
+            await other.follow(FollowedLog((AUTHOR.public_key, log_id), 1, 1))
         async with other.connect(bound):
             await until(other, lambda store: all(store.has_payload(log, 1) for log in logs))
 
@@ -121,12 +121,12 @@ async def test_data_goes_on_whenever_a_small_window_is_given_back(
     )
     payload = random.Random(7).randbytes(300_000)
     async with (
-        BambooPeer.opened(tmp_path / "one", flavour=YAMF, settings=settings) as one,
-        BambooPeer.opened(tmp_path / "other", flavour=YAMF, settings=narrow) as other,
+        BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=settings) as one,
+        BambooPeer.open(tmp_path / "other", flavour=YAMF, settings=narrow) as other,
         one.listen(url) as bound,
     ):
         await one.publish(AUTHOR, LOG[1], payload)
-        await other.follow(Interest(LOG))
+        await other.follow(FollowedLog(LOG))
         async with other.connect(bound):
             await until(other, lambda store: store.has_payload(LOG, 1))
         assert await other.read(lambda store: store.read_payload(LOG, 1, 0, 10**6)) == payload
@@ -136,12 +136,12 @@ async def test_either_end_brings_what_the_other_lacks(
     tmp_path: Path, url: Url, settings: BambooPeerSettings
 ) -> None:
     async with (
-        BambooPeer.opened(tmp_path / "one", flavour=YAMF, settings=settings) as one,
-        BambooPeer.opened(tmp_path / "other", flavour=YAMF, settings=settings) as other,
+        BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=settings) as one,
+        BambooPeer.open(tmp_path / "other", flavour=YAMF, settings=settings) as other,
         one.listen(url) as bound,
     ):
         await other.publish(AUTHOR, LOG[1], b"pushed")
-        await other.follow(Interest(LOG, direction=Direction.BOTH))
+        await other.follow(FollowedLog(LOG, direction=Direction.BOTH))
         async with other.connect(bound):
             await until(one, lambda store: store.has_payload(LOG, 1))
 
@@ -150,12 +150,12 @@ async def test_what_another_process_publishes_goes_out_too(
     tmp_path: Path, url: Url, settings: BambooPeerSettings
 ) -> None:
     async with (
-        BambooPeer.opened(tmp_path / "one", flavour=YAMF, settings=settings) as one,
-        BambooPeer.opened(tmp_path / "other", flavour=YAMF, settings=settings) as other,
+        BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=settings) as one,
+        BambooPeer.open(tmp_path / "other", flavour=YAMF, settings=settings) as other,
         one.listen(url) as bound,
     ):
         await one.publish(AUTHOR, LOG[1], b"here")
-        await other.follow(Interest(LOG))
+        await other.follow(FollowedLog(LOG))
         async with other.connect(bound):
             await until(other, lambda store: store.has_payload(LOG, 1))
             beside = FolderStore(tmp_path / "one")
@@ -166,9 +166,9 @@ async def test_what_another_process_publishes_goes_out_too(
 
 
 async def test_a_second_peer_over_one_folder_is_refused(tmp_path: Path) -> None:
-    async with BambooPeer.opened(tmp_path / "one", flavour=YAMF):
+    async with BambooPeer.open(tmp_path / "one", flavour=YAMF):
         with pytest.raises(FolderInUse):
-            async with BambooPeer.opened(tmp_path / "one"):
+            async with BambooPeer.open(tmp_path / "one"):
                 pass
 
 
@@ -180,7 +180,7 @@ async def test_over_quic_what_breaks_a_rule_is_told_by_its_code(
         await channels.write_control(b"\x00\x00\x00" + bytes((136,)))
 
     async with (
-        BambooPeer.opened(tmp_path / "one", flavour=YAMF, settings=settings) as one,
+        BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=settings) as one,
         one.listen(Url("quic", "127.0.0.1", 0)) as bound,
     ):
         address, alpn = (bound.host, bound.port), ALPNS["yamf"]

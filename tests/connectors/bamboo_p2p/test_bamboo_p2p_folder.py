@@ -11,7 +11,7 @@ import pytest
 from culm_connectors.bamboo_p2p.author import publish
 from culm_connectors.bamboo_p2p.bundle import LINK_MISSING, PAYLOAD_INVALID, Imported, export, import_bundle
 from culm_connectors.bamboo_p2p.errors import BundleError, FolderError, LogEnded
-from culm_connectors.bamboo_p2p.interest import Interest, proposals
+from culm_connectors.bamboo_p2p.interest import FollowedLog, proposals
 from culm_connectors.bamboo_p2p.proof import prove
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE
@@ -55,7 +55,7 @@ def test_what_was_not_committed_is_not_there_and_the_rest_is(tmp_path: Path) -> 
     store.close()
     again = FolderStore(tmp_path)
     assert list(again.unverified(LOG, 2)) == [(0, 4)]
-    assert [(one.start, one.offset) for one in proposals(Interest(LOG), again)] == [(2, 4), (4, None)]
+    assert [(one.start, one.offset) for one in proposals(FollowedLog(LOG), again)] == [(2, 4), (4, None)]
     again.put_unverified(LOG, 2, 4, b"oad 1")
     assert again.verify_payload(LOG, 2)
     assert again.read_payload(LOG, 2, 3, 4) == b"load"

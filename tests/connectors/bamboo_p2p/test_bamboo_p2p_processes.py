@@ -28,7 +28,7 @@ NAME = f"{AUTHOR.public_key.hex()}/0"
 CULM = (sys.executable, "-c", "from culm_infra.cli import main; main()", "bamboo")
 DYING = """
 import asyncio, os, pathlib, signal, sys
-from culm_connectors.bamboo_p2p.interest import Interest
+from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, TlsFiles, parse_url
 from culm_models.bamboo.hashes import YAMF
@@ -44,8 +44,8 @@ def trace(channel, data):
 
 async def main():
     settings = BambooPeerSettings(tls=TlsFiles(ca=pathlib.Path(ca), server_name=name))
-    async with BambooPeer.opened(pathlib.Path(folder), flavour=YAMF, settings=settings) as peer:
-        await peer.follow(Interest((bytes.fromhex(key), 0)))
+    async with BambooPeer.open(pathlib.Path(folder), flavour=YAMF, settings=settings) as peer:
+        await peer.follow(FollowedLog((bytes.fromhex(key), 0)))
         async with peer.connect(parse_url(url), trace=trace) as remote:
             await remote.ended.wait()
 

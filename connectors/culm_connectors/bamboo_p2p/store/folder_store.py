@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from culm_connectors.bamboo_p2p.store.kept_log import KeptLog, read_kept_log
-from culm_connectors.bamboo_p2p.store.payload_parts import PayloadParts
+from culm_connectors.bamboo_p2p.store.payload_chunks import PayloadParts
 from culm_connectors.bamboo_p2p.store.tables import number_key, open_database
 from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.hashes import HashFlavour
@@ -41,7 +41,7 @@ class FolderStore:
         self._cache: OrderedDict[tuple[LogKey, int], HeldEntry] = OrderedDict()
         self._version = self._data_version()
         self._load()
-        self._drop_oldest_parts()
+        self._drop_oldest_unverified()
 
     def close(self) -> None:
         """Let go of the folder; what was not committed is lost."""
@@ -116,7 +116,7 @@ class FolderStore:
         """Whether no further unverified bytes are to be taken on."""
         return self.spooled_bytes >= self.spool_bytes
 
-    def _drop_oldest_parts(self) -> None:
+    def _drop_oldest_unverified(self) -> None:
         """Make room at the opening, when nobody is in the middle of a payload."""
         oldest = sorted(
             (self._payloads.row(log.row, seq_num) or 0, key, seq_num)

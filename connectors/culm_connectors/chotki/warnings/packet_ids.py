@@ -54,7 +54,7 @@ class Merged(Protocol):
         ...
 
 
-class _Known(NamedTuple):
+class _PacketDigest(NamedTuple):
     digest: int
     bringer: int
 
@@ -67,7 +67,7 @@ class PacketIds:
         self._key = secrets.token_bytes(16)
         self._newest: dict[int, int] = {}
         """By source: the highest sequence number that was read."""
-        self._latest: dict[int, _Known] = {}
+        self._latest: dict[int, _PacketDigest] = {}
         self._chunks: deque[npt.NDArray[Any]] = deque(maxlen=max(1, -(-most // _CHUNK)))
 
     def arrives(self, src: int, pro: int, packet: bytes, bringer: Bringer) -> Arrival:
@@ -98,7 +98,7 @@ class PacketIds:
     def remember(self, src: int, pro: int, packet: bytes, bringer: Bringer) -> None:
         """A packet of the topic is known from now on."""
         self._newest[src] = max(pro >> OFFSET_BITS, self._newest.get(src, 0))
-        self._latest[self._name(src, pro)] = _Known(self._digest(packet), self._bringer(bringer))
+        self._latest[self._name(src, pro)] = _PacketDigest(self._digest(packet), self._bringer(bringer))
         if len(self._latest) >= _CHUNK:
             self._set_aside()
 
@@ -113,7 +113,7 @@ class PacketIds:
     def _is_behind(self, src: int, pro: int) -> bool:
         return pro >> OFFSET_BITS <= self._newest.get(src, -1)
 
-    def _find(self, src: int, pro: int) -> _Known | None:
+    def _find(self, src: int, pro: int) -> _PacketDigest | None:
         if not self._is_behind(src, pro):
             return None
         name = self._name(src, pro)
@@ -122,7 +122,7 @@ class PacketIds:
         for chunk in reversed(self._chunks):
             place = int(np.searchsorted(chunk["name"], np.uint64(name)))
             if place < len(chunk) and chunk["name"][place] == name:
-                return _Known(int(chunk["digest"][place]), int(chunk["bringer"][place]))
+                return _PacketDigest(int(chunk["digest"][place]), int(chunk["bringer"][place]))
         return None
 
     def _set_aside(self) -> None:

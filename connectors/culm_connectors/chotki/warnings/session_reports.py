@@ -46,7 +46,7 @@ _WATCH_S: Final = 5.0
 
 
 @dataclass(slots=True)
-class _Told:
+class _Reported:
     """What is known of a session beside its own state, and what was told of it last."""
 
     pings: int = 0
@@ -60,7 +60,7 @@ class SessionReports:
     def __init__(self, metrics: ChotkiMetrics) -> None:
         self._metrics = metrics
         self._waiting: asyncio.Queue[tuple[str, ProducerRecord]] = asyncio.Queue(_MOST_WAITING)
-        self._told: defaultdict[int, _Told] = defaultdict(_Told)
+        self._reported: defaultdict[int, _Reported] = defaultdict(_Reported)
         self._warned_s: dict[tuple[int, str], float] = {}
 
     def event(self, connection: ReplicaConnection, event: events.SessionEvent) -> None:
@@ -95,31 +95,31 @@ class SessionReports:
             case Warned(code=code, message=message):
                 self._warn(connection, code, message)
             case events.PingReceived():
-                self._told[connection.number].pings += 1
+                self._reported[connection.number].pings += 1
             case events.PongReceived():
-                self._told[connection.number].pongs += 1
+                self._reported[connection.number].pongs += 1
             case events.ByeReceived() | events.ConnectionLost() | events.StateEntered():
                 logger.debug("%s %s: %s", connection.name, connection.traces, event)
                 self._enter(connection)
 
     def session(self, connection: ReplicaConnection, *, code: str = "", reason: str = "") -> None:
         """How a session stands; `code` and `reason` are of a warning, else of its end."""
-        self._tell(connection, self._record(connection, code, reason))
+        self._write_line(connection, self._record(connection, code, reason))
 
     def watch(self, connections: Iterable[ReplicaConnection]) -> None:
         """Tell of each whatever has moved since it was told of."""
         for connection in connections:
             _log_progress(connection)
             self._hold(connection)
-            record, last = self._record(connection, "", ""), self._told[connection.number].record
+            record, last = self._record(connection, "", ""), self._reported[connection.number].record
             if last is None:
                 continue
             if replace(record, code=last.code, reason=last.reason, time_ms=last.time_ms) != last:
-                self._tell(connection, record)
+                self._write_line(connection, record)
 
     def _enter(self, connection: ReplicaConnection) -> None:
         """A session that is live is told of at once; pings, which leave that state and enter it, are not."""
-        last = self._told[connection.number].record
+        last = self._reported[connection.number].record
         live = SessionState.LIVE.value
         if last is not None and connection.session.state.value == live and last.state != live:
             self.session(connection)
@@ -135,7 +135,7 @@ class SessionReports:
             self._put("chotki.vectors", ProducerRecord(source_key(peer.t.src), record.encode()))
 
     def _record(self, connection: ReplicaConnection, code: str, reason: str) -> SessionRecord:
-        session, told = connection.session, self._told[connection.number]
+        session, told = connection.session, self._reported[connection.number]
         peer, channel = session.peer, connection.channel.statistics()
         refused = connection.refusal.code if connection.refusal is not None else ""
         sent, received = connection.progress()
@@ -162,8 +162,8 @@ class SessionReports:
             time_ms=int(time.time() * 1000),
         )
 
-    def _tell(self, connection: ReplicaConnection, record: SessionRecord) -> None:
-        self._told[connection.number].record = record
+    def _write_line(self, connection: ReplicaConnection, record: SessionRecord) -> None:
+        self._reported[connection.number].record = record
         key = session_key(connection.bringer.edge, connection.number)
         self._put("chotki.sessions", ProducerRecord(key, record.encode()))
 
@@ -206,7 +206,7 @@ class SessionReports:
         """It is over."""
         self._hold(connection)
         self.session(connection)
-        del self._told[connection.number]
+        del self._reported[connection.number]
         for key in [key for key in self._warned_s if key[0] == connection.number]:
             del self._warned_s[key]
 

@@ -15,7 +15,7 @@ from culm_infra.cli.bamboo.folder import (
     complete_log,
     log_name,
     made_flavour,
-    opened,
+    open_folder,
     parse_log,
 )
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, progress, say
@@ -44,7 +44,7 @@ def export(
     """
     from culm_connectors.bamboo_p2p.bundle import export as exported
 
-    store = opened(folder)
+    store = open_folder(folder)
     try:
         key = parse_log(log, folder)
         with file.open("xb") as target, progress() as shown:
@@ -81,7 +81,7 @@ def import_(
     from culm_connectors.bamboo_p2p.errors import BundleError
 
     damage: BundleError | None = None
-    store, imported = opened(folder, made_flavour(folder, flavour)), Imported()
+    store, imported = open_folder(folder, made_flavour(folder, flavour)), Imported()
     try:
         with file.open("rb") as source, progress() as shown, store.exclusively():
             task = shown.add_task("entries", total=None)
@@ -121,7 +121,7 @@ def drop(
 
     Example: `culm bamboo drop --log KEY/0 --from 1 --to 1000`
     """
-    store = opened(folder)
+    store = open_folder(folder)
     try:
         key = parse_log(log, folder)
         with store.exclusively():

@@ -35,7 +35,7 @@ def complete_log(ctx: typer.Context, incomplete: str) -> list[str]:
 
     folder = ctx.params.get("folder") or DEFAULT_FOLDER
     try:
-        store = opened(Path(folder))
+        store = open_folder(Path(folder))
     except ConnectorError:
         return []
     names = [log_name(log) for log in store.logs]
@@ -118,7 +118,7 @@ def made_flavour(folder: Path, name: str | None) -> HashFlavour | None:
     return parse_flavour(name) or (None if (folder / DATABASE_FILE).exists() else YAMF)
 
 
-def opened(folder: Path, flavour: HashFlavour | None = None) -> FolderStore:
+def open_folder(folder: Path, flavour: HashFlavour | None = None) -> FolderStore:
     """The store of a folder. Raises `FolderError`."""
     from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 

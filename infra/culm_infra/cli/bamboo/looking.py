@@ -14,7 +14,7 @@ from culm_infra.cli.bamboo.folder import (
     chosen_logs,
     complete_log,
     log_name,
-    opened,
+    open_folder,
     parse_log,
 )
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, say
@@ -32,7 +32,7 @@ def coverage(*, folder: Folder = DEFAULT_FOLDER, logs: LogOption = None, json: o
 
     Example: `culm bamboo coverage --dir mine`
     """
-    store = opened(folder)
+    store = open_folder(folder)
     try:
         rows = [_coverage(store, log) for log in chosen_logs(logs, store)]
     finally:
@@ -87,10 +87,10 @@ def proposals(*, folder: Folder = DEFAULT_FOLDER, logs: LogOption = None, json: 
 
     Example: `culm bamboo proposals --dir mine --json`
     """
-    from culm_connectors.bamboo_p2p.interest import Interest
+    from culm_connectors.bamboo_p2p.interest import FollowedLog
     from culm_connectors.bamboo_p2p.interest import proposals as made
 
-    store = opened(folder)
+    store = open_folder(folder)
     try:
         rows = [
             {
@@ -101,7 +101,7 @@ def proposals(*, folder: Folder = DEFAULT_FOLDER, logs: LogOption = None, json: 
                 "payload_only": one.payload_only,
             }
             for log in chosen_logs(logs, store)
-            for one in made(Interest(log), store)
+            for one in made(FollowedLog(log), store)
         ]
     finally:
         store.close()
@@ -141,7 +141,7 @@ def verify(
     """
     from culm_connectors.bamboo_p2p.proof import prove
 
-    store = opened(folder)
+    store = open_folder(folder)
     try:
         key = parse_log(log, folder)
         proof = prove(store, key, seq_num)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from culm_infra.cli import options
-from culm_infra.cli.bamboo.folder import DEFAULT_FOLDER, Flavour, Folder, log_name, made_flavour, opened
+from culm_infra.cli.bamboo.folder import DEFAULT_FOLDER, Flavour, Folder, log_name, made_flavour, open_folder
 from culm_infra.cli.output import emit_json, out
 
 
@@ -42,7 +42,7 @@ def publish(
     payloads += [sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes() for path in file or []]
     if not payloads:
         raise typer.BadParameter("nothing to publish: give a TEXT, or --file")
-    store = opened(folder, made_flavour(folder, flavour))
+    store = open_folder(folder, made_flavour(folder, flavour))
     try:
         key_pair = load_or_make_key(folder)
         with store.exclusively():

@@ -92,7 +92,7 @@ async def _serve(
     *,
     json: bool,
 ) -> None:
-    from culm_connectors.bamboo_p2p.interest import Interest
+    from culm_connectors.bamboo_p2p.interest import FollowedLog
     from culm_connectors.bamboo_p2p.peer import BambooPeer
     from culm_connectors.edge.keyfile import load_or_make_key
     from culm_connectors.transport import Identity
@@ -103,7 +103,7 @@ async def _serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with (
-        BambooPeer.opened(folder, flavour=flavour, identity=identity, settings=settings) as peer,
+        BambooPeer.open(folder, flavour=flavour, identity=identity, settings=settings) as peer,
         contextlib.AsyncExitStack() as doors,
     ):
         peer.listeners.append(lambda remote, event: _show(remote, event, json=json))
@@ -114,7 +114,7 @@ async def _serve(
             else:
                 say(f"listening at [bold]{bound}[/], as {identity.peer_id.hex()}")
         for log in await peer.read(lambda store: chosen_logs(names, store)):
-            await peer.follow(Interest(log, direction=Direction.BOTH))
+            await peer.follow(FollowedLog(log, direction=Direction.BOTH))
         calls = [asyncio.create_task(peer.keep_connected(url)) for url in called]
         try:
             await stopped.wait()

@@ -30,7 +30,7 @@ from culm_infra.cli.output import EXIT_FAILED, emit_json, out, progress, safe, s
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Eagerness
 
 if TYPE_CHECKING:
-    from culm_connectors.bamboo_p2p.interest import Interest
+    from culm_connectors.bamboo_p2p.interest import FollowedLog
     from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
     from culm_connectors.bamboo_p2p.session import Trace
     from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
@@ -49,7 +49,7 @@ class _Seen:
     pieces: int = 0
     cancelled: Counter[str] = field(default_factory=Counter)
 
-    def hear(self, _: RemotePeer, event: BambooP2pEvent) -> None:
+    def receive_event(self, _: RemotePeer, event: BambooP2pEvent) -> None:
         self.counts[event.kind] += 1
         self.pieces += getattr(event, "pieces", 0)
         if event.kind == "cancelled":
@@ -114,7 +114,7 @@ def sync(
     `culm bamboo sync quic://peer.example:4400 --log KEY/0 --dry-run`;
     `culm bamboo sync tcp://peer.example:4400 --log KEY/0 --from 99 --to 99` (one entry, and what proves it)
     """
-    from culm_connectors.bamboo_p2p.interest import Interest
+    from culm_connectors.bamboo_p2p.interest import FollowedLog
     from culm_models.bamboo_p2p.settings import Direction
 
     url = parse_address(address)
@@ -125,8 +125,8 @@ def sync(
     if sparse and end is None:
         raise typer.BadParameter("--sparse needs --to: the path leads from one entry to another")
 
-    def interest(log: tuple[bytes, int]) -> Interest:
-        return Interest(
+    def interest(log: tuple[bytes, int]) -> FollowedLog:
+        return FollowedLog(
             log,
             start,
             end,
@@ -165,7 +165,7 @@ async def _sync(
     settings: BambooPeerSettings,
     url: Url,
     names: list[str] | None,
-    interest: Callable[[tuple[bytes, int]], Interest],
+    interest: Callable[[tuple[bytes, int]], FollowedLog],
     *,
     idle_s: float | None,
     trace: Path | None,
@@ -177,11 +177,11 @@ async def _sync(
 
     identity = Identity.from_private_key(load_or_make_key(folder).private_key)
     seen, began_s = _Seen(), time.monotonic()
-    async with BambooPeer.opened(folder, flavour=flavour, identity=identity, settings=settings) as peer:
+    async with BambooPeer.open(folder, flavour=flavour, identity=identity, settings=settings) as peer:
         logs = await peer.read(lambda store: chosen_logs(names, store))
         if not logs:
             raise typer.BadParameter("no log is named, and the folder holds none: give --log KEY/ID")
-        peer.listeners.append(seen.hear)
+        peer.listeners.append(seen.receive_event)
         async with peer.connect(url, trace=_trace(trace) if trace else no_trace) as remote:
             asking = asyncio.create_task(_ask(peer, remote, [interest(log) for log in logs]))
             try:
@@ -206,7 +206,7 @@ async def _sync(
         }
 
 
-async def _ask(peer: Any, remote: RemotePeer, interests: list[Interest]) -> None:
+async def _ask(peer: Any, remote: RemotePeer, interests: list[FollowedLog]) -> None:
     for one in interests:
         await peer.ask(remote, one)
 

@@ -25,7 +25,7 @@ _KEY_BYTES = 32
 
 
 @dataclass(slots=True)
-class Actor:
+class ReplicaActor:
     """A replica, where it calls, and how often it has been let in."""
 
     role: Role
@@ -43,12 +43,12 @@ class Actor:
 class Cast:
     """Everybody. `latencies_ms` are of live packets, from the replica that made each to every other one."""
 
-    actors: list[Actor]
+    actors: list[ReplicaActor]
     editors: list[Editor]
     recorded: RecordedReplica
     latencies_ms: list[float] = field(default_factory=list)
 
-    def hear(self, event: events.SessionEvent) -> None:
+    def receive_event(self, event: events.SessionEvent) -> None:
         """Something happened at a replica that edits."""
         if isinstance(event, events.PacketApplied):
             now_s = time.monotonic()
@@ -62,7 +62,7 @@ def cast(seed: int, addresses: list[dict[str, str]]) -> Cast:
     recorded = RecordedReplica()
     voices: list[ReplicaPeer | RecordedReplica] = [*peers, recorded]
     actors = [
-        Actor(role, voice, addresses[role.edge][role.scheme])
+        ReplicaActor(role, voice, addresses[role.edge][role.scheme])
         for role, voice in zip((*ROLES, RECORDED_ROLE), voices, strict=True)
     ]
     editors = [
@@ -71,12 +71,12 @@ def cast(seed: int, addresses: list[dict[str, str]]) -> Cast:
     ]
     found = Cast(actors, editors, recorded)
     for peer in peers:
-        peer.listeners.append(lambda _, event: found.hear(event))
+        peer.listeners.append(lambda _, event: found.receive_event(event))
     return found
 
 
 @contextlib.asynccontextmanager
-async def calling(actors: list[Actor], tls: TlsFiles) -> AsyncIterator[None]:
+async def calling(actors: list[ReplicaActor], tls: TlsFiles) -> AsyncIterator[None]:
     """Everybody calls and calls again while the context lasts."""
     tasks = [asyncio.create_task(_keep_calling(actor, tls), name=actor.role.name) for actor in actors]
     try:
@@ -87,7 +87,7 @@ async def calling(actors: list[Actor], tls: TlsFiles) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _keep_calling(actor: Actor, tls: TlsFiles) -> None:
+async def _keep_calling(actor: ReplicaActor, tls: TlsFiles) -> None:
     identity = Identity.from_private_key(secrets.token_bytes(_KEY_BYTES))
     transport = TransportSettings(datagram_bytes="auto")
     while True:

@@ -15,7 +15,7 @@ from culm_connectors.transport.tcp.settings import TcpSettings
 from culm_infra.demo.chotki.cast import Cast, calling, cast
 from culm_infra.demo.chotki.plan import EDGES, RECORDED_OBJECTS
 from culm_infra.demo.chotki.report import ChotkiReport
-from culm_infra.demo.chotki.stage import ChotkiDemoSettings, Scene, serving, staged
+from culm_infra.demo.chotki.stage import ChotkiDemoSettings, ChotkiScene, serving, staged
 from culm_infra.demo.chotki.verdict import Holder, alike, holder_figures, merged, type_figures, wrong_sums
 from culm_infra.demo.kit.processes import DemoError, Show
 from culm_models.chotki.ids import Id, object_key
@@ -30,10 +30,10 @@ _STATE_WAIT_S = 2.0
 
 
 @dataclass(slots=True)
-class Play:
+class ChotkiPlay:
     """The demo under way."""
 
-    scene: Scene
+    scene: ChotkiScene
     people: Cast
     class_id: Id
     objects: list[Id]
@@ -146,7 +146,7 @@ async def play(settings: ChotkiDemoSettings, show: Show) -> ChotkiReport:
         class_id = people.editors[0].new_class()
         count = len(people.editors)
         objects = [people.editors[one % count].new_object(class_id) for one in range(settings.objects)]
-        story = Play(scene, people, class_id, [*objects, *RECORDED_OBJECTS])
+        story = ChotkiPlay(scene, people, class_id, [*objects, *RECORDED_OBJECTS])
         show("three replicas come, by TCP, TLS and QUIC; a fourth says what a Go replica recorded")
         async with calling(people.actors, scene.tls):
             await story.until(story.all_hold_the_objects, "everybody to hold all objects")
@@ -166,7 +166,7 @@ async def play(settings: ChotkiDemoSettings, show: Show) -> ChotkiReport:
 
 
 def _judged(
-    story: Play,
+    story: ChotkiPlay,
     found: list[Holder],
     before: dict[bytes, bytes],
     recovery_s: float,

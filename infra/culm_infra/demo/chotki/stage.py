@@ -42,7 +42,7 @@ class ChotkiDemoSettings:
 
 
 @dataclass(slots=True)
-class Scene:
+class ChotkiScene:
     """What is on stage while the demo runs. `addresses`: of each edge by scheme."""
 
     settings: ChotkiDemoSettings
@@ -59,7 +59,7 @@ class Scene:
 
 
 @contextlib.asynccontextmanager
-async def staged(settings: ChotkiDemoSettings, show: Show) -> AsyncIterator[Scene]:
+async def staged(settings: ChotkiDemoSettings, show: Show) -> AsyncIterator[ChotkiScene]:
     """Kafka, topics, job and edges, started; everything but a Kafka to keep is stopped at the end.
 
     A local stack is brought up in the demo's directory unless ``settings.kafka`` names a cluster.
@@ -99,12 +99,12 @@ async def staged(settings: ChotkiDemoSettings, show: Show) -> AsyncIterator[Scen
         show("starting the Spark job chotki and two edges")
         for process in (job, *edges):
             process.start()
-        scene = Scene(settings, kafka, job, edges, addresses, tls)
+        scene = ChotkiScene(settings, kafka, job, edges, addresses, tls)
         await serving(scene, edges)
         yield scene
 
 
-async def serving(scene: Scene, edges: list[CulmProcess]) -> None:
+async def serving(scene: ChotkiScene, edges: list[CulmProcess]) -> None:
     """Wait until replicas may come to these edges. Raises DemoError."""
     for edge in edges:
         await asyncio.to_thread(edge.wait_for_log, _SERVING, scene.settings.timeout_s)

@@ -167,7 +167,7 @@ def _show(found: dict[str, Any], *, all_: bool) -> None:
         out.print(f"a Go replica would refuse {safe(one['value'])} in {where}: it is in {holders}")
     tables: dict[str, tuple[list[dict[str, Any]], tuple[str, ...]]] = {
         "peers": (found["peers"], ("source", "behind", "lag", "vector", "time_ms")),
-        "sessions": ([_told(one) for one in found["sessions"]], _SESSION_COLUMNS),
+        "sessions": ([_session_row(one) for one in found["sessions"]], _SESSION_COLUMNS),
         "traces": (found["sessions"], ("peer", "traces", "bytes_in", "bytes_out", "time_ms")),
         "codes": ([{"code": one, "sessions": count} for one, count in found["codes"].items()], _CODE_COLUMNS),
         "sources": (found["sources"], ("source", "owner", "state", "since_ms")),
@@ -182,7 +182,7 @@ def _show(found: dict[str, Any], *, all_: bool) -> None:
         print_table(f"edge {one['address']}: {ready}", ("metric", "value"), figures)
 
 
-def _told(session: dict[str, Any]) -> dict[str, Any]:
+def _session_row(session: dict[str, Any]) -> dict[str, Any]:
     """A session with its diffs and open syncs as people read them."""
     return {
         **session,
