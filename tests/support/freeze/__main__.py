@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.support import frozen
 from tests.support.freeze import (
+    bamboo_folder,
     chotki_export,
     chotki_job,
     chotki_state,
@@ -43,6 +44,8 @@ MAKE: dict[str, Make] = {
     "sds-index": store("sds-index", stores.make_sds_index, stores.read_sds_index),
     "participants": store("participants", stores.make_participants, stores.read_participants),
     "consumer-heights": store("consumer-heights", stores.make_heights, stores.read_heights),
+    bamboo_folder.NAME: store(bamboo_folder.NAME, bamboo_folder.make, bamboo_folder.read),
+    bamboo_folder.BUNDLE: store(bamboo_folder.BUNDLE, bamboo_folder.make_bundle, bamboo_folder.read_bundle),
     chotki_export.NAME: store(chotki_export.NAME, chotki_export.make, chotki_export.read),
     chotki_state.NAME: store(chotki_state.NAME, chotki_state.make, chotki_state.read),
     chotki_store.NAME: store(chotki_store.NAME, chotki_store.make, chotki_store.read),

@@ -1,0 +1,115 @@
+"""A folder of Bamboo logs, and a bundle: all that either can hold, and what they are read as."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from culm_connectors.bamboo_p2p.author import publish
+from culm_connectors.bamboo_p2p.bundle import Imported, export, import_bundle
+from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_models.bamboo.entry import sign_entry
+from culm_models.bamboo.hashes import YAMF, YASMF
+from culm_models.bamboo.log_store import LogKey
+from culm_models.keys import KeyPair
+
+NAME = "bamboo-folder"
+BUNDLE = "bamboo-bundle"
+BUNDLE_FILE = "logs.bamboo"
+AUTHOR = KeyPair.generate(b"author of a frozen folder")
+LONG, ENDED, FORKED = ((AUTHOR.public_key, log_id) for log_id in (0, 7, 2**64 - 1))
+
+
+def fill(store: FolderStore) -> None:
+    """A long log with payloads dropped and in parts, one that ended, and one that is forked."""
+    with store.exclusively():
+        for number in range(20):
+            publish(store, AUTHOR, LONG[1], b"payload %d of a frozen folder" % number)
+        publish(store, AUTHOR, ENDED[1], bytes(range(256)) * 2_048)
+        publish(store, AUTHOR, ENDED[1], b"", end_of_log=True)
+        publish(store, AUTHOR, FORKED[1], b"one")
+        for seq_num in (3, 4, 9):
+            store.drop_payload(LONG, seq_num)
+        store.put_unverified(LONG, 9, 3, b"load")
+        forged = sign_entry(
+            AUTHOR,
+            FORKED[1],
+            1,
+            b"other",
+            skiplink=None,
+            backlink=None,
+            end_of_log=False,
+            flavour=store.flavour,
+        )
+        held = store.entry(FORKED, 1)
+        assert held is not None
+        store.put_fork_proof(FORKED, (held.entry_bytes, forged))
+
+
+def make(folder: Path) -> None:
+    """A folder, as the commands leave it."""
+    store = FolderStore(folder, YASMF)
+    fill(store)
+    store.close()
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Everything that is in a folder."""
+    store = FolderStore(folder)
+    found = held(store)
+    store.close()
+    return found
+
+
+def held(store: FolderStore) -> dict[str, Any]:
+    """Everything that is in a store."""
+    return {"flavour": store.flavour.name, "logs": {name_of(log): held_of(store, log) for log in store.logs}}
+
+
+def name_of(log: LogKey) -> str:
+    """A log, as the commands name it."""
+    return f"{log[0].hex()}/{log[1]}"
+
+
+def held_of(store: FolderStore, log: LogKey) -> dict[str, Any]:
+    """All of a log."""
+    numbers = [number for start, end in store.entries(log) for number in range(start, end)]
+    entries = {number: found for number in numbers if (found := store.entry(log, number)) is not None}
+    return {
+        "entries": {number: found.entry_bytes for number, found in entries.items()},
+        "payloads": {
+            number: store.read_payload(log, number, 0, found.entry.payload_size)
+            for number, found in entries.items()
+            if store.has_payload(log, number)
+        },
+        "parts": {number: list(parts) for number, parts in store.partial_payloads(log).items()},
+        "end_of_log": store.end_of_log(log),
+        "fork_proof": store.fork_proof(log),
+    }
+
+
+def make_bundle(folder: Path) -> None:
+    """A bundle with the end of a log, its pool, and those payloads that are held."""
+    store = FolderStore(folder / "store", YAMF)
+    fill(store)
+    file = io.BytesIO()
+    for _ in export(store, file, LONG, start=8, end=12, payloads=True):
+        pass
+    store.close()
+    for path in (folder / "store").iterdir():
+        path.unlink()
+    (folder / "store").rmdir()
+    (folder / BUNDLE_FILE).write_bytes(file.getvalue())
+
+
+def read_bundle(folder: Path) -> dict[str, Any]:
+    """What a new folder holds after the bundle was taken in."""
+    imported = Imported()
+    store = FolderStore(folder / "store", YAMF)
+    with store.exclusively(), (folder / BUNDLE_FILE).open("rb") as file:
+        numbers = list(import_bundle(store, file, imported))
+    found = {"numbers": numbers, "imported": asdict(imported), "held": held(store)}
+    store.close()
+    return found
