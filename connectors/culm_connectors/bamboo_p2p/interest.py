@@ -22,6 +22,8 @@ class FollowedLog:
     """A range of a log; `end` None: up to its tip, and what is new. Sizes of payloads in bytes.
 
     `sparse`: the shortest path between start and end alone. `payload_only`: payloads of held entries.
+    `mandatory`: a peer that lacks a payload is not to go on without it. `again`: payloads that were dropped
+    here, too.
     """
 
     log: LogKey
@@ -34,6 +36,8 @@ class FollowedLog:
     eagerness: Eagerness = Eagerness.ALL
     threshold: int | None = None
     direction: Direction = Direction.PULL
+    mandatory: bool = False
+    again: bool = False
 
 
 def proposals(interest: FollowedLog, store: FolderStore) -> list[RequestedRange]:
@@ -60,6 +64,15 @@ def _entries(interest: FollowedLog, store: FolderStore) -> Iterator[RequestedRan
     ended = store.end_of_log(interest.log)
     if ended is not None and start > ended:
         return
+    if not interest.sparse and not interest.again and interest.eagerness is Eagerness.ALL:
+        # What was dropped lies beyond a gap: the request ends before it, and another begins behind it.
+        for first, end in list(store.dropped(interest.log))[:_MAX_BACKFILLS]:
+            if start < first and (interest.end is None or end <= interest.end):
+                yield _range(interest, start, first - 1, upper=first - 1)
+            start = max(start, end)
+        start = store.end_of_held_entries(interest.log, start)
+        if interest.end is not None and start > interest.end:
+            return
     upper = None
     if interest.end is not None:
         # The pool that proves the end: it stays open for elements that do not exist yet.
@@ -78,10 +91,12 @@ def _resumed(interest: FollowedLog, store: FolderStore) -> Iterator[RequestedRan
 def _backfilled(interest: FollowedLog, store: FolderStore) -> Iterator[RequestedRange]:
     """Runs of held entries whose payloads are wanted and not here."""
     runs: list[list[int]] = []
-    partial = store.partial_payloads(interest.log)
+    partial, dropped = store.partial_payloads(interest.log), store.dropped(interest.log)
     last = interest.end or store.highest_entry(interest.log)
     for seq_num in store.held_between(interest.log, interest.start, last):
         if store.has_payload(interest.log, seq_num) or partial.get(seq_num):
+            continue
+        if seq_num in dropped and not interest.again:
             continue
         held = store.entry(interest.log, seq_num)
         if held is None or not _is_wanted(interest, seq_num, held.entry.payload_size):
@@ -138,5 +153,6 @@ def _range(
         offset=offset,
         payload_only=payload_only,
         sparse=sparse,
+        mandatory=interest.mandatory,
         direction=Direction.PULL,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,12 +55,46 @@ def test_what_was_not_committed_is_not_there_and_the_rest_is(tmp_path: Path) -> 
     store.put_unverified(LOG, 2, 4, b"oad")
     store.close()
     again = FolderStore(tmp_path)
-    assert list(again.unverified(LOG, 2)) == [(0, 4)]
+    assert list(again.unverified(LOG, 2)) == [(0, 4)] and not again.dropped(LOG)
     assert [(one.start, one.offset) for one in proposals(FollowedLog(LOG), again)] == [(2, 4), (4, None)]
     again.put_unverified(LOG, 2, 4, b"oad 1")
     assert again.verify_payload(LOG, 2)
     assert again.read_payload(LOG, 2, 3, 4) == b"load"
     again.close()
+
+
+def test_what_was_dropped_is_not_asked_for_unless_it_is_wanted_again(tmp_path: Path) -> None:
+    with_log(tmp_path, 6).close()
+    store = FolderStore(tmp_path, clock_s=lambda: 7)
+    for seq_num in (3, 4):
+        assert store.drop_payload(LOG, seq_num) == len(b"payload 2")
+    store.commit()
+    store.close()
+    store = FolderStore(tmp_path)
+    assert list(store.dropped(LOG)) == [(3, 5)] and store.log_bytes(LOG) == 4 * len(b"payload 2")
+    wanted = FollowedLog(LOG)
+    assert [one.start for one in proposals(wanted, store)] == [7]
+    again = proposals(replace(wanted, again=True), store)
+    assert [(one.start, one.end, one.payload_only) for one in again] == [(3, 4, True), (7, None, False)]
+    store.want_again(LOG, 4, 4)
+    assert [one.start for one in proposals(wanted, store)] == [4, 7]
+    store.put_unverified(LOG, 3, 0, b"payload 2")
+    assert store.verify_payload(LOG, 3) and not store.dropped(LOG)
+    store.close()
+
+
+def test_a_request_for_what_is_missing_goes_around_what_was_dropped(tmp_path: Path) -> None:
+    one, other = with_log(tmp_path / "one", 12), FolderStore(tmp_path / "other", YASMF)
+    imported(other, bundle(one, start=8, end=9))
+    for seq_num in (8, 9):
+        other.drop_payload(LOG, seq_num)
+    asked = proposals(FollowedLog(LOG), other)
+    entries = [(wanted.start, wanted.end) for wanted in asked if not wanted.payload_only]
+    assert entries == [(2, 7), (other.end_of_held_entries(LOG, 10), None)]
+    payloads = [(wanted.start, wanted.end) for wanted in asked if wanted.payload_only]
+    assert not any(first <= 9 and 8 <= (last or 8) for first, last in payloads)
+    one.close()
+    other.close()
 
 
 def test_parts_that_come_twice_and_out_of_order_make_one_payload(tmp_path: Path) -> None:

@@ -35,7 +35,10 @@ def test_what_is_published_is_covered_proven_and_carried(
     [held] = said(capsys)
     assert (held["log"], held["end_of_log"]) == (log, 3)
     assert (held["entries"], held["payloads"]) == ([[1, 3]], [[3, 3]])
+    assert held["dropped_payloads"] == [[1, 2]]
     assert run(["bamboo", "proposals", "--dir", mine, "--json"]) == 0
+    assert said(capsys) == []
+    assert run(["bamboo", "proposals", "--dir", mine, "--again", "--json"]) == 0
     assert [(one["start"], one["end"], one["payload_only"]) for one in said(capsys)] == [(1, 2, True)]
     assert run(["bamboo", "verify", "3", "--log", log, "--dir", theirs, "--json"]) == 0
     [proof] = said(capsys)

@@ -7,8 +7,9 @@ is read and written that must not change in between.
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -31,15 +32,22 @@ class FolderStore:
     """The logs of one folder; for one thread. `spool_bytes` bounds what is not verified."""
 
     def __init__(
-        self, folder: Path, flavour: HashFlavour | None = None, *, spool_bytes: int = DEFAULT_SPOOL_BYTES
+        self,
+        folder: Path,
+        flavour: HashFlavour | None = None,
+        *,
+        spool_bytes: int = DEFAULT_SPOOL_BYTES,
+        clock_s: Callable[[], float] = time.time,
     ) -> None:
         self.folder = folder
         self.spool_bytes = spool_bytes
+        self._clock_s = clock_s
         self._database, self._flavour = open_database(folder, flavour)
         self._payloads = PayloadParts(self._database)
         self._logs: dict[LogKey, KeptLog] = {}
         self._cache: OrderedDict[tuple[LogKey, int], HeldEntry] = OrderedDict()
         self._version = self._data_version()
+        self._paused: frozenset[str] = frozenset()
         self._load()
         self._drop_oldest_unverified()
 
@@ -99,6 +107,8 @@ class FolderStore:
             (public_key, int.from_bytes(log_id, "big")): read_kept_log(self._database, row)
             for row, public_key, log_id in self._database.execute(query).fetchall()
         }
+        rows = self._database.execute("SELECT name FROM paused").fetchall()
+        self._paused = frozenset(name for (name,) in rows)
         self._cache.clear()
         self._payloads.forget_digests()
 
@@ -230,6 +240,8 @@ class FolderStore:
     def put_unverified(self, log: LogKey, seq_num: int, offset: int, data: bytes) -> None:
         """Keep bytes of a payload that nobody has verified; what is there at these places is replaced."""
         found = self._log(log)
+        if seq_num in found.dropped:
+            self._forget_mark(found, seq_num)
         held = found.parts.setdefault(seq_num, RangeSet())
         self._payloads.put(found.row, seq_num, offset, data, held, self._flavour)
         held.add(offset, offset + len(data))
@@ -245,8 +257,11 @@ class FolderStore:
         if (parts.highest or -1) >= size or not parts.covers(0, size) or digest != held.entry.payload_hash:
             self._payloads.discard(found.row, seq_num)
             return False
-        self._payloads.hold(found.row, seq_num)
+        if seq_num in found.dropped:
+            found.dropped.remove(seq_num, seq_num + 1)
+        self._payloads.hold(found.row, seq_num, size, int(self._clock_s()))
         found.payloads.add(seq_num, seq_num + 1)
+        found.payload_bytes += size
         return True
 
     def discard_unverified(self, log: LogKey, seq_num: int) -> None:
@@ -258,18 +273,71 @@ class FolderStore:
     # What only the owner of a folder does.
 
     def drop_payload(self, log: LogKey, seq_num: int) -> int:
-        """Delete a held payload, and keep its entry: how many bytes that were."""
+        """Delete a held payload, keep its entry and that it was dropped: how many bytes that were."""
         held = self.entry(log, seq_num)
         if held is None or not self.has_payload(log, seq_num):
             return 0
-        found = self._log(log)
+        found, size = self._log(log), held.entry.payload_size
         self._payloads.discard(found.row, seq_num)
+        self._payloads.mark(found.row, seq_num, is_dropped=True)
         found.payloads.remove(seq_num, seq_num + 1)
-        return held.entry.payload_size
+        found.dropped.add(seq_num, seq_num + 1)
+        found.payload_bytes -= size
+        return size
 
-    def _log(self, log: LogKey) -> KeptLog:
+    def dropped(self, log: LogKey) -> RangeSet:
+        """Which payloads of a log were dropped here: nobody asks for them again of itself."""
+        found = self._logs.get(log)
+        return found.dropped if found else RangeSet()
+
+    def want_again(self, log: LogKey, first: int, last: int) -> None:
+        """Forget that payloads from `first` to `last` were dropped."""
+        found = self._log(log)
+        for start, end in found.dropped:
+            for seq_num in range(max(start, first), min(end, last + 1)):
+                self._payloads.discard(found.row, seq_num)
+        found.dropped.remove(first, last + 1)
+
+    def payload_bytes(self, public_key: bytes | None = None) -> int:
+        """The size of all held payloads, or of those of one author."""
+        return sum(
+            log.payload_bytes for key, log in self._logs.items() if public_key is None or key[0] == public_key
+        )
+
+    def log_bytes(self, log: LogKey) -> int:
+        """The size of the held payloads of one log."""
+        found = self._logs.get(log)
+        return found.payload_bytes if found else 0
+
+    def oldest_payloads(self, count: int) -> list[tuple[LogKey, int, int, int]]:
+        """Of those held for longest: log, sequence number, size in bytes, held since (seconds since 1970)."""
+        logs = {log.row: key for key, log in self._logs.items()}
+        return [(logs[row], *rest) for row, *rest in self._payloads.oldest_held(count)]
+
+    @property
+    def paused(self) -> frozenset[str]:
+        """The logs and peers that are paused, by name."""
+        return self._paused
+
+    def pause(self, name: str, *, is_paused: bool) -> None:
+        """Pause a log or a peer, or resume it."""
+        self._begin()
+        statement = (
+            "INSERT OR IGNORE INTO paused VALUES (?)" if is_paused else "DELETE FROM paused WHERE name = ?"
+        )
+        self._database.execute(statement, (name,))
+        self._paused = self._paused | {name} if is_paused else self._paused - {name}
+
+    def _forget_mark(self, found: KeptLog, seq_num: int) -> None:
+        self._payloads.mark(found.row, seq_num, is_dropped=False)
+        found.dropped.remove(seq_num, seq_num + 1)
+
+    def _begin(self) -> None:
         if not self._database.in_transaction:
             self._database.execute("BEGIN IMMEDIATE")
+
+    def _log(self, log: LogKey) -> KeptLog:
+        self._begin()
         found = self._logs.get(log)
         if found is None:
             public_key, log_id = log

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from culm_connectors.bamboo_p2p.store.tables import number_key
+from culm_connectors.bamboo_p2p.store.tables import DROPPED, HELD, IN_PARTS, number_key
 from culm_models.bamboo.hashes import Hasher, HashFlavour
 from culm_models.bamboo.range_set import RangeSet
 
@@ -73,10 +73,25 @@ class PayloadParts:
             hashed += len(data)
         return flavour.prefix + hasher.digest()
 
-    def hold(self, log: int, seq_num: int) -> None:
+    def hold(self, log: int, seq_num: int, size: int, now_s: int) -> None:
         """The payload is whole and verified."""
-        query = "UPDATE payloads SET is_held = 1 WHERE log = ? AND seq_num = ?"
-        self._database.execute(query, (log, number_key(seq_num)))
+        query = "UPDATE payloads SET is_held = ?, size = ?, held_at = ? WHERE log = ? AND seq_num = ?"
+        self._database.execute(query, (HELD, size, now_s, log, number_key(seq_num)))
+
+    def mark(self, log: int, seq_num: int, *, is_dropped: bool) -> None:
+        """Whether the payload, of which nothing is here, is one that was dropped."""
+        query = "UPDATE payloads SET is_held = ? WHERE log = ? AND seq_num = ?"
+        self._made(log, seq_num)
+        self._database.execute(query, (DROPPED if is_dropped else IN_PARTS, log, number_key(seq_num)))
+
+    def oldest_held(self, count: int) -> list[tuple[int, int, int, int]]:
+        """Of the payloads held for longest: log's row, sequence number, size in bytes, held since (s)."""
+        query = (
+            "SELECT log, seq_num, size, held_at FROM payloads WHERE is_held = 1 "
+            "ORDER BY held_at, payload LIMIT ?"
+        )
+        rows = self._database.execute(query, (count,)).fetchall()
+        return [(log, int.from_bytes(key, "big"), size, held_at) for log, key, size, held_at in rows]
 
     def discard(self, log: int, seq_num: int) -> None:
         """Forget all of a payload."""
@@ -91,8 +106,8 @@ class PayloadParts:
         self._digests.clear()
 
     def _made(self, log: int, seq_num: int) -> int:
-        query = "INSERT OR IGNORE INTO payloads (log, seq_num, is_held) VALUES (?, ?, 0)"
-        self._database.execute(query, (log, number_key(seq_num)))
+        query = "INSERT OR IGNORE INTO payloads (log, seq_num, is_held) VALUES (?, ?, ?)"
+        self._database.execute(query, (log, number_key(seq_num), IN_PARTS))
         found = self.row(log, seq_num)
         assert found is not None, "it was just made"
         return found

@@ -14,7 +14,7 @@ from culm_connectors.bamboo_p2p.errors import FolderError
 from culm_models.bamboo.hashes import FLAVOURS, HashFlavour
 
 DATABASE_FILE: Final = "logs.sqlite"
-FORMAT: Final = 1
+FORMAT: Final = 2
 _BUSY_TIMEOUT_S: Final = 30.0
 _APPLICATION_ID: Final = 0x43424D42
 
@@ -30,14 +30,32 @@ CREATE TABLE entries (
 ) WITHOUT ROWID;
 CREATE TABLE payloads (
     payload INTEGER PRIMARY KEY, log INTEGER NOT NULL, seq_num BLOB NOT NULL, is_held INTEGER NOT NULL,
-    UNIQUE (log, seq_num)
+    size INTEGER NOT NULL DEFAULT 0, held_at INTEGER NOT NULL DEFAULT 0, UNIQUE (log, seq_num)
 );
+CREATE INDEX held_payloads ON payloads (held_at) WHERE is_held = 1;
 CREATE TABLE parts (
     part INTEGER PRIMARY KEY, payload INTEGER NOT NULL, offset INTEGER NOT NULL, data BLOB NOT NULL,
     UNIQUE (payload, offset)
 );
+CREATE TABLE paused (name TEXT PRIMARY KEY);
 """
-"""`parts` of one payload never overlap."""
+"""`parts` of one payload never overlap. `is_held` is one of `IN_PARTS`, `HELD`, `DROPPED`; `size` (bytes) and
+`held_at` (seconds since 1970) belong to what is held. `paused` names logs and peers."""
+
+IN_PARTS, HELD, DROPPED = range(3)
+"""What there is of a payload: unverified parts; all of it; nothing, and nobody is to ask for it."""
+
+_STEPS: Final[dict[int, str]] = {
+    1: """
+ALTER TABLE payloads ADD COLUMN size INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE payloads ADD COLUMN held_at INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX held_payloads ON payloads (held_at) WHERE is_held = 1;
+UPDATE payloads SET held_at = CAST(strftime('%s', 'now') AS INTEGER), size = ifnull(
+    (SELECT sum(length(data)) FROM parts WHERE parts.payload = payloads.payload), 0) WHERE is_held = 1;
+CREATE TABLE paused (name TEXT PRIMARY KEY);
+""",
+}
+"""What makes a folder of one format one of the next."""
 
 
 def open_database(folder: Path, flavour: HashFlavour | None) -> tuple[sqlite3.Connection, HashFlavour]:
@@ -63,9 +81,15 @@ def open_database(folder: Path, flavour: HashFlavour | None) -> tuple[sqlite3.Co
                 database.execute(statement)
             database.execute("INSERT INTO flavour VALUES (?)", ((flavour or FLAVOURS["yamf"]).name,))
             database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            found = FORMAT
+        while found in _STEPS:
+            for statement in _STEPS[found].split(";"):
+                database.execute(statement)
+            found += 1
+        if found == FORMAT:
             database.execute(f"PRAGMA user_version = {FORMAT}")
         database.execute("COMMIT")
-        if found not in (0, FORMAT):
+        if found != FORMAT:
             raise FolderError(
                 f"{path} has the format {found}, and this program reads {FORMAT}", hint="use a newer Culm"
             )

@@ -54,6 +54,11 @@ LogOption = Annotated[
 ]
 
 
+Again = Annotated[
+    bool, typer.Option("--again", help="Payloads that were dropped here, too; else they stay away.")
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFlags:
     """What is shown and believed over tls://."""

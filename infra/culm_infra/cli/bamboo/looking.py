@@ -9,6 +9,7 @@ import typer
 from culm_infra.cli import options
 from culm_infra.cli.bamboo.folder import (
     DEFAULT_FOLDER,
+    Again,
     Folder,
     LogOption,
     chosen_logs,
@@ -41,7 +42,7 @@ def coverage(*, folder: Folder = DEFAULT_FOLDER, logs: LogOption = None, json: o
         for row in rows:
             emit_json(row)
         return
-    columns = ("log", "entries", "payloads", "not whole", "end", "forked")
+    columns = ("log", "entries", "payloads", "dropped", "not whole", "end", "forked")
     print_table(
         None,
         columns,
@@ -50,6 +51,7 @@ def coverage(*, folder: Folder = DEFAULT_FOLDER, logs: LogOption = None, json: o
                 row["log"],
                 _runs(row["entries"]),
                 _runs(row["payloads"]),
+                _runs(row["dropped_payloads"]),
                 ", ".join(f"{one['seq_num']}: {one['bytes']:,} bytes" for one in row["partial_payloads"]),
                 row["end_of_log"] or "",
                 "yes" if row["fork_proof"] else "",
@@ -64,6 +66,8 @@ def _coverage(store: FolderStore, log: LogKey) -> dict[str, Any]:
         "log": log_name(log),
         "entries": _inclusive(store.entries(log)),
         "payloads": _inclusive(store.payloads(log)),
+        "dropped_payloads": _inclusive(store.dropped(log)),
+        "payload_bytes": store.log_bytes(log),
         "partial_payloads": [
             {"seq_num": seq_num, "bytes": sum(end - start for start, end in parts)}
             for seq_num, parts in sorted(store.partial_payloads(log).items())
@@ -82,7 +86,13 @@ def _runs(runs: list[tuple[int, int]]) -> str:
     return ", ".join(texts) + (f", and {len(runs) - _SHOWN_RUNS} more" if len(runs) > _SHOWN_RUNS else "")
 
 
-def proposals(*, folder: Folder = DEFAULT_FOLDER, logs: LogOption = None, json: options.Json = False) -> None:
+def proposals(
+    *,
+    folder: Folder = DEFAULT_FOLDER,
+    logs: LogOption = None,
+    again: Again = False,
+    json: options.Json = False,
+) -> None:
     """What a sync would ask a peer for: the proposals that follow from what the folder holds.
 
     Example: `culm bamboo proposals --dir mine --json`
@@ -101,7 +111,7 @@ def proposals(*, folder: Folder = DEFAULT_FOLDER, logs: LogOption = None, json: 
                 "payload_only": one.payload_only,
             }
             for log in chosen_logs(logs, store)
-            for one in made(FollowedLog(log), store)
+            for one in made(FollowedLog(log, again=again), store)
         ]
     finally:
         store.close()

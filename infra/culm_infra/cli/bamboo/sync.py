@@ -15,6 +15,7 @@ import typer
 from culm_infra.cli import options
 from culm_infra.cli.bamboo.folder import (
     DEFAULT_FOLDER,
+    Again,
     Flavour,
     Folder,
     LogOption,
@@ -91,6 +92,7 @@ def sync(
             autocompletion=lambda incomplete: [one for one in _DIRECTIONS if one.startswith(incomplete)],
         ),
     ] = "pull",
+    again: Again = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only ask what would come; nothing is transferred.")
     ] = False,
@@ -136,6 +138,7 @@ def sync(
             max_size=MAX_SIZE if max_size is None else max_size,
             eagerness=Eagerness.NOTIFY if dry_run else Eagerness.ALL,
             direction=Direction(direction),
+            again=again,
         )
 
     told = asyncio.run(
