@@ -312,7 +312,10 @@ class FolderStore:
     def oldest_payloads(self, count: int) -> list[tuple[LogKey, int, int, int]]:
         """Of those held for longest: log, sequence number, size in bytes, held since (seconds since 1970)."""
         logs = {log.row: key for key, log in self._logs.items()}
-        return [(logs[row], *rest) for row, *rest in self._payloads.oldest_held(count)]
+        return [
+            (logs[row], seq_num, size, held_at)
+            for row, seq_num, size, held_at in self._payloads.oldest_held(count)
+        ]
 
     @property
     def paused(self) -> frozenset[str]:
