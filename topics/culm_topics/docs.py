@@ -34,8 +34,12 @@ _KEYS = """\
 | key | bytes |
 |---|---|
 | log key (40) | the author's Ed25519 public key (32), then the log id as u64, big endian (8) |
+| log key (41) | of a Bamboo log of YAMF hashes: behind those one byte 1 |
+| log key, then sequence number | of `fragments`: the log key (40 or 41), the sequence number as u64 |
+| payload hash, then chunk | of `payloads`: the hash as in the entry (34 or 66), the chunk's number as u32 |
 | peer id (32) | the peer's Ed25519 public key |
 | peer id, then log key (72) | of `version-vectors`; rows under the all-zero peer id are the log heights |
+| peer id, then log key (72 or 73) | of `coverage`; rows under the all-zero peer id are the deployment's |
 | block key | of `blocks` and `block-vectors`: u8 kind, u8 block bits, u16 number, then what the kind wants |
 | channel id | of `sds.*`: UTF-8, 1 to 1,024 bytes |
 | channel id, then message id | of `sds.index`: u16 length of the channel id, channel id, message id |
@@ -49,6 +53,11 @@ _KEYS = """\
 Every client must put a key into the same partition: the Java client's partitioner (murmur2), which
 librdkafka calls `murmur2_random`. The number of partitions of a topic keyed by log is fixed for the
 topic's life, because Kafka keeps a log's order only within a partition.
+
+`fragments` and `payloads` are partitioned by a part of their key, so that one reader has all of a log's
+fragments beside that log, and all chunks of a payload: by the log key without the sequence number, by the
+payload hash without the chunk's number. Producers name the partition: the one that murmur2 gives for that
+part (`culm_topics.logs.records.fragment_partition`, `payload_partition`).
 
 The `sds.*` topics do not follow the clients' partitioners: all records of a channel are in partition
 `xxh64(channel id) mod partitions` of each of them (seed 42, the hash as a signed number, the remainder never

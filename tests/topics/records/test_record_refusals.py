@@ -10,7 +10,22 @@ from culm_models.sds.wire.messages import HistoryEntry
 from culm_topics.errors import RecordError, TopicsError
 from culm_topics.logs.consumer.heights import LogHeights
 from culm_topics.logs.consumer.selection import Selection
-from culm_topics.logs.records import EntryRecord, LogRecord, ReceiptRecord
+from culm_topics.logs.records import (
+    MAX_COVERAGE_RUNS,
+    MAX_HOLDING_RUNS,
+    MAX_PAYLOAD_BYTES,
+    PAYLOAD_CHUNK_BYTES,
+    CoverageRecord,
+    EntryRecord,
+    FragmentRecord,
+    HoldingRecord,
+    LogRecord,
+    PayloadChunkRecord,
+    ReceiptRecord,
+    coverage_key,
+    fragment_key,
+    payload_chunk_key,
+)
 from culm_topics.records import RejectedRecord, log_key, version_vector_key
 from culm_topics.sds.records import (
     MAX_FETCH_ENTRIES,
@@ -35,6 +50,9 @@ LONG = "x" * (MAX_ID_BYTES + 1)
 HALF = "\ud800"
 HINT = bytes(MAX_HINT_BYTES + 1)
 TOKEN, KEY = bytes(16), bytes(32)
+LOG = bytes(40)
+HASH = b"\x00\x20" + KEY
+RUNS = tuple((2 * number + 1, 2 * number + 2) for number in range(MAX_COVERAGE_RUNS + 1))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +98,33 @@ TOKEN, KEY = bytes(16), bytes(32)
         lambda: EntryRecord(b"", b"", "s", KEY, 0, b"").encode(),
         lambda: LogRecord(0, b"", b"", bytes(34), "s").encode(),
         lambda: LogRecord(1, b"", b"", b"", "s").encode(),
+        lambda: LogRecord(1, b"", b"", bytes(65), "s").encode(),
         lambda: ReceiptRecord(((b"", 0, 1),)).encode(),
+        lambda: FragmentRecord(b"", bytes(33)).encode(),
+        lambda: fragment_key(LOG[1:], 1),
+        lambda: fragment_key(LOG, 0),
+        lambda: fragment_key(LOG, 2**64),
+        lambda: PayloadChunkRecord(0, 0, b"").encode(),
+        lambda: PayloadChunkRecord(1, 0, b"").encode(),
+        lambda: PayloadChunkRecord(1, 0, b"ab").encode(),
+        lambda: PayloadChunkRecord(2, 1, b"b").encode(),
+        lambda: PayloadChunkRecord(5, PAYLOAD_CHUNK_BYTES, b"b").encode(),
+        lambda: PayloadChunkRecord(MAX_PAYLOAD_BYTES + 1, 0, bytes(PAYLOAD_CHUNK_BYTES)).encode(),
+        lambda: payload_chunk_key(KEY, 0),
+        lambda: payload_chunk_key(bytes(34), 0),
+        lambda: payload_chunk_key(HASH, 1 << 32),
+        lambda: HoldingRecord(LOG[1:]).encode(),
+        lambda: HoldingRecord(LOG, RUNS[: MAX_HOLDING_RUNS + 1]).encode(),
+        lambda: HoldingRecord(LOG, RUNS[:MAX_HOLDING_RUNS], RUNS[:1]).encode(),
+        lambda: HoldingRecord(LOG, ((0, 1),)).encode(),
+        lambda: HoldingRecord(LOG, ((1, 1),)).encode(),
+        lambda: HoldingRecord(LOG, ((1, 2), (2, 3))).encode(),
+        lambda: HoldingRecord(LOG, ((3, 4), (1, 2))).encode(),
+        lambda: HoldingRecord(LOG, ((1, 2**64),)).encode(),
+        lambda: CoverageRecord(RUNS, (), ()).encode(),
+        lambda: coverage_key(KEY[1:], LOG),
+        lambda: coverage_key(KEY, LOG[1:]),
+        lambda: coverage_key(KEY, LOG + b"\x02"),
         lambda: RejectedRecord("topics.record", "", brought_by=b"").encode(),
     ],
 )

@@ -12,14 +12,19 @@ from hypothesis import strategies as st
 from culm_topics.errors import RecordError
 from culm_topics.logs.catalogue import LOGS
 from culm_topics.logs.records import (
+    PAYLOAD_CHUNK_BYTES,
     ROW_SIZE,
     BlockHeights,
     BlockKey,
     BlockKind,
     BlockProgress,
     BlockSummary,
+    CoverageRecord,
     EntryRecord,
+    FragmentRecord,
+    HoldingRecord,
     LogRecord,
+    PayloadChunkRecord,
     ProgressKey,
     ReceiptRecord,
     VersionVectorRecord,
@@ -36,6 +41,7 @@ from culm_topics.records import (
     version_vector_key,
 )
 
+MAX = 2**64 - 1
 uints = st.integers(0, 2**64 - 1) | st.sampled_from([0, 23, 24, 255, 256, 65535, 65536, 2**32 - 1, 2**32])
 public_keys = st.binary(min_size=32, max_size=32)
 blobs = st.binary(max_size=300) | st.integers(65530, 65540).map(bytes)
@@ -44,6 +50,22 @@ texts = st.text(max_size=80)
 offsets = st.dictionaries(uints, uints, max_size=9).map(lambda known: tuple(sorted(known.items())))
 rows = st.integers(0, 5).flatmap(
     lambda count: st.binary(min_size=count * ROW_SIZE, max_size=count * ROW_SIZE)
+)
+
+hashes = st.sampled_from([34, 66]).flatmap(lambda size: st.binary(min_size=size, max_size=size))
+log_keys = public_keys.flatmap(lambda key: st.sampled_from([key + bytes(8), key + bytes(8) + b"\x01"]))
+runs = st.lists(st.integers(1, MAX) | st.integers(1, 99), max_size=40, unique=True).map(
+    lambda numbers: tuple(zip(*[iter(sorted(numbers)[: len(numbers) & ~1])] * 2, strict=True))
+)
+chunks = st.builds(
+    lambda whole, last, rest: PayloadChunkRecord(
+        whole * PAYLOAD_CHUNK_BYTES + len(last) + rest,
+        whole * PAYLOAD_CHUNK_BYTES,
+        last if rest == 0 else bytes(PAYLOAD_CHUNK_BYTES),
+    ),
+    st.integers(0, 9) | st.integers(0, 2**32 - 3),
+    st.binary(min_size=1, max_size=300),
+    st.sampled_from([0, PAYLOAD_CHUNK_BYTES]),
 )
 
 RECORDS: dict[str, st.SearchStrategy[Any]] = {
@@ -55,7 +77,7 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
         uints.map(lambda number: max(number, 1)),
         blobs,
         blobs,
-        st.binary(min_size=34, max_size=34),
+        hashes,
         texts,
     ),
     "rejected": st.builds(
@@ -85,6 +107,10 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
     ),
     "blocks/block-heights": st.builds(BlockHeights, rows),
     "blocks/block-progress": st.builds(BlockProgress, st.integers(1, 65_535), offsets),
+    "fragments": st.builds(FragmentRecord, blobs, hashes),
+    "payloads": chunks,
+    "holdings": st.builds(HoldingRecord, log_keys, runs, runs, runs),
+    "coverage": st.builds(CoverageRecord, runs, runs, runs, uints),
 }
 SAMPLES: dict[str, Any] = {
     "entries": EntryRecord(b"entry", b"operation", "schema_definition_v1", bytes(32), 7, b"connector"),
@@ -95,6 +121,10 @@ SAMPLES: dict[str, Any] = {
     "blocks/block-summary": BlockSummary(((0, 9),), 2, 7, (("add128", bytes(16)),), 1, (5,), bytes(48)),
     "blocks/block-heights": BlockHeights(bytes(96)),
     "blocks/block-progress": BlockProgress(8, ((0, 9), (3, 300))),
+    "fragments": FragmentRecord(b"entry", bytes(66)),
+    "payloads": PayloadChunkRecord(7, 0, b"payload"),
+    "holdings": HoldingRecord(bytes(40), ((1, 5), (8, 9)), ((1, 300),), ((2, 3),)),
+    "coverage": CoverageRecord(((1, 5), (8, 9)), ((1, 300),), ((1, 5),), 7),
 }
 
 

@@ -1,32 +1,76 @@
 """The keys of the topics: fixed-size bytes, so that equal things have equal keys in every client.
 
 A log key is public_key (32 bytes) then log_id as u64, most significant byte first (40 bytes): it sorts by
-author, then by log. A peer key is the peer's raw id (32 bytes). A version vector key is peer key, log key.
+author, then by log. That is the key of a log of YASMF hashes; the key of a log of YAMF hashes, which is
+another log even of the same author and number, has one byte 1 behind it (41 bytes). A peer key is the peer's
+raw id (32 bytes). A version vector key is peer key, log key.
+
+Which partition a record of a key is in, `key_partition` says: for topics whose producers name the partition.
 """
 
+from typing import Final
+
+from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
+from culm_models.bamboo.log_store import LogKey
 from culm_topics.errors import RecordError
 
 PUBLIC_KEY_SIZE = 32
 PEER_ID_SIZE = 32
 LOG_KEY_SIZE = 40
+YAMF_LOG_KEY_SIZE = 41
 VERSION_VECTOR_KEY_SIZE = 72
 
 HEIGHTS_PEER_ID = bytes(PEER_ID_SIZE)
 """The peer id of the rows in `version-vectors` that hold the log heights of the whole deployment."""
 
 
-def log_key(public_key: bytes, log_id: int) -> bytes:
-    """The 40-byte key of one log; `RecordError` for a public key that is not 32 bytes."""
+_YAMF_MARK: Final = b"\x01"
+_MASK: Final = 0xFFFF_FFFF
+
+
+def log_key(public_key: bytes, log_id: int, flavour: HashFlavour = YASMF) -> bytes:
+    """The key of one log, 40 bytes (41 of a YAMF log); `RecordError` where the public key is not 32 bytes."""
     if len(public_key) != PUBLIC_KEY_SIZE:
         raise RecordError(f"log key: a public key of {len(public_key)} bytes, not {PUBLIC_KEY_SIZE}")
-    return public_key + log_id.to_bytes(8, "big")
+    key = public_key + log_id.to_bytes(8, "big")
+    return key if flavour is YASMF else key + _YAMF_MARK
 
 
 def split_log_key(key: bytes | None) -> tuple[bytes, int]:
-    """(public_key, log_id) of a log key; `RecordError` when it is not 40 bytes."""
+    """(public_key, log_id) of the key of a YASMF log; `RecordError` when it is not 40 bytes."""
     if key is None or len(key) != LOG_KEY_SIZE:
         raise RecordError(f"log key: {0 if key is None else len(key)} bytes where {LOG_KEY_SIZE} belong")
     return key[:PUBLIC_KEY_SIZE], int.from_bytes(key[PUBLIC_KEY_SIZE:], "big")
+
+
+def split_flavoured_log_key(key: bytes | None) -> tuple[HashFlavour, LogKey]:
+    """The flavour and (public_key, log_id) of a log key; `RecordError` when it is no log's."""
+    if key is None or not LOG_KEY_SIZE <= len(key) <= YAMF_LOG_KEY_SIZE:
+        size = 0 if key is None else len(key)
+        raise RecordError(f"log key: {size} bytes where {LOG_KEY_SIZE} or {YAMF_LOG_KEY_SIZE} belong")
+    log = key[:PUBLIC_KEY_SIZE], int.from_bytes(key[PUBLIC_KEY_SIZE:LOG_KEY_SIZE], "big")
+    if len(key) == LOG_KEY_SIZE:
+        return YASMF, log
+    if key[LOG_KEY_SIZE:] != _YAMF_MARK:
+        raise RecordError(f"log key: no flavour of hashes has the number {key[LOG_KEY_SIZE]} (known: 1)")
+    return YAMF, log
+
+
+def key_partition(key: bytes, partitions: int) -> int:
+    """The partition of a record of this key, of so many: what the Java client's own partitioner says.
+
+    For topics that are partitioned by something else than their whole key, where producers name it. The hash
+    is murmur2 (seed 9747b28c) without its sign bit.
+    """
+    state = 0x9747B28C ^ len(key)
+    whole = len(key) & ~3
+    for at in range(0, whole, 4):
+        word = int.from_bytes(key[at : at + 4], "little") * 0x5BD1E995 & _MASK
+        state = (state * 0x5BD1E995 ^ (word ^ word >> 24) * 0x5BD1E995) & _MASK
+    if whole < len(key):
+        state = (state ^ int.from_bytes(key[whole:], "little")) * 0x5BD1E995 & _MASK
+    state = (state ^ state >> 13) * 0x5BD1E995 & _MASK
+    return ((state ^ state >> 15) & 0x7FFF_FFFF) % partitions
 
 
 def check_peer_key(key: bytes | None) -> bytes:

@@ -1,8 +1,9 @@
 """Keys and values of the topics of replicated logs, one small module a record.
 
 `entries`, `logs`, `receipts`, `version_vectors`; `blocks`: the kinds of records of `blocks` and
-`block-vectors`, and their keys. `announcements` has no record of its own: its key is a peer key, its value
-the Announce message as received.
+`block-vectors`, and their keys. Of logs with gaps: `fragments`, `payloads`, `holdings`, `coverage`, and
+`runs`, which the last two are made of. `announcements` has no record of its own: its key is a peer key, its
+value the Announce message as received.
 """
 
 from culm_topics.logs.records.blocks import (
@@ -20,30 +21,79 @@ from culm_topics.logs.records.blocks import (
     block_of,
     split_block_key,
 )
+from culm_topics.logs.records.coverage import (
+    MAX_COVERAGE_RUNS,
+    CoverageRecord,
+    coverage_key,
+    coverage_record,
+    split_coverage_key,
+)
 from culm_topics.logs.records.entries import EntryRecord
+from culm_topics.logs.records.fragments import (
+    FragmentRecord,
+    decode_fragment,
+    fragment_key,
+    fragment_partition,
+    split_fragment_key,
+)
+from culm_topics.logs.records.holdings import MAX_HOLDING_RUNS, HoldingRecord, holding_records
 from culm_topics.logs.records.logs import LogRecord
+from culm_topics.logs.records.payloads import (
+    MAX_PAYLOAD_BYTES,
+    PAYLOAD_CHUNK_BYTES,
+    PayloadChunkRecord,
+    chunk_count,
+    decode_payload_chunk,
+    payload_chunk_key,
+    payload_partition,
+    split_payload_chunk_key,
+)
 from culm_topics.logs.records.receipts import MAX_LOG_HEIGHTS, LogHeight, ReceiptRecord, decode_receipt
+from culm_topics.logs.records.runs import Runs, clip_runs
 from culm_topics.logs.records.version_vectors import VersionVectorRecord
 
 __all__ = [
     "DEFAULT_BLOCK_BITS",
     "MAX_BLOCK_BITS",
     "MAX_CHUNK_ROWS",
+    "MAX_COVERAGE_RUNS",
+    "MAX_HOLDING_RUNS",
     "MAX_LOG_HEIGHTS",
+    "MAX_PAYLOAD_BYTES",
+    "PAYLOAD_CHUNK_BYTES",
     "ROW_SIZE",
     "BlockHeights",
     "BlockKey",
     "BlockKind",
     "BlockProgress",
     "BlockSummary",
+    "CoverageRecord",
     "EntryRecord",
+    "FragmentRecord",
+    "HoldingRecord",
     "LogHeight",
     "LogRecord",
     "Offsets",
+    "PayloadChunkRecord",
     "ProgressKey",
     "ReceiptRecord",
+    "Runs",
     "VersionVectorRecord",
     "block_of",
+    "chunk_count",
+    "clip_runs",
+    "coverage_key",
+    "coverage_record",
+    "decode_fragment",
+    "decode_payload_chunk",
     "decode_receipt",
+    "fragment_key",
+    "fragment_partition",
+    "holding_records",
+    "payload_chunk_key",
+    "payload_partition",
     "split_block_key",
+    "split_coverage_key",
+    "split_fragment_key",
+    "split_payload_chunk_key",
 ]

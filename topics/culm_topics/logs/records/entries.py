@@ -1,4 +1,8 @@
-"""`entries`: an entry as a connector received it, with who brought it and for which session."""
+"""`entries`: an entry as a connector received it, with who brought it and for which session.
+
+Of a bare log, whose payloads are no operations, `schema_id` is empty and `operation` is the payload, or empty
+where that is not inline.
+"""
 
 from dataclasses import dataclass
 
