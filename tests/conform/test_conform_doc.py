@@ -22,6 +22,7 @@ PACKAGES = (
     "cbor",
     "chotki",
     "conform",
+    "dag",
     "lzfoo",
     "p2panda",
     "reconciliation",

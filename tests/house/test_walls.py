@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FLOORS = ("models", "topics", "streaming", "connectors", "infra")
-PROTOCOLS = ("chotki", "p2panda", "sds")
+PROTOCOLS = ("chotki", "dag", "p2panda", "sds")
 MOST_MODULES = 15
 CROWDED: dict[str, int] = {}
 """Rooms that hold more, and how many."""

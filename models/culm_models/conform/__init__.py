@@ -4,8 +4,8 @@
 - ``arguments``: reading arguments strictly, with errors that name them.
 - ``dispatch``: a line in, a line out; the table of operations; never an exception.
 - ``bamboo``: varu64, YASMF, lipmaa, entries. ``rbsr``: set reconciliation as published.
-- ``p2panda``, ``sds``, ``chotki``, ``bamboo_p2p``: a folder a protocol; its ``OPERATIONS`` stand in the
-  table of ``dispatch``.
+- ``p2panda``, ``sds``, ``chotki``, ``bamboo_p2p``, ``dag``: a folder a protocol; its ``OPERATIONS`` stand in
+  the table of ``dispatch``.
 
 No logic of its own: every answer is what the models say. See docs/conform.md.
 """

@@ -16,6 +16,12 @@ class ArgumentError(ModelError):
     code: ClassVar[str] = "conform.argument"
 
 
+class RequestError(ModelError):
+    """A line that is no request: not JSON, or not an object; of DAG replication, also a bad argument."""
+
+    code: ClassVar[str] = "conform.request"
+
+
 class Arguments:
     """The arguments of one request."""
 
@@ -31,6 +37,12 @@ class Arguments:
     def raw(self, name: str) -> Any:
         """The argument as JSON had it."""
         if not self.has(name):
+            raise ArgumentError(f"the argument {name!r} is missing")
+        return self._values[name]
+
+    def value(self, name: str) -> Any:
+        """The argument as JSON had it, where null is a value as well."""
+        if name not in self._values:
             raise ArgumentError(f"the argument {name!r} is missing")
         return self._values[name]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar, Final
 
-from culm_models.conform import bamboo, bamboo_p2p, chotki, p2panda, rbsr, sds
-from culm_models.conform.arguments import ArgumentError, Arguments
+from culm_models.conform import bamboo, bamboo_p2p, chotki, dag, p2panda, rbsr, sds
+from culm_models.conform.arguments import ArgumentError, Arguments, RequestError
 from culm_models.conform.operation import Machines, Operation
 from culm_models.errors import CulmError, ModelError
 
@@ -14,12 +14,6 @@ from culm_models.errors import CulmError, ModelError
 LINE_BYTES_MAX = 64 * 1024 * 1024
 # Up to here every integer is itself as an IEEE 754 double, which is all that many JSON readers have.
 EXACT_INTEGER_MAX = (1 << 53) - 1
-
-
-class RequestError(ModelError):
-    """A line that is no request: not JSON, or not an object."""
-
-    code: ClassVar[str] = "conform.request"
 
 
 class UnknownOperationError(ModelError):
@@ -40,6 +34,7 @@ OPERATIONS: Final = (
     *sds.OPERATIONS,
     *chotki.OPERATIONS,
     *bamboo_p2p.OPERATIONS,
+    *dag.OPERATIONS,
     Operation("close", "name (of machines of any kind)", "", _close),
 )
 """Every operation, in the order of the documentation: a line a protocol."""

@@ -1,0 +1,71 @@
+"""Arguments that operations on DAG replication have in common; a bad one is ``conform.request`` here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from culm_models.conform.arguments import ArgumentError, Arguments, RequestError, as_mapping, as_octets
+from culm_models.conform.operation import Machines, Operation
+from culm_models.dag.blocks.cid import Cid, cid_from_text
+from culm_models.dag.blocks.multihash import check_block
+
+
+def operation(
+    name: str, arguments: str, answer: str, run: Callable[[Machines, Arguments], dict[str, Any]]
+) -> Operation:
+    """An operation whose bad arguments are answered with ``conform.request``."""
+
+    def answered(machines: Machines, given: Arguments) -> dict[str, Any]:
+        try:
+            return run(machines, given)
+        except (ArgumentError, UnicodeEncodeError) as error:
+            raise RequestError(str(error)) from None
+
+    return Operation(name, arguments, answer, answered)
+
+
+def as_cid(value: Any, name: str) -> Cid:
+    """``value`` as the text of a CID."""
+    if not isinstance(value, str):
+        raise ArgumentError(f"{name} is not a string")
+    return cid_from_text(value)
+
+
+def as_cids(values: list[Any], name: str) -> list[Cid]:
+    """A list of CIDs."""
+    return [as_cid(value, f"a CID of {name}") for value in values]
+
+
+def cid_of(arguments: Arguments, name: str) -> Cid:
+    """A CID."""
+    return as_cid(arguments.raw(name), name)
+
+
+def optional_cid(arguments: Arguments, name: str) -> Cid | None:
+    """A CID, or None when left out."""
+    return cid_of(arguments, name) if arguments.has(name) else None
+
+
+def blocks_of(arguments: Arguments, name: str, default: list[Any] | None = None) -> list[tuple[Cid, bytes]]:
+    """A list of ``{cid, bytes}``, each checked against its CID."""
+    return [as_block(item, name) for item in arguments.items(name, default)]
+
+
+def as_block(value: Any, name: str, *, checked: bool = True) -> tuple[Cid, bytes]:
+    """``value`` as ``{cid, bytes}``; ``checked`` against its CID."""
+    block = as_mapping(value, f"an item of {name}")
+    cid, data = as_cid(block.get("cid"), "cid"), as_octets(block.get("bytes"), "bytes")
+    if checked:
+        check_block(cid, data)
+    return cid, data
+
+
+def texts(cids: Any) -> list[str]:
+    """CIDs as text, sorted by it."""
+    return sorted(cid.text for cid in cids)
+
+
+def block_to_json(cid: Cid, data: bytes) -> dict[str, str]:
+    """A block as ``{cid, bytes}``."""
+    return {"cid": cid.text, "bytes": data.hex()}

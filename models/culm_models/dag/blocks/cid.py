@@ -1,0 +1,159 @@
+"""CIDs: content's name in bytes and as text (reference 1.1, R1).
+
+CIDs are ordered by their text, never by their bytes: the digits 2 to 7 come before the letters as text, and
+are the highest values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import total_ordering
+from typing import Final
+
+from culm_models.dag.blocks.multibase import base32, base58, from_base32, from_base58
+from culm_models.dag.blocks.varint import VARINT_MAX, read_varint, write_varint
+from culm_models.dag.errors import CidMalformed, VarintMalformed
+
+RAW: Final = 0x55
+DAG_PB: Final = 0x70
+DAG_CBOR: Final = 0x71
+DAG_JSON: Final = 0x0129
+CAR: Final = 0x0202
+
+IDENTITY: Final = 0x00
+SHA2_256: Final = 0x12
+
+_SHA2_256_SIZE: Final = 32
+_V0_SIZE: Final = 34
+_V0_TEXT_SIZE: Final = 46
+_V0_START: Final = b"\x12\x20"
+# What nearly every CID begins with: its codec, and where its digest begins.
+_USUAL_STARTS: Final = {
+    b"\x01" + write_varint(codec) + _V0_START: codec for codec in (RAW, DAG_PB, DAG_CBOR, DAG_JSON, CAR)
+}
+_STARTS: Final = {codec: start for start, codec in _USUAL_STARTS.items()}
+
+
+@total_ordering
+class Cid:
+    """One CID. Equal when the bytes are; ordered by text."""
+
+    __slots__ = ("_text", "codec", "digest", "hash_code", "raw", "version")
+
+    def __init__(self, raw: bytes, version: int, codec: int, hash_code: int, digest: bytes) -> None:
+        self.raw = raw
+        self.version = version
+        self.codec = codec
+        self.hash_code = hash_code
+        self.digest = digest
+        self._text: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The one spelling of the CID (R1)."""
+        if self._text is None:
+            self._text = base58(self.raw) if self.version == 0 else "b" + base32(self.raw)
+        return self._text
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether the CID carries its content itself."""
+        return self.hash_code == IDENTITY
+
+    @property
+    def is_sha2_256(self) -> bool:
+        """Whether the digest is a whole sha2-256."""
+        return self.hash_code == SHA2_256 and len(self.digest) == _SHA2_256_SIZE
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cid) and self.raw == other.raw
+
+    def __lt__(self, other: Cid) -> bool:
+        return self.text < other.text
+
+    def __hash__(self) -> int:
+        return hash(self.raw)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Cid({self.text})"
+
+
+def cid_from_bytes(raw: bytes | memoryview) -> Cid:
+    """The one CID that bytes are, whole and with nothing behind it."""
+    cid, end = read_cid(raw, 0)
+    if end != len(raw):
+        raise CidMalformed(f"{len(raw) - end} bytes follow the CID")
+    return cid
+
+
+def read_cid(data: bytes | memoryview, at: int) -> tuple[Cid, int]:
+    """The CID that begins at `at` and where it ends."""
+    for size in (4, 5):
+        codec = _USUAL_STARTS.get(bytes(data[at : at + size]))
+        end = at + size + _SHA2_256_SIZE
+        if codec is not None and end <= len(data):
+            raw = bytes(data[at:end])
+            return Cid(raw, 1, codec, SHA2_256, raw[size:]), end
+    if bytes(data[at : at + 2]) == _V0_START:
+        end = at + _V0_SIZE
+        raw = bytes(data[at:end])
+        if len(raw) != _V0_SIZE:
+            raise CidMalformed("the bytes end in a CID")
+        return Cid(raw, 0, DAG_PB, SHA2_256, raw[2:]), end
+    try:
+        version, place = read_varint(data, at)
+        if version != 1:
+            raise CidMalformed(f"no CID has version {version}")
+        codec, place = read_varint(data, place)
+        hash_code, place = read_varint(data, place)
+        length, place = read_varint(data, place)
+    except VarintMalformed as error:
+        raise CidMalformed(f"not a CID: {error}") from None
+    end = place + length
+    if end > len(data):
+        raise CidMalformed("the bytes end in a CID")
+    raw = bytes(data[at:end])
+    return Cid(raw, 1, codec, hash_code, raw[place - at :]), end
+
+
+def cid_from_text(text: str) -> Cid:
+    """The CID that a text spells in the one way that R1 allows."""
+    if text.startswith("b"):
+        raw = from_base32(text[1:])
+        if raw is not None and not raw.startswith(_V0_START):
+            return cid_from_bytes(raw)
+    elif text.startswith("Qm") and len(text) == _V0_TEXT_SIZE:
+        raw = from_base58(text, _V0_SIZE)
+        if raw is not None and raw.startswith(_V0_START):
+            return cid_from_bytes(raw)
+    raise CidMalformed(f"{text[:100]!r} is not the text of a CID")
+
+
+def cid_from_parts(version: int, codec: int, hash_code: int, digest: bytes) -> Cid:
+    """The CID of a version, a codec, a hash function and its digest."""
+    if version == 0:
+        if codec != DAG_PB or hash_code != SHA2_256 or len(digest) != _SHA2_256_SIZE:
+            raise CidMalformed("a CIDv0 is always dag-pb with sha2-256")
+        return Cid(_V0_START + digest, 0, codec, hash_code, digest)
+    if version != 1:
+        raise CidMalformed(f"no CID has version {version}")
+    if not (0 <= codec <= VARINT_MAX and 0 <= hash_code <= VARINT_MAX):
+        raise CidMalformed("a code does not fit a varint")
+    start = b"\x01" + write_varint(codec) + write_varint(hash_code) + write_varint(len(digest))
+    return Cid(start + digest, 1, codec, hash_code, digest)
+
+
+def cid_of(codec: int, data: bytes | memoryview) -> Cid:
+    """The CIDv1 of a block, by sha2-256."""
+    return cid_of_digest(codec, hashlib.sha256(data).digest())
+
+
+def cid_of_digest(codec: int, digest: bytes) -> Cid:
+    """The CIDv1 of a codec and a sha2-256."""
+    start = _STARTS.get(codec)
+    if start is None:
+        return cid_from_parts(1, codec, SHA2_256, digest)
+    return Cid(start + digest, 1, codec, SHA2_256, digest)

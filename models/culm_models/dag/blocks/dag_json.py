@@ -1,0 +1,164 @@
+"""DAG-JSON: strict JSON in which `{"/": …}` is a link or bytes (reference 1.3, 3.3, 4.3).
+
+`to_dag_json` and `from_dag_json` go between values and what `json` reads, `encode_dag_json` and
+`decode_dag_json` between values and text; `strict_json` reads the text alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, Final, NoReturn
+
+from culm_models.dag.blocks.cid import Cid, cid_from_text
+from culm_models.dag.blocks.dag_cbor import INTEGER_MAX, INTEGER_MIN, NESTING_MAX
+from culm_models.dag.errors import DagJsonMalformed, NonCanonical
+
+_RESERVED: Final = "/"
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_INTEGER_DIGITS_MAX: Final = 20
+
+
+def to_dag_json(value: Any) -> Any:
+    """A value as `json` writes it; refuses maps with the key `/`, which DAG-JSON cannot spell."""
+    if isinstance(value, Cid):
+        return {_RESERVED: value.text}
+    if isinstance(value, bytes):
+        return {_RESERVED: {"bytes": base64.b64encode(value).decode().rstrip("=")}}
+    if isinstance(value, list | tuple):
+        return [to_dag_json(item) for item in value]
+    if isinstance(value, dict):
+        if _RESERVED in value:
+            raise DagJsonMalformed("a map with the key / cannot be written as DAG-JSON")
+        return {key: to_dag_json(item) for key, item in value.items()}
+    return value
+
+
+def from_dag_json(value: Any, *, levels: int = NESTING_MAX) -> Any:
+    """What `json` read as a value; refuses `/` in any other form than a link or bytes in canonical text."""
+    if isinstance(value, dict):
+        if _RESERVED in value:
+            return _reserved(value)
+        _require_level(levels)
+        return {key: from_dag_json(item, levels=levels - 1) for key, item in value.items()}
+    if isinstance(value, list):
+        _require_level(levels)
+        return [from_dag_json(item, levels=levels - 1) for item in value]
+    return value
+
+
+def encode_dag_json(value: Any) -> bytes:
+    """The canonical text: keys sorted bytewise at every level, no spaces, only the necessary escapes."""
+    try:
+        # Code points sort as their UTF-8 does.
+        text = json.dumps(to_dag_json(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        return text.encode()
+    except UnicodeEncodeError:
+        raise DagJsonMalformed("a text holds half a surrogate pair") from None
+
+
+def decode_dag_json(data: bytes, *, floats: bool = True) -> Any:
+    """The value of a strict JSON text (see `strict_json`)."""
+    return from_dag_json(strict_json(data, floats=floats))
+
+
+def strict_json(data: bytes, *, floats: bool = True) -> Any:
+    """What `json` reads: UTF-8, no repeated key, no NaN, no lone surrogate, nested as values may be.
+
+    With `floats` false, a number with point or exponent, and -0, are refused.
+    """
+    try:
+        found = json.loads(
+            data.decode(),
+            object_pairs_hook=_pairs,
+            parse_constant=_no_constant,
+            parse_float=float if floats else _no_float,
+            parse_int=_integer if floats else _plain_integer,
+        )
+        _check_text(found, NESTING_MAX)
+        return found
+    except (ValueError, RecursionError) as error:
+        raise DagJsonMalformed(f"not strict JSON: {str(error)[:200]}") from None
+
+
+def _reserved(value: dict[str, Any]) -> Any:
+    inner = value[_RESERVED]
+    if len(value) == 1 and isinstance(inner, str):
+        return cid_from_text(inner)
+    if (
+        len(value) == 1
+        and isinstance(inner, dict)
+        and len(inner) == 1
+        and isinstance(inner.get("bytes"), str)
+    ):
+        return _octets(inner["bytes"])
+    raise DagJsonMalformed("the key / is neither a link nor bytes")
+
+
+def _octets(text: str) -> bytes:
+    try:
+        data = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        data = b""
+    if base64.b64encode(data).decode().rstrip("=") != text:
+        raise DagJsonMalformed("bytes that are not base64 without padding")
+    return data
+
+
+def _require_level(levels: int) -> None:
+    if not levels:
+        raise NonCanonical(f"lists and maps are nested more than {NESTING_MAX} deep")
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is repeated")
+    return found
+
+
+def _check_text(value: Any, levels: int) -> None:
+    """Raise where a text holds half a surrogate pair, or where lists and maps nest too deeply."""
+    if isinstance(value, str):
+        if _SURROGATE.search(value):
+            raise ValueError("a text holds half a surrogate pair")
+    elif isinstance(value, dict):
+        # The two maps that spell bytes, and the one that spells a link, are no level of the value.
+        levels += 1 if _RESERVED in value else -1
+        _check_text(" ".join(value), levels)
+        _check_items(value.values(), levels)
+    elif isinstance(value, list):
+        _check_items(value, levels - 1)
+
+
+def _check_items(items: Iterable[Any], levels: int) -> None:
+    if levels < 0:
+        raise ValueError(f"lists and maps are nested more than {NESTING_MAX} deep")
+    for item in items:
+        _check_text(item, levels)
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _no_float(text: str) -> NoReturn:
+    raise ValueError(f"{text[:40]} is no integer")
+
+
+def _integer(text: str) -> int:
+    if len(text) > _INTEGER_DIGITS_MAX + 1:
+        raise ValueError("an integer outside of -2^64 to 2^64-1")
+    number = int(text)
+    if not INTEGER_MIN <= number <= INTEGER_MAX:
+        raise ValueError("an integer outside of -2^64 to 2^64-1")
+    return number
+
+
+def _plain_integer(text: str) -> int:
+    if text == "-0":
+        raise ValueError("-0 is no integer")
+    return _integer(text)

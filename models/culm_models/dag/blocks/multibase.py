@@ -1,0 +1,52 @@
+"""The two spellings of bytes that CIDs and keys have as text: base32 in lower case, and base58btc."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Final
+
+_BASE58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_BASE58_DIGITS: Final = {letter: digit for digit, letter in enumerate(_BASE58)}
+
+
+def base32(data: bytes) -> str:
+    """RFC 4648 base32, lower case, without padding."""
+    return base64.b32encode(data).decode().rstrip("=").lower()
+
+
+def from_base32(text: str) -> bytes | None:
+    """The bytes of a text that `base32` writes; None of any other."""
+    try:
+        data = base64.b32decode(text.upper() + "=" * (-len(text) % 8))
+    except (binascii.Error, ValueError):
+        return None
+    return data if base32(data) == text else None
+
+
+def base58(data: bytes) -> str:
+    """Bitcoin's base58. Takes time with the square of the size: for short bytes alone."""
+    number = int.from_bytes(data, "big")
+    letters = []
+    while number:
+        number, digit = divmod(number, 58)
+        letters.append(_BASE58[digit])
+    zeros = len(data) - len(data.lstrip(b"\0"))
+    return "1" * zeros + "".join(reversed(letters))
+
+
+def from_base58(text: str, size: int) -> bytes | None:
+    """The `size` bytes that a text spells; None where it spells no such bytes."""
+    number = 0
+    # Every byte takes more than one letter, and none takes two.
+    if not size <= len(text) <= 2 * size:
+        return None
+    for letter in text:
+        digit = _BASE58_DIGITS.get(letter)
+        if digit is None:
+            return None
+        number = number * 58 + digit
+    if number.bit_length() > 8 * size:
+        return None
+    data = number.to_bytes(size, "big")
+    return data if base58(data) == text else None

@@ -1,0 +1,48 @@
+"""Hash functions that prove a block (reference 1.3, R3): which ones, and the proof itself."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection
+from typing import Final
+
+import blake3
+
+from culm_models.dag.blocks.cid import IDENTITY, SHA2_256, Cid
+from culm_models.dag.errors import HashMismatch, HashUnsupported
+
+SHA2_512: Final = 0x13
+BLAKE3: Final = 0x1E
+BLAKE2B_256: Final = 0xB220
+
+DEFAULT_HASHES: Final = frozenset({IDENTITY, SHA2_256, SHA2_512, BLAKE2B_256})
+"""What a deployment checks unless its verdict settings say otherwise (R28)."""
+
+_Digest = Callable[[bytes | memoryview], bytes]
+
+_FUNCTIONS: Final[dict[int, _Digest]] = {
+    SHA2_256: lambda data: hashlib.sha256(data).digest(),
+    SHA2_512: lambda data: hashlib.sha512(data).digest(),
+    BLAKE2B_256: lambda data: hashlib.blake2b(data, digest_size=32).digest(),
+    BLAKE3: lambda data: blake3.blake3(data).digest(),
+}
+
+
+def can_check(cid: Cid, hashes: Collection[int] = DEFAULT_HASHES) -> bool:
+    """Whether a deployment with these hash functions can prove that bytes are a CID's."""
+    return cid.hash_code in hashes and (cid.is_identity or cid.hash_code in _FUNCTIONS)
+
+
+def check_block(cid: Cid, data: bytes | memoryview, hashes: Collection[int] = DEFAULT_HASHES) -> None:
+    """Raise unless `data` is the block of `cid`; a digest cut short never proves anything."""
+    if cid.hash_code == SHA2_256 and SHA2_256 in hashes:
+        found = hashlib.sha256(data).digest()
+    elif not can_check(cid, hashes):
+        raise HashUnsupported(f"the hash function 0x{cid.hash_code:x} is not checked here")
+    elif cid.is_identity:
+        found = bytes(data)
+    else:
+        found = _FUNCTIONS[cid.hash_code](data)
+    # Whole digests are compared, so one that was cut short is never equal.
+    if found != cid.digest:
+        raise HashMismatch(f"the block is not that of {cid.text[:100]}")
