@@ -1,6 +1,7 @@
 """Bamboo Point-2-Point as a peer to embed: logs in a folder, over QUIC, TCP and TLS.
 
-- `peer`: `BambooPeer`, one folder with its connections; `remote_peer`: one of them; `session`: what drives it
+- `peer`: `BambooPeer`, one folder with its connections; `remote_peer`: one of them; `session` drives it;
+  `hooks`: what the owner of a peer adds
 - `interest`: what is wanted of a log, as proposals; `author`: signing entries; `bundle`: logs as a file
 - `proof`: one entry by its pool; `captured`: bytes of a connection, explained
 - `channels/`: two channels over what networks offer; `dial`: calling and being called; `store/`: the folder

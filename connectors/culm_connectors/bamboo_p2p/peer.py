@@ -6,9 +6,11 @@ import asyncio
 import fcntl
 import logging
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -17,6 +19,7 @@ from culm_connectors.bamboo_p2p import author
 from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
 from culm_connectors.bamboo_p2p.dial import dial, listening
 from culm_connectors.bamboo_p2p.errors import FolderInUse
+from culm_connectors.bamboo_p2p.hooks import PeerHooks
 from culm_connectors.bamboo_p2p.interest import FollowedLog, proposals
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.session import BambooSession, Trace, no_trace, now_ms
@@ -28,13 +31,14 @@ from culm_connectors.transport import Identity
 from culm_connectors.transport.errors import TransportError
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo_p2p.connection import Changes
-from culm_models.bamboo_p2p.errors import CallRefused, RangeViolated
+from culm_models.bamboo_p2p.errors import CallRefused, LimitReached, RangeViolated
 from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.peer import GivenEntry, Peer
 from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.keys import KeyPair
 
 LOCK_FILE: Final = "connections.lock"
+_SPOOL_LOOK_S: Final = 1.0
 Listener = Callable[[RemotePeer, BambooP2pEvent], None]
 """Is told what happens on a connection."""
 
@@ -45,7 +49,13 @@ _T = TypeVar("_T")
 class BambooPeer:
     """One folder of logs and its connections; `open` makes one. For one event loop."""
 
-    def __init__(self, store: FolderStore, settings: BambooPeerSettings, identity: Identity) -> None:
+    def __init__(
+        self,
+        store: FolderStore,
+        settings: BambooPeerSettings,
+        identity: Identity,
+        hooks: PeerHooks | None = None,
+    ) -> None:
         # A payload that can never be whole within the spool is not taken on.
         policy = settings.connection.policy
         largest = min(policy.max_size, store.spool_bytes)
@@ -54,6 +64,7 @@ class BambooPeer:
         self.listeners: list[Listener] = []
         self.remotes: dict[str, RemotePeer] = {}
         self._store = store
+        self._hooks = hooks or PeerHooks()
         self._peer = Peer(store, replace(settings.connection, policy=replace(policy, max_size=largest)))
         self._loop = asyncio.get_running_loop()
         self._worker = Worker("bamboo", self._after_step)
@@ -80,10 +91,28 @@ class BambooPeer:
         """
         settings = settings or BambooPeerSettings()
         store = FolderStore(folder, flavour, spool_bytes=settings.spool_bytes)
-        lock = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            _take_lock(lock, folder)
-            peer = cls(store, settings, identity or Identity.from_private_key(os.urandom(32)))
+            async with cls.over(store, identity=identity, settings=settings) as peer:
+                yield peer
+        finally:
+            store.close()
+
+    @classmethod
+    @asynccontextmanager
+    async def over(
+        cls,
+        store: FolderStore,
+        *,
+        identity: Identity | None = None,
+        settings: BambooPeerSettings | None = None,
+        hooks: PeerHooks | None = None,
+    ) -> AsyncIterator[Self]:
+        """The peer of an open store, whose one user it is; the caller closes it. Error: `FolderInUse`."""
+        settings = settings or BambooPeerSettings()
+        lock = os.open(store.folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            _take_lock(lock, store.folder)
+            peer = cls(store, settings, identity or Identity.from_private_key(os.urandom(32)), hooks)
             refreshing = asyncio.create_task(peer._keep_refreshed())
             try:
                 yield peer
@@ -95,13 +124,16 @@ class BambooPeer:
                 await peer._worker.stop(store.commit)
         finally:
             os.close(lock)
-            store.close()
 
     # Logs.
 
     async def read(self, question: Callable[[FolderStore], _T]) -> _T:
         """What the store answers, asked where nobody changes it meanwhile."""
         return await self._worker.call(lambda: question(self._store))
+
+    async def work(self, step: Callable[[Peer], _T]) -> _T:
+        """Change something where nobody else does; all of it is one transaction, and then told."""
+        return await self._worker.call(lambda: step(self._peer))
 
     async def publish(
         self, key_pair: KeyPair, log_id: int, payload: bytes, *, end_of_log: bool = False
@@ -148,11 +180,12 @@ class BambooPeer:
         Errors: `AddressError`, `IdentityError`.
         """
 
-        async def on_channels(channels: TwoChannels) -> None:
-            await self._speak(self._begin(channels, is_proactive=False), channels)
-
-        async with listening(url, self._store.flavour, self.identity, self.settings, on_channels) as bound:
+        async with listening(url, self._store.flavour, self.identity, self.settings, self.serve) as bound:
             yield bound
+
+    async def serve(self, channels: TwoChannels) -> None:
+        """Speak with a peer that has called, until it ends."""
+        await self._speak(self._begin(channels, is_proactive=False), channels)
 
     @asynccontextmanager
     async def connect(self, url: Url, *, trace: Trace = no_trace) -> AsyncIterator[RemotePeer]:
@@ -186,10 +219,11 @@ class BambooPeer:
         name = f"{channels.remote} #{next(self._numbers)}"
         connection = self._peer.connect(name, is_proactive=is_proactive, now_ms=now_ms())
         session = BambooSession(
-            connection, channels, self._worker, self.settings, lambda: self._is_spool_full, trace
+            connection, channels, self._worker, self.settings, partial(self._room_for_data, name), trace
         )
-        remote = RemotePeer(name, session, self._worker, is_proactive=is_proactive)
+        remote = RemotePeer(name, session, self._worker, is_proactive=is_proactive, principal=channels.remote)
         self.remotes[name] = remote
+        self._hooks.begun(remote)
         return remote
 
     async def _speak(self, remote: RemotePeer, channels: TwoChannels) -> None:
@@ -204,12 +238,22 @@ class BambooPeer:
             del self.remotes[remote.name]
             remote.gone()
             await self._worker.call(lambda: self._forget(remote.name))
+            self._hooks.ended(remote)
 
     def _forget(self, name: str) -> None:
         self._peer.disconnect(name)
         self._credit.pop(name, None)
 
     # Inside.
+
+    async def _room_for_data(self, name: str) -> None:
+        """Wait until further data of a remote may be read."""
+        deadline_s = time.monotonic() + self.settings.spool_timeout_s
+        while self._is_spool_full:
+            if time.monotonic() > deadline_s:
+                raise LimitReached("there is no room for further unverified payloads")
+            await asyncio.sleep(_SPOOL_LOOK_S)
+        await self._hooks.until_room(self.remotes[name])
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -229,7 +273,7 @@ class BambooPeer:
 
     def _after_step(self) -> None:
         """In the worker, behind each step: everybody hears what changed, and it is safe on the disk."""
-        self._peer.settle()
+        self._hooks.settled(self._peer.settle())
         self._store.commit()
         self._is_spool_full = self._store.is_spool_full
         told: list[tuple[str, list[BambooP2pEvent], bool]] = []

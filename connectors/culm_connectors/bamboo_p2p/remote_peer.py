@@ -13,10 +13,16 @@ from culm_models.bamboo_p2p.wire.messages import CancelCode
 
 
 class RemotePeer:
-    """One connection; made by `BambooPeer`. `is_proactive`: this side called."""
+    """One connection; made by `BambooPeer`. `is_proactive`: this side called.
 
-    def __init__(self, name: str, session: BambooSession, worker: Worker, *, is_proactive: bool) -> None:
+    `principal` is who is there as far as that is proven, `name` this one connection.
+    """
+
+    def __init__(
+        self, name: str, session: BambooSession, worker: Worker, *, is_proactive: bool, principal: str
+    ) -> None:
         self.name = name
+        self.principal = principal
         self.session = session
         self.is_proactive = is_proactive
         self.is_set_up = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
@@ -30,7 +30,10 @@ def no_trace(name: str, data: bytes) -> None:
 
 
 class BambooSession:
-    """Drives `connection` over `channels` until either ends. `is_spool_full` is asked on the loop."""
+    """Drives `connection` over `channels` until either ends.
+
+    `until_room` is awaited behind all data that was read: only then the other end may send as much again.
+    """
 
     def __init__(
         self,
@@ -38,7 +41,7 @@ class BambooSession:
         channels: TwoChannels,
         worker: Worker,
         settings: BambooPeerSettings,
-        is_spool_full: Callable[[], bool],
+        until_room: Callable[[], Awaitable[None]],
         trace: Trace = no_trace,
     ) -> None:
         self.connection = connection
@@ -47,7 +50,7 @@ class BambooSession:
         self._channels = channels
         self._worker = worker
         self._settings = settings
-        self._is_spool_full = is_spool_full
+        self._until_room = until_room
         self._trace = trace
         self._control_due = asyncio.Event()
         self._data_due = asyncio.Event()
@@ -106,16 +109,9 @@ class BambooSession:
                 await self._understood.wait()
             if self.connection.dropped is not None:
                 return
-            await self._room_in_spool()
+            await self._until_room()
         # The other end may still have something to say on the control channel.
         await asyncio.Event().wait()
-
-    async def _room_in_spool(self) -> None:
-        deadline_s = time.monotonic() + self._settings.spool_timeout_s
-        while self._is_spool_full():
-            if time.monotonic() > deadline_s:
-                raise LimitReached("there is no room for further unverified payloads")
-            await asyncio.sleep(_TICK_S)
 
     async def _write_data(self) -> None:
         while True:

@@ -42,12 +42,15 @@ class Peer:
         """The connection with a remote is gone, and its state with it."""
         self.connections.pop(remote, None)
 
-    def settle(self) -> None:
-        """Tell every connection what any of them changed in the store."""
-        for connection in tuple(self.connections.values()):
+    def settle(self) -> list[tuple[str, Changes]]:
+        """Tell every connection what any of them changed in the store: which remote brought what."""
+        brought: list[tuple[str, Changes]] = []
+        for remote, connection in tuple(self.connections.items()):
             changes = connection.take_changes()
             if changes:
                 self.notify_connections(changes)
+                brought.append((remote, changes))
+        return brought
 
     def notify_connections(self, changes: Changes) -> None:
         """Tell every connection what changed in the store."""
