@@ -5,5 +5,6 @@
 - `interest`: what is wanted of a log, as proposals; `author`: signing entries; `bundle`: logs as a file
 - `proof`: one entry by its pool; `captured`: bytes of a connection, explained
 - `channels/`: two channels over what networks offer; `dial`: calling and being called; `store/`: the folder
+- `policy/`: who may read and write what, what is followed, how much is kept
 - `worker`: the thread that works on the logs; `settings`; `errors`
 """

@@ -29,6 +29,12 @@ class LogIncomplete(ConnectorError):
     code: ClassVar[str] = "bamboo_p2p.log_incomplete"
 
 
+class PolicyError(ConnectorError):
+    """A file of rules that cannot be read, or that says something that is no rule."""
+
+    code: ClassVar[str] = "bamboo_p2p.policy"
+
+
 class BundleError(ConnectorError):
     """A file that is no bundle, ends too early, or is of the other flavour of hashes."""
 

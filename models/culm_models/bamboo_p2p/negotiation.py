@@ -31,7 +31,7 @@ from culm_models.bamboo_p2p.requests.proposals import (
     unfit,
 )
 from culm_models.bamboo_p2p.requests.request import Request, RequestState
-from culm_models.bamboo_p2p.settings import UNCHANGING_MESSAGES_MAX, PolicyAnswer
+from culm_models.bamboo_p2p.settings import UNCHANGING_MESSAGES_MAX, Policy, PolicyAnswer
 from culm_models.bamboo_p2p.wire.messages import (
     Adjust,
     Cancel,
@@ -168,7 +168,7 @@ class Negotiation:
         table.tombstones.pop(proposal.id, None)
         if self._loses(proposal):
             return
-        policy = link.settings.policy
+        policy = link.settings.policy_for(proposal)
         self._order += 1
         request = Request(proposal, mine=False, order=self._order, direction=policy.direction)
         table.add(request)
@@ -222,9 +222,13 @@ class Negotiation:
 
     def _decide(self, request: Request) -> None:
         """Answer a proposal, in the order of 3.8."""
-        link, policy = self._link, self._link.settings.policy
+        link, policy = self._link, self._link.settings.policy_for(request.proposal)
         if request.cancel_received:
             self.cancel(request, Cancel(request.id, CancelCode.CONFIRMED))
+            return
+        request.direction = policy.direction
+        if policy.answer is PolicyAnswer.REFUSE and not policy.reveals:
+            self.cancel(request, Cancel(request.id, policy.code))
             return
         refusal = objection(request.proposal, request.id, link.store)
         if refusal is None and policy.answer is PolicyAnswer.REFUSE:
@@ -232,12 +236,12 @@ class Negotiation:
         if refusal is None:
             refusal = unfit(request.proposal, request.id, link.store, request.direction)
         if refusal is not None:
-            self.cancel(request, refusal)
+            self.cancel(request, refusal if policy.reveals else Cancel(request.id, CancelCode.REFUSED))
         elif policy.answer is PolicyAnswer.CONFIRM:
-            self._confirm_by_policy(request)
+            self._confirm_by_policy(request, policy)
 
-    def _confirm_by_policy(self, request: Request) -> None:
-        policy, proposal = self._link.settings.policy, request.proposal
+    def _confirm_by_policy(self, request: Request, policy: Policy) -> None:
+        proposal = request.proposal
         end = upper = None
         if policy.end is not None and (proposal.end is None or policy.end < proposal.end):
             end = max(policy.end, proposal.start)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from culm_models.bamboo.checks import check_payload, check_signature
 from culm_models.bamboo.entry import decode_entry
@@ -11,7 +11,7 @@ from culm_models.bamboo.errors import PayloadSizeError
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Changes, Connection
 from culm_models.bamboo_p2p.data_channel.rebuilding import fork_with_held
-from culm_models.bamboo_p2p.settings import PeerSettings
+from culm_models.bamboo_p2p.settings import Answers, PeerSettings
 from culm_models.bamboo_p2p.store import BambooStore, HeldEntry
 
 
@@ -32,9 +32,15 @@ class Peer:
         self.settings = settings
         self.connections: dict[str, Connection] = {}
 
-    def connect(self, remote: str, *, is_proactive: bool, now_ms: int) -> Connection:
-        """A new connection with a remote; a former one of its name is forgotten."""
-        connection = Connection(self.store, self.settings, is_proactive=is_proactive, now_ms=now_ms)
+    def connect(
+        self, remote: str, *, is_proactive: bool, now_ms: int, answers: Answers | None = None
+    ) -> Connection:
+        """A new connection with a remote; a former one of its name is forgotten.
+
+        `answers` takes the place of the settings' policy.
+        """
+        settings = self.settings if answers is None else replace(self.settings, answers=answers)
+        connection = Connection(self.store, settings, is_proactive=is_proactive, now_ms=now_ms)
         self.connections[remote] = connection
         return connection
 

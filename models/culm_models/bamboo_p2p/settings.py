@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, CancelCode, Eagerness, Setup
+from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, CancelCode, Eagerness, Propose, Setup
 
 TURN_BYTES: Final = 64 * 1024
 """How much of one request goes out before another has its turn (R63)."""
@@ -39,7 +40,11 @@ class PolicyAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How proposals are answered. `end` and `upper` lower those of the proposal, where they are lower."""
+    """How proposals are answered. `end` and `upper` lower those of the proposal, where they are lower.
+
+    `reveals`: a refusal may say what is held of the log. Without it every refusal is the policy's own or 128,
+    and a log that is refused is not even looked at: it cannot be told from one that is not there.
+    """
 
     answer: PolicyAnswer = PolicyAnswer.CONFIRM
     code: CancelCode = CancelCode.REFUSED
@@ -51,11 +56,19 @@ class Policy:
     end: int | None = None
     upper: int | None = None
     direction: Direction = Direction.BOTH
+    reveals: bool = True
+
+
+Answers = Callable[[Propose], Policy]
+"""Says by which policy a proposal is answered; asked again for one that had to wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerSettings:
-    """Windows in bytes; `credit` is how many proposals of the other end may stand at a time."""
+    """Windows in bytes; `credit` is how many proposals of the other end may stand at a time.
+
+    `answers` takes the place of the one `policy` where proposals are not all answered alike.
+    """
 
     sends_greedily: bool = False
     accepts_greedy: bool = False
@@ -63,6 +76,11 @@ class PeerSettings:
     receive_window: int = 65_536
     credit: int = 64
     policy: Policy = field(default_factory=Policy)
+    answers: Answers | None = None
+
+    def policy_for(self, proposal: Propose) -> Policy:
+        """How a proposal is answered."""
+        return self.policy if self.answers is None else self.answers(proposal)
 
     @property
     def setup(self) -> Setup:

@@ -1,0 +1,249 @@
+"""The rules of an owner as a file, `policy.toml`; what is left out is allowed, and unbounded.
+
+[default]                        # everybody who has no table of its own
+read = ["*"]                     # logs that may be read: *, KEY, KEY/ID, */ID
+write = []                       # logs that may be brought
+
+[peer."2f8e…"]                   # by proven key, by tls:FINGERPRINT, or by address:HOST
+write = ["*"]                    # what is left out here is as in [default]
+quota_bytes = 1_000_000_000
+
+[[peer."2f8e…".follow]]          # what this end asks that peer for
+logs = ["5d1c…/0"]
+take = "sparse"
+
+[retention]
+max_bytes = 10_000_000_000
+
+[quotas]
+author_bytes = 100_000_000
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from culm_connectors.bamboo_p2p.errors import PolicyError
+from culm_connectors.bamboo_p2p.interest import FollowedLog
+from culm_connectors.bamboo_p2p.policy.log_pattern import LogPattern, parse_log_pattern
+from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo_p2p.settings import Direction
+from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Eagerness
+
+POLICY_FILE: Final = "policy.toml"
+"""Its name in a folder of logs."""
+_MAX_FILE_BYTES: Final = 1024 * 1024
+_PRINCIPAL: Final = re.compile(r"(?:tls:)?[0-9a-f]{64}")
+_STRICT: Final = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, populate_by_name=True)
+
+Size = Annotated[int, Field(ge=0, le=MAX_SIZE)]
+SeqNum = Annotated[int, Field(ge=1, le=MAX_SIZE)]
+
+
+def _pattern(value: object) -> LogPattern:
+    if isinstance(value, LogPattern):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("logs are named by texts")
+    return parse_log_pattern(value)
+
+
+Patterns = tuple[Annotated[LogPattern, BeforeValidator(_pattern)], ...]
+_ALL_LOGS: Final = (LogPattern(),)
+
+
+def match(patterns: Iterable[LogPattern], log: LogKey) -> bool:
+    """Whether one of the patterns is about a log."""
+    return any(pattern.matches(log) for pattern in patterns)
+
+
+class FollowRule(BaseModel):
+    """Logs that peers are asked for, and what of them. Sizes in bytes; without `to` what is new, too.
+
+    `take`: all of it, the shortest path to `to` alone, what peers have to say of it without its data, or
+    payloads of entries that are held.
+    """
+
+    model_config = _STRICT
+
+    logs: Patterns = Field(min_length=1)
+    take: Literal["all", "sparse", "notify", "payloads"] = "all"
+    start: SeqNum = Field(default=1, alias="from")
+    end: SeqNum | None = Field(default=None, alias="to")
+    min_size: Size = 0
+    max_size: Size = MAX_SIZE
+    threshold: Size | None = None
+    """Of larger payloads peers only say that they have them."""
+    direction: Direction = Direction.PULL
+    mandatory: bool = False
+    """A peer that lacks a payload is not to go on without it."""
+
+    @model_validator(mode="after")
+    def _check_range(self) -> Self:
+        if self.end is not None and self.end < self.start:
+            raise ValueError(f"the range ends at {self.end}, before its start {self.start}")
+        if self.take == "sparse" and self.end is None:
+            raise ValueError('"sparse" needs `to`: the path leads from one entry to another')
+        if self.threshold is not None and self.take in ("notify", "payloads"):
+            raise ValueError(f'"{self.take}" goes with no threshold')
+        return self
+
+    def interest(self, log: LogKey) -> FollowedLog:
+        """What is wanted of one of its logs."""
+        eagerness = Eagerness.ALL if self.threshold is None else Eagerness.THRESHOLD
+        return FollowedLog(
+            log,
+            self.start,
+            self.end,
+            sparse=self.take == "sparse",
+            payload_only=self.take == "payloads",
+            min_size=self.min_size,
+            max_size=self.max_size,
+            eagerness=Eagerness.NOTIFY if self.take == "notify" else eagerness,
+            threshold=self.threshold,
+            direction=self.direction,
+            mandatory=self.mandatory,
+        )
+
+
+class PeerRule(BaseModel):
+    """What one peer may, and how its proposals are answered. Sizes of payloads in bytes.
+
+    `take`: whether what it brings is wanted, or only word of it; `threshold`: larger payloads are not.
+    """
+
+    model_config = _STRICT
+
+    read: Patterns = _ALL_LOGS
+    write: Patterns = _ALL_LOGS
+    take: Literal["all", "notify"] = "all"
+    threshold: Size | None = None
+    min_size: Size = 0
+    max_size: Size = MAX_SIZE
+    direction: Direction = Direction.BOTH
+    mandatory: bool = False
+    """A payload that it lacks stops what it brings."""
+    quota_bytes: Size | None = None
+    """What it may bring in `quota_period_s` seconds, in bytes of payloads."""
+    quota_period_s: float = Field(default=86_400.0, gt=0)
+    follow: tuple[FollowRule, ...] = ()
+
+    def may_read(self, log: LogKey) -> bool:
+        """Whether the log may go to it."""
+        return self.direction is not Direction.PULL and match(self.read, log)
+
+    def may_write(self, log: LogKey) -> bool:
+        """Whether the log may come from it."""
+        return self.direction is not Direction.PUSH and match(self.write, log)
+
+    @property
+    def eagerness(self) -> Eagerness:
+        """What is asked of its requests."""
+        if self.take == "notify":
+            return Eagerness.NOTIFY
+        return Eagerness.ALL if self.threshold is None else Eagerness.THRESHOLD
+
+    def interests(self, known: Iterable[LogKey]) -> list[FollowedLog]:
+        """What it is asked for, where these logs are known; of rules for one log the first counts."""
+        found: dict[LogKey, FollowedLog] = {}
+        for rule in self.follow:
+            named = [only for pattern in rule.logs if (only := pattern.only_log) is not None]
+            matched = [log for log in known if match(rule.logs, log)]
+            for log in (*named, *matched):
+                found.setdefault(log, rule.interest(log))
+        return list(found.values())
+
+
+class RetentionRule(BaseModel):
+    """Payloads that are dropped: held for longer (seconds), or the oldest of more (bytes). Entries stay."""
+
+    model_config = _STRICT
+
+    max_age_s: float | None = Field(default=None, gt=0)
+    max_bytes: Size | None = None
+    logs: Patterns = _ALL_LOGS
+    """Those that it is about; payloads of others are kept, and not counted."""
+    interval_s: float = Field(default=60.0, gt=0)
+
+
+class QuotaRule(BaseModel):
+    """How much is kept of one author, in bytes of payloads; with more, nobody may bring its logs."""
+
+    model_config = _STRICT
+
+    author_bytes: Size | None = None
+
+
+class FolderPolicy(BaseModel):
+    """All rules of a folder. What a peer's table leaves out is as in `default`."""
+
+    model_config = _STRICT
+
+    default: PeerRule = PeerRule()
+    peer: dict[str, PeerRule] = {}
+    retention: RetentionRule = RetentionRule()
+    quotas: QuotaRule = QuotaRule()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, tree: Any) -> Any:
+        """Put what `default` says into the tables of peers, and their names into one form."""
+        if not isinstance(tree, dict) or not isinstance(tree.get("peer"), dict):
+            return tree
+        default = tree.get("default")
+        rows = {
+            _principal(name): {**default, **row}
+            if isinstance(default, dict) and isinstance(row, dict)
+            else row
+            for name, row in tree["peer"].items()
+        }
+        return {**tree, "peer": rows}
+
+    def rule_for(self, principal: str) -> PeerRule:
+        """The rule of a peer: its key in hex, `tls:` and a fingerprint, or `address:` and a host."""
+        return self.peer.get(principal, self.default)
+
+
+def _principal(name: object) -> str:
+    text = str(name).lower()
+    if _PRINCIPAL.fullmatch(text):
+        return text
+    kind, _, host = text.partition(":")
+    try:
+        if kind == "address":
+            return f"{kind}:{ipaddress.ip_address(host)}"
+    except ValueError:
+        pass
+    raise ValueError(f"{text[:80]!r} is nobody: write a key (64 hex digits), tls:FINGERPRINT or address:HOST")
+
+
+def read_policy(path: Path) -> FolderPolicy:
+    """The rules of a file. Raises `PolicyError`, which names every place that is wrong."""
+    try:
+        if path.stat().st_size > _MAX_FILE_BYTES:
+            raise PolicyError(f"{path} is larger than {_MAX_FILE_BYTES} bytes")
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise PolicyError(f"{path} cannot be read: {error}", hint="it is TOML") from error
+    try:
+        return FolderPolicy.model_validate(tree)
+    except ValidationError as error:
+        wrong = "; ".join(f"{_place(one['loc'])}: {_reason(one['msg'])}" for one in error.errors())
+        raise PolicyError(
+            f"{path}: {wrong}", hint="see docs/bamboo.md, or `culm bamboo policy` for what it comes to"
+        ) from error
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    return ".".join(map(str, location)) or "the file"
+
+
+def _reason(message: str) -> str:
+    return message.removeprefix("Value error, ")
