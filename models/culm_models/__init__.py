@@ -8,6 +8,7 @@ clock, a thread, Kafka or Spark.
 - `sds`: reliable broadcast in channels, in three wire profiles, and the whole `Channel`.
 - `chotki`: typed fields that merge: values, packets, and the whole replica.
 - `bamboo_p2p`: Bamboo Point-2-Point: partial replication of logs over two channels, and the whole `Peer`.
+- `dag`: content-addressed graphs in shards that join, published under keys in one order.
 - `bymux`: two channels over one; `lzfoo`: the compression of payloads.
 - `reconciliation`: sets compared range by range.
 - `lifts`: items of a sync range as fingerprints that can be combined.

@@ -99,3 +99,15 @@ def test_cids(talk: Any, cid: Cid) -> None:
 def test_cids_are_sorted_by_text(talk: Any) -> None:
     digits, letters = LINK[:10] + "2" + LINK[11:], LINK
     assert talk.ok("cid.sort", cids=[letters, "bafkqaaa", digits]) == {"cids": ["bafkqaaa", digits, letters]}
+
+
+def test_cars(talk: Any) -> None:
+    block = {"cid": "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku", "bytes": ""}
+    found = talk.ok("car.encode", roots=["bafkqaaa"], blocks=[block, block])
+    again = talk.ok("car.decode", bytes=found["bytes"])
+    assert again == {"roots": ["bafkqaaa"], "blocks": [block, block], "cid": found["cid"]}
+    assert talk.code("car.encode", roots=[], blocks=[{**block, "bytes": "00"}]) == "dag.hash"
+    assert talk.code("car.encode", roots=[], blocks=[{"cid": block["cid"]}]) == "conform.request"
+    assert talk.code("car.encode", roots=["x"], blocks=[]) == "dag.bad_cid"
+    assert talk.code("car.decode", bytes=found["bytes"] + "00") == "dag.car_section"
+    assert talk.code("car.decode") == "conform.request"

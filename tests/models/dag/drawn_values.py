@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from culm_models.dag.blocks.cid import CAR, DAG_CBOR, DAG_JSON, DAG_PB, RAW, SHA2_256, cid_from_parts
+from culm_models.dag.blocks.cid import CAR, DAG_CBOR, DAG_JSON, DAG_PB, RAW, SHA2_256, make_cid
 from culm_models.dag.blocks.multihash import BLAKE2B_256
 
 V1 = st.builds(
-    cid_from_parts,
+    make_cid,
     st.just(1),
     st.sampled_from([RAW, DAG_PB, DAG_CBOR, DAG_JSON, CAR]),
     st.sampled_from([SHA2_256, BLAKE2B_256]),
     st.binary(min_size=32, max_size=32),
 )
-V0 = st.builds(
-    cid_from_parts, st.just(0), st.just(DAG_PB), st.just(SHA2_256), st.binary(min_size=32, max_size=32)
-)
-IDENTITIES = st.builds(cid_from_parts, st.just(1), st.just(RAW), st.just(0), st.binary(max_size=40))
+V0 = st.builds(make_cid, st.just(0), st.just(DAG_PB), st.just(SHA2_256), st.binary(min_size=32, max_size=32))
+IDENTITIES = st.builds(make_cid, st.just(1), st.just(RAW), st.just(0), st.binary(max_size=40))
 CIDS = V1 | V0 | IDENTITIES
 LINKS = V1
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)

@@ -15,9 +15,9 @@ from culm_models.dag.blocks.cid import (
     RAW,
     Cid,
     cid_from_bytes,
-    cid_from_parts,
     cid_from_text,
     cid_of,
+    make_cid,
     read_cid,
 )
 from culm_models.dag.blocks.multibase import base58, from_base32, from_base58
@@ -102,7 +102,7 @@ def test_cids_of_the_specification() -> None:
     assert cid_of(CAR, bytes.fromhex("19a265726f6f747381d82a4500015500006776657273696f6e01")).text == (
         "bagbaierawa335d45pwohko5s4fbut7nlfjavq2kan7z3gbzvm2k3zutifv5q"
     )
-    assert cid_from_parts(1, RAW, 0, b"").text == "bafkqaaa"
+    assert make_cid(1, RAW, 0, b"").text == "bafkqaaa"
     assert HELLO.text == "bafkreifjjcie6lypi6ny7amxnfftagclbuxndqonfipmb64f2km2devei4"
 
 
@@ -135,11 +135,11 @@ def test_a_block_is_proved_by_a_whole_digest_alone() -> None:
         (0xB220, hashlib.blake2b(data, digest_size=32).digest()),
         (0x00, data),
     ):
-        check_block(cid_from_parts(1, RAW, code, digest), memoryview(data))
+        check_block(make_cid(1, RAW, code, digest), memoryview(data))
         for cut in (digest[:-1], b"", digest + b"\0"):
             with pytest.raises(HashMismatch):
-                check_block(cid_from_parts(1, RAW, code, cut), data)
-    foreign = cid_from_parts(1, RAW, BLAKE3, bytes(32))
+                check_block(make_cid(1, RAW, code, cut), data)
+    foreign = make_cid(1, RAW, BLAKE3, bytes(32))
     with pytest.raises(HashUnsupported):
         check_block(foreign, data)
     with pytest.raises(HashMismatch):

@@ -66,6 +66,6 @@ def texts(cids: Any) -> list[str]:
     return sorted(cid.text for cid in cids)
 
 
-def block_to_json(cid: Cid, data: bytes) -> dict[str, str]:
+def block_to_json(cid: Cid, data: bytes | memoryview) -> dict[str, str]:
     """A block as ``{cid, bytes}``."""
     return {"cid": cid.text, "bytes": data.hex()}

@@ -8,7 +8,7 @@ from culm_models.conform.arguments import Arguments
 from culm_models.conform.dag.arguments import as_cids, operation
 from culm_models.conform.dag.arguments import cid_of as cid_argument
 from culm_models.conform.operation import Machines
-from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_from_bytes, cid_from_parts, cid_of
+from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_from_bytes, cid_of, make_cid
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
 from culm_models.dag.blocks.dag_json import from_dag_json, to_dag_json
 from culm_models.dag.blocks.varint import VARINT_MAX
@@ -48,7 +48,7 @@ def _cid_to_json(cid: Cid) -> dict[str, Any]:
 
 
 def _cid_format(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    cid = cid_from_parts(
+    cid = make_cid(
         arguments.integer("version"),
         arguments.integer("codec", most=VARINT_MAX),
         arguments.integer("multihash_code", most=VARINT_MAX),

@@ -132,7 +132,7 @@ def cid_from_text(text: str) -> Cid:
     raise CidMalformed(f"{text[:100]!r} is not the text of a CID")
 
 
-def cid_from_parts(version: int, codec: int, hash_code: int, digest: bytes) -> Cid:
+def make_cid(version: int, codec: int, hash_code: int, digest: bytes) -> Cid:
     """The CID of a version, a codec, a hash function and its digest."""
     if version == 0:
         if codec != DAG_PB or hash_code != SHA2_256 or len(digest) != _SHA2_256_SIZE:
@@ -155,5 +155,5 @@ def cid_of_digest(codec: int, digest: bytes) -> Cid:
     """The CIDv1 of a codec and a sha2-256."""
     start = _STARTS.get(codec)
     if start is None:
-        return cid_from_parts(1, codec, SHA2_256, digest)
+        return make_cid(1, codec, SHA2_256, digest)
     return Cid(start + digest, 1, codec, SHA2_256, digest)

@@ -1,0 +1,226 @@
+"""Reading CARs strictly (reference 1.3, R3): every hash checked, nothing copied but header and CIDs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from culm_models.dag.blocks.cid import Cid, read_cid
+from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
+from culm_models.dag.blocks.multihash import DEFAULT_HASHES, check_block
+from culm_models.dag.blocks.varint import VARINT_BYTES_MAX, read_varint
+from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
+from culm_models.dag.errors import (
+    BlockTooLarge,
+    CarHeaderMalformed,
+    CarSectionMalformed,
+    CarV2,
+    CarVersionUnknown,
+    DagError,
+    VarintMalformed,
+)
+
+_V2_PRAGMA: Final = bytes.fromhex("0aa16776657273696f6e02")
+# No CID that is not an identity is longer; one that is may be as long as a block.
+_CID_ROOM: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A block in a CAR: where its bytes lie in the file, too."""
+
+    cid: Cid
+    data: memoryview
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Car:
+    """A whole CAR: its roots, and its sections in the order of the file, repeats as well."""
+
+    roots: tuple[Cid, ...]
+    sections: tuple[Section, ...]
+
+
+def read_car(
+    data: bytes | memoryview,
+    *,
+    hashes: Collection[int] = DEFAULT_HASHES,
+    bounds: Bounds = DEFAULT_BOUNDS,
+) -> Car:
+    """A whole file, checked. The sections' bytes are views into `data`."""
+    if len(data) > bounds.car:
+        raise BlockTooLarge(f"a CAR over {bounds.car} bytes")
+    view = memoryview(data)
+    size, start = _header_size(view, bounds)
+    if start + size > len(view):
+        raise CarHeaderMalformed("the bytes end in the header")
+    roots = _roots(bytes(view[start : start + size]), bounds)
+    return Car(roots, tuple(_sections(view, start + size, hashes, bounds)))
+
+
+def _sections(view: memoryview, at: int, hashes: Collection[int], bounds: Bounds) -> Iterator[Section]:
+    count = 0
+    while at < len(view):
+        size, start = _section_size(view, at, bounds)
+        end = start + size
+        if end > len(view):
+            raise CarSectionMalformed(f"the bytes end in the section at byte {at}")
+        count += 1
+        if count > bounds.sections:
+            raise BlockTooLarge(f"a CAR with more than {bounds.sections} sections")
+        yield _section(view[start:end], start, hashes, bounds)
+        at = end
+
+
+def _section(body: memoryview, offset: int, hashes: Collection[int], bounds: Bounds) -> Section:
+    cid, size = read_cid(body, 0)
+    block = body[size:]
+    if len(block) > bounds.block:
+        raise BlockTooLarge(f"a block over {bounds.block} bytes")
+    check_block(cid, block, hashes)
+    return Section(cid, block, offset + size)
+
+
+def _header_size(view: memoryview, bounds: Bounds) -> tuple[int, int]:
+    if not view:
+        raise CarHeaderMalformed("no header")
+    try:
+        size, start = read_varint(view, 0)
+    except VarintMalformed:
+        if len(view) < VARINT_BYTES_MAX and all(byte >= 0x80 for byte in view):
+            raise CarHeaderMalformed("the bytes end in the length of the header") from None
+        raise
+    if not size:
+        raise CarHeaderMalformed("a header of length 0")
+    if size > bounds.car_header:
+        raise BlockTooLarge(f"a header over {bounds.car_header} bytes")
+    if view[: len(_V2_PRAGMA)] == _V2_PRAGMA:
+        raise CarV2("the pragma of CARv2")
+    return size, start
+
+
+def _section_size(view: memoryview, at: int, bounds: Bounds) -> tuple[int, int]:
+    try:
+        size, start = read_varint(view, at)
+    except VarintMalformed:
+        if len(view) - at < VARINT_BYTES_MAX and all(byte >= 0x80 for byte in view[at:]):
+            raise CarSectionMalformed("the bytes end in the length of a section") from None
+        raise
+    if not size:
+        raise CarSectionMalformed(f"a section of length 0 at byte {at}")
+    if size > 2 * bounds.block + _CID_ROOM:
+        raise BlockTooLarge(f"a section over {2 * bounds.block} bytes")
+    return size, start
+
+
+def _roots(header: bytes, bounds: Bounds) -> tuple[Cid, ...]:
+    try:
+        value = decode_dag_cbor(header)
+    except DagError as error:
+        raise CarHeaderMalformed(f"the header is not canonical: {error}") from None
+    if not isinstance(value, dict) or "version" not in value:
+        raise CarHeaderMalformed("the header is not a map of roots and version")
+    version = value["version"]
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise CarHeaderMalformed("the version is no integer")
+    if version != 1:
+        raise CarVersionUnknown(f"a CAR of version {version}")
+    roots = value.get("roots")
+    if len(value) != 2 or not isinstance(roots, list):
+        raise CarHeaderMalformed("the header is not a map of roots and version")
+    if not all(isinstance(root, Cid) for root in roots):
+        raise CarHeaderMalformed("a root that is no link")
+    if len(roots) > bounds.car_roots:
+        raise BlockTooLarge(f"a CAR with more than {bounds.car_roots} roots")
+    return tuple(roots)
+
+
+class CarStream:
+    """A CAR that comes in pieces cut anywhere: sections as soon as they are whole, at the end the verdict.
+
+    What it answers does not depend on where the pieces were cut. It holds one unfinished section at most.
+    """
+
+    __slots__ = ("_bounds", "_buffer", "_count", "_error", "_hashes", "_needed", "_taken", "roots")
+
+    def __init__(self, *, hashes: Collection[int] = DEFAULT_HASHES, bounds: Bounds = DEFAULT_BOUNDS) -> None:
+        self._hashes = hashes
+        self._bounds = bounds
+        self._buffer = bytearray()
+        # How many bytes the next step wants: until they are here, looking again is in vain.
+        self._needed = 1
+        self._taken = 0
+        self._count = 0
+        self._error: DagError | None = None
+        self.roots: tuple[Cid, ...] | None = None
+
+    def feed(self, data: bytes | memoryview) -> list[Section]:
+        """The sections that are whole now; an error ends the stream, after the sections before it."""
+        if self._error is not None:
+            raise self._error
+        self._buffer += data
+        if len(self._buffer) < self._needed:
+            return []
+        found: list[Section] = []
+        try:
+            # What was taken stays behind as views of these bytes.
+            self._take(bytes(self._buffer), found)
+        except DagError as error:
+            self._error = error
+            self._buffer = bytearray()
+            if not found:
+                raise
+        return found
+
+    def finish(self) -> None:
+        """The end of the file: raises what a whole file that ends here would be refused for."""
+        if self._error is not None:
+            raise self._error
+        if self.roots is None:
+            read_car(bytes(self._buffer), hashes=self._hashes, bounds=self._bounds)
+            raise CarHeaderMalformed("the bytes end in the header")
+        if self._buffer:
+            _section_size(memoryview(self._buffer), 0, self._bounds)
+            raise CarSectionMalformed("the bytes end in a section")
+
+    def _take(self, data: bytes, found: list[Section]) -> None:
+        view, at = memoryview(data), 0
+        while at < len(view):
+            self._needed = 1
+            if not _varint_is_there(view, at):
+                break
+            if self.roots is None:
+                size, start = _header_size(view, self._bounds)
+                self._require_room(start + size)
+                self._needed = start + size
+                if start + size > len(view):
+                    break
+                self.roots = _roots(data[start : start + size], self._bounds)
+            else:
+                size, start = _section_size(view, at, self._bounds)
+                self._require_room(start + size)
+                self._needed = start + size - at
+                if start + size > len(view):
+                    break
+                self._count += 1
+                if self._count > self._bounds.sections:
+                    raise BlockTooLarge(f"a CAR with more than {self._bounds.sections} sections")
+                found.append(
+                    _section(view[start : start + size], self._taken + start, self._hashes, self._bounds)
+                )
+            at = start + size
+            self._needed = 1
+        self._taken += at
+        self._buffer = bytearray(view[at:])
+
+    def _require_room(self, end: int) -> None:
+        if self._taken + end > self._bounds.car:
+            raise BlockTooLarge(f"a CAR over {self._bounds.car} bytes")
+
+
+def _varint_is_there(view: memoryview, at: int) -> bool:
+    """Whether a varint, or a fault in it, can be seen already."""
+    head = view[at : at + VARINT_BYTES_MAX]
+    return len(head) == VARINT_BYTES_MAX or any(byte < 0x80 for byte in head)
