@@ -3,6 +3,8 @@
 Receipts say what peers hold; `logs` itself says how high each log is, which is written under the all-zero
 peer. Both are maxima, so Spark's own aggregation keeps them and Python sees only the receipts. A receipt
 that cannot be used goes to `rejected`. Rows are written when their key was heard of in a micro-batch.
+
+Bare logs may have gaps, which no maximum can say: they are passed over, and the job `coverage` has them.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,6 +24,8 @@ from culm_topics.records import HEIGHTS_PEER_ID, LOG_KEY_SIZE, rejection
 _LOWEST = -(1 << 63)
 """Sequence numbers have 64 bits and no sign, Spark's integers have a sign: a *rank* is the number less 2**63.
 Ranks sort as the numbers do."""
+
+_EMPTY_TEXT = b"\x60"
 
 _HELD = pa.schema([("key", pa.binary()), ("rank", pa.int64())])
 _REFUSED = pa.schema([("key", pa.binary()), ("value", pa.binary())])
@@ -43,7 +47,7 @@ def version_vectors_query(
     """The stream of records for Kafka's sink: `topic`, `key`, `value`. Its output mode is `update`."""
     logs = kafka_source(
         session, kafka, ("logs",), max_offsets_per_trigger=settings.max_offsets_per_trigger
-    ).select("key", F.substring("value", 1, 11).alias("start"))
+    ).select("key", F.substring("value", 1, 11).alias("start"), F.substring("value", -1, 1).alias("last"))
     receipts = kafka_source(
         session, kafka, ("receipts",), max_offsets_per_trigger=settings.max_receipts_per_trigger
     ).select("key", "value", "partition", "offset")
@@ -66,10 +70,15 @@ JOB = StreamingJob(version_vectors_query, VersionVectorsSettings, output_mode="u
 
 
 def _is_log_record() -> Column:
-    """Whether key and value start as a record of `logs` does; the job `blocks` tells of those that do not."""
+    """Whether key and value start as a record of `logs` does; that of a bare log ends with an empty text.
+
+    The job `blocks` tells of those that do not.
+    """
     head = F.substring("start", 1, 3)
-    return (F.length("key") == LOG_KEY_SIZE) & head.between(
-        F.lit(bytes((0x86, 1, 1))), F.lit(bytes((0x86, 1, 0x1B)))
+    return (
+        (F.length("key") == LOG_KEY_SIZE)
+        & head.between(F.lit(bytes((0x86, 1, 1))), F.lit(bytes((0x86, 1, 0x1B))))
+        & (F.col("last") != F.lit(_EMPTY_TEXT))
     )
 
 

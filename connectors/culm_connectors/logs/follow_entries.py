@@ -1,6 +1,7 @@
 """`entries`, the fast way: what other connectors took goes on to live peers before the truth knows of it.
 
 What extends a held log is indexed and goes on at once; everything else is left to `logs` (`follow_logs`).
+Bare logs, whose payloads are no operations, are not for this index: their records are passed over.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class EntriesFollower:
         except CulmError as error:
             self._publisher.refused_record(error, source_of(message), value, None)
             return None
-        if not self._keeps(record.schema_id):
+        if not record.schema_id or not self._keeps(record.schema_id):
             return None
         place = read_place(record.entry)
         if place is not None and place[2] <= self._held.height(*place[:2]):

@@ -2,6 +2,7 @@
 
 A schema that becomes interesting is first read back from the start of `logs`, up to where this reader stands;
 the reader goes on from there. Which schemas belong in the index is for others to say (`KeptSchemas`).
+Bare logs, whose payloads are no operations, never do: their records are passed over.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from culm_models.bamboo.log_store import LogKey
 from culm_models.errors import CulmError
 from culm_topics.logs.records import LogRecord
 from culm_topics.readers.batch import Batch, Partition, source_of
-from culm_topics.records import split_log_key
+from culm_topics.records import YAMF_LOG_KEY_SIZE, split_log_key
 
 logger = logging.getLogger(__name__)
 
@@ -209,6 +210,8 @@ class LogsFollower:
         """Entries of logs that belong in the index; a log belongs where its first entry does."""
         begun: dict[LogKey, bool] = {}
         for message in messages:
+            if len(message.key() or b"") == YAMF_LOG_KEY_SIZE:
+                continue  # always bare
             try:
                 log = split_log_key(message.key())
                 record = LogRecord.decode(message.value())
@@ -216,7 +219,7 @@ class LogsFollower:
                 self._publisher.refused_record(error, source_of(message), message.value(), None)
                 continue
             if record.seq_num == 1:
-                begun[log] = keeps(record.schema_id)
+                begun[log] = bool(record.schema_id) and keeps(record.schema_id)
             elif log not in begun:
                 info = self._held.log_info(*log)
                 begun[log] = info is not None and keeps(info.schema_id)

@@ -1,7 +1,8 @@
 """Records of `logs` taken apart, a whole batch at once: which log, which number, which schema.
 
 A record is accepted by array operations only in the very shape that `LogRecord.encode` gives; every other
-one is decoded by itself, which says what is wrong with it.
+one is decoded by itself, which says what is wrong with it. Bare logs, whose payloads are no operations, have
+no schema to be a block of: their records are passed over.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from culm_streaming.blocks.rows import Array
 from culm_topics.errors import RecordError
 from culm_topics.logs.records import LogRecord
-from culm_topics.records import LOG_KEY_SIZE, split_log_key
+from culm_topics.records import LOG_KEY_SIZE, YAMF_LOG_KEY_SIZE, split_log_key
 
 _ARRAY_OF_SIX = 0x86
 _FORMAT = 1
@@ -31,7 +32,7 @@ _LEAST[[1, 2, 4, 8]] = 24, 1 << 8, 1 << 16, 1 << 32
 class HeightColumns:
     """What a batch of `logs` says: of each accepted record its place in the batch, log, number and schema.
 
-    `schema` is an index into `schemas`. `refused` has the places of all others, and why.
+    `schema` is an index into `schemas`. `refused` has the places of all others but bare logs', and why.
     """
 
     place: Array
@@ -48,12 +49,16 @@ def read_heights(keys: pa.Array, values: pa.Array) -> HeightColumns:
     data, starts, sizes = _buffers(values)
     found = _Walk(data, starts, starts + sizes)
     ok = found.ok & (key_sizes == LOG_KEY_SIZE)
+    is_yamf = key_sizes == YAMF_LOG_KEY_SIZE  # always bare
     place = np.flatnonzero(ok)
     schema, schemas = _texts(data, found.text_start[place], (starts + sizes)[place])
     readable = np.array([_is_text(text) for text in schemas], bool)
     good = readable[schema] if len(schemas) else np.zeros(0, bool)
+    named = np.array([bool(text) for text in schemas], bool)
     refused: list[tuple[int, RecordError]] = []
-    doubtful = np.concatenate((np.flatnonzero(~ok), place[~good]))
+    doubtful = np.concatenate((np.flatnonzero(~ok & ~is_yamf), place[~good]))
+    if not named.all():
+        good &= named[schema]
     place, schema = place[good], schema[good]
     logs = _cut(key_data, key_starts[place], LOG_KEY_SIZE).view("S40").ravel()
     seq_nums = found.seq_num[place]
@@ -67,6 +72,8 @@ def read_heights(keys: pa.Array, values: pa.Array) -> HeightColumns:
             refused.append((row, error.with_traceback(None)))
             continue
         text = record.schema_id.encode()
+        if not text:
+            continue
         late.append((row, keys[row].as_py(), record.seq_num, known.setdefault(text, len(known))))
     if late:
         rows, more_logs, numbers, more_schemas = zip(*late, strict=True)

@@ -2,6 +2,7 @@
 
 Before the shuffle, stateless:
 - `packing`: records of `entries` are checked and become packed rows, sorted out by shard;
+- `bare`: records of bare logs, whose payloads are no operations;
 - `splicing`: the record for `logs` cut out of the record of `entries`; `rows`: the packed form.
 
 Behind it, one shard at a time:

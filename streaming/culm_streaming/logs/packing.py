@@ -11,8 +11,10 @@ from blake3 import blake3
 from xxhash import xxh64_intdigest
 
 from culm_models.bamboo.errors import LogIdError
+from culm_models.bamboo.hashes import YAMF
 from culm_models.errors import CulmError
 from culm_models.p2panda.operations.operation import check_many
+from culm_streaming.logs.bare import BareRow, bare_row, read_bare
 from culm_streaming.logs.rows import (
     END_OF_LOG,
     HAS_SKIPLINK,
@@ -21,6 +23,7 @@ from culm_streaming.logs.rows import (
     OFFSET_BITS,
     PACK_HEAD,
     READY,
+    YAMF_LOG,
     pack_rows,
     pack_source,
 )
@@ -29,7 +32,7 @@ from culm_streaming.logs.splicing import RecordParts, log_value, take_apart
 from culm_topics.catalogue.spec import MAX_MESSAGE_BYTES
 from culm_topics.errors import RecordError
 from culm_topics.logs.records import EntryRecord, LogRecord
-from culm_topics.records import LOG_KEY_SIZE, rejection
+from culm_topics.records import LOG_KEY_SIZE, rejection, split_flavoured_log_key
 
 Record = tuple[bytes | None, bytes | None, int, int]
 """(key, value, partition, offset) of a record of `entries`."""
@@ -70,66 +73,70 @@ def pack_records(
     places: dict[bytes, tuple[int, int]] = {}
     schemas: dict[str, tuple[bytes, bytes]] = {}
     size_bytes = 0
-    opened = list(map(_open, records))
-    pairs = [(parts.entry, parts.operation) for parts in opened if not isinstance(parts, CulmError)]
+    opened = [_open(record, settings, verify_signature=verify_signature) for record in records]
+    pairs = [
+        (parts.entry, parts.operation) for parts in opened if isinstance(parts, (RecordParts, EntryRecord))
+    ]
     results = iter(check_many(pairs, verify_signature=verify_signature))
     for source, parts in zip(records, opened, strict=True):
         key, value, partition, offset = source
         try:
             if isinstance(parts, CulmError):
                 raise parts
-            checked = next(results)
-            if isinstance(checked, CulmError):
-                raise checked
-            entry = checked.entry
-            seq_num = entry.seq_num
-            if key != entry.public_key + entry.log_id.to_bytes(8, "big"):
-                raise RecordError("entries: the key is not the log key of the entry")
-            if checked.facts.action == "create" and seq_num > 1:
-                raise LogIdError(f"entry {seq_num} of log {entry.log_id} creates a second document")
-            schema_id = checked.schema_id
-            schema = schemas.get(schema_id)
-            if schema is None:
-                if len(schemas) >= _KNOWN_SCHEMAS:
-                    schemas.clear()
-                text = schema_id.encode()
-                schema = schemas[schema_id] = text, blake3(text).digest()[:_SCHEMA_SIZE]
-            if type(parts) is RecordParts and parts.schema == schema[0]:
-                packed = log_value(parts, seq_num, checked.hash)
+            if isinstance(parts, BareRow):
+                head, packed, shard = parts
             else:
-                EntryRecord.decode(value)  # its schema id need not be right, but must be text
-                packed = LogRecord(
-                    seq_num, checked.entry_bytes, checked.payload_bytes, checked.hash, schema_id
-                ).encode()
-            if len(packed) > MAX_VALUE_BYTES:
-                raise RecordError(f"entries: {len(packed)} bytes are too many for a record of logs")
+                checked = next(results)
+                if isinstance(checked, CulmError):
+                    raise checked
+                entry = checked.entry
+                seq_num = entry.seq_num
+                if key != entry.public_key + entry.log_id.to_bytes(8, "big"):
+                    raise RecordError("entries: the key is not the log key of the entry")
+                if checked.facts.action == "create" and seq_num > 1:
+                    raise LogIdError(f"entry {seq_num} of log {entry.log_id} creates a second document")
+                schema_id = checked.schema_id
+                schema = schemas.get(schema_id)
+                if schema is None:
+                    if len(schemas) >= _KNOWN_SCHEMAS:
+                        schemas.clear()
+                    text = schema_id.encode()
+                    schema = schemas[schema_id] = text, blake3(text).digest()[:_SCHEMA_SIZE]
+                if type(parts) is RecordParts and parts.schema == schema[0]:
+                    packed = log_value(parts, seq_num, checked.hash)
+                else:
+                    EntryRecord.decode(value)  # its schema id need not be right, but must be text
+                    packed = LogRecord(
+                        seq_num, checked.entry_bytes, checked.payload_bytes, checked.hash, schema_id
+                    ).encode()
+                if len(packed) > MAX_VALUE_BYTES:
+                    raise RecordError(f"entries: {len(packed)} bytes are too many for a record of logs")
+                skiplink, backlink, flags = NO_HASH, NO_HASH, 0
+                if entry.backlink is not None:
+                    backlink = entry.backlink[2:]
+                    if entry.skiplink is not None:
+                        skiplink, flags = entry.skiplink[2:], HAS_SKIPLINK
+                if entry.end_of_log:
+                    flags |= END_OF_LOG
+                place = places.get(key)
+                if place is None:
+                    place = places[key] = place_of_log(key, settings)
+                shard, block = place
+                head = PACK_HEAD(
+                    key,
+                    seq_num,
+                    partition << OFFSET_BITS | offset,
+                    checked.hash[2:],
+                    backlink,
+                    skiplink,
+                    schema[1],
+                    parts.brought_by,
+                    block,
+                    flags,
+                )
         except CulmError as error:
             # A traceback would keep this frame, and with it the bytes of all records, in a cycle.
             head, packed, shard = _refuse(source, error.with_traceback(None), settings)
-        else:
-            skiplink, backlink, flags = NO_HASH, NO_HASH, 0
-            if entry.backlink is not None:
-                backlink = entry.backlink[2:]
-                if entry.skiplink is not None:
-                    skiplink, flags = entry.skiplink[2:], HAS_SKIPLINK
-            if entry.end_of_log:
-                flags |= END_OF_LOG
-            place = places.get(key)
-            if place is None:
-                place = places[key] = place_of_log(key, settings)
-            shard, block = place
-            head = PACK_HEAD(
-                key,
-                seq_num,
-                partition << OFFSET_BITS | offset,
-                checked.hash[2:],
-                backlink,
-                skiplink,
-                schema[1],
-                parts.brought_by,
-                block,
-                flags,
-            )
         heads[shard].append(head)
         values[shard].append(packed)
         size_bytes += len(packed)
@@ -139,15 +146,24 @@ def pack_records(
     yield from _flushed(heads, values)
 
 
-def _open(record: Record) -> RecordParts | EntryRecord | CulmError:
-    """The parts of a record, or the error that refuses it."""
-    value = record[1]
+def _open(
+    record: Record, settings: ChainSettings, *, verify_signature: bool
+) -> RecordParts | EntryRecord | BareRow | CulmError:
+    """The parts of a record, the whole row of a bare log's, or the error that refuses it."""
+    key, value, partition, offset = record
     parts = None if value is None else take_apart(value)
-    if parts is not None:
+    if parts is not None and parts.schema:
         return parts
     try:
-        return EntryRecord.decode(value)
-    except RecordError as error:
+        stated = EntryRecord.decode(value)
+        if stated.schema_id:
+            return stated
+        bare = read_bare(key, stated, verify_signature=verify_signature)
+        if bare is None:
+            return stated
+        place = place_of_log(bare.key, settings)
+        return bare_row(bare, pack_source(partition, offset), place, max_bytes=MAX_VALUE_BYTES)
+    except CulmError as error:
         return error.with_traceback(None)
 
 
@@ -175,9 +191,12 @@ def _refuse(source: Record, error: CulmError, settings: ChainSettings) -> tuple[
         brought_by=None if record is None else record.brought_by,
         source=(settings.entries_topic, partition, offset),
     ).encode()
-    if key is not None and len(key) == LOG_KEY_SIZE:
-        flags, (shard, block) = READY, place_of_log(key, settings)
-    else:
+    try:
+        flavour, _ = split_flavoured_log_key(key)
+        assert key is not None
+        flags = READY | YAMF_LOG if flavour is YAMF else READY
+        shard, block = place_of_log(key, settings)
+    except RecordError:
         key, flags, shard, block = bytes(LOG_KEY_SIZE), READY | KEYLESS, offset % settings.shards, 0
     head = PACK_HEAD(
         key,

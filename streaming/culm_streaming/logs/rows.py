@@ -9,18 +9,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from blake3 import blake3
 from numpy.typing import NDArray
+
+from culm_topics.records import LOG_KEY_SIZE
 
 Array = NDArray[Any]
 
 END_OF_LOG = 1
 HAS_SKIPLINK = 2
 READY = 4
-"""The value is a ready-made record of `rejected`; the head's key and source alone have meaning."""
+"""The value is a ready-made record of `rejected`; the head's key (its first 40 bytes), source and flags alone
+have meaning."""
 KEYLESS = 8
 """Only with `READY`: no log can be told, so the record's key is empty."""
 FROM_STATE = 16
 """The row was held back as an early arrival of an earlier batch."""
+YAMF_LOG = 32
+"""The log has hashes of the YAMF flavour; see `HEAD`."""
 
 OFFSET_BITS = 48
 _OFFSET_MASK = (1 << OFFSET_BITS) - 1
@@ -40,7 +46,9 @@ HEAD = np.dtype(
     ]
 )
 """Hashes without their two-byte prefix; `schema` is the first 16 bytes of the schema id's hash; `source` is
-the Kafka partition (16 bits) and offset (48 bits) that the entry came from."""
+the Kafka partition (16 bits) and offset (48 bits) that the entry came from.
+
+A key and hashes of the YAMF flavour are longer: `yamf_key` and `yamf_digest` stand for them."""
 
 PACK_HEAD = struct.Struct("<40sQQ32s32s32s16s32sHB").pack
 HEAD_SIZE = HEAD.itemsize
@@ -48,6 +56,16 @@ assert struct.calcsize("<40sQQ32s32s32s16s32sHB") == HEAD_SIZE
 
 SIZE = np.dtype("<u4")
 NO_HASH = bytes(32)
+
+
+def yamf_key(log_key: bytes) -> bytes:
+    """What stands for the key of a YAMF log: the author's YASMF log of that number has its first 40 bytes."""
+    return blake3(log_key).digest(length=LOG_KEY_SIZE)
+
+
+def yamf_digest(entry_hash: bytes) -> bytes:
+    """What stands for a YAMF hash wherever hashes are compared, on both sides."""
+    return blake3(entry_hash).digest()
 
 
 def pack_source(partition: int, offset: int) -> int:

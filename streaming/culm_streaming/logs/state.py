@@ -126,7 +126,8 @@ LOG = np.dtype(
         ("flags", "u1"),
     ]
 )
-"""`hash` is the last accepted entry's; `skiplinks` and `tail` count the log's records behind the logs."""
+"""`key` and hashes are as in `rows.HEAD`. `hash` is the last accepted entry's; `skiplinks` and `tail` count
+the log's records behind the logs."""
 
 SKIPLINK = np.dtype([("seq_num", "<u8"), ("hash", "<u8", (4,))])
 """An accepted entry that a future skiplink will name."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from culm_models.bamboo import hash_bytes
-from culm_models.bamboo.hashes import PREFIX
+from culm_models.bamboo import decode_entry, hash_bytes
+from culm_models.bamboo.hashes import PREFIX, YAMF
 from culm_models.errors import CulmError
 from culm_streaming.errors import BlockFullError, EarlyOverflowError, StateMissingError
 from culm_streaming.logs.book import Book
@@ -21,16 +21,18 @@ from culm_streaming.logs.rows import (
     HAS_SKIPLINK,
     KEYLESS,
     READY,
+    YAMF_LOG,
     Array,
     Rows,
     packed_hash,
     split_source,
+    yamf_digest,
 )
 from culm_streaming.logs.settings import ChainSettings
 from culm_streaming.logs.state import ENDED, ShardStore
 from culm_streaming.logs.verdicts import Candidate, LogState, Verdicts, fork, judge, simply_continued
 from culm_topics.logs.records import LogRecord
-from culm_topics.records import rejection
+from culm_topics.records import log_key, rejection, split_log_key
 
 FetchFirst = Callable[[int, int], bytes | None]
 """(partition, offset) of `entries` to the entry bytes of that record; None when it is no longer there."""
@@ -73,8 +75,10 @@ def _without_ready(rows: Rows, output: LogsOutput) -> Rows:
         return rows
     places = np.flatnonzero(ready)
     for row in places[np.argsort(heads["source"][places], kind="stable")].tolist():
-        keyless = bool(heads["flags"][row] & KEYLESS)
-        output.rejected.append((b"" if keyless else heads["key"][row].tobytes(), rows.values[row]))
+        flags, key = int(heads["flags"][row]), heads["key"][row].tobytes()
+        if flags & YAMF_LOG:
+            key = log_key(*split_log_key(key), YAMF)
+        output.rejected.append((b"" if flags & KEYLESS else key, rows.values[row]))
     entries = np.flatnonzero(~ready)
     return Rows(heads[entries], [rows.values[row] for row in entries.tolist()])
 
@@ -130,13 +134,17 @@ def _judge_rows(
     book.save()
 
     values = rows.values
-    output.logs += zip(heads["key"][grown].tolist(), [values[row] for row in grown.tolist()], strict=True)
+    written = [values[row] for row in grown.tolist()]
+    grown_keys: list[bytes] = heads["key"][grown].tolist()
+    for place in np.flatnonzero(heads["flags"][grown] & YAMF_LOG).tolist():
+        grown_keys[place] = _yamf_log_key(LogRecord.decode(written[place]))
+    output.logs += zip(grown_keys, written, strict=True)
     for refusal in sorted(refused, key=lambda refusal: refusal.row):
         head = heads[refusal.row]
-        value = _rejected_value(
-            head, values[refusal.row], refusal.error, settings.entries_topic, first=refusal.first
-        )
-        output.rejected.append((head["key"].tobytes(), value))
+        record = LogRecord.decode(values[refusal.row])
+        value = _rejected_value(head, record, refusal.error, settings.entries_topic, first=refusal.first)
+        key = _yamf_log_key(record) if head["flags"] & YAMF_LOG else head["key"].tobytes()
+        output.rejected.append((key, value))
 
 
 def _with_early(
@@ -190,6 +198,7 @@ def _judge_log(book: Book, owner: int, heads: Array, places: Array) -> Verdicts:
         schema=log["schema"].tobytes(),
         ended=bool(log["flags"] & ENDED),
         hashes={int(link["seq_num"]): packed_hash(link["hash"]) for link in book.skiplinks_of(owner)},
+        is_yamf=bool(heads["flags"][places[0]] & YAMF_LOG),
     )
     return judge(state, [_candidate(row, heads[row]) for row in places.tolist()])
 
@@ -224,25 +233,32 @@ def _forks(
             continue
         seen.add(row_hash)
         source, prefix = int(record["source"]), record["prefix"].tobytes()
+        is_yamf = bool(heads["flags"][row] & YAMF_LOG)
         if source not in fetched and len(fetched) < max_fetches:
-            fetched[source] = _checked_first(fetch_first(*split_source(source)), prefix)
-        error = fork(int(heads["seq_num"][row]), prefix)
+            fetched[source] = _checked_first(fetch_first(*split_source(source)), prefix, is_yamf=is_yamf)
+        error = fork(int(heads["seq_num"][row]), prefix, is_yamf=is_yamf)
         refusals.append(_Refused(row, error, fetched.get(source)))
     return refusals
 
 
-def _checked_first(entry: bytes | None, prefix: bytes) -> bytes | None:
+def _checked_first(entry: bytes | None, prefix: bytes, *, is_yamf: bool) -> bytes | None:
     """The entry, when it is the one that was accepted: a re-created topic may hold another there."""
-    if entry is None or not hash_bytes(entry).startswith(PREFIX + prefix):
+    if entry is None:
         return None
-    return entry
+    kept = yamf_digest(YAMF.hash(entry)) if is_yamf else hash_bytes(entry).removeprefix(PREFIX)
+    return entry if kept.startswith(prefix) else None
+
+
+def _yamf_log_key(record: LogRecord) -> bytes:
+    """The key of a YAMF log, out of one of its entries: the state keeps a digest of it alone."""
+    entry = decode_entry(record.entry, YAMF)
+    return log_key(entry.public_key, entry.log_id, YAMF)
 
 
 def _rejected_value(
-    head: Array, value: bytes, error: CulmError, entries_topic: str, *, first: bytes | None = None
+    head: Array, record: LogRecord, error: CulmError, entries_topic: str, *, first: bytes | None = None
 ) -> bytes:
-    """The record for one refused row: `head` of `HEAD`, `value` as it would have stood on `logs`."""
-    record = LogRecord.decode(value)
+    """The record for one refused row: `head` of `HEAD`, `record` as it would have stood on `logs`."""
     partition, offset = split_source(int(head["source"]))
     return rejection(
         error.code,

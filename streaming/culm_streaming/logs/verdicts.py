@@ -86,6 +86,7 @@ class LogState:
     schema: bytes
     ended: bool
     hashes: Mapping[int, bytes]
+    is_yamf: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +121,15 @@ def judge(log: LogState, candidates: Sequence[Candidate]) -> Verdicts:
             continue
         seen.add((seq_num, candidate.hash))
         if seq_num in row_at:
-            verdicts.refused.append(Refusal(candidate.row, fork(seq_num, hashes[seq_num]), row_at[seq_num]))
+            error = fork(seq_num, hashes[seq_num], is_yamf=log.is_yamf)
+            verdicts.refused.append(Refusal(candidate.row, error, row_at[seq_num]))
             continue
         if ended_at is None and seq_num > height + 1:
             verdicts.early.append(candidate.row)
             continue
-        error = _check(candidate, hashes, ended_at, schema)
-        if error is not None:
-            verdicts.refused.append(Refusal(candidate.row, error))
+        refused = _check(candidate, hashes, ended_at, schema)
+        if refused is not None:
+            verdicts.refused.append(Refusal(candidate.row, refused))
             continue
         verdicts.accepted.append(candidate.row)
         height, schema = seq_num, candidate.schema
@@ -137,10 +139,11 @@ def judge(log: LogState, candidates: Sequence[Candidate]) -> Verdicts:
     return verdicts
 
 
-def fork(seq_num: int, first_hash: bytes) -> errors.ForkError:
+def fork(seq_num: int, first_hash: bytes, *, is_yamf: bool) -> errors.ForkError:
     """The error for an entry where another one stands; `first_hash` may be the start of a hash."""
-    start = (PREFIX + first_hash[:8]).hex()
-    return errors.ForkError(f"another entry {seq_num} of this log came first: its hash starts with {start}")
+    start = first_hash[:8].hex() if is_yamf else (PREFIX + first_hash[:8]).hex()
+    what = "BLAKE3 digest of its hash" if is_yamf else "hash"
+    return errors.ForkError(f"another entry {seq_num} of this log came first: its {what} starts with {start}")
 
 
 def _check(

@@ -12,7 +12,9 @@ from culm_streaming.blocks.packing import highest, pack_log_records
 from culm_streaming.blocks.rows import ROW
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import RejectedRecord
+from tests.support.bare_logs import make_bare_log, texts
 from tests.support.heights import LAYOUT, SCHEMAS, TOPIC, Told, World, arrow, expect, placed
+from tests.support.logs import author
 
 
 def test_malformed_records_are_refused_with_a_code_and_counted_as_read() -> None:
@@ -41,6 +43,30 @@ def test_malformed_records_are_refused_with_a_code_and_counted_as_read() -> None
     assert found.applied == {0: 6, 1: 7}
 
 
+def test_bare_logs_are_passed_over_quietly_and_counted_as_read() -> None:
+    told = [Told(bytes([n]) * 32, 0, n, SCHEMAS[0]) for n in (1, 2, 3)]
+    bare = Told(bytes([9]) * 32, 0, 1, "").record()
+    yamf = make_bare_log(author("alice"), 0, texts(1))[0]
+    long_head = yamf.key[:40], LogRecord(1, bytes(70_000), b"", yamf.hash, "").encode()
+    world = World()
+    world.take_logs(
+        [
+            told[0].record(),
+            (bare[0], bare[1], 0, 1),
+            (yamf.key, yamf.log_record().encode(), 0, 2),
+            (*long_head, 0, 3),
+            (*told[1].record()[:2], 0, 4),
+            (bare[0], bare[1], 1, 0),
+            (*told[2].record()[:2], 0, 5),
+        ]
+    )
+    assert world.refused == []
+    found = world.table().blocks()
+    assert {block.schema_id for block in found} == {SCHEMAS[0]}
+    assert sum(block.log_count for block in found) == 3
+    assert found.applied == {0: 6, 1: 1}
+
+
 @given(st.integers(0, 2**16), st.binary(max_size=3), st.booleans())
 def test_a_record_is_taken_exactly_when_its_decoder_takes_it(
     place: int, change: bytes, cut_off: bool
@@ -58,7 +84,7 @@ def test_a_record_is_taken_exactly_when_its_decoder_takes_it(
     world = World()
     world.take_logs([(key, other, 0, 0), (key, value, 0, 1)])
     assert len(world.refused) == (expected is None)
-    if expected is not None and expected.schema_id != SCHEMAS[1]:
+    if expected is not None and expected.schema_id not in ("", SCHEMAS[1]):
         assert expected.schema_id in {block.schema_id for block in world.table().blocks()}
 
 
@@ -70,7 +96,7 @@ def test_every_size_of_number_is_read(seq_num: int) -> None:
 
 
 def test_a_batch_that_is_a_slice_of_another_is_read_at_its_place() -> None:
-    records = placed(Told(random.Random(n).randbytes(32), 0, 1, "") for n in range(20))
+    records = placed(Told(random.Random(n).randbytes(32), 0, 1, SCHEMAS[0]) for n in range(20))
     columns = arrow([one.record() for one in records])
     sliced = tuple(column.slice(5, 9) for column in columns)
     world = World()

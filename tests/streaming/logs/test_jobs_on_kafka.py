@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client import generate_latest
 
+from culm_models.bamboo.hashes import YAMF, YASMF
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_streaming.errors import JobError
 from culm_streaming.logs.job import LogsSettings
@@ -21,9 +22,10 @@ from culm_topics.catalogue.jobs import jobs_of
 from culm_topics.errors import TopicMissing
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.logs.records import ReceiptRecord
+from culm_topics.logs.records import BlockKind, ReceiptRecord
 from culm_topics.logs.records import VersionVectorRecord as Vector
 from culm_topics.records import HEIGHTS_PEER_ID, log_key, version_vector_key
+from tests.support.bare_logs import make_bare_log, texts
 from tests.support.logs import author, make_log
 from tests.support.shards import BROUGHT_BY, entry_value
 from tests.support.topic_io import produce, produce_entries, read_all, read_logs, read_rejected
@@ -145,6 +147,29 @@ def test_version_vectors_hold_the_highest_number_of_each_peer_and_the_log_height
     rejected = read_rejected(kafka)
     assert [record.code for record in rejected] == ["topics.record"] * 3
     assert b"junk" in [record.entry for record in rejected]
+
+
+def test_bare_logs_of_both_flavours_go_to_logs_and_the_other_jobs_pass_them_over(
+    spark: SparkSession, kafka: KafkaSettings, tmp_path: Path
+) -> None:
+    panda = make_log(BOB, 0, 5)
+    bare = [make_bare_log(ALICE, 0, texts(9), flavour=flavour) for flavour in (YAMF, YASMF)]
+    produce_entries(kafka, panda)
+    for cut in (slice(5, None), slice(None, 5)):
+        produce(
+            kafka, "entries", [one.arrival(0, inline=one.seq_num < 5)[:2] for log in bare for one in log[cut]]
+        )
+        run_once(spark, kafka, tmp_path, "logs")
+    run_once(spark, kafka, tmp_path, "version-vectors", "blocks")
+    assert_logs(kafka, [panda])
+    found = read_logs(kafka)
+    for log in bare:
+        assert found[log[0].key] == [one.log_record(inline=one.seq_num < 5) for one in log]
+    heights = version_vector_key(HEIGHTS_PEER_ID, BOB.public_key, 0), Vector(5).encode()
+    assert read_all(kafka, "version-vectors") == [heights]
+    summaries = [key for key, _ in read_all(kafka, "blocks") if key and key[0] == BlockKind.SUMMARY]
+    assert len(summaries) == 1
+    assert read_rejected(kafka) == []
 
 
 def test_jobs_run_until_told_to_stop_and_tell_their_metrics(

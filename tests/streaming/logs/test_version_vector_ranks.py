@@ -23,23 +23,25 @@ NUMBERS = sorted(
 
 
 @pytest.mark.spark
-def test_the_rank_of_a_record_of_logs_sorts_as_its_number_and_is_written_as_the_number(
+def test_the_rank_of_a_record_of_logs_sorts_as_its_number_and_is_written_as_the_number_but_of_bare_logs(
     spark: SparkSession,
 ) -> None:
     rows = [
         (
             number.to_bytes(40, "big"),
             LogRecord(number, b"e", b"o", b"\x00\x20" + bytes(32), "s").encode()[:11],
+            b"s",
         )
         for number in NUMBERS
     ]
+    bare = [(bytes(40), rows[0][1], b"\x60"), (bytes(41), rows[0][1], b"\x60"), (bytes(41), rows[0][1], b"s")]
     junk = [
-        (bytes(40), b"\x86\x02\x01"),
-        (bytes(39), rows[0][1]),
-        (bytes(40), b"\x86\x01\x41"),
-        (bytes(40), b""),
+        (bytes(40), b"\x86\x02\x01", b"s"),
+        (bytes(39), rows[0][1], b"s"),
+        (bytes(40), b"\x86\x01\x41", b"s"),
+        (bytes(40), b"", b""),
     ]
-    frame = spark.createDataFrame([*rows, *junk], "key binary, start binary")
+    frame = spark.createDataFrame([*rows, *bare, *junk], "key binary, start binary, last binary")
     ranked = frame.where(version_vectors._is_log_record()).select(
         "key", version_vectors._rank_of_record().alias("rank")
     )
