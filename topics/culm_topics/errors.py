@@ -95,3 +95,22 @@ class LogGap(TopicsError):
     default_hint: ClassVar[str | None] = (
         "the job `logs`, run again with a new checkpoint, writes the log anew from `entries`"
     )
+
+
+class PayloadTooLarge(TopicsError):
+    """A payload has more bytes than its reader takes."""
+
+    code: ClassVar[str] = "topics.payload_size"
+    default_hint: ClassVar[str | None] = "give the reader a larger limit, and the room on the disk"
+
+
+class PayloadChunkRefused(TopicsError):
+    """A chunk is not one of the payload that is being put together: another size, or another payload."""
+
+    code: ClassVar[str] = "topics.payload_chunk"
+
+
+class PayloadHashRefused(TopicsError):
+    """The chunks of a payload are all there, and together they are another payload."""
+
+    code: ClassVar[str] = "topics.payload_hash"

@@ -3,5 +3,6 @@
 - `records/`: their keys and values. `consumer/`: `LogConsumer`, the reader for programs.
 - `blocks`: `blocks` and `block-vectors` as they stand; `block_lag`: how a peer stands to the logs by them.
 - `version_vectors`: who holds what, as it stands.
+- `payload_chunks`: payloads in chunks, cut and put together.
 - `catalogue`: these topics as data; `cddl/`: their shapes.
 """

@@ -57,7 +57,8 @@ def coverage_record(
     """The record that says this, as far as it has room. Ranges as of a `RangeSet`."""
     lists = [clip_runs(ranges) for ranges in (entries, payloads, provable)]
     left_out = sum(max(0, len(runs) - MAX_COVERAGE_RUNS) for runs in lists)
-    return CoverageRecord(*(runs[:MAX_COVERAGE_RUNS] for runs in lists), left_out)
+    held, whole, proven = (runs[:MAX_COVERAGE_RUNS] for runs in lists)
+    return CoverageRecord(held, whole, proven, left_out)
 
 
 def coverage_key(peer_id: bytes, log_key: bytes) -> bytes:
