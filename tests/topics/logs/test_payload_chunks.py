@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -29,7 +30,7 @@ def test_a_payload_comes_back_whatever_its_parts_and_the_order_of_its_chunks(
     payload = payload_of(size)
     payload_hash = flavour.hash(payload)
     places = [0, *sorted(min(cut, size) for cut in cuts), size]
-    parts = [payload[low:high] for low, high in zip(places, places[1:], strict=False)]
+    parts = [payload[low:high] for low, high in pairwise(places)]
     records = [(key, record.encode()) for key, record in cut_payload(payload_hash, size, parts)]
     order.shuffle(records)
     with PayloadAssembly(payload_hash, size) as assembly:

@@ -76,7 +76,7 @@ class PayloadAssembly:
         self.held_bytes = 0
         """How many of its bytes have come."""
         self._held = RangeSet()
-        self._file = SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)
+        self._file = SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115
         self._verified = payload_size == 0 and self._matches()
 
     @property
