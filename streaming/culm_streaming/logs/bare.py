@@ -8,6 +8,7 @@ A payload that is not inline lies in `payloads`, or nowhere. An entry that comes
 and once without, is one entry: the first that is accepted is the one on `logs`.
 """
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from blake3 import blake3
@@ -15,7 +16,6 @@ from blake3 import blake3
 from culm_models.bamboo import Entry, check_payload, check_signature, decode_entry
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
 from culm_models.errors import CulmError
-from culm_models.p2panda.operations.operation import peek
 from culm_streaming.logs.rows import (
     END_OF_LOG,
     HAS_SKIPLINK,
@@ -50,8 +50,16 @@ class BareRow(NamedTuple):
     shard: int
 
 
-def read_bare(key: bytes | None, record: EntryRecord, *, verify_signature: bool) -> BareEntry | None:
-    """The entry of a record that states a bare log; None where it begins one of p2panda.
+def read_bare(
+    key: bytes | None,
+    record: EntryRecord,
+    read_facts: Callable[[bytes], object],
+    *,
+    verify_signature: bool,
+) -> BareEntry | None:
+    """The entry of a record that states a bare log; None where it begins a log of another kind.
+
+    `read_facts` raises where a payload is no operation.
 
     Raises `BambooError` and `RecordError`.
     """
@@ -62,7 +70,7 @@ def read_bare(key: bytes | None, record: EntryRecord, *, verify_signature: bool)
         raise RecordError("entries: the key is not the log key of the entry")
     if record.operation or not entry.payload_size:
         check_payload(entry, record.operation, flavour)
-    if flavour is YASMF and entry.seq_num == 1 and _is_operation(record.operation):
+    if flavour is YASMF and entry.seq_num == 1 and _is_of(record.operation, read_facts):
         return None
     if verify_signature:
         check_signature(record.entry, entry)
@@ -100,9 +108,9 @@ def bare_row(bare: BareEntry, source: int, place: tuple[int, int], *, max_bytes:
     return BareRow(head, value, shard)
 
 
-def _is_operation(payload: bytes) -> bool:
+def _is_of(payload: bytes, read_facts: Callable[[bytes], object]) -> bool:
     try:
-        peek(payload)
+        read_facts(payload)
     except CulmError:
         return False
     return True

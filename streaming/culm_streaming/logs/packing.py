@@ -13,7 +13,7 @@ from xxhash import xxh64_intdigest
 from culm_models.bamboo.errors import LogIdError
 from culm_models.bamboo.hashes import YAMF
 from culm_models.errors import CulmError
-from culm_models.p2panda.operations.operation import check_many
+from culm_models.p2panda.operations.operation import check_many, peek
 from culm_streaming.logs.bare import BareRow, bare_row, read_bare
 from culm_streaming.logs.rows import (
     END_OF_LOG,
@@ -158,7 +158,7 @@ def _open(
         stated = EntryRecord.decode(value)
         if stated.schema_id:
             return stated
-        bare = read_bare(key, stated, verify_signature=verify_signature)
+        bare = read_bare(key, stated, peek, verify_signature=verify_signature)
         if bare is None:
             return stated
         place = place_of_log(bare.key, settings)
