@@ -20,7 +20,12 @@ NOUNS: Final = {
 }
 """`culm <noun>`: `module:attribute` below `culm_infra.cli`."""
 
-DEMOS: Final = {"p2panda": "p2panda.demo:demo", "sds": "sds.demo:demo", "chotki": "chotki.demo:demo"}
+DEMOS: Final = {
+    "p2panda": "p2panda.demo:demo",
+    "sds": "sds.demo:demo",
+    "chotki": "chotki.demo:demo",
+    "bamboo": "bamboo.demo:demo",
+}
 """`culm demo <protocol>`; the first is what `culm demo` shows."""
 
 

@@ -3,4 +3,5 @@
 - `group` names the commands; `folder` has their common options and the form of logs
 - `publish`, `sync`, `serve`: making logs and exchanging them
 - `looking`: coverage, proposals, verify; `bundle`: export, import, drop; `decode`: captured bytes
+- `demo`: `culm demo bamboo`
 """

@@ -66,19 +66,7 @@ def present(
         kafka=resolve_kafka(settings) if settings.bootstrap is not None else None,
         heap_mb=settings.stack.heap_mb,
     )
-    with err.status("") as status:
-
-        def show(chapter: str) -> None:
-            # Each chapter leaves a line, also where standard error is no terminal.
-            say(f"[green]•[/] {chapter}")
-            status.update(f"{chapter} …")
-
-        report = asyncio.run(play(story, show))
-    if flags.json:
-        emit_json(report.as_json())
-    else:
-        for table in tables(report):
-            out.print(table)
+    report = _shown(story, play, tables, is_json=flags.json)
     if flags.keep:
         from culm_infra.stack import Stack
 
@@ -90,7 +78,52 @@ def present(
             f"culm stack down --dir {folder}",
         ):
             say(f"  {line}")
-    elif flags.directory is None and report.converged:
+        if not report.converged:
+            raise typer.Exit(EXIT_DEGRADED)
+    else:
+        _leave(folder, report, is_temporary=flags.directory is None)
+
+
+def present_folders(
+    directory: Path | None,
+    plan: Callable[..., Plan],
+    play: Callable[[Plan, Callable[[str], None]], Coroutine[Any, Any, AReport]],
+    tables: Callable[[AReport], Iterable[Table]],
+    *,
+    is_json: bool,
+) -> None:
+    """Play a demo that needs no Kafka: `plan` lacks nothing but its `directory`. Otherwise as `present`."""
+    folder = directory or Path(tempfile.mkdtemp(prefix="culm-demo-"))
+    report = _shown(plan(directory=folder.absolute()), play, tables, is_json=is_json)
+    _leave(folder, report, is_temporary=directory is None)
+
+
+def _shown(
+    story: Plan,
+    play: Callable[[Plan, Callable[[str], None]], Coroutine[Any, Any, AReport]],
+    tables: Callable[[AReport], Iterable[Table]],
+    *,
+    is_json: bool,
+) -> AReport:
+    with err.status("") as status:
+
+        def show(chapter: str) -> None:
+            # Each chapter leaves a line, also where standard error is no terminal.
+            say(f"[green]•[/] {chapter}")
+            status.update(f"{chapter} …")
+
+        report = asyncio.run(play(story, show))
+    if is_json:
+        emit_json(report.as_json())
+    else:
+        for table in tables(report):
+            out.print(table)
+    return report
+
+
+def _leave(folder: Path, report: Report, *, is_temporary: bool) -> None:
+    """Take away what nobody needs any more, and end with status 3 where the demo has not converged."""
+    if is_temporary and report.converged:
         shutil.rmtree(folder, ignore_errors=True)
     else:
         say(f"what the processes printed: {folder / 'output'}")

@@ -1,0 +1,70 @@
+"""What a scene shows: figures, and for most of them what they have to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+Value = int | float | bool | str
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure. `rule` says what it has to be, in words; empty where it is only shown."""
+
+    label: str
+    value: Value
+    unit: str = ""
+    rule: str = ""
+    holds: bool = True
+
+
+@dataclass(slots=True)
+class SceneFigures:
+    """The figures of one scene. `problems`: in words, figures that are wrong and what stopped the scene."""
+
+    name: str
+    title: str
+    figures: list[Figure] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    duration_s: float = 0.0
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything was as it had to be."""
+        return not self.problems and all(figure.holds for figure in self.figures)
+
+    def show(self, label: str, value: Value, unit: str = "") -> None:
+        """A figure that nothing is demanded of."""
+        self.figures.append(Figure(label, value, unit))
+
+    def equal(self, label: str, value: Value, wanted: Value, unit: str = "") -> None:
+        """A figure that has to be this very one."""
+        self._demand(Figure(label, value, unit, f"= {as_text(wanted)}", value == wanted))
+
+    def at_most(self, label: str, value: float, limit: float, unit: str = "") -> None:
+        """A figure that has an upper limit."""
+        self._demand(Figure(label, value, unit, f"≤ {as_text(limit)}", value <= limit))
+
+    def at_least(self, label: str, value: float, limit: float, unit: str = "") -> None:
+        """A figure that has a lower limit."""
+        self._demand(Figure(label, value, unit, f"≥ {as_text(limit)}", value >= limit))
+
+    def demand(self, label: str, *, holds: bool) -> None:
+        """Something that has to be so."""
+        self._demand(Figure(label, holds, "", "yes", holds))
+
+    def _demand(self, figure: Figure) -> None:
+        self.figures.append(figure)
+        if not figure.holds:
+            self.problems.append(f"{figure.label}: {as_text(figure.value)}, not {figure.rule}")
+
+
+def as_text(value: Value) -> str:
+    """A value for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.1f}"
+    return value

@@ -1,0 +1,112 @@
+"""A program as a process of its own that prints one JSON object a line."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from culm_infra.demo.kit.processes import DemoError
+
+_STOP_TIMEOUT_S: Final = 10.0
+CULM: Final = ("-m", "culm_infra")
+Filter = Callable[[dict[str, Any]], bool]
+"""What is wanted of the lines."""
+Line = tuple[float, dict[str, Any]]
+"""When a line was read, on the monotonic clock, and the object."""
+
+
+class JsonProcess:
+    """One process; `json_process` makes it. `lines` are those that match what it was made to keep."""
+
+    def __init__(self, name: str, process: Process, output: Path, keeps: Filter) -> None:
+        self.name = name
+        self.lines: list[Line] = []
+        self._process = process
+        self._output = output
+        self._keeps = keeps
+        self._changed = asyncio.Event()
+
+    async def read(self) -> None:
+        """Read what it prints until it ends."""
+        assert self._process.stdout is not None, "it was made with a pipe"
+        async for line in self._process.stdout:
+            at_s = time.monotonic()
+            found = json.loads(line)
+            if self._keeps(found):
+                self.lines.append((at_s, found))
+                self._changed.set()
+        self._changed.set()
+
+    async def line(self, holds: Filter, what: str, timeout_s: float) -> Line:
+        """The first line that is as wanted, once it is there. Raises DemoError."""
+        looked = 0
+        try:
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    self._changed.clear()
+                    for found in self.lines[looked:]:
+                        looked += 1
+                        if holds(found[1]):
+                            return found
+                    if self._process.returncode is not None:
+                        raise DemoError(
+                            f"{self.name} ended with status {self._process.returncode} before {what}",
+                            hint=f"see {self._output}",
+                        )
+                    await self._changed.wait()
+        except TimeoutError:
+            raise DemoError(
+                f"waited {timeout_s:.0f} s in vain for {what}", hint=f"see {self._output}"
+            ) from None
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send it a signal, if it still runs."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    async def kill(self) -> None:
+        """SIGKILL: no chance to say goodbye."""
+        self.send_signal(signal.SIGKILL)
+        await self._process.wait()
+
+    async def stop(self) -> None:
+        """SIGTERM, and SIGKILL when that takes too long."""
+        if self._process.returncode is not None:
+            return
+        self.send_signal(signal.SIGCONT)
+        self.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(self._process.wait(), _STOP_TIMEOUT_S)
+        except TimeoutError:
+            await self.kill()
+
+
+@contextlib.asynccontextmanager
+async def json_process(
+    name: str,
+    arguments: Sequence[str],
+    output: Path,
+    keeps: Filter = lambda _: True,
+) -> AsyncIterator[JsonProcess]:
+    """Run a program of this Python; it is stopped at the end. What it prints as errors goes to `output`."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with output.open("ab") as errors:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=PIPE, stderr=errors
+        )
+    found = JsonProcess(name, process, output, keeps)
+    reading = asyncio.create_task(found.read())
+    try:
+        yield found
+    finally:
+        await found.stop()
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)

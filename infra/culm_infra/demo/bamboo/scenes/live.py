@@ -1,0 +1,58 @@
+"""Entries follow each other through open ranges, over TCP and over QUIC."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from culm_connectors.bamboo_p2p.interest import FollowedLog
+from culm_connectors.bamboo_p2p.settings import Scheme, Url
+from culm_infra.demo.bamboo.figures import SceneFigures
+from culm_infra.demo.bamboo.logs import AUTHOR, author_log, reading
+from culm_infra.demo.bamboo.stage import HOST, BambooStage
+from culm_infra.demo.kit.percentile import percentile
+
+_LOG_ID: Final = 60
+_SCHEMES: Final[tuple[Scheme, ...]] = ("tcp", "quic")
+
+
+async def play(stage: BambooStage, figures: SceneFigures) -> None:
+    """One entry is published when both readers have the one before it."""
+    log, count = author_log(_LOG_ID), stage.settings.live
+    published_s: dict[int, float] = {}
+    async with (
+        stage.actor("live-source") as source,
+        stage.actor("live-tcp") as by_tcp,
+        stage.actor("live-quic") as by_quic,
+        source.peer.listen(Url("tcp", HOST, 0)) as tcp,
+        source.peer.listen(Url("quic", HOST, 0)) as quic,
+    ):
+        readers = (by_tcp, by_quic)
+        for reader in readers:
+            await reader.peer.follow(FollowedLog(log))
+        async with by_tcp.peer.connect(tcp), by_quic.peer.connect(quic):
+
+            async def both_asked() -> bool:
+                return source.counts["confirmed"] == len(readers)
+
+            await stage.until(both_asked, "both open ranges to be confirmed")
+            for number in range(1, count + 1):
+                published_s[number] = time.monotonic()
+                await source.peer.publish(AUTHOR, _LOG_ID, reading(number))
+                for reader in readers:
+                    await stage.until_event(
+                        reader, ("payload", log, number), f"entry {number} at {reader.name}"
+                    )
+    figures.show("entries published, one after the other", count)
+    for scheme, reader in zip(_SCHEMES, readers, strict=True):
+        latencies_ms = [
+            (reader.at_s["payload", log, number] - at_s) * 1_000 for number, at_s in published_s.items()
+        ]
+        for name, share in (("p50", 0.5), ("p99", 0.99)):
+            figures.show(
+                f"from publishing to verified over {scheme}, {name}",
+                percentile(latencies_ms, share) or 0.0,
+                "ms",
+            )
+        figures.equal(f"verified over {scheme}, each once", reader.counts["payload"], count)
+    figures.equal("requests for all of it", source.counts["proposed"], len(readers))

@@ -1,0 +1,72 @@
+"""A reader learns the height of a long log without a transfer, then proves two entries by their pools."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from culm_connectors.bamboo_p2p.interest import FollowedLog
+from culm_connectors.bamboo_p2p.proof import Proof, prove
+from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_infra.demo.bamboo.figures import SceneFigures
+from culm_infra.demo.bamboo.logs import LONG_LOG, provable
+from culm_infra.demo.bamboo.stage import BambooStage
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
+from culm_models.bamboo_p2p.requests.proposals import RequestedRange
+from culm_models.bamboo_p2p.settings import Direction
+from culm_models.bamboo_p2p.wire.messages import Eagerness
+
+
+async def play(stage: BambooStage, figures: SceneFigures) -> None:
+    """Three requests: what there is, an entry in the midst of the log, and the newest one."""
+    height = stage.settings.entries
+    middle = provable(height) * 6 // 7
+    async with (
+        stage.farm() as (_, url),
+        stage.actor("sparse-reader") as reader,
+        reader.peer.connect(url) as remote,
+    ):
+
+        async def is_idle() -> bool:
+            return await remote.open_requests() == 0
+
+        whole = RequestedRange(*LONG_LOG, 1, eagerness=Eagerness.NOTIFY, direction=Direction.PULL)
+        asked = await remote.propose(whole)
+
+        async def knows_the_height() -> bool:
+            return reader.pieces >= 2 * height
+
+        await stage.until(knows_the_height, "the notifies of the whole log")
+        figures.equal("the log's height, learnt by notify", reader.pieces // 2, height, "entries")
+        figures.show("bytes of data for that", remote.session.received_bytes)
+        if asked is not None:
+            await remote.cancel(asked)
+        await stage.until(is_idle, "the notify-only request to be freed")
+
+        held: set[int] = set()
+        for seq_num, what in ((middle, f"entry {middle:,}"), (height, f"the newest entry, {height:,}")):
+            pool = {number for number in (*lower_pool(seq_num), *upper_pool(seq_num)) if number <= height}
+            entries, before = reader.counts["entry"], remote.session.received_bytes
+            await reader.peer.ask(remote, FollowedLog(LONG_LOG, seq_num, seq_num))
+
+            async def has_come(wanted: set[int] = pool, payload: int = seq_num) -> bool:
+                return await reader.peer.read(
+                    lambda store: (
+                        store.has_payload(LONG_LOG, payload)
+                        and all(store.entry(LONG_LOG, number) is not None for number in wanted)
+                    )
+                )
+
+            await stage.until(has_come, f"{what} and its pool")
+            proof = await reader.peer.read(partial(_proof, seq_num))
+            figures.equal(f"{what}: entries of its pool", len(proof.pool), len(pool))
+            figures.equal("of them newly received", reader.counts["entry"] - entries, len(pool - held))
+            figures.show("bytes of data, with the payload", remote.session.received_bytes - before)
+            figures.demand("proven: all signatures and links", holds=proof.is_proven)
+            held |= pool
+        found = await reader.peer.read(lambda store: set(store.held_between(LONG_LOG, 1, height)))
+        figures.equal("entries held in the end: the two pools", len(found), len(held))
+        figures.demand("and no others", holds=found == held)
+
+
+def _proof(seq_num: int, store: FolderStore) -> Proof:
+    return prove(store, LONG_LOG, seq_num)

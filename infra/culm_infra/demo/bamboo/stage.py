@@ -1,0 +1,155 @@
+"""What the scenes play on: peers over folders, a long log, and waiting with a bound."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from culm_connectors.bamboo_p2p.author import publish
+from culm_connectors.bamboo_p2p.peer import BambooPeer
+from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
+from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
+from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_infra.demo.bamboo.json_process import Filter, JsonProcess, Line, json_process
+from culm_infra.demo.bamboo.logs import AUTHOR, LONG_LOG, reading
+from culm_infra.demo.kit.processes import DemoError
+from culm_models.bamboo.hashes import YAMF
+from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo_p2p.events import BambooP2pEvent
+
+HOST: Final = "127.0.0.1"
+_STEP_S: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class BambooDemoSettings:
+    """How large the demo is: `entries` of the long log, the large payload, entries that are published live.
+
+    `scenes`: which ones, by name; all of them where it is empty.
+    """
+
+    directory: Path
+    entries: int = 100_000
+    payload_mb: int = 50
+    live: int = 200
+    scenes: tuple[str, ...] = ()
+    timeout_s: float = 120.0
+
+
+@dataclass(slots=True)
+class BambooActor:
+    """A peer on stage, with what happened to it counted by kind."""
+
+    name: str
+    peer: BambooPeer
+    counts: Counter[str] = field(default_factory=Counter)
+    remotes: list[RemotePeer] = field(default_factory=list)
+    """Every connection that came about, in order."""
+    pieces: int = 0
+    """Of which others notified it."""
+    at_s: dict[tuple[str, LogKey, int], float] = field(default_factory=dict)
+    """When an entry or a payload was verified: by kind, log and sequence number."""
+    _events: dict[tuple[str, LogKey, int], asyncio.Event] = field(default_factory=dict)
+
+    def receive_event(self, remote: RemotePeer, event: BambooP2pEvent) -> None:
+        """Something happened on a connection."""
+        self.counts[event.kind] += 1
+        if remote not in self.remotes:
+            self.remotes.append(remote)
+        self.pieces += getattr(event, "pieces", 0)
+        log, seq_num = getattr(event, "log", None), getattr(event, "seq_num", None)
+        if log is not None and seq_num is not None:
+            self.at_s.setdefault((event.kind, log, seq_num), time.monotonic())
+            self.event((event.kind, log, seq_num)).set()
+
+    def event(self, key: tuple[str, LogKey, int]) -> asyncio.Event:
+        """What is set once an entry or a payload is verified."""
+        return self._events.setdefault(key, asyncio.Event())
+
+    async def payloads(self, log: LogKey) -> int:
+        """How many payloads of a log are here, verified."""
+        return await self.peer.read(lambda store: sum(end - start for start, end in store.payloads(log)))
+
+    async def holds_payloads(self, log: LogKey, first: int, last: int) -> bool:
+        """Whether every payload of a range is here, verified."""
+        return await self.peer.read(lambda store: store.payloads(log).covers(first, last + 1))
+
+
+@dataclass(slots=True)
+class BambooStage:
+    """Where the scenes play. Every peer has a folder of its own below the demo's."""
+
+    settings: BambooDemoSettings
+    show: Callable[[str], None]
+
+    @asynccontextmanager
+    async def actor(
+        self, name: str, settings: BambooPeerSettings | None = None
+    ) -> AsyncIterator[BambooActor]:
+        """A peer of a folder, which is made where there is none."""
+        folder = self.settings.directory / name
+        async with BambooPeer.open(folder, flavour=YAMF, settings=settings) as peer:
+            found = BambooActor(name, peer)
+            peer.listeners.append(found.receive_event)
+            yield found
+
+    def write_log(self, name: str, log_id: int, payloads: Iterable[bytes]) -> LogKey:
+        """Publish to a folder that no peer has open; the log."""
+        store = FolderStore(self.settings.directory / name, YAMF)
+        try:
+            with store.exclusively():
+                for payload in payloads:
+                    publish(store, AUTHOR, log_id, payload)
+        finally:
+            store.close()
+        return AUTHOR.public_key, log_id
+
+    @asynccontextmanager
+    async def farm(self) -> AsyncIterator[tuple[BambooActor, Url]]:
+        """Who has the long log, and where it listens; the log is signed when it is needed first."""
+        entries = self.settings.entries
+        if not (self.settings.directory / "farm").exists():
+            self.show(f"signing a log of {entries:,} entries")
+            payloads = (reading(number) for number in range(1, entries + 1))
+            await asyncio.to_thread(self.write_log, "farm", LONG_LOG[1], payloads)
+        async with self.actor("farm") as actor, actor.peer.listen(Url("tcp", HOST, 0)) as url:
+            yield actor, url
+
+    @asynccontextmanager
+    async def process(
+        self, name: str, arguments: Sequence[str], keeps: Filter = lambda _: True
+    ) -> AsyncIterator[JsonProcess]:
+        """A process of its own; what it prints as errors goes to a file of the demo's directory."""
+        output = self.settings.directory / "output" / f"{name.replace(' ', '-')}.log"
+        async with json_process(name, arguments, output, keeps) as found:
+            yield found
+
+    async def line(self, process: JsonProcess, holds: Filter, what: str) -> Line:
+        """The first line of a process that is as wanted, once it is there. Raises DemoError."""
+        return await process.line(holds, what, self.settings.timeout_s)
+
+    async def until_event(self, actor: BambooActor, event: tuple[str, LogKey, int], what: str) -> None:
+        """Wait until an entry or payload is verified somewhere. Raises DemoError."""
+        await self.within(actor.event(event).wait(), what)
+
+    async def within(self, work: Awaitable[object], what: str) -> None:
+        """Wait for the end of something. Raises DemoError when it takes too long."""
+        try:
+            async with asyncio.timeout(self.settings.timeout_s):
+                await work
+        except TimeoutError:
+            raise DemoError(f"waited {self.settings.timeout_s:.0f} s in vain for {what}") from None
+
+    async def until(self, holds: Callable[[], Awaitable[bool]], what: str) -> None:
+        """Wait for something. Raises DemoError when it takes too long."""
+        deadline_s = time.monotonic() + self.settings.timeout_s
+        while not await holds():
+            if time.monotonic() > deadline_s:
+                raise DemoError(f"waited {self.settings.timeout_s:.0f} s in vain for {what}")
+            await asyncio.sleep(_STEP_S)

@@ -1,0 +1,77 @@
+"""`culm demo bamboo`, small: every scene holds, and a figure or a wait that does not is told."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from culm_infra.cli.bamboo import demo
+from culm_infra.demo.bamboo.figures import SceneFigures
+from culm_infra.demo.bamboo.report import BambooReport, tables
+from culm_infra.demo.bamboo.run import play
+from culm_infra.demo.bamboo.scenes.table import SCENES
+from culm_infra.demo.bamboo.stage import BambooDemoSettings, BambooStage
+from culm_infra.demo.kit.processes import DemoError
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def shown(report: BambooReport) -> str:
+    console = Console(width=80, record=True, file=io.StringIO())
+    for table in tables(report):
+        console.print(table)
+    return console.export_text()
+
+
+@pytest.mark.parametrize("name", [scene.name for scene in SCENES])
+async def test_every_scene_holds(tmp_path: Path, name: str) -> None:
+    settings = BambooDemoSettings(tmp_path, entries=600, payload_mb=4, live=5, scenes=(name,), timeout_s=60)
+    chapters: list[str] = []
+    report = await play(settings, chapters.append)
+    [scene] = report.scenes
+    assert report.converged, scene.problems
+    assert scene.name == name and scene.title in chapters
+    assert any(figure.rule for figure in scene.figures), "a scene demands something of what it shows"
+    assert json.loads(json.dumps(report.as_json()))["converged"] is True
+
+
+async def test_what_is_waited_for_in_vain_is_named(tmp_path: Path) -> None:
+    stage = BambooStage(BambooDemoSettings(tmp_path, timeout_s=0.01), lambda _: None)
+
+    async def never() -> bool:
+        return False
+
+    with pytest.raises(DemoError, match="in vain for a miracle"):
+        await stage.until(never, "a miracle")
+
+
+def test_a_figure_that_is_not_as_it_has_to_be_is_a_problem_and_no_other() -> None:
+    scene = SceneFigures("one", "A scene")
+    scene.show("only shown", 5)
+    scene.equal("right", 5, 5)
+    scene.at_most("low enough", 5, 5)
+    scene.at_least("high enough", 5.0, 5)
+    scene.demand("so", holds=True)
+    assert scene.holds
+    scene.equal("wrong", 5, 6)
+    scene.at_most("too high", 1_001, 1_000)
+    scene.at_least("too low", 5, 6)
+    scene.demand("not so", holds=False)
+    assert scene.problems == [
+        "wrong: 5, not = 6",
+        "too high: 1,001, not ≤ 1,000",
+        "too low: 5, not ≥ 6",
+        "not so: NO, not yes",
+    ]
+    text = shown(BambooReport([scene]))
+    assert "✗ = 6" in text and "DOES NOT HOLD" in text and "…" not in text
+    assert not BambooReport([scene]).converged
+    assert not BambooReport([]).converged
+
+
+def test_the_command_names_the_scenes_that_there_are() -> None:
+    assert tuple(scene.name for scene in SCENES) == demo.SCENES
