@@ -43,7 +43,7 @@ class FollowedLog:
 def proposals(interest: FollowedLog, store: FolderStore) -> list[RequestedRange]:
     """What to ask a peer for: the rest of payloads, other payloads, entries from the first gap on."""
     if interest.direction is Direction.PUSH:
-        return [_offer(interest)]
+        return offers(interest)
     asked: list[RequestedRange] = []
     if interest.eagerness is Eagerness.ALL:
         asked += _resumed(interest, store)
@@ -51,8 +51,28 @@ def proposals(interest: FollowedLog, store: FolderStore) -> list[RequestedRange]
     if not interest.payload_only:
         asked += _entries(interest, store)
     if interest.direction is Direction.BOTH:
-        asked.append(_offer(interest))
+        asked += offers(interest)
     return asked
+
+
+def offers(interest: FollowedLog) -> list[RequestedRange]:
+    """What is here goes out; the other end only says what it has, so that it is not sent that."""
+    return [
+        RequestedRange(
+            *interest.log,
+            interest.start,
+            lower=1,
+            end=interest.end,
+            eagerness=Eagerness.NOTIFY,
+            direction=Direction.BOTH,
+        )
+    ]
+
+
+def first_lacking(interest: FollowedLog, store: FolderStore) -> int:
+    """The first entry of which something that is wanted is not here."""
+    missing = store.end_of_held_entries(interest.log, interest.start)
+    return min(missing, next(_lacking_payloads(interest, store), missing))
 
 
 def _entries(interest: FollowedLog, store: FolderStore) -> Iterator[RequestedRange]:
@@ -84,22 +104,16 @@ def _resumed(interest: FollowedLog, store: FolderStore) -> Iterator[RequestedRan
     for seq_num, parts in store.partial_payloads(interest.log).items():
         held = store.entry(interest.log, seq_num)
         offset = parts.end_of_run(0)
-        if held is not None and offset and _is_wanted(interest, seq_num, held.entry.payload_size):
+        if held is not None and offset and is_wanted(interest, seq_num, held.entry.payload_size):
             yield _range(interest, seq_num, seq_num, offset=offset)
 
 
 def _backfilled(interest: FollowedLog, store: FolderStore) -> Iterator[RequestedRange]:
     """Runs of held entries whose payloads are wanted and not here."""
     runs: list[list[int]] = []
-    partial, dropped = store.partial_payloads(interest.log), store.dropped(interest.log)
-    last = interest.end or store.highest_entry(interest.log)
-    for seq_num in store.held_between(interest.log, interest.start, last):
-        if store.has_payload(interest.log, seq_num) or partial.get(seq_num):
-            continue
-        if seq_num in dropped and not interest.again:
-            continue
-        held = store.entry(interest.log, seq_num)
-        if held is None or not _is_wanted(interest, seq_num, held.entry.payload_size):
+    partial = store.partial_payloads(interest.log)
+    for seq_num in _lacking_payloads(interest, store):
+        if partial.get(seq_num):
             continue
         if runs and runs[-1][1] + 1 == seq_num:
             runs[-1][1] = seq_num
@@ -111,19 +125,27 @@ def _backfilled(interest: FollowedLog, store: FolderStore) -> Iterator[Requested
         yield _range(interest, first, end, payload_only=True)
 
 
-def _offer(interest: FollowedLog) -> RequestedRange:
-    """What is here goes out; the other end only says what it has, so that it is not sent that."""
-    return RequestedRange(
-        *interest.log,
-        interest.start,
-        lower=1,
-        end=interest.end,
-        eagerness=Eagerness.NOTIFY,
-        direction=Direction.BOTH,
-    )
+def _lacking_payloads(interest: FollowedLog, store: FolderStore) -> Iterator[int]:
+    """Held entries whose payloads are wanted, and not here, in order."""
+    payloads, dropped = store.payloads(interest.log), store.dropped(interest.log)
+    last = interest.end or store.highest_entry(interest.log)
+    for start, end in store.entries(interest.log):
+        seq_num = max(start, interest.start)
+        while seq_num < min(end, last + 1):
+            past = payloads.end_of_run(seq_num)
+            if not interest.again:
+                past = max(past, dropped.end_of_run(past))
+            if past > seq_num:
+                seq_num = past
+                continue
+            held = store.entry(interest.log, seq_num)
+            if held is not None and is_wanted(interest, seq_num, held.entry.payload_size):
+                yield seq_num
+            seq_num += 1
 
 
-def _is_wanted(interest: FollowedLog, seq_num: int, size: int) -> bool:
+def is_wanted(interest: FollowedLog, seq_num: int, size: int) -> bool:
+    """Whether the payload of an entry, of this size in bytes, is one that is wanted."""
     return (
         interest.min_size <= size <= interest.max_size
         and interest.start <= seq_num

@@ -7,20 +7,24 @@ import fcntl
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from culm_connectors.bamboo_p2p import author
 from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
 from culm_connectors.bamboo_p2p.dial import dial, listening
 from culm_connectors.bamboo_p2p.errors import FolderInUse
+from culm_connectors.bamboo_p2p.following import Following, ask_for
 from culm_connectors.bamboo_p2p.hooks import PeerHooks
 from culm_connectors.bamboo_p2p.interest import FollowedLog, proposals
+from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, RetentionRule
+from culm_connectors.bamboo_p2p.policy.enforcement import PolicyEnforcement
+from culm_connectors.bamboo_p2p.policy.retention import retain
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.session import BambooSession, Trace, no_trace, now_ms
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
@@ -31,9 +35,11 @@ from culm_connectors.transport import Identity
 from culm_connectors.transport.errors import TransportError
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo_p2p.connection import Changes
-from culm_models.bamboo_p2p.errors import CallRefused, LimitReached, RangeViolated
+from culm_models.bamboo_p2p.errors import LimitReached
 from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.peer import GivenEntry, Peer
+from culm_models.bamboo_p2p.requests.proposals import RequestedRange
+from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.keys import KeyPair
 
@@ -55,24 +61,29 @@ class BambooPeer:
         settings: BambooPeerSettings,
         identity: Identity,
         hooks: PeerHooks | None = None,
+        policy: FolderPolicy | None = None,
     ) -> None:
         # A payload that can never be whole within the spool is not taken on.
-        policy = settings.connection.policy
-        largest = min(policy.max_size, store.spool_bytes)
+        otherwise = settings.connection.policy
+        otherwise = replace(otherwise, max_size=min(otherwise.max_size, store.spool_bytes))
         self.identity = identity
         self.settings = settings
         self.listeners: list[Listener] = []
         self.remotes: dict[str, RemotePeer] = {}
         self._store = store
         self._hooks = hooks or PeerHooks()
-        self._peer = Peer(store, replace(settings.connection, policy=replace(policy, max_size=largest)))
+        self._peer = Peer(store, replace(settings.connection, policy=otherwise))
+        self._retention = policy.retention if policy is not None else RetentionRule()
+        self._retained_s = float("-inf")
+        self.enforcement = PolicyEnforcement(policy, store, otherwise)
         self._loop = asyncio.get_running_loop()
         self._worker = Worker("bamboo", self._after_step)
-        self._interests: list[FollowedLog] = []
+        self._following = Following(
+            store, self._worker, self.enforcement, self.remotes, settings.progress_timeout_s
+        )
         self._numbers = count(1)
         self._credit: dict[str, int] = {}
         self._is_spool_full = store.is_spool_full
-        self._tasks: set[asyncio.Task[None]] = set()
 
     @classmethod
     @asynccontextmanager
@@ -83,16 +94,17 @@ class BambooPeer:
         flavour: HashFlavour | None = None,
         identity: Identity | None = None,
         settings: BambooPeerSettings | None = None,
+        policy: FolderPolicy | None = None,
     ) -> AsyncIterator[Self]:
         """The peer of a folder, which is made where a flavour is given; all its connections end with it.
 
-        `identity` is who this side is over QUIC; by default somebody new.
+        `identity` is who this side is over QUIC; by default somebody new. `policy` None: everybody may all.
         Errors: `FolderError`, `FolderInUse`.
         """
         settings = settings or BambooPeerSettings()
         store = FolderStore(folder, flavour, spool_bytes=settings.spool_bytes)
         try:
-            async with cls.over(store, identity=identity, settings=settings) as peer:
+            async with cls.over(store, identity=identity, settings=settings, policy=policy) as peer:
                 yield peer
         finally:
             store.close()
@@ -106,21 +118,22 @@ class BambooPeer:
         identity: Identity | None = None,
         settings: BambooPeerSettings | None = None,
         hooks: PeerHooks | None = None,
+        policy: FolderPolicy | None = None,
     ) -> AsyncIterator[Self]:
         """The peer of an open store, whose one user it is; the caller closes it. Error: `FolderInUse`."""
         settings = settings or BambooPeerSettings()
         lock = os.open(store.folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _take_lock(lock, store.folder)
-            peer = cls(store, settings, identity or Identity.from_private_key(os.urandom(32)), hooks)
+            peer = cls(store, settings, identity or Identity.from_private_key(os.urandom(32)), hooks, policy)
             refreshing = asyncio.create_task(peer._keep_refreshed())
+            following = asyncio.create_task(peer._following.run())
             try:
                 yield peer
             finally:
                 refreshing.cancel()
-                for task in peer._tasks:
-                    task.cancel()
-                await asyncio.gather(refreshing, *peer._tasks, return_exceptions=True)
+                following.cancel()
+                await asyncio.gather(refreshing, following, return_exceptions=True)
                 await peer._worker.stop(store.commit)
         finally:
             os.close(lock)
@@ -157,19 +170,31 @@ class BambooPeer:
         await self._worker.call(lambda: self._peer.add(given))
 
     async def follow(self, interest: FollowedLog) -> None:
-        """Ask every peer that is called, now and later, for what is missing of a log, and what is new."""
-        self._interests.append(interest)
-        for remote in self.remotes.values():
-            if remote.is_proactive:
-                self._start(self.ask(remote, interest))
+        """Ask the peers that are called, now and later, for what is missing of a log, and what is new.
 
-    async def ask(self, remote: RemotePeer, interest: FollowedLog) -> None:
-        """Ask one peer for what is missing of a log."""
-        for wanted in await self.read(lambda store: proposals(interest, store)):
-            try:
-                await remote.propose(wanted)
-            except (CallRefused, RangeViolated) as error:
-                _LOGGER.info("%s: %s", remote.name, error)
+        One of them sends it, and the others say what they have: who stands still is replaced.
+        """
+        self._following.add(interest)
+
+    async def ask(self, remote: RemotePeer, interest: FollowedLog) -> list[Request]:
+        """Ask one peer for what is missing of a log, whoever else there is; what this came to."""
+
+        def step() -> list[RequestedRange]:
+            allowed = self.enforcement.allowed(remote.principal, interest)
+            self.enforcement.followed.add(interest.log)
+            return [] if allowed is None else proposals(allowed, self._store)
+
+        return await ask_for(remote, await self._worker.call(step))
+
+    async def pause(self, name: str, *, is_paused: bool = True) -> None:
+        """Exchange nothing more of a log (`log_name`), or with a principal; False resumes it."""
+
+        def step() -> None:
+            self._store.pause(name, is_paused=is_paused)
+            self._enforce()
+
+        await self._worker.call(step)
+        self._following.look_again()
 
     # Connections.
 
@@ -217,7 +242,8 @@ class BambooPeer:
 
     def _begin(self, channels: TwoChannels, *, is_proactive: bool, trace: Trace = no_trace) -> RemotePeer:
         name = f"{channels.remote} #{next(self._numbers)}"
-        connection = self._peer.connect(name, is_proactive=is_proactive, now_ms=now_ms())
+        answers = self.enforcement.answers_for(channels.remote)
+        connection = self._peer.connect(name, is_proactive=is_proactive, now_ms=now_ms(), answers=answers)
         session = BambooSession(
             connection, channels, self._worker, self.settings, partial(self._room_for_data, name), trace
         )
@@ -227,9 +253,7 @@ class BambooPeer:
         return remote
 
     async def _speak(self, remote: RemotePeer, channels: TwoChannels) -> None:
-        if remote.is_proactive:
-            for interest in self._interests:
-                self._start(self.ask(remote, interest))
+        self._following.look_again()
         try:
             await remote.session.run()
         finally:
@@ -237,6 +261,7 @@ class BambooPeer:
                 _LOGGER.info("%s: %s", remote.name, remote.session.error)
             del self.remotes[remote.name]
             remote.gone()
+            self._following.look_again()
             await self._worker.call(lambda: self._forget(remote.name))
             self._hooks.ended(remote)
 
@@ -255,21 +280,35 @@ class BambooPeer:
             await asyncio.sleep(_SPOOL_LOOK_S)
         await self._hooks.until_room(self.remotes[name])
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     async def _keep_refreshed(self) -> None:
         """What other processes publish goes out too."""
 
-        def step() -> None:
+        def step() -> bool:
             if changes := self._store.refresh():
                 self._peer.notify_connections(changes)
+            self._retain()
+            return self._enforce()
 
         while True:
             await asyncio.sleep(self.settings.refresh_s)
-            await self._worker.call(step)
+            if await self._worker.call(step):
+                self._following.look_again()
+
+    def _retain(self) -> None:
+        """Drop what is not to be kept any longer, some of it each time."""
+        now_s = time.time()
+        if now_s - self._retained_s >= self._retention.interval_s:
+            dropped = retain(self._store, self._retention, now_s)
+            self._peer.notify_connections(Changes(dropped))
+            self._retained_s = self._retained_s if dropped else now_s
+
+    def _enforce(self) -> bool:
+        """Requests that the rules do not allow any longer end; whether there may be others to be made."""
+        if not self.enforcement.has_changed():
+            return False
+        for remote in tuple(self.remotes.values()):
+            self.enforcement.enforce(remote.principal, remote.session.connection)
+        return True
 
     def _after_step(self) -> None:
         """In the worker, behind each step: everybody hears what changed, and it is safe on the disk."""
@@ -279,6 +318,8 @@ class BambooPeer:
         told: list[tuple[str, list[BambooP2pEvent], bool]] = []
         for name, connection in tuple(self._peer.connections.items()):
             events = connection.take_events()
+            if events and (remote := self.remotes.get(name)) is not None:
+                self.enforcement.count(remote.principal, events)
             is_due = bool(connection.control_waiting) or connection.data_is_due
             # Who waits with a proposal waits for credit, or for an answer.
             if events or is_due or connection.credit != self._credit.get(name):

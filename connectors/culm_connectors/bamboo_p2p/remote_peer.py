@@ -9,6 +9,7 @@ from culm_connectors.bamboo_p2p.worker import Worker
 from culm_models.bamboo_p2p.errors import NoCredit, Unanswered
 from culm_models.bamboo_p2p.events import BambooP2pEvent, SetupRead
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
+from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.wire.messages import CancelCode
 
 
@@ -40,10 +41,21 @@ class RemotePeer:
 
         Raises `CallRefused` and `RangeViolated`.
         """
+        request = await self.request(wanted)
+        return None if request is None else request.id
+
+    async def request(self, wanted: RequestedRange) -> Request | None:
+        """As `propose`: the request itself, which is to be looked at in `BambooPeer.work` alone."""
+
+        def step() -> Request:
+            connection = self.session.connection
+            request_id = connection.propose(wanted)
+            return next(one for one in connection.requests_for(wanted.log) if one.id == request_id)
+
         while not self.ended.is_set():
             self._changed.clear()
             try:
-                return await self._worker.call(lambda: self.session.connection.propose(wanted))
+                return await self._worker.call(step)
             except (NoCredit, Unanswered):
                 await self._changed.wait()
         return None

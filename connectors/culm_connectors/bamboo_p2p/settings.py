@@ -73,5 +73,7 @@ class BambooPeerSettings:
     """Parts of payloads that are not verified, of all connections."""
     spool_timeout_s: float = 60.0
     """A connection whose data waits for room in the spool for this long ends."""
+    progress_timeout_s: float = 20.0
+    """A peer that sends nothing for this long, while another one has more, is let go of (per log)."""
     refresh_s: float = 0.5
     """How often it is looked whether another process has changed the folder."""

@@ -133,6 +133,10 @@ class Connection:
         """Every request that is not freed, oldest first."""
         return sorted(self._link.requests, key=lambda request: request.order)
 
+    def requests_for(self, log: LogKey) -> tuple[Request, ...]:
+        """The requests for one log that are not freed."""
+        return self._link.requests.of_log(log)
+
     @property
     def credit(self) -> int:
         """Proposals that this end may still send."""

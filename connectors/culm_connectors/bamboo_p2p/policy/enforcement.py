@@ -42,8 +42,22 @@ class PolicyEnforcement:
         self._otherwise = otherwise
         self._clock_s = clock_s
         self._ledger = QuotaLedger()
+        self._judged: tuple[object, ...] = (store.paused, len(store.logs), 0)
         self.followed: set[LogKey] = set()
         """Logs that this end asks for, which are known before anything of them is held."""
+
+    def has_changed(self) -> bool:
+        """Whether something has changed since the last call that the rules are about."""
+        quotas = self._policy is not None and (
+            self._policy.quotas.author_bytes is not None
+            or any(
+                rule.quota_bytes is not None for rule in (self._policy.default, *self._policy.peer.values())
+            )
+        )
+        former = self._judged
+        payload_bytes = self._store.payload_bytes() if quotas else 0
+        self._judged = (self._store.paused, len(self._store.logs), payload_bytes)
+        return self._judged != former
 
     def is_paused(self, principal: str, log: LogKey) -> bool:
         """Whether nothing of a log is exchanged with a peer for now."""

@@ -140,6 +140,21 @@ class Sequence:
                 runs.append((begin.seq_num + (1 if begin.is_payload else 0), last.seq_num))
         return [(begin, last) for begin, last in runs if begin <= last]
 
+    def payload_runs(self, first: int, end: int) -> list[tuple[int, int]]:
+        """Of which entries the payload stands from index `first` up to `end`, as first and last numbers."""
+        if self._path is not None:
+            return [
+                (number, number)
+                for number in self._path
+                if (index := self.payload_index(number)) is not None and first <= index < end
+            ]
+        low, high = max(first, len(self._lower)), min(end, self._range_end) - 1
+        if low > high:
+            return []
+        last = self.piece(high)
+        run = (self.piece(low).seq_num, last.seq_num - (0 if last.is_payload else 1))
+        return [run] if run[0] <= run[1] else []
+
     def follows_its_backlink(self, seq_num: int) -> bool:
         """Whether the metadata of the entry before is a piece, so that a backlink need not be sent (R52)."""
         return self.metadata_index(seq_num - 1) is not None

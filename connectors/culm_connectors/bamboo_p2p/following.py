@@ -1,0 +1,231 @@
+"""What connected peers are asked for, kept right while they come, go, stand still, are paused and resumed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from culm_connectors.bamboo_p2p.interest import FollowedLog, first_lacking, offers, proposals
+from culm_connectors.bamboo_p2p.policy.enforcement import PolicyEnforcement
+from culm_connectors.bamboo_p2p.policy.sources import Sighting, SourcePlan, SourceRole
+from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
+from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_connectors.bamboo_p2p.told import tells_more
+from culm_connectors.bamboo_p2p.worker import Worker
+from culm_models.bamboo_p2p.connection import Connection
+from culm_models.bamboo_p2p.errors import CallRefused, RangeViolated
+from culm_models.bamboo_p2p.requests.proposals import RequestedRange
+from culm_models.bamboo_p2p.requests.request import Request
+from culm_models.bamboo_p2p.settings import Direction
+from culm_models.bamboo_p2p.wire.messages import CancelCode, Eagerness
+
+_LOGGER = logging.getLogger(__name__)
+_REVIEW_S: Final = 0.5
+
+Ask = Callable[[FolderStore], list[RequestedRange]]
+
+
+class Following:
+    """The interests of a peer, and whom it asks for them. `run` works until it is cancelled."""
+
+    def __init__(
+        self,
+        store: FolderStore,
+        worker: Worker,
+        enforcement: PolicyEnforcement,
+        remotes: Mapping[str, RemotePeer],
+        timeout_s: float,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._enforcement = enforcement
+        self._remotes = remotes
+        self._timeout_s = timeout_s
+        self._clock_s = clock_s
+        self._interests: list[FollowedLog] = []
+        self._plans: dict[FollowedLog, SourcePlan] = {}
+        self._offered: set[tuple[str, FollowedLog]] = set()
+        self._asking: dict[str, list[FollowedLog]] = {}
+        self._queues: dict[str, asyncio.Queue[tuple[FollowedLog, Ask]]] = {}
+        self._due = asyncio.Event()
+        self._has_choice = False
+        """Whether there is a log with more than one source, so that it matters how they get on."""
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def add(self, interest: FollowedLog) -> None:
+        """Follow a log."""
+        self._interests.append(interest)
+        self._enforcement.followed.add(interest.log)
+        self._due.set()
+
+    def look_again(self) -> None:
+        """A peer has come or gone, or what may be asked for is another matter now."""
+        self._due.set()
+
+    async def run(self) -> None:
+        """Look again and again, at once when something has changed."""
+        try:
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_REVIEW_S if self._has_choice else None):
+                        await self._due.wait()
+                self._due.clear()
+                await self.review()
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def review(self) -> None:
+        """Ask whom there is to ask now."""
+        called = {name: remote for name, remote in self._remotes.items() if remote.is_proactive}
+        for name in set(self._queues) - set(called):
+            self._tasks.pop(name).cancel()
+            del self._queues[name]
+            self._asking.pop(name, None)
+        self._offered = {(name, interest) for name, interest in self._offered if name in called}
+        if not called:
+            self._plans.clear()
+            return
+        asked = await self._worker.call(lambda: self._decide(called))
+        for name, interest, ask in asked:
+            self._queue(called[name]).put_nowait((interest, ask))
+
+    # In the worker.
+
+    def _decide(self, called: Mapping[str, RemotePeer]) -> list[tuple[str, FollowedLog, Ask]]:
+        asked: list[tuple[str, FollowedLog, Ask]] = []
+        sources = self._sources(called)
+        for interest in set(self._plans) - set(sources):
+            del self._plans[interest]
+        wanted = {(name, one) for found in sources.values() for name, one in found.items()}
+        self._offered &= wanted
+        self._has_choice = any(len(found) > 1 for found in sources.values())
+        for interest, found in sources.items():
+            is_told = interest.eagerness is Eagerness.NOTIFY
+            for name, one in found.items():
+                if (name, one) not in self._offered:
+                    self._offered.add((name, one))
+                    asked.append((name, one, _ask_once(one, is_told=is_told)))
+            pulls = {
+                name: one
+                for name, one in found.items()
+                if one.direction is not Direction.PUSH and not is_told
+            }
+            plan = self._plans.setdefault(interest, SourcePlan(self._timeout_s))
+            if plan.sender in pulls and len(pulls) == 1:
+                continue
+            seen = {name: self._sighting(called[name], one) for name, one in pulls.items()}
+            for change in plan.decide(seen, self._clock_s()):
+                if change.is_failover:
+                    _LOGGER.info(
+                        "%s sends nothing more of log %d: another one is asked",
+                        change.source,
+                        interest.log[1],
+                    )
+                connection = called[change.source].session.connection
+                _end(connection, _pulls(connection, interest))
+                asked.append((change.source, pulls[change.source], _ask(pulls[change.source], change.role)))
+        for name, interest, _ in asked:
+            self._asking.setdefault(name, []).append(interest)
+        return asked
+
+    def _sources(self, called: Mapping[str, RemotePeer]) -> dict[FollowedLog, dict[str, FollowedLog]]:
+        """By interest: whom to ask, and for what of it."""
+        found: dict[FollowedLog, dict[str, FollowedLog]] = {}
+        for name, remote in called.items():
+            interests: Iterable[FollowedLog] = (
+                *self._interests,
+                *self._enforcement.interests(remote.principal),
+            )
+            for interest in interests:
+                allowed = self._enforcement.allowed(remote.principal, interest)
+                if allowed is not None:
+                    found.setdefault(interest, {})[name] = allowed
+                    self._enforcement.followed.add(interest.log)
+        return found
+
+    def _sighting(self, remote: RemotePeer, interest: FollowedLog) -> Sighting:
+        pulls = _pulls(remote.session.connection, interest)
+        received = tuple(
+            value
+            for request in pulls
+            if request.own.eagerness is not Eagerness.NOTIFY
+            for value in (request.id, request.incoming.piece, request.incoming.offset)
+        )
+        return Sighting(
+            received,
+            is_asked=bool(pulls) or interest in self._asking.get(remote.name, ()),
+            tells_more=any(tells_more(request, interest, self._store) for request in pulls),
+        )
+
+    # One peer after the other is asked for one thing after the other.
+
+    def _queue(self, remote: RemotePeer) -> asyncio.Queue[tuple[FollowedLog, Ask]]:
+        queue = self._queues.get(remote.name)
+        if queue is None:
+            queue = self._queues[remote.name] = asyncio.Queue()
+            self._tasks[remote.name] = asyncio.create_task(self._keep_asking(remote, queue))
+        return queue
+
+    async def _keep_asking(self, remote: RemotePeer, queue: asyncio.Queue[tuple[FollowedLog, Ask]]) -> None:
+        while True:
+            interest, ask = await queue.get()
+            await ask_for(remote, await self._worker.call(partial(ask, self._store)))
+            with contextlib.suppress(KeyError, ValueError):
+                self._asking[remote.name].remove(interest)
+
+
+async def ask_for(remote: RemotePeer, wanted: Iterable[RequestedRange]) -> list[Request]:
+    """Propose ranges to a peer as it takes them; the requests that this came to."""
+    requests: list[Request] = []
+    for one in wanted:
+        try:
+            request = await remote.request(one)
+        except (CallRefused, RangeViolated) as error:
+            _LOGGER.info("%s: %s", remote.name, error)
+            continue
+        if request is not None:
+            requests.append(request)
+    return requests
+
+
+def _ask(interest: FollowedLog, role: SourceRole) -> Ask:
+    pull = replace(interest, direction=Direction.PULL)
+    if role is SourceRole.SENDS:
+        return lambda store: proposals(pull, store)
+    if interest.direction is Direction.BOTH or interest.payload_only:
+        # An offer is answered with what the other end has; payloads alone cannot be told of so.
+        return lambda _: []
+    told = replace(pull, eagerness=Eagerness.NOTIFY, threshold=None, sparse=False)
+    return lambda store: proposals(replace(told, start=first_lacking(interest, store)), store)
+
+
+def _ask_once(interest: FollowedLog, *, is_told: bool) -> Ask:
+    """What is asked of every peer, whoever else there is: to take what is here, or what it has."""
+    if is_told:
+        return lambda store: proposals(interest, store)
+    return lambda _: [] if interest.direction is Direction.PULL else offers(interest)
+
+
+def _pulls(connection: Connection, interest: FollowedLog) -> list[Request]:
+    """Own requests for the log of an interest that stand."""
+    return [
+        request
+        for request in connection.requests_for(interest.log)
+        if request.mine and not request.cancel_sent and not request.cancel_received
+    ]
+
+
+def _end(connection: Connection, requests: Iterable[Request]) -> None:
+    """What is asked for in its place comes behind it."""
+    for request in requests:
+        if request.direction is Direction.PULL:
+            connection.cancel(request.id, CancelCode.DONE)
