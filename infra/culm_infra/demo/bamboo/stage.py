@@ -49,6 +49,8 @@ class BambooActor:
     name: str
     peer: BambooPeer
     counts: Counter[str] = field(default_factory=Counter)
+    by_remote: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By the name of the connection and the kind."""
     remotes: list[RemotePeer] = field(default_factory=list)
     """Every connection that came about, in order."""
     pieces: int = 0
@@ -60,6 +62,7 @@ class BambooActor:
     def receive_event(self, remote: RemotePeer, event: BambooP2pEvent) -> None:
         """Something happened on a connection."""
         self.counts[event.kind] += 1
+        self.by_remote[remote.name, event.kind] += 1
         if remote not in self.remotes:
             self.remotes.append(remote)
         self.pieces += getattr(event, "pieces", 0)
