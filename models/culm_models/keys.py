@@ -6,6 +6,7 @@ small-order and non-canonical points, which the p2panda node's verifier does not
 holds any.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import nacl._sodium  # type: ignore[import-not-found]
@@ -60,3 +61,13 @@ def verify(public_key: bytes, signature: bytes, data: bytes) -> bool:
         return False
     signed = signature + data
     return bool(_open_signed(_NULL, _NULL, signed, len(signed), public_key) == 0)
+
+
+def verify_all(public_key: bytes, signed: Sequence[bytes]) -> list[bool]:
+    """Of each of `signed`, a signature and its data behind it, what `verify` says."""
+    if len(public_key) != PUBLIC_KEY_SIZE:
+        return [False] * len(signed)
+    return [
+        len(one) >= SIGNATURE_SIZE and _open_signed(_NULL, _NULL, one, len(one), public_key) == 0
+        for one in signed
+    ]

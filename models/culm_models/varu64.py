@@ -41,6 +41,11 @@ def encode(value: int) -> bytes:
     return bytes((_INLINE_LIMIT - 1 + size,)) + value.to_bytes(size, "big")
 
 
+def encoded_size(value: int) -> int:
+    """How many bytes `encode` takes for a number."""
+    return 1 if value < _INLINE_LIMIT else 1 + (value.bit_length() + 7) // 8
+
+
 def decode(
     data: bytes | bytearray | memoryview, offset: int = 0, *, canonical: bool = True
 ) -> tuple[int, int]:

@@ -72,6 +72,23 @@ class RangeSet:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def without(self, other: "RangeSet") -> "RangeSet":
+        """The numbers of this set that are not in `other`."""
+        left = RangeSet()
+        for start, end in self:
+            at: int | None = start
+            while at is not None and at < end:
+                at = other.end_of_run(at)
+                following = other.next_member(at)
+                left.add(at, end if following is None else min(end, following))
+                at = following
+        return left
+
+    @property
+    def count(self) -> int:
+        """How many numbers are in the set."""
+        return sum(self._ends) - sum(self._starts)
+
     @property
     def highest(self) -> int | None:
         """The largest number in the set."""

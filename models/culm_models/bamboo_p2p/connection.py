@@ -14,7 +14,7 @@ from culm_models.bamboo_p2p.data_channel.receiver import Receiver
 from culm_models.bamboo_p2p.data_channel.sender import Sender
 from culm_models.bamboo_p2p.errors import BambooP2pError, LimitReached
 from culm_models.bamboo_p2p.events import BambooP2pEvent, ConnectionDropped, SetupRead
-from culm_models.bamboo_p2p.link import Link
+from culm_models.bamboo_p2p.link import Link, VerifySignatures
 from culm_models.bamboo_p2p.negotiation import Negotiation
 from culm_models.bamboo_p2p.reactions import Reactions
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
@@ -24,6 +24,7 @@ from culm_models.bamboo_p2p.store import BambooStore
 from culm_models.bamboo_p2p.wire.control import decode_control
 from culm_models.bamboo_p2p.wire.messages import Adjust, Cancel, CancelCode
 from culm_models.bamboo_p2p.wire.setup import decode_setup, encode_setup
+from culm_models.keys import verify_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,17 @@ class Connection:
     """One end. `is_proactive`: this end gives the even ids (it opened the connection)."""
 
     def __init__(
-        self, store: BambooStore, settings: PeerSettings, *, is_proactive: bool, now_ms: int
+        self,
+        store: BambooStore,
+        settings: PeerSettings,
+        *,
+        is_proactive: bool,
+        now_ms: int,
+        verify_signatures: VerifySignatures = verify_all,
     ) -> None:
-        self._link = Link(store, settings, parity=0 if is_proactive else 1)
+        self._link = Link(
+            store, settings, parity=0 if is_proactive else 1, verify_signatures=verify_signatures
+        )
         self._negotiation = Negotiation(self._link)
         self._receiver = Receiver(self._link, self._negotiation)
         self._sender = Sender(self._link, self._negotiation)

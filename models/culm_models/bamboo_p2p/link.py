@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
@@ -15,13 +16,25 @@ from culm_models.bamboo_p2p.settings import PeerSettings
 from culm_models.bamboo_p2p.store import BambooStore, ForkProof, HeldEntry
 from culm_models.bamboo_p2p.wire.control import encode_control
 from culm_models.bamboo_p2p.wire.messages import Cancel, ControlMessage, Setup
+from culm_models.keys import verify_all
+
+VerifySignatures = Callable[[bytes, Sequence[bytes]], Sequence[bool]]
+"""As `keys.verify_all`: of a key, and of signatures with their data behind them, whether they are valid."""
 
 
 class Link:
     """The state of one connection. `parity` is that of the ids this end gives: 0 proactive, 1 reactive."""
 
-    def __init__(self, store: BambooStore, settings: PeerSettings, *, parity: int) -> None:
+    def __init__(
+        self,
+        store: BambooStore,
+        settings: PeerSettings,
+        *,
+        parity: int,
+        verify_signatures: VerifySignatures = verify_all,
+    ) -> None:
         self.store = store
+        self.verify_signatures = verify_signatures
         self.flavour: HashFlavour = store.flavour
         self.settings = settings
         self.parity = parity

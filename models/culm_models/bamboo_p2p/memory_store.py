@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo.range_set import RangeSet
-from culm_models.bamboo_p2p.store import ForkProof, HeldEntry
+from culm_models.bamboo_p2p.store import ForkProof, HeldEntry, VerifiedEntry
 
 
 class _UnverifiedBytes:
@@ -94,8 +94,11 @@ class MemoryStore:
     def held_between(self, log: LogKey, first: int, last: int) -> Iterator[int]:
         """The sequence numbers from `first` to `last` whose entries are held, in order."""
         found = self._logs.get(log)
-        for start, end in found.held if found else ():
-            yield from range(max(start, first), min(end, last + 1))
+        number = found.held.next_member(first) if found else None
+        while found and number is not None and number <= last:
+            end = found.held.end_of_run(number)
+            yield from range(number, min(end, last + 1))
+            number = found.held.next_member(end)
 
     def highest_entry(self, log: LogKey) -> int:
         """The highest sequence number that is held; 0 where none is."""
@@ -131,6 +134,20 @@ class MemoryStore:
             return payload[offset : offset + length]
         return found.parts[seq_num].read(offset, length)
 
+    def read_run(
+        self, log: LogKey, first: int, last: int, most_bytes: int
+    ) -> Sequence[tuple[HeldEntry, bytes]]:
+        """Entries from `first` on without a gap, each with its held payload; see `BambooStore`."""
+        found = self._logs.get(log)
+        run: list[tuple[HeldEntry, bytes]] = []
+        for seq_num in range(first, last + 1) if found else ():
+            held, payload = found.entries.get(seq_num), found.payloads.get(seq_num)
+            if held is None or payload is None or len(payload) > most_bytes:
+                break
+            most_bytes -= len(payload)
+            run.append((held, payload))
+        return run
+
     def put_entry(self, log: LogKey, held: HeldEntry) -> None:
         """Keep a verified entry."""
         found = self._log(log)
@@ -139,6 +156,17 @@ class MemoryStore:
         found.held.add(seq_num, seq_num + 1)
         if held.entry.end_of_log:
             found.end_of_log = seq_num
+
+    def put_verified(self, log: LogKey, verified: Sequence[VerifiedEntry]) -> None:
+        """Keep entries that follow each other, none of which was held, with payloads that were verified."""
+        found = self._log(log)
+        for held, payload in verified:
+            seq_num = held.entry.seq_num
+            found.entries[seq_num] = held
+            if payload is not None:
+                found.payloads[seq_num] = payload
+        first = verified[0][0].entry.seq_num
+        found.held.add(first, first + len(verified))
 
     def put_fork_proof(self, log: LogKey, proof: ForkProof) -> None:
         """Keep a proof; the first one stays."""

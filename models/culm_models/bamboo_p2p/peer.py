@@ -11,8 +11,10 @@ from culm_models.bamboo.errors import PayloadSizeError
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Changes, Connection
 from culm_models.bamboo_p2p.data_channel.rebuilding import fork_with_held
+from culm_models.bamboo_p2p.link import VerifySignatures
 from culm_models.bamboo_p2p.settings import Answers, PeerSettings
 from culm_models.bamboo_p2p.store import BambooStore, HeldEntry
+from culm_models.keys import verify_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +27,21 @@ class GivenEntry:
 
 
 class Peer:
-    """One end with many connections over one store. Names of remotes are the caller's."""
+    """One end with many connections over one store. Names of remotes are the caller's.
 
-    def __init__(self, store: BambooStore, settings: PeerSettings) -> None:
+    `verify_signatures` is called with many at a time where much comes at once: a driver may use threads.
+    """
+
+    def __init__(
+        self,
+        store: BambooStore,
+        settings: PeerSettings,
+        *,
+        verify_signatures: VerifySignatures = verify_all,
+    ) -> None:
         self.store = store
         self.settings = settings
+        self._verify_signatures = verify_signatures
         self.connections: dict[str, Connection] = {}
 
     def connect(
@@ -40,7 +52,13 @@ class Peer:
         `answers` takes the place of the settings' policy.
         """
         settings = self.settings if answers is None else replace(self.settings, answers=answers)
-        connection = Connection(self.store, settings, is_proactive=is_proactive, now_ms=now_ms)
+        connection = Connection(
+            self.store,
+            settings,
+            is_proactive=is_proactive,
+            now_ms=now_ms,
+            verify_signatures=self._verify_signatures,
+        )
         self.connections[remote] = connection
         return connection
 

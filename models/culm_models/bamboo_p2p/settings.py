@@ -18,6 +18,9 @@ UNCHANGING_MESSAGES_MAX: Final = 1_024
 COMPRESSED_BYTES_MAX: Final = 16 * 1024 * 1024
 """What one compressed message may stand for: a few bytes can stand for any number, and are done in one go."""
 
+COMPRESSED_SLACK_BYTES: Final = 16
+"""A compressed message has at most twice the bytes that it stands for, and these (R56)."""
+
 PAUSE_MS: Final = 30_000
 """How long data waits for the control message that gives it meaning (R7, R9)."""
 

@@ -7,7 +7,7 @@ contradict each other keeps the proof.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,6 +25,9 @@ class HeldEntry:
     entry_bytes: bytes
     hash: bytes
 
+
+VerifiedEntry = tuple[HeldEntry, bytes | None]
+"""A verified entry, with its payload where that is here and was verified, too."""
 
 ForkProof = tuple[bytes, bytes]
 """Two signed entries that cannot both be of one log without a fork."""
@@ -74,8 +77,21 @@ class BambooStore(Protocol):
         """Bytes that are held, or that are parts."""
         ...
 
+    def read_run(
+        self, log: LogKey, first: int, last: int, most_bytes: int
+    ) -> Sequence[tuple[HeldEntry, bytes]]:
+        """Entries from `first` to at most `last` without a gap, each with its held payload.
+
+        Ends before one that is not held with its payload, or with which it would be more than `most_bytes`.
+        """
+        ...
+
     def put_entry(self, log: LogKey, held: HeldEntry) -> None:
         """Keep a verified entry."""
+        ...
+
+    def put_verified(self, log: LogKey, verified: Sequence[VerifiedEntry]) -> None:
+        """Keep entries that follow each other, none of which was held, with payloads that were verified."""
         ...
 
     def put_fork_proof(self, log: LogKey, proof: ForkProof) -> None:

@@ -1,5 +1,6 @@
 """Logs in a folder, safe from a crash.
 
-- `folder_store`: the `BambooStore` of the models over it; `kept_log`: what it knows without reading rows
-- `payload_chunks`: the bytes of payloads; `tables`: the database, its format and its flavour
+- `folder_store`: the `BambooStore` of the models over it; `kept_log`, `kept_logs`: what it knows without reading rows
+- `payload_chunks`: the bytes of payloads; `whole_entries`: entries in a row with theirs
+- `tables`: the database, its format and its flavour; `runs`: what is held, as runs of sequence numbers
 """

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from culm_connectors.bamboo_p2p.store.kept_log import KeptLog, read_kept_log
+from culm_connectors.bamboo_p2p.store.kept_log import KeptLog
+from culm_connectors.bamboo_p2p.store.kept_logs import KeptLogs
 from culm_connectors.bamboo_p2p.store.payload_chunks import PayloadParts
+from culm_connectors.bamboo_p2p.store.runs import RunKind
 from culm_connectors.bamboo_p2p.store.tables import number_key, open_database
+from culm_connectors.bamboo_p2p.store.whole_entries import insert_verified, read_held
 from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo.range_set import RangeSet
 from culm_models.bamboo_p2p.connection import Changes
-from culm_models.bamboo_p2p.store import ForkProof, HeldEntry
+from culm_models.bamboo_p2p.store import ForkProof, HeldEntry, VerifiedEntry
 
 _CACHED_ENTRIES: Final = 4_096
 DEFAULT_SPOOL_BYTES: Final = 4 * 1024**3
@@ -44,11 +47,10 @@ class FolderStore:
         self._clock_s = clock_s
         self._database, self._flavour = open_database(folder, flavour)
         self._payloads = PayloadParts(self._database)
-        self._logs: dict[LogKey, KeptLog] = {}
+        self._logs = KeptLogs(self._database)
         self._cache: OrderedDict[tuple[LogKey, int], HeldEntry] = OrderedDict()
-        self._version = self._data_version()
         self._paused: frozenset[str] = frozenset()
-        self._load()
+        self._forget()
         self._drop_oldest_unverified()
 
     def close(self) -> None:
@@ -59,16 +61,14 @@ class FolderStore:
 
     def commit(self) -> None:
         """Make what was put in survive a crash of this process."""
-        if self._database.in_transaction:
-            self._database.execute("COMMIT")
+        self._logs.commit()
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
         """Keep other processes from writing; begins with what they wrote, ends with a commit."""
         self.commit()
-        self._database.execute("BEGIN IMMEDIATE")
+        self._begin()
         try:
-            self.refresh()
             yield
         except BaseException:
             self._database.execute("ROLLBACK")
@@ -78,35 +78,16 @@ class FolderStore:
 
     def refresh(self) -> Changes:
         """Take notice of what other processes have committed: which entries changed."""
-        version = self._data_version()
-        if version == self._version:
-            return Changes()
-        self._version = version
-        former = self._logs
-        self._load()
-        changed: list[tuple[LogKey, int]] = []
-        forked: list[LogKey] = []
-        for key, log in self._logs.items():
-            before = former.get(key) or KeptLog(log.row)
-            found: set[int] = set()
-            for now, then in ((log.entries, before.entries), (log.payloads, before.payloads)):
-                for start, end in now:
-                    found.update(number for number in range(start, end) if number not in then)
-            changed += [(key, number) for number in sorted(found)]
-            if log.fork is not None and before.fork is None:
-                forked.append(key)
-        return Changes(changed, forked=forked)
-
-    def _data_version(self) -> int:
-        version: int = self._database.execute("PRAGMA data_version").fetchone()[0]
-        return version
+        if self._logs.catch_up():
+            self._forget()
+        return self._logs.take_others_changes()
 
     def _load(self) -> None:
-        query = "SELECT log, public_key, log_id FROM logs"
-        self._logs = {
-            (public_key, int.from_bytes(log_id, "big")): read_kept_log(self._database, row)
-            for row, public_key, log_id in self._database.execute(query).fetchall()
-        }
+        self._logs.load()
+        self._forget()
+
+    def _forget(self) -> None:
+        """What is remembered may not be what is there any more."""
         rows = self._database.execute("SELECT name FROM paused").fetchall()
         self._paused = frozenset(name for (name,) in rows)
         self._cache.clear()
@@ -117,20 +98,18 @@ class FolderStore:
     @property
     def spooled_bytes(self) -> int:
         """Bytes that are there without being verified."""
-        return sum(
-            end - start for log in self._logs.values() for parts in log.parts.values() for start, end in parts
-        )
+        return self._logs.spooled_bytes
 
     @property
     def is_spool_full(self) -> bool:
         """Whether no further unverified bytes are to be taken on."""
-        return self.spooled_bytes >= self.spool_bytes
+        return self._logs.spooled_bytes >= self.spool_bytes
 
     def _drop_oldest_unverified(self) -> None:
         """Make room at the opening, when nobody is in the middle of a payload."""
         oldest = sorted(
             (self._payloads.row(log.row, seq_num) or 0, key, seq_num)
-            for key, log in self._logs.items()
+            for key, log in self._logs.by_name.items()
             for seq_num in log.parts
         )
         for _, key, seq_num in oldest:
@@ -149,32 +128,38 @@ class FolderStore:
     @property
     def logs(self) -> list[LogKey]:
         """Every log of which anything is kept, in order."""
-        return sorted(self._logs)
+        return sorted(self._logs.by_name)
 
     def entries(self, log: LogKey) -> RangeSet:
         """Which entries of a log are held."""
-        found = self._logs.get(log)
+        found = self._logs.by_name.get(log)
         return found.entries if found else RangeSet()
 
     def payloads(self, log: LogKey) -> RangeSet:
         """Which payloads of a log are held."""
-        found = self._logs.get(log)
+        found = self._logs.by_name.get(log)
         return found.payloads if found else RangeSet()
 
     def partial_payloads(self, log: LogKey) -> dict[int, RangeSet]:
         """Payloads of which there are unverified parts: which bytes, by sequence number."""
-        found = self._logs.get(log)
+        found = self._logs.by_name.get(log)
         return dict(found.parts) if found else {}
 
     def entry(self, log: LogKey, seq_num: int) -> HeldEntry | None:
         """The entry, if it is held."""
-        found = self._logs.get(log)
+        found = self._logs.by_name.get(log)
         if found is None or seq_num not in found.entries:
             return None
         held = self._cache.get((log, seq_num))
         if held is None:
             query = "SELECT entry FROM entries WHERE log = ? AND seq_num = ?"
             (data,) = self._database.execute(query, (found.row, number_key(seq_num))).fetchone()
+            held = self._decoded(log, seq_num, data)
+        return held
+
+    def _decoded(self, log: LogKey, seq_num: int, data: bytes) -> HeldEntry:
+        held = self._cache.get((log, seq_num))
+        if held is None:
             held = HeldEntry(decode_entry(data, self._flavour), data, self._flavour.hash(data))
             self._remember(log, seq_num, held)
         return held
@@ -185,8 +170,12 @@ class FolderStore:
 
     def held_between(self, log: LogKey, first: int, last: int) -> Iterator[int]:
         """The sequence numbers from `first` to `last` whose entries are held, in order."""
-        for start, end in self.entries(log):
-            yield from range(max(start, first), min(end, last + 1))
+        held = self.entries(log)
+        number = held.next_member(first)
+        while number is not None and number <= last:
+            end = held.end_of_run(number)
+            yield from range(number, min(end, last + 1))
+            number = held.next_member(end)
 
     def highest_entry(self, log: LogKey) -> int:
         """The highest sequence number that is held; 0 where none is."""
@@ -194,12 +183,12 @@ class FolderStore:
 
     def end_of_log(self, log: LogKey) -> int | None:
         """Where the author ended the log, if that entry is held."""
-        found = self._logs.get(log)
+        found = self._logs.by_name.get(log)
         return found.end_of_log if found else None
 
     def fork_proof(self, log: LogKey) -> ForkProof | None:
         """What proves that the log is forked, if it is known to be."""
-        found = self._logs.get(log)
+        found = self._logs.by_name.get(log)
         return found.fork if found else None
 
     def has_payload(self, log: LogKey, seq_num: int) -> bool:
@@ -208,13 +197,26 @@ class FolderStore:
 
     def unverified(self, log: LogKey, seq_num: int) -> RangeSet:
         """Which bytes of a payload are there without being verified; empty where it is held."""
-        found = self._logs.get(log)
+        found = self._logs.by_name.get(log)
         return (found.parts.get(seq_num) if found else None) or RangeSet()
 
     def read_payload(self, log: LogKey, seq_num: int, offset: int, length: int) -> bytes:
         """Bytes that are held, or that are parts."""
-        found = self._logs.get(log)
+        found = self._logs.by_name.get(log)
         return self._payloads.read(found.row, seq_num, offset, length) if found else b""
+
+    def read_run(
+        self, log: LogKey, first: int, last: int, most_bytes: int
+    ) -> Sequence[tuple[HeldEntry, bytes]]:
+        """Entries from `first` on without a gap, each with its held payload; see `BambooStore`."""
+        found = self._logs.by_name.get(log)
+        if found is None or first not in found.payloads:
+            return []
+        last = min(last, found.payloads.end_of_run(first) - 1)
+        return [
+            (self._decoded(log, seq_num, entry_bytes), payload)
+            for seq_num, entry_bytes, payload in read_held(self._database, found.row, first, last, most_bytes)
+        ]
 
     def put_entry(self, log: LogKey, held: HeldEntry) -> None:
         """Keep a verified entry."""
@@ -224,10 +226,30 @@ class FolderStore:
             "INSERT OR IGNORE INTO entries VALUES (?, ?, ?, ?)",
             (found.row, number_key(entry.seq_num), held.entry_bytes, entry.end_of_log),
         )
-        found.entries.add(entry.seq_num, entry.seq_num + 1)
+        found.add(RunKind.ENTRIES, entry.seq_num, entry.seq_num + 1)
         if entry.end_of_log:
-            found.end_of_log = entry.seq_num
+            found.ended_at(entry.seq_num)
         self._remember(log, entry.seq_num, held)
+
+    def put_verified(self, log: LogKey, verified: Sequence[VerifiedEntry]) -> None:
+        """Keep entries that follow each other, none of which was held, with payloads that were verified."""
+        found = self._log(log)
+        first = verified[0][0].entry.seq_num
+        end = first + len(verified)
+        if any(runs.next_member(first) in range(first, end) for runs in (found.payloads, found.dropped)):
+            # Another process was faster: what it put in stays.
+            for held, payload in verified:
+                self.put_entry(log, held)
+                if payload is not None and held.entry.seq_num not in found.payloads:
+                    self.put_unverified(log, held.entry.seq_num, 0, payload)
+                    self.verify_payload(log, held.entry.seq_num)
+            return
+        insert_verified(self._database, found.row, verified, int(self._clock_s()))
+        found.add(RunKind.ENTRIES, first, end)
+        found.add(RunKind.PAYLOADS, first, end - (verified[-1][1] is None))
+        found.count_bytes(sum(len(payload) for _, payload in verified if payload is not None))
+        for held, _ in verified:
+            self._remember(log, held.entry.seq_num, held)
 
     def put_fork_proof(self, log: LogKey, proof: ForkProof) -> None:
         """Keep a proof; the first one stays."""
@@ -244,30 +266,37 @@ class FolderStore:
             self._forget_mark(found, seq_num)
         held = found.parts.setdefault(seq_num, RangeSet())
         self._payloads.put(found.row, seq_num, offset, data, held, self._flavour)
+        before = held.count
         held.add(offset, offset + len(data))
+        self._logs.spooled_bytes += held.count - before
 
     def verify_payload(self, log: LogKey, seq_num: int) -> bool:
         """Hold the payload if its parts are the whole of it and verify; discard them if they do not."""
         found = self._log(log)
         held = self.entry(log, seq_num)
         assert held is not None, "payloads are verified by their entries"
+        if seq_num in found.payloads:
+            return True
         size = held.entry.payload_size
         parts = found.parts.pop(seq_num, RangeSet())
+        self._logs.spooled_bytes -= parts.count
         digest = self._payloads.digest(found.row, seq_num, size, self._flavour)
         if (parts.highest or -1) >= size or not parts.covers(0, size) or digest != held.entry.payload_hash:
             self._payloads.discard(found.row, seq_num)
             return False
         if seq_num in found.dropped:
-            found.dropped.remove(seq_num, seq_num + 1)
+            found.remove(RunKind.DROPPED, seq_num, seq_num + 1)
         self._payloads.hold(found.row, seq_num, size, int(self._clock_s()))
-        found.payloads.add(seq_num, seq_num + 1)
-        found.payload_bytes += size
+        found.add(RunKind.PAYLOADS, seq_num, seq_num + 1)
+        found.count_bytes(size)
         return True
 
     def discard_unverified(self, log: LogKey, seq_num: int) -> None:
         """Forget the unverified bytes of a payload."""
         found = self._log(log)
-        if found.parts.pop(seq_num, None) is not None:
+        parts = found.parts.pop(seq_num, None)
+        if parts is not None:
+            self._logs.spooled_bytes -= parts.count
             self._payloads.discard(found.row, seq_num)
 
     # What only the owner of a folder does.
@@ -280,14 +309,14 @@ class FolderStore:
         found, size = self._log(log), held.entry.payload_size
         self._payloads.discard(found.row, seq_num)
         self._payloads.mark(found.row, seq_num, is_dropped=True)
-        found.payloads.remove(seq_num, seq_num + 1)
-        found.dropped.add(seq_num, seq_num + 1)
-        found.payload_bytes -= size
+        found.remove(RunKind.PAYLOADS, seq_num, seq_num + 1)
+        found.add(RunKind.DROPPED, seq_num, seq_num + 1)
+        found.count_bytes(-size)
         return size
 
     def dropped(self, log: LogKey) -> RangeSet:
         """Which payloads of a log were dropped here: nobody asks for them again of itself."""
-        found = self._logs.get(log)
+        found = self._logs.by_name.get(log)
         return found.dropped if found else RangeSet()
 
     def want_again(self, log: LogKey, first: int, last: int) -> None:
@@ -296,22 +325,22 @@ class FolderStore:
         for start, end in found.dropped:
             for seq_num in range(max(start, first), min(end, last + 1)):
                 self._payloads.discard(found.row, seq_num)
-        found.dropped.remove(first, last + 1)
+        found.remove(RunKind.DROPPED, first, last + 1)
 
     def payload_bytes(self, public_key: bytes | None = None) -> int:
         """The size of all held payloads, or of those of one author."""
         return sum(
-            log.payload_bytes for key, log in self._logs.items() if public_key is None or key[0] == public_key
+            log.payload_bytes for key, log in self._logs.by_name.items() if public_key is None or key[0] == public_key
         )
 
     def log_bytes(self, log: LogKey) -> int:
         """The size of the held payloads of one log."""
-        found = self._logs.get(log)
+        found = self._logs.by_name.get(log)
         return found.payload_bytes if found else 0
 
     def oldest_payloads(self, count: int) -> list[tuple[LogKey, int, int, int]]:
         """Of those held for longest: log, sequence number, size in bytes, held since (seconds since 1970)."""
-        logs = {log.row: key for key, log in self._logs.items()}
+        logs = {log.row: key for key, log in self._logs.by_name.items()}
         return [
             (logs[row], seq_num, size, held_at)
             for row, seq_num, size, held_at in self._payloads.oldest_held(count)
@@ -333,25 +362,15 @@ class FolderStore:
 
     def _forget_mark(self, found: KeptLog, seq_num: int) -> None:
         self._payloads.mark(found.row, seq_num, is_dropped=False)
-        found.dropped.remove(seq_num, seq_num + 1)
+        found.remove(RunKind.DROPPED, seq_num, seq_num + 1)
 
     def _begin(self) -> None:
-        if not self._database.in_transaction:
-            self._database.execute("BEGIN IMMEDIATE")
+        if self._logs.begin():
+            self._forget()
 
     def _log(self, log: LogKey) -> KeptLog:
         self._begin()
-        found = self._logs.get(log)
-        if found is None:
-            public_key, log_id = log
-            self._database.execute(
-                "INSERT OR IGNORE INTO logs (public_key, log_id) VALUES (?, ?)",
-                (public_key, number_key(log_id)),
-            )
-            query = "SELECT log FROM logs WHERE public_key = ? AND log_id = ?"
-            (row,) = self._database.execute(query, (public_key, number_key(log_id))).fetchone()
-            found = self._logs[log] = read_kept_log(self._database, row)
-        return found
+        return self._logs.to_change(log)
 
     def _remember(self, log: LogKey, seq_num: int, held: HeldEntry) -> None:
         self._cache[log, seq_num] = held

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from culm_connectors.bamboo_p2p.errors import FolderError
+from culm_connectors.bamboo_p2p.store.runs import fill_runs
 from culm_models.bamboo.hashes import FLAVOURS, HashFlavour
 
 DATABASE_FILE: Final = "logs.sqlite"
-FORMAT: Final = 2
+FORMAT: Final = 3
+_FORMAT_BEFORE_RUNS: Final = 2
 _BUSY_TIMEOUT_S: Final = 30.0
 _APPLICATION_ID: Final = 0x43424D42
 
@@ -22,7 +24,8 @@ _SCHEMA: Final = """
 CREATE TABLE flavour (name TEXT NOT NULL);
 CREATE TABLE logs (
     log INTEGER PRIMARY KEY, public_key BLOB NOT NULL, log_id BLOB NOT NULL,
-    fork_one BLOB, fork_other BLOB, UNIQUE (public_key, log_id)
+    fork_one BLOB, fork_other BLOB, payload_bytes INTEGER NOT NULL DEFAULT 0, ends_at BLOB,
+    UNIQUE (public_key, log_id)
 );
 CREATE TABLE entries (
     log INTEGER NOT NULL, seq_num BLOB NOT NULL, entry BLOB NOT NULL, ends_log INTEGER NOT NULL,
@@ -33,6 +36,11 @@ CREATE TABLE payloads (
     size INTEGER NOT NULL DEFAULT 0, held_at INTEGER NOT NULL DEFAULT 0, UNIQUE (log, seq_num)
 );
 CREATE INDEX held_payloads ON payloads (held_at) WHERE is_held = 1;
+CREATE INDEX partial_payloads ON payloads (log) WHERE is_held = 0;
+CREATE TABLE runs (
+    log INTEGER NOT NULL, kind INTEGER NOT NULL, first BLOB NOT NULL, last BLOB NOT NULL,
+    PRIMARY KEY (log, kind, first)
+) WITHOUT ROWID;
 CREATE TABLE parts (
     part INTEGER PRIMARY KEY, payload INTEGER NOT NULL, offset INTEGER NOT NULL, data BLOB NOT NULL,
     UNIQUE (payload, offset)
@@ -40,7 +48,8 @@ CREATE TABLE parts (
 CREATE TABLE paused (name TEXT PRIMARY KEY);
 """
 """`parts` of one payload never overlap. `is_held` is one of `IN_PARTS`, `HELD`, `DROPPED`; `size` (bytes) and
-`held_at` (seconds since 1970) belong to what is held. `paused` names logs and peers."""
+`held_at` (seconds since 1970) belong to what is held. `runs` are those of `RunKind`; `ends_at` is the entry
+that ends a log. `paused` names logs and peers."""
 
 IN_PARTS, HELD, DROPPED = range(3)
 """What there is of a payload: unverified parts; all of it; nothing, and nobody is to ask for it."""
@@ -54,8 +63,20 @@ UPDATE payloads SET held_at = CAST(strftime('%s', 'now') AS INTEGER), size = ifn
     (SELECT sum(length(data)) FROM parts WHERE parts.payload = payloads.payload), 0) WHERE is_held = 1;
 CREATE TABLE paused (name TEXT PRIMARY KEY);
 """,
+    2: """
+ALTER TABLE logs ADD COLUMN payload_bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE logs ADD COLUMN ends_at BLOB;
+UPDATE logs SET payload_bytes = ifnull(
+    (SELECT sum(size) FROM payloads WHERE payloads.log = logs.log AND is_held = 1), 0);
+UPDATE logs SET ends_at = (SELECT max(seq_num) FROM entries WHERE entries.log = logs.log AND ends_log = 1);
+CREATE INDEX partial_payloads ON payloads (log) WHERE is_held = 0;
+CREATE TABLE runs (
+    log INTEGER NOT NULL, kind INTEGER NOT NULL, first BLOB NOT NULL, last BLOB NOT NULL,
+    PRIMARY KEY (log, kind, first)
+) WITHOUT ROWID;
+""",
 }
-"""What makes a folder of one format one of the next."""
+"""What makes a folder of one format one of the next; `fill_runs` ends the second step."""
 
 
 def open_database(folder: Path, flavour: HashFlavour | None) -> tuple[sqlite3.Connection, HashFlavour]:
@@ -85,6 +106,8 @@ def open_database(folder: Path, flavour: HashFlavour | None) -> tuple[sqlite3.Co
         while found in _STEPS:
             for statement in _STEPS[found].split(";"):
                 database.execute(statement)
+            if found == _FORMAT_BEFORE_RUNS:
+                fill_runs(database, HELD, DROPPED)
             found += 1
         if found == FORMAT:
             database.execute(f"PRAGMA user_version = {FORMAT}")

@@ -69,6 +69,10 @@ class IncomingPayload:
             if self.length:
                 raise LzfooLength(f"{self.length} bytes less come out than were announced")
 
+    def taken(self) -> None:
+        """All bytes of the message were taken."""
+        self.left = self.length = 0
+
     def skipped(self) -> None:
         """Bytes were passed over that this end has sent."""
         self.is_of_the_other_alone = False

@@ -6,6 +6,7 @@ from enum import Enum
 
 from culm_models.bamboo_p2p.data_channel.incoming_payload import IncomingPayload
 from culm_models.bamboo_p2p.data_channel.incoming_pieces import IncomingPieces
+from culm_models.bamboo_p2p.data_channel.incoming_runs import IncomingRuns
 from culm_models.bamboo_p2p.data_channel.rebuilding import (
     left_out_backlink,
 )
@@ -18,7 +19,11 @@ from culm_models.bamboo_p2p.errors import (
 from culm_models.bamboo_p2p.link import Link
 from culm_models.bamboo_p2p.negotiation import Negotiation
 from culm_models.bamboo_p2p.requests.request import Request
-from culm_models.bamboo_p2p.settings import COMPRESSED_BYTES_MAX, UNCHANGING_MESSAGES_MAX
+from culm_models.bamboo_p2p.settings import (
+    COMPRESSED_BYTES_MAX,
+    COMPRESSED_SLACK_BYTES,
+    UNCHANGING_MESSAGES_MAX,
+)
 from culm_models.bamboo_p2p.wire.data import decode_data
 from culm_models.bamboo_p2p.wire.messages import (
     Apology,
@@ -34,7 +39,6 @@ from culm_models.bamboo_p2p.wire.messages import (
 )
 from culm_models.lzfoo import Decompressor, LzfooError
 
-_COMPRESSED_SLACK = 16
 _MOVED_BYTES = 65_536
 
 
@@ -65,6 +69,7 @@ class Receiver:
         self._at = 0
         self._current: Request | None = None
         self._pieces = IncomingPieces(link, negotiation)
+        self._runs = IncomingRuns(link, self._decompress)
         self._body: IncomingPayload | None = None
         self._decompressor: Decompressor | None = None
         self._unchanging = 0
@@ -93,6 +98,8 @@ class Receiver:
         """Read one message, or a part of a payload; whether there may be more to read."""
         if self._body is not None:
             return self._read_body(self._body)
+        if self._current is not None and self._take_run(self._current):
+            return True
         found = decode_data(self._buffer, self._at, self._link.flavour, self._expects_backlink)
         if found is None:
             return False
@@ -106,6 +113,22 @@ class Receiver:
         self._unchanging = 0 if verdict is _Verdict.CHANGED else self._unchanging + 1
         if self._unchanging >= UNCHANGING_MESSAGES_MAX:
             raise LimitReached("too many data messages in a row that change nothing")
+        return True
+
+    def _take_run(self, request: Request) -> bool:
+        """Take whole entries that stand in the buffer in a row; whether there were any."""
+        run = self._runs.take(request, self._buffer, self._at)
+        if not run.messages:
+            return False
+        self._at += run.length
+        self.messages_read += run.messages
+        self._unchanging = 0
+        if run.left_over is not None:
+            payload = self._pieces.begin_payload(request, len(run.left_over), None)
+            if payload is not None:
+                payload.taken()
+                self._keep(payload, run.left_over)
+                self._pieces.moved(payload)
         return True
 
     def _expects_backlink(self) -> bool:
@@ -187,7 +210,7 @@ class Receiver:
         if compressed_length is not None:
             if not self._link.receive_window:
                 raise CompressionViolated("compressed data came, and the window is 0")
-            if compressed_length > 2 * length + _COMPRESSED_SLACK:
+            if compressed_length > 2 * length + COMPRESSED_SLACK_BYTES:
                 raise CompressionViolated(f"{compressed_length} compressed bytes stand for {length}")
         if request.is_position_lost:
             self._body = self._pieces.unknown_payload(request, length, compressed_length)
@@ -219,6 +242,18 @@ class Receiver:
         self._body = None
         self._pieces.moved(body)
         return True
+
+    def _decompress(self, compressed: bytes, length: int) -> bytes:
+        if self._decompressor is None:
+            self._decompressor = Decompressor(self._link.receive_window)
+        try:
+            plain = b"".join(self._decompressor.feed(compressed, length))
+            self._decompressor.end()
+        except LzfooError as error:
+            raise CompressionViolated(str(error)) from None
+        if len(plain) != length:
+            raise CompressionViolated(f"{length - len(plain)} bytes less come out than were announced")
+        return plain
 
     @staticmethod
     def _keep(body: IncomingPayload, plain: bytes) -> None:

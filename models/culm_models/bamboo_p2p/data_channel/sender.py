@@ -15,14 +15,13 @@ from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.requests.sequence import Piece
 from culm_models.bamboo_p2p.settings import TURN_BYTES, Direction
 from culm_models.bamboo_p2p.store import HeldEntry
-from culm_models.bamboo_p2p.wire.data import encode_data
+from culm_models.bamboo_p2p.wire.data import encode_data, encode_metadata
 from culm_models.bamboo_p2p.wire.messages import (
     Apology,
     Cancel,
     CancelCode,
     Cancelled,
     CompressedPayload,
-    Metadata,
     Notify,
     RawPayload,
     Skip,
@@ -35,6 +34,9 @@ from culm_models.lzfoo import Compressor
 _COALESCED = 65_536
 """So many pieces are looked at for one notify before another request has its turn."""
 
+_RAW_RUN_MAX = 31
+"""Of payloads that no trial made shorter, one in so many and one is tried."""
+
 
 class Sender:
     """Makes the data of one connection."""
@@ -44,6 +46,8 @@ class Sender:
         self._negotiation = negotiation
         self._current: Request | None = None
         self._compressor: Compressor | None = None
+        self._sent_raw = self._raw_run = 0
+        """Payloads that went raw without being tried since the last trial, and how many are to."""
 
     def next_data(self) -> bytes:
         """The data of one turn, some 64 KiB at most; empty where there is nothing to send now."""
@@ -73,9 +77,47 @@ class Sender:
         if not request.may_send or self._link.other_setup is None:
             return False
         while len(out) < TURN_BYTES:
-            if not self._step(request, out):
+            if not self._send_run(request, out) and not self._step(request, out):
                 self._complete_if_done(request)
                 return request.cancel_sent
+        return True
+
+    def _send_run(self, request: Request, out: bytearray) -> bool:
+        """Send whole entries in a row, as many as fit the turn; whether there were any.
+
+        What is out of the ordinary is left to `_step`, which takes one piece at a time.
+        """
+        wanted, outgoing, sequence = request.wanted, request.outgoing, request.sequence
+        index = outgoing.piece
+        run = sequence.entries_from(index)
+        if run is None or not wanted.wants_metadata or request.direction is Direction.PULL:
+            return False
+        stop = self._limit(request)
+        passed = request.other_passed.next_member(index)
+        if passed is not None:
+            stop = min(stop, passed)
+        if request.incoming.offset and request.incoming.piece >= index:
+            stop = min(stop, request.incoming.piece)
+        first, last = run[0], min(run[1], run[0] + (stop - index) // 2 - 1)
+        if last < first or not left_out_backlink(request, first):
+            return False
+        sent = 0
+        room = TURN_BYTES - len(out)
+        for held, payload in self._link.store.read_run(request.log, first, last, room):
+            size = len(payload)
+            if held.entry.end_of_log or not (wanted.fits(size) and wanted.wants_payload(size)):
+                break
+            self._begin(request, out)
+            out += encode_metadata(held, with_backlink=False)
+            self._put(payload, out)
+            sent += 1
+            if len(out) >= TURN_BYTES:
+                break
+        if not sent:
+            return False
+        request.has_sent = True
+        self._moved(request, 2 * sent)
+        self._link.other_holds_metadata(request.log, first, first + sent)
         return True
 
     def _step(self, request: Request, out: bytearray) -> bool:
@@ -235,15 +277,7 @@ class Sender:
         entry = held.entry
         left_out = piece.seq_num == 1 or left_out_backlink(request, piece.seq_num)
         self._begin(request, out)
-        out += encode_data(
-            Metadata(
-                entry.end_of_log,
-                None if left_out else entry.backlink,
-                entry.payload_size,
-                entry.payload_hash,
-                entry.signature,
-            )
-        )
+        out += encode_metadata(held, with_backlink=not left_out)
         self._moved(request, 1)
         self._link.other_holds_metadata(request.log, piece.seq_num, piece.seq_num + 1)
         if entry.end_of_log:
@@ -278,16 +312,21 @@ class Sender:
                 self._apologise(request, out)
 
     def _put(self, data: bytes, out: bytearray) -> None:
-        """Payload bytes, compressed where that is shorter."""
+        """Payload bytes, compressed where that is shorter; where nothing got shorter, few are tried."""
         window = self._link.send_window
-        if window and data:
+        if self._sent_raw < self._raw_run:
+            self._sent_raw += 1
+        elif window and data:
             if self._compressor is None:
                 self._compressor = Compressor(window)
             compressed = self._compressor.compress(data)
             if compressed is not None:
+                self._raw_run = 0
                 out += encode_data(CompressedPayload(len(data), len(compressed)))
                 out += compressed
                 return
+            self._sent_raw = 0
+            self._raw_run = min(2 * self._raw_run + 1, _RAW_RUN_MAX)
         out += encode_data(RawPayload(len(data)))
         out += data
 

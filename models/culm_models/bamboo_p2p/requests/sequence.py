@@ -89,6 +89,16 @@ class Sequence:
             return Piece(self._upper[index - (self.size - len(self._upper))], False)
         return Piece(number, kind == self._per_entry - 1)
 
+    def entries_from(self, index: int) -> tuple[int, int] | None:
+        """The entry whose metadata stands at `index`, and the last one; both pieces of all between follow.
+
+        None where another piece stands there, or others follow than these.
+        """
+        if self._path is not None or self._per_entry == 1 or not len(self._lower) <= index < self._range_end:
+            return None
+        within = index - self._entries_before
+        return None if within & 1 else (self.start + (within >> 1), self._last)
+
     def metadata_index(self, seq_num: int) -> int | None:
         """Where the metadata of an entry stands; None where it is no piece."""
         found = bisect_left(self._lower, seq_num)

@@ -16,6 +16,7 @@ from typing import Final
 from culm_models import varu64
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo_p2p.errors import Malformed
+from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.bamboo_p2p.wire.control import read_hash
 from culm_models.bamboo_p2p.wire.messages import (
     Apology,
@@ -75,6 +76,15 @@ def encode_data(message: DataMessage) -> bytes:
                     message.signature,
                 )
             )
+
+
+def encode_metadata(held: HeldEntry, *, with_backlink: bool) -> bytes:
+    """The metadata of an entry: size, payload hash and signature are the end of its signed bytes."""
+    entry = held.entry
+    end = varu64.encoded_size(entry.payload_size) + len(entry.payload_hash) + SIGNATURE_SIZE
+    first = b"\x81" if entry.end_of_log else b"\x80"
+    backlink = entry.backlink if with_backlink else None
+    return first + (backlink or b"") + held.entry_bytes[-end:]
 
 
 def decode_data(

@@ -1,0 +1,229 @@
+"""Entries that come whole and in a row, taken at once: their signatures are verified together.
+
+Most of a transfer is metadata and its payload, again and again. What of it stands in the buffer already is
+rebuilt here, verified by as many threads as the driver has, and put into the store in one go. All that is out
+of the ordinary is left to `incoming_pieces`, which judges message by message and comes to the same results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from culm_models import varu64
+from culm_models.bamboo.entry import decode_entry
+from culm_models.bamboo.errors import BambooError
+from culm_models.bamboo.lipmaa import lipmaa, needs_skiplink
+from culm_models.bamboo_p2p.events import EntryVerified, PayloadVerified
+from culm_models.bamboo_p2p.link import Link
+from culm_models.bamboo_p2p.requests.request import LatestPiece, Request
+from culm_models.bamboo_p2p.settings import COMPRESSED_BYTES_MAX, COMPRESSED_SLACK_BYTES
+from culm_models.bamboo_p2p.store import HeldEntry, VerifiedEntry
+from culm_models.keys import SIGNATURE_SIZE
+
+_RUN_BYTES: Final = 131_072
+"""So much is looked at at once."""
+_METADATA: Final = 0x80
+"""The first byte of metadata that ends no log."""
+_RAW: Final = 8
+_COMPRESSED: Final = 9
+_INLINE_LIMIT: Final = 248
+
+Decompress = Callable[[bytes, int], bytes]
+"""What compressed bytes stand for: so many bytes. Raises the `BambooP2pError` that ends the connection."""
+
+
+@dataclass(slots=True)
+class _Whole:
+    """An entry that came, and its payload if all of it came, in either form."""
+
+    held: HeldEntry
+    signed: bytes
+    end: int
+    """Where the metadata ends among the bytes."""
+    payload: bytes | None = None
+    compressed: bytes | None = None
+    payload_end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TakenRun:
+    """So many bytes and messages were taken. `left_over` is a payload that is not what its entry names."""
+
+    length: int
+    messages: int
+    left_over: bytes | None = None
+
+
+_NOTHING: Final = TakenRun(0, 0)
+
+
+class IncomingRuns:
+    """Takes runs of whole entries for the requests of a connection."""
+
+    def __init__(self, link: Link, decompress: Decompress) -> None:
+        self._link = link
+        self._decompress = decompress
+
+    def take(self, request: Request, buffer: bytearray, at: int) -> TakenRun:
+        """Take what begins at `at` with the metadata at the incoming cursor, as far as it is in order."""
+        if at >= len(buffer) or buffer[at] != _METADATA or not self._is_plain(request):
+            return _NOTHING
+        found = self._read(request, bytes(buffer[at : at + _RUN_BYTES]))
+        if not found:
+            return _NOTHING
+        verdicts = self._link.verify_signatures(request.log[0], [one.signed for one in found])
+        taken: list[VerifiedEntry] = []
+        length = messages = 0
+        left_over: bytes | None = None
+        try:
+            for one, is_valid in zip(found, verdicts, strict=True):
+                if not is_valid:
+                    break
+                taken.append((one.held, None))
+                length, messages = one.end, messages + 1
+                payload = one.payload
+                if one.compressed is not None:
+                    payload = self._decompress(one.compressed, one.held.entry.payload_size)
+                    length, messages = one.payload_end, messages + 1
+                    if self._link.flavour.hash(payload) != one.held.entry.payload_hash:
+                        left_over = payload
+                        break
+                elif payload is not None:
+                    length, messages = one.payload_end, messages + 1
+                if payload is None:
+                    break
+                taken[-1] = (one.held, payload)
+        finally:
+            # What came before bytes that end the connection is kept.
+            if taken:
+                self._keep(request, taken)
+        return TakenRun(length, messages, left_over)
+
+    def _is_plain(self, request: Request) -> bool:
+        latest = request.latest
+        return (
+            not request.is_discarding
+            and not request.is_position_lost
+            and request.other_ended_by is None
+            and (latest is None or (latest.is_complete and latest.is_valid))
+            and request.own.admits_metadata
+            and self._link.store.end_of_log(request.log) is None
+        )
+
+    def _read(self, request: Request, data: bytes) -> list[_Whole]:
+        """What stands in `data`, up to the first thing that is not as usual."""
+        store, flavour, log = self._link.store, self._link.flavour, request.log
+        run = request.sequence.entries_from(request.incoming.piece)
+        if run is None:
+            return []
+        first, last = run
+        before = store.entry(log, first - 1) if first > 1 else None
+        if (first > 1 and before is None) or (
+            needs_skiplink(first) and not request.sequence.follows_its_backlink(first)
+        ):
+            return []
+        if store.highest_entry(log) >= first:
+            # An entry that is held, and the one before it, are compared with what comes.
+            last = min(last, next(store.held_between(log, first, last + 1), last + 2) - 2)
+        public_key, log_id = log
+        begin = b"\x00" + public_key + varu64.encode(log_id)
+        hash_size, prefix, hash_of = flavour.size, flavour.prefix, flavour.hash
+        admits = request.own.admits_payload
+        hashes: dict[int, bytes] = {}
+        backlink = before.hash if before is not None else b""
+        found: list[_Whole] = []
+        at, seq_num, available = 0, first, len(data)
+        while seq_num <= last and at < available and data[at] == _METADATA:
+            size = _number_size(data, at + 1)
+            end = at + 1 + size + hash_size + SIGNATURE_SIZE
+            if not size or end > available or not data.startswith(prefix, at + 1 + size):
+                break
+            skiplink = b""
+            if needs_skiplink(seq_num):
+                target = lipmaa(seq_num)
+                skiplink = hashes.get(target) or self._hash(request, target)
+                if not skiplink:
+                    break
+            number = bytes((seq_num,)) if seq_num < _INLINE_LIMIT else varu64.encode(seq_num)
+            entry_bytes = b"".join((begin, number, skiplink, backlink, data[at + 1 : end]))
+            try:
+                entry = decode_entry(entry_bytes, flavour)
+            except BambooError:
+                break
+            backlink = hashes[seq_num] = hash_of(entry_bytes)
+            whole = _Whole(
+                HeldEntry(entry, entry_bytes, backlink),
+                entry.signature + entry_bytes[:-SIGNATURE_SIZE],
+                end,
+            )
+            found.append(whole)
+            if not admits(entry.payload_size) or not self._read_payload(data, whole):
+                break
+            at = whole.payload_end
+            seq_num += 1
+        return found
+
+    def _hash(self, request: Request, target: int) -> bytes:
+        held = self._link.store.entry(request.log, target)
+        return held.hash if held is not None else b""
+
+    def _read_payload(self, data: bytes, whole: _Whole) -> bool:
+        """Whether all of the payload follows, in one message; a raw one is compared with its hash."""
+        at, entry = whole.end, whole.held.entry
+        kind = data[at] if at < len(data) else -1
+        if kind not in (_RAW, _COMPRESSED):
+            return False
+        try:
+            length, size = varu64.decode(data, at + 1, canonical=False)
+            at += 1 + size
+            if length != entry.payload_size:
+                return False
+            if kind == _RAW:
+                payload = data[at : at + length]
+                if len(payload) < length or self._link.flavour.hash(payload) != entry.payload_hash:
+                    return False
+                whole.payload, whole.payload_end = payload, at + length
+                return True
+            compressed_length, size = varu64.decode(data, at, canonical=False)
+        except varu64.VarU64TruncatedError:
+            return False
+        at += size
+        compressed = data[at : at + compressed_length]
+        if (
+            len(compressed) < compressed_length
+            or not self._link.receive_window
+            or length > COMPRESSED_BYTES_MAX
+            or compressed_length > 2 * length + COMPRESSED_SLACK_BYTES
+        ):
+            return False
+        whole.compressed, whole.payload_end = compressed, at + compressed_length
+        return True
+
+    def _keep(self, request: Request, taken: list[VerifiedEntry]) -> None:
+        """Put the entries into the store, and move the cursor over them."""
+        link, log, id_ = self._link, request.log, request.id
+        link.store.put_verified(log, taken)
+        first, count = taken[0][0].entry.seq_num, len(taken)
+        last, last_payload = taken[-1]
+        for seq_num in range(first, first + count):
+            link.events.append(EntryVerified(id_, log, seq_num))
+            if seq_num < first + count - 1 or last_payload is not None:
+                link.events.append(PayloadVerified(id_, log, seq_num))
+            link.changed.append((log, seq_num))
+        link.other_holds_metadata(log, first, first + count)
+        index = request.incoming.piece
+        following = index + 2 * count - (last_payload is None)
+        request.other_passed.add(index, following)
+        request.latest = LatestPiece(following - 1, is_complete=True, is_valid=True)
+        request.incoming.move(following)
+        request.incoming_size = last.entry.payload_size if last_payload is None else None
+        link.wake(request)
+
+
+def _number_size(data: bytes, at: int) -> int:
+    """The bytes of the number at `at` if all are there; 0 where they are not. Its form is judged later."""
+    if at >= len(data):
+        return 0
+    return 1 if data[at] < _INLINE_LIMIT else data[at] - _INLINE_LIMIT + 2
