@@ -140,7 +140,9 @@ class MemoryStore:
         """Entries from `first` on without a gap, each with its held payload; see `BambooStore`."""
         found = self._logs.get(log)
         run: list[tuple[HeldEntry, bytes]] = []
-        for seq_num in range(first, last + 1) if found else ():
+        if found is None:
+            return run
+        for seq_num in range(first, last + 1):
             held, payload = found.entries.get(seq_num), found.payloads.get(seq_num)
             if held is None or payload is None or len(payload) > most_bytes:
                 break

@@ -1,6 +1,7 @@
 """Logs in a folder, safe from a crash.
 
-- `folder_store`: the `BambooStore` of the models over it; `kept_log`, `kept_logs`: what it knows without reading rows
+- `folder_store`: the `BambooStore` of the models over it
+- `kept_log`, `kept_logs`: what it knows of its logs without reading rows
 - `payload_chunks`: the bytes of payloads; `whole_entries`: entries in a row with theirs
 - `tables`: the database, its format and its flavour; `runs`: what is held, as runs of sequence numbers
 """

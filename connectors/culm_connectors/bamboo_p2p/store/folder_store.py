@@ -330,7 +330,9 @@ class FolderStore:
     def payload_bytes(self, public_key: bytes | None = None) -> int:
         """The size of all held payloads, or of those of one author."""
         return sum(
-            log.payload_bytes for key, log in self._logs.by_name.items() if public_key is None or key[0] == public_key
+            log.payload_bytes
+            for key, log in self._logs.by_name.items()
+            if public_key is None or key[0] == public_key
         )
 
     def log_bytes(self, log: LogKey) -> int:

@@ -11,7 +11,7 @@ from culm_models.bamboo_p2p.connection import Changes
 
 
 class KeptLogs:
-    """Logs by their names. A transaction begins with what others have committed, and ends with what changed."""
+    """Logs by name. A transaction begins with what others have committed, and ends with what changed."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -28,9 +28,7 @@ class KeptLogs:
         """Read everything again."""
         self.by_name = read_kept_logs(self._database)
         self._changed.clear()
-        self.spooled_bytes = sum(
-            parts.count for log in self.by_name.values() for parts in log.parts.values()
-        )
+        self.spooled_bytes = sum(parts.count for log in self.by_name.values() for parts in log.parts.values())
 
     def begin(self) -> bool:
         """Begin a transaction where there is none; whether others had committed something before."""
