@@ -1,5 +1,6 @@
 """DAG replication and publishing, free of I/O: content-addressed graphs, joins, authorised publishing.
 
-`blocks/`: CIDs, hashes and codecs. `car/`: blocks in a file. `errors/` has a class for each code.
+`blocks/`: CIDs, hashes and codecs. `car/`: blocks in a file. `ucan/`:
+who may publish. `replica/`: nodes and the states they make. `errors/` has a class for each code.
 `bounds`: what is too large.
 """

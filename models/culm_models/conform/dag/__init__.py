@@ -1,9 +1,10 @@
-"""Operations on DAG replication: values and CIDs (``blocks``), ``cars``.
+"""Operations on DAG replication: values and CIDs (``blocks``), ``cars``,
+``ucans``, ``replicas``.
 
 ``arguments`` reads what they have in common, and answers a bad argument with
 ``conform.request``, as this protocol alone does.
 """
 
-from culm_models.conform.dag import blocks, cars
+from culm_models.conform.dag import blocks, cars, replicas, ucans
 
-OPERATIONS = (*blocks.OPERATIONS, *cars.OPERATIONS)
+OPERATIONS = (*blocks.OPERATIONS, *cars.OPERATIONS, *replicas.OPERATIONS, *ucans.OPERATIONS)

@@ -1,0 +1,140 @@
+"""Operations on replica nodes and stores of them (reference 3.1, 3.2)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from culm_models.conform.arguments import Arguments
+from culm_models.conform.dag.arguments import (
+    as_block,
+    as_cids,
+    block_to_json,
+    cid_of,
+    operation,
+    optional_cid,
+    texts,
+)
+from culm_models.conform.operation import Machines
+from culm_models.dag.blocks.cid import DAG_CBOR, RAW
+from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
+from culm_models.dag.errors import DagError, JwtMalformed, NodeMissing, ProofForm
+from culm_models.dag.replica.codec import decode_node, encode_node
+from culm_models.dag.replica.node import AppendChange, JoinChange, ReplicaNode
+from culm_models.dag.replica.store import ReplicaStore
+
+_KIND: Final = "dag.replica"
+
+
+def node_to_json(node: ReplicaNode) -> dict[str, Any]:
+    """A node's fields."""
+    found: dict[str, Any] = {"cid": node.cid.text}
+    if node.prior is not None:
+        found["prior"] = node.prior.text
+    change = node.change
+    if isinstance(change, AppendChange):
+        return {**found, "change": "append", "shards": [cid.text for cid in change.shards]}
+    if isinstance(change, JoinChange):
+        return {**found, "change": "join", "forks": [cid.text for cid in change.forks]}
+    if change.shard is not None:
+        found["shard"] = change.shard.text
+    return {
+        **found,
+        "change": "publish",
+        "publish_id": change.id.hex(),
+        "link": change.link.text,
+        "origin": change.origin.text,
+        "proof": block_to_json(change.proof.cid, change.proof.block),
+    }
+
+
+def _decode(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    return node_to_json(decode_node(arguments.octets("bytes")))
+
+
+def _encode(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    kind = arguments.text("change")
+    change: dict[str, Any] = {"type": kind}
+    prior = optional_cid(arguments, "prior")
+    if kind == "append":
+        change["shards"] = sorted(as_cids(arguments.items("shards"), "shards"))
+    elif kind == "join":
+        change["forks"] = sorted(as_cids(arguments.items("forks"), "forks"))
+    elif kind == "publish":
+        change["id"] = arguments.octets("publish_id")
+        change["link"], change["origin"] = cid_of(arguments, "link"), cid_of(arguments, "origin")
+        if arguments.has("shard"):
+            change["shard"] = cid_of(arguments, "shard")
+        change["proof"] = _proof(arguments)
+    node = encode_node(change, prior)
+    return {"bytes": node.data.hex(), "cid": node.cid.text}
+
+
+def _proof(arguments: Arguments) -> Any:
+    cid, data = as_block(arguments.raw("proof"), "proof")
+    if cid.codec == DAG_CBOR:
+        return decode_dag_cbor(data)
+    if cid.codec != RAW:
+        raise ProofForm("the proof is neither a map nor the text of a JWT")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise JwtMalformed("the proof is no text") from None
+
+
+def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    machines.put(_KIND, arguments.text("name"), ReplicaStore())
+    return {}
+
+
+def _store(machines: Machines, arguments: Arguments) -> ReplicaStore:
+    store: ReplicaStore = machines.get(_KIND, arguments.text("name"))
+    return store
+
+
+def refusals_to_json(refused: dict[Any, DagError]) -> list[list[str]]:
+    """Refused nodes with their codes, by text."""
+    return [[cid.text, refused[cid].code] for cid in sorted(refused)]
+
+
+def _add(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    store = _store(machines, arguments)
+    node, fallen = store.add(arguments.octets("bytes"))
+    return {
+        "cid": node.cid.text,
+        "missing": [] if node.is_publish else texts(store.missing_parents(node)),
+        "refused": refusals_to_json({one.cid: one.error for one in fallen}),
+    }
+
+
+def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    store, root = _store(machines, arguments), optional_cid(arguments, "root")
+    if root is not None and (root not in store.nodes or store.nodes[root].is_publish):
+        raise NodeMissing(f"{root} is not here")
+    state = store.state(None if root is None else (root,))
+    return {
+        "heads": texts(store.heads()),
+        "missing": texts(state.missing),
+        "shards": texts(state.shards),
+        "refused": refusals_to_json(store.refused),
+    }
+
+
+def _join(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    heads = as_cids(arguments.items("heads"), "heads") if arguments.has("heads") else None
+    node = _store(machines, arguments).join(heads)
+    return {"bytes": node.data.hex(), "cid": node.cid.text}
+
+
+OPERATIONS: Final = (
+    operation(
+        "replica.decode",
+        "bytes",
+        "cid, change, prior?; shards, or forks, or publish_id, link, origin, shard?, proof ({cid, bytes})",
+        _decode,
+    ),
+    operation("replica.encode", "the fields of replica.decode without cid", "bytes, cid", _encode),
+    operation("replica.open", "name", "", _open),
+    operation("replica.add", "name, bytes", "cid, missing, refused ([[cid, code]] of nodes that fell)", _add),
+    operation("replica.state", "name, root?", "heads, missing, shards, refused", _state),
+    operation("replica.join", "name, heads? (all)", "bytes, cid", _join),
+)

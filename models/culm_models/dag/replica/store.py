@@ -1,0 +1,174 @@
+"""Nodes in any order, in memory (reference 3.1, 3.2): what they lack, what falls with what, heads and states.
+
+What a set of nodes says does not depend on the order in which they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_of
+from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
+from culm_models.dag.errors import (
+    ChainMixed,
+    DagError,
+    NodeMissing,
+    NothingToJoin,
+    PriorRefused,
+    PublishIdChanged,
+)
+from culm_models.dag.replica.codec import decode_node, encode_join
+from culm_models.dag.replica.node import PublishChange, ReplicaNode
+
+
+@dataclass(frozen=True, slots=True)
+class Fallen:
+    """A node that was taken while its parents were not here, and is refused since."""
+
+    cid: Cid
+    error: DagError
+
+
+@dataclass(frozen=True, slots=True)
+class DagState:
+    """What is below some nodes: the shards they name, and the nodes that are named and not here."""
+
+    shards: frozenset[Cid]
+    missing: frozenset[Cid]
+    broken: bool
+    """Whether a publish or a refused node is among what is named: nothing that arrives mends that."""
+
+
+class ReplicaStore:
+    """Replica nodes by CID. Publishes are kept as well: their chains have rules, but no part in states."""
+
+    def __init__(self, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> None:
+        self._legacy = legacy
+        self._bounds = bounds
+        self._nodes: dict[Cid, ReplicaNode] = {}
+        self._refused: dict[Cid, DagError] = {}
+        # By each node that is named, here or not: the nodes here that name it as prior or fork.
+        self._children: dict[Cid, set[Cid]] = {}
+
+    @property
+    def nodes(self) -> dict[Cid, ReplicaNode]:
+        """All nodes that are here and not refused, publishes too."""
+        return self._nodes
+
+    @property
+    def refused(self) -> dict[Cid, DagError]:
+        """All nodes that were refused for good, and why."""
+        return self._refused
+
+    def add(self, data: bytes) -> tuple[ReplicaNode, list[Fallen]]:
+        """Take a node, and say which ones fell since it came. Raises why it is refused, for good."""
+        cid = cid_of(DAG_CBOR, data)
+        if cid in self._refused:
+            raise self._refused[cid]
+        if cid in self._nodes:
+            return self._nodes[cid], []
+        try:
+            node = decode_node(data, legacy=self._legacy, bounds=self._bounds)
+            self._check_parents(node)
+        except DagError as error:
+            self.refuse(cid, error)
+            raise
+        self._nodes[cid] = node
+        for parent in node.parents:
+            self._children.setdefault(parent, set()).add(cid)
+        fallen: list[Fallen] = []
+        for child in sorted(self._children.get(cid, ())):
+            if child in self._nodes:
+                try:
+                    self._check_parents(self._nodes[child])
+                except DagError as error:
+                    fallen += self.refuse(child, error)
+        return node, fallen
+
+    def refuse(self, cid: Cid, error: DagError) -> list[Fallen]:
+        """Refuse a node for good, and with it all that build on it."""
+        fallen: list[Fallen] = []
+        waiting = [(cid, error)]
+        while waiting:
+            at, why = waiting.pop()
+            if at in self._refused:
+                continue
+            self._refused[at] = why
+            node = self._nodes.pop(at, None)
+            if node is not None:
+                for parent in node.parents:
+                    self._drop_child(parent, at)
+            fallen.append(Fallen(at, why))
+            below = PriorRefused(f"{at} was refused")
+            waiting += [(child, below) for child in self._children.pop(at, ())]
+        return fallen
+
+    def _drop_child(self, parent: Cid, child: Cid) -> None:
+        children = self._children.get(parent)
+        if children is not None:
+            children.discard(child)
+            if not children:
+                del self._children[parent]
+
+    def _check_parents(self, node: ReplicaNode) -> None:
+        for parent in node.parents:
+            if parent in self._refused:
+                raise PriorRefused(f"{parent} was refused")
+        here = [self._nodes[parent] for parent in node.parents if parent in self._nodes]
+        if any(parent.is_publish != node.is_publish for parent in here):
+            raise ChainMixed("publishes build on publishes, and nothing else does")
+        ids = {one.change.id for one in (node, *here) if isinstance(one.change, PublishChange)}
+        if len(ids) > 1:
+            raise PublishIdChanged("the prior publishes to another id")
+
+    def missing_parents(self, node: ReplicaNode) -> list[Cid]:
+        """Prior and forks of a node that are not here."""
+        return [parent for parent in node.parents if parent not in self._nodes]
+
+    def heads(self) -> list[Cid]:
+        """Appends and joins that no other node here builds on, ascending."""
+        return sorted(
+            cid for cid, node in self._nodes.items() if not node.is_publish and cid not in self._children
+        )
+
+    def state(self, roots: Iterable[Cid] | None = None) -> DagState:
+        """What is below some nodes; without them, below all heads."""
+        shards: set[Cid] = set()
+        missing: set[Cid] = set()
+        broken = False
+        for cid, node in self._below(self.heads() if roots is None else roots):
+            if node is not None and not node.is_publish:
+                shards.update(node.shards)
+            elif node is not None or cid in self._refused:
+                broken = True
+            else:
+                missing.add(cid)
+        return DagState(frozenset(shards), frozenset(missing), broken)
+
+    def _below(self, roots: Iterable[Cid]) -> Iterator[tuple[Cid, ReplicaNode | None]]:
+        """Nodes and all they build on, each once, with None for what is not here; never by recursion."""
+        stack = list(roots)
+        seen = set(stack)
+        while stack:
+            cid = stack.pop()
+            node = self._nodes.get(cid)
+            yield cid, node
+            if node is None or node.is_publish:
+                continue
+            for parent in node.parents:
+                if parent not in seen:
+                    seen.add(parent)
+                    stack.append(parent)
+
+    def join(self, heads: Iterable[Cid] | None = None) -> ReplicaNode:
+        """The one join of heads (all of them), less those that others are above; it is not added."""
+        wanted = set(self.heads() if heads is None else heads)
+        above = [cid for cid in wanted if cid in self._nodes and not self._nodes[cid].is_publish]
+        if len(above) < len(wanted) or self.state(wanted).missing:
+            raise NodeMissing("a head, or a node below one, is not here")
+        parents = {parent for cid in above for parent in self._nodes[cid].parents}
+        wanted -= {cid for cid, _ in self._below(parents)}
+        if len(wanted) < 2:
+            raise NothingToJoin("fewer than two heads that diverge")
+        return encode_join(wanted)

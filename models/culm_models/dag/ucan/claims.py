@@ -1,0 +1,144 @@
+"""The rules of a UCAN's fields (reference 4.2, R18), which both forms obey."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any, Final
+
+from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid
+from culm_models.dag.bounds import Bounds
+from culm_models.dag.errors import DagError, LinkRepeated, LinksUnsorted, NodeSchema, UcanKey
+from culm_models.dag.ucan.did_key import is_did_key
+from culm_models.dag.ucan.token import Capability, Claims
+
+REQUIRED: Final = frozenset({"att", "aud", "exp", "iss", "prf"})
+OPTIONAL: Final = frozenset({"fct", "nbf", "nnc"})
+REVOKE: Final = "dag/revoke"
+
+_TIME_MAX: Final = (1 << 53) - 1
+_REVOKED_MAX: Final = 64
+_ABILITY: Final = re.compile(r"[ -@\[-~]+")
+_RESOURCE: Final = re.compile("[a-z][a-z0-9+.-]*:[^\\s\ufeff]+")
+_CAPABILITY_KEYS: Final = frozenset({"can", "with", "nb"})
+
+
+def check_fields(fields: dict[str, Any], bounds: Bounds) -> None:
+    """Raise unless every field but the key of the issuer and that of the audience is as it must be."""
+    for name in ("iss", "aud"):
+        _require(isinstance(fields[name], bytes), f"{name} is no key")
+    _check_capabilities(fields["att"])
+    _check_time(fields["exp"], "exp", 0)
+    if "nbf" in fields:
+        _require(fields["nbf"] is not None, "nbf is null")
+        _check_time(fields["nbf"], "nbf", 1)
+    if "nnc" in fields:
+        _require(isinstance(fields["nnc"], str) and fields["nnc"] != "", "nnc is no text, or empty")
+    if "fct" in fields:
+        facts = fields["fct"]
+        _require(isinstance(facts, list) and bool(facts), "fct is no list, or empty")
+        for fact in facts:
+            _require(isinstance(fact, dict), "a fact is no map")
+            _check_plain(fact)
+    proofs = fields["prf"]
+    _require(isinstance(proofs, list) and len(proofs) <= bounds.proofs, "prf is no list of at most 16 links")
+    _require(all(is_proof_link(one) for one in proofs), "a proof that is no link to a UCAN")
+
+
+def check_keys(fields: dict[str, Any]) -> None:
+    """Raise unless issuer and audience are Ed25519 did:keys."""
+    for name in ("iss", "aud"):
+        if not is_did_key(fields[name]):
+            raise UcanKey(f"{name} is no Ed25519 did:key")
+
+
+def is_proof_link(value: Any) -> bool:
+    """Whether a value links to what may be a UCAN's block."""
+    return (
+        isinstance(value, Cid) and value.version == 1 and value.codec in (DAG_CBOR, RAW) and value.is_sha2_256
+    )
+
+
+def claims_of(version: str, fields: dict[str, Any]) -> Claims:
+    """The claims of fields that were checked."""
+    return Claims(
+        version,
+        fields["iss"],
+        fields["aud"],
+        tuple(Capability(one["can"], one["with"], one.get("nb")) for one in fields["att"]),
+        fields["exp"],
+        fields.get("nbf"),
+        fields.get("nnc"),
+        tuple(fields.get("fct", ())),
+        tuple(fields["prf"]),
+    )
+
+
+def revoked_by(claims: Claims) -> tuple[Cid, ...]:
+    """The UCANs that a leaf of the id itself revokes (R32); refuses the fact in any other form."""
+    found = [fact for fact in claims.facts if REVOKE in fact]
+    if not found:
+        return ()
+    _require(len(found) == 1 and len(found[0]) == 1, "dag/revoke is not alone in one map")
+    links = found[0][REVOKE]
+    _require(isinstance(links, list) and 0 < len(links) <= _REVOKED_MAX, "not 1 to 64 revoked UCANs")
+    _require(all(is_proof_link(one) for one in links), "what is revoked is no link to a UCAN")
+    try:
+        check_ascending(links)
+    except DagError as error:
+        raise NodeSchema(f"what is revoked: {error}") from None
+    return tuple(links)
+
+
+def check_ascending(links: list[Cid] | tuple[Cid, ...]) -> None:
+    """Raise unless CIDs strictly ascend by text: the first neighbouring pair at fault decides."""
+    for before, after in pairwise(links):
+        if before == after:
+            raise LinkRepeated(f"{after} is named twice")
+        if after < before:
+            raise LinksUnsorted(f"{after} stands behind {before}")
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise NodeSchema(message)
+
+
+def _check_time(value: Any, name: str, least: int) -> None:
+    fits = value is None or (type(value) is int and least <= value <= _TIME_MAX)
+    _require(fits, f"{name} is no time")
+
+
+def _check_capabilities(value: Any) -> None:
+    _require(isinstance(value, list), "att is no list")
+    for one in value:
+        _require(isinstance(one, dict), "a capability is no map")
+        _require(_CAPABILITY_KEYS >= one.keys() >= {"can", "with"}, "a capability with other keys")
+        can, resource = one["can"], one["with"]
+        _require(isinstance(can, str) and is_ability(can), "can is no ability")
+        _require(
+            isinstance(resource, str) and _RESOURCE.fullmatch(resource) is not None, "with is no resource"
+        )
+        if "nb" in one:
+            _require(isinstance(one["nb"], dict), "nb is no map")
+            _check_plain(one["nb"])
+
+
+def is_ability(text: str) -> bool:
+    """Whether a text is an ability: `*`, or a namespace and what is in it."""
+    if text == "*":
+        return True
+    return _ABILITY.fullmatch(text) is not None and 0 < text.find("/") < len(text) - 1
+
+
+def _check_plain(value: Any) -> None:
+    """Raise where a float or a map key "/" stands: JSON could spell them in two ways."""
+    if isinstance(value, float):
+        raise NodeSchema("a float")
+    if isinstance(value, dict):
+        _require("/" not in value, "a map with the key /")
+        for item in value.values():
+            _check_plain(item)
+    elif isinstance(value, list):
+        for item in value:
+            _check_plain(item)

@@ -1,0 +1,38 @@
+"""Ed25519 keys as did:key (R19): 34 bytes, and one text."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from culm_models.dag.blocks.multibase import base58, from_base58
+from culm_models.dag.errors import UcanKey
+
+DID_KEY_SIZE: Final = 34
+_START: Final = b"\xed\x01"
+_TEXT_START: Final = "did:key:z"
+
+
+def did_key(public_key: bytes) -> bytes:
+    """The 34 bytes of a public key of 32."""
+    return _START + public_key
+
+
+def is_did_key(data: bytes) -> bool:
+    """Whether bytes are an Ed25519 did:key in its one spelling."""
+    return len(data) == DID_KEY_SIZE and data.startswith(_START)
+
+
+@lru_cache(maxsize=4096)
+def did_text(key: bytes) -> str:
+    """The text of a did:key of 34 bytes."""
+    return _TEXT_START + base58(key)
+
+
+def did_from_text(text: str) -> bytes:
+    """The 34 bytes that a did:key text spells, when it is the one text that spells them."""
+    if text.startswith(_TEXT_START):
+        key = from_base58(text[len(_TEXT_START) :], DID_KEY_SIZE)
+        if key is not None and is_did_key(key):
+            return key
+    raise UcanKey(f"{text[:100]!r} is no Ed25519 did:key")

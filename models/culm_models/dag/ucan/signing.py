@@ -1,0 +1,48 @@
+"""Signatures of UCANs: issuing one, and verifying it by libsodium's rule of acceptance (R21)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid
+from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
+from culm_models.dag.errors import BlockUnknown, UcanSignature
+from culm_models.dag.ucan.claims import check_fields, check_keys, claims_of
+from culm_models.dag.ucan.did_key import did_key
+from culm_models.dag.ucan.forms import SIGNATURE_SIZE, map_of, signed_text, ucan_from_block, ucan_from_raw
+from culm_models.dag.ucan.token import VERSION, Ucan
+from culm_models.keys import KeyPair, verify
+
+
+def verify_signature(ucan: Ucan) -> None:
+    """Raise unless the issuer signed."""
+    if not verify(ucan.claims.issuer[2:], ucan.signature, ucan.signed_text):
+        raise UcanSignature("the issuer did not sign this")
+
+
+def verified_ucan(cid: Cid, data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> Ucan:
+    """The UCAN of a block, whose form and signature are checked; that the block is the CID's is not."""
+    if cid.codec == RAW:
+        ucan = ucan_from_raw(data, legacy=legacy, bounds=bounds)
+    elif cid.codec == DAG_CBOR:
+        ucan = ucan_from_block(data, legacy=legacy, bounds=bounds)
+    else:
+        raise BlockUnknown("no UCAN is in a block of this codec")
+    verify_signature(ucan)
+    return ucan
+
+
+def issue_ucan(private_key: bytes, fields: dict[str, Any], *, bounds: Bounds = DEFAULT_BOUNDS) -> Ucan:
+    """A UCAN of fields att, aud, exp, prf and perhaps fct, nbf, nnc, in the map form.
+
+    What a reader would refuse is refused here with the same code.
+    """
+    key = KeyPair(private_key)
+    fields = {**fields, "iss": did_key(key.public_key)}
+    check_fields(fields, bounds)
+    check_keys(fields)
+    claims = claims_of(VERSION, fields)
+    # First as DAG-CBOR: what has no encoding is refused as such.
+    map_of(claims, bytes(SIGNATURE_SIZE))
+    signature = key.sign(signed_text(claims))
+    return ucan_from_block(map_of(claims, signature), bounds=bounds)
