@@ -57,6 +57,13 @@ def new_log_topic(bootstrap: str, *, partitions: int = 1) -> KafkaSettings:
     return settings
 
 
+def new_sparse_topics(bootstrap: str, *, partitions: int = 1) -> KafkaSettings:
+    """`new_log_topic` with `fragments` and `payloads` beside it."""
+    settings = new_log_topic(bootstrap, partitions=partitions)
+    admin.create(settings, [spec("fragments"), spec("payloads")])
+    return settings
+
+
 def write_steps(
     settings: KafkaSettings, steps: Iterable[Step], *, partition: int = -1, schema_id: str = "one"
 ) -> None:

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from culm_topics.errors import CommitFailed
 from culm_topics.logs.consumer.commits import AutoCommit, CommitPosition, Commits
+from culm_topics.readers.batch import Partition
 
 
 class Client:
@@ -28,10 +29,10 @@ class Client:
 
 def commits(client: Client, *, timeout_seconds: float = 60.0, rule: AutoCommit | None = None) -> Commits:
     made: Any = client
-    return Commits(made, "logs", rule=rule, timeout_seconds=timeout_seconds)
+    return Commits(made, rule=rule, timeout_seconds=timeout_seconds)
 
 
-POSITIONS: dict[int, CommitPosition] = {0: (5, ""), 1: (7, "")}
+POSITIONS: dict[Partition, CommitPosition] = {("logs", 0): (5, ""), ("logs", 1): (7, "")}
 MOVING = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -46,7 +47,7 @@ def test_errors_that_pass_are_waited_for() -> None:
     client = Client(*MOVING)
     served: list[float] = []
 
-    def serve(seconds: float) -> frozenset[int]:
+    def serve(seconds: float) -> frozenset[Partition]:
         served.append(seconds)
         return frozenset()
 
@@ -57,7 +58,7 @@ def test_errors_that_pass_are_waited_for() -> None:
 def test_a_partition_that_goes_to_another_member_uncommitted_is_said() -> None:
     client = Client(KafkaError.ILLEGAL_GENERATION)
     with pytest.raises(CommitFailed, match="partitions 1 went to another member") as caught:
-        commits(client).commit(lambda: POSITIONS, lambda _: frozenset({1}))
+        commits(client).commit(lambda: POSITIONS, lambda _: frozenset({("logs", 1)}))
     assert (caught.value.code, client.taken) == ("topics.commit", [])
     assert caught.value.hint is not None
 

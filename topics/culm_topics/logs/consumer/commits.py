@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from culm_topics.errors import CommitFailed
+from culm_topics.readers.batch import Partition
 from culm_topics.readers.broker_errors import GROUP_MOVES, PASSING
 
 logger = logging.getLogger(__name__)
@@ -41,19 +42,17 @@ class AutoCommit:
 
 
 class Commits:
-    """Commits the offsets of one topic for one group; `timeout_seconds` bounds how long an error may last."""
+    """Commits offsets for one group; `timeout_seconds` bounds how long an error may last."""
 
     def __init__(
         self,
         client: Consumer,
-        topic: str,
         *,
         rule: AutoCommit | None,
         timeout_seconds: float,
     ) -> None:
         self.rule = rule
         self._client = client
-        self._topic = topic
         self._timeout_seconds = timeout_seconds
         self._entries = 0
         self._due_s = 0.0
@@ -74,9 +73,9 @@ class Commits:
 
     def commit(
         self,
-        positions: Callable[[], Mapping[int, CommitPosition]],
-        serve: Callable[[float], frozenset[int]],
-    ) -> dict[int, CommitPosition]:
+        positions: Callable[[], Mapping[Partition, CommitPosition]],
+        serve: Callable[[float], frozenset[Partition]],
+    ) -> dict[Partition, CommitPosition]:
         """Commit until it has been done; returns what was committed. Raises `CommitFailed`.
 
         `positions` is asked before each attempt: partitions may come and go while `serve` polls, which
@@ -85,7 +84,7 @@ class Commits:
         wanted = frozenset(positions())
         deadline_s = time.monotonic() + self._timeout_seconds
         while True:
-            known = {number: place for number, place in positions().items() if number in wanted}
+            known = {one: place for one, place in positions().items() if one in wanted}
             try:
                 self._attempt(known)
             except CommitFailed as error:
@@ -93,7 +92,7 @@ class Commits:
                     raise
                 if gone := wanted & serve(_RETRY_SECONDS):
                     raise CommitFailed(
-                        f"{self._topic}: partitions {_listed(gone)} went to another member of the group "
+                        f"{_listed(gone)} went to another member of the group "
                         "before their positions were committed",
                         passes=False,
                     ) from error
@@ -101,7 +100,7 @@ class Commits:
             self._begin_interval(time.monotonic())
             return known
 
-    def commit_when_due(self, positions: Mapping[int, CommitPosition]) -> bool:
+    def commit_when_due(self, positions: Mapping[Partition, CommitPosition]) -> bool:
         """One attempt; whether it was done. Raises `CommitFailed` when that has failed for too long."""
         now_s = time.monotonic()
         try:
@@ -115,11 +114,11 @@ class Commits:
             self._due_s = now_s + 1.0
             return False
         if self._failing_since_s is not None:
-            logger.info("%s: positions are committed again", self._topic)
+            logger.info("%s: positions are committed again", _listed(positions))
         self._begin_interval(now_s)
         return True
 
-    def commit_revoked(self, positions: Mapping[int, CommitPosition]) -> bool:
+    def commit_revoked(self, positions: Mapping[Partition, CommitPosition]) -> bool:
         """Commit what is being given up, within a few seconds; whether it was done."""
         deadline_s = time.monotonic() + _REVOKED_SECONDS
         while True:
@@ -139,30 +138,32 @@ class Commits:
         if self.rule is not None:
             self._due_s = now_s + self.rule.seconds
 
-    def _attempt(self, positions: Mapping[int, CommitPosition]) -> None:
+    def _attempt(self, positions: Mapping[Partition, CommitPosition]) -> None:
         if not positions:
             return
         try:
             results = self._client.commit(
                 offsets=[
-                    TopicPartition(self._topic, partition, position, metadata)
-                    for partition, (position, metadata) in positions.items()
+                    TopicPartition(topic, partition, position, metadata)
+                    for (topic, partition), (position, metadata) in positions.items()
                 ],
                 asynchronous=False,
             )
         except KafkaException as error:
-            raise self._failed(error.args[0], positions) from error
+            raise _failed(error.args[0], positions) from error
         for result in results or ():
             if result.error is not None:
-                raise self._failed(result.error, [result.partition])
-
-    def _failed(self, error: KafkaError, partitions: Iterable[int]) -> CommitFailed:
-        passes = error.retriable() or error.code() in PASSING or error.code() in GROUP_MOVES
-        return CommitFailed(
-            f"{self._topic} partitions {_listed(partitions)}: positions are not committed: {error.str()}",
-            passes=passes,
-        )
+                raise _failed(result.error, [(result.topic, result.partition)])
 
 
-def _listed(partitions: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(partitions)))
+def _failed(error: KafkaError, partitions: Iterable[Partition]) -> CommitFailed:
+    passes = error.retriable() or error.code() in PASSING or error.code() in GROUP_MOVES
+    said = f"{_listed(partitions)}: positions are not committed: {error.str()}"
+    return CommitFailed(said, passes=passes)
+
+
+def _listed(partitions: Iterable[Partition]) -> str:
+    numbers: dict[str, list[str]] = {}
+    for topic, partition in sorted(partitions):
+        numbers.setdefault(topic, []).append(str(partition))
+    return "; ".join(f"{topic} partitions {', '.join(known)}" for topic, known in numbers.items())

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from culm_models.bamboo.hashes import YASMF, HashFlavour
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.local import local_kafka
 from culm_topics.kafka.origin import Origin
@@ -23,6 +24,8 @@ from culm_topics.logs.consumer.problems import Problem, Problems
 from culm_topics.logs.consumer.reader import PartitionReader
 from culm_topics.logs.consumer.selection import Selection
 from culm_topics.logs.consumer.sequencer import Sequencer
+from culm_topics.logs.consumer.sparse import LogStanding
+from culm_topics.records import log_key
 
 DEFAULT_AUTO_COMMIT = AutoCommit()
 _POLL_SECONDS = 0.2
@@ -32,7 +35,10 @@ class LogConsumer:
     """Reads the replicated logs from Kafka; an iterator and an asynchronous iterator of `LogEntry`.
 
     `kafka`: bootstrap servers, or settings. `schema_ids`, `public_keys` and `logs` ((public_key, log_id)
-    pairs) restrict what is handed out; with more than one given, an entry must fit each.
+    pairs) restrict what is handed out; with more than one given, an entry must fit each. Logs whose payloads
+    are operations are handed out, and with `bare_logs` those of any other payloads too, of either flavour of
+    hashes (`LogEntry.is_bare`, `.flavour`, `.payload`); `schema_ids` restricts the former, so none and
+    `bare_logs` are bare logs alone.
 
     `kafka` left out means the cluster that the environment names (see `culm_topics.kafka.local`).
 
@@ -60,6 +66,12 @@ class LogConsumer:
     log for a new one, which may be a repeat of an older one. `stop_at_end` ends the iteration at the end that
     the topic had at the start; nothing else but `stop()` and errors does.
 
+    `sparse` (which includes `bare_logs`) reads `fragments` too: entries with gaps before them are handed out
+    with `is_sparse`, once, in no order, whatever `schema_ids` says, since their schema is not known; each
+    comes again in its place when its log has reached it. `standing` says what of a log was seen and what is
+    missing. Committed positions hold for both topics; `positions()` are of `logs` alone, so a reader without
+    a group gets the fragments of now at each start. About 100 bytes of memory for each run of fragments.
+
     A record that is none is passed over. A missing entry is given `gap_wait_seconds` to turn up (a failed
     batch of the streaming job may leave a hole that its second run fills), then its log is set aside: it goes
     on when the missing entry comes. Both are counted (`bad_records`, `logs_set_aside`) and logged, or given
@@ -78,6 +90,8 @@ class LogConsumer:
         schema_ids: Iterable[str] | None = None,
         public_keys: Iterable[bytes] | None = None,
         logs: Iterable[tuple[bytes, int]] | None = None,
+        bare_logs: bool = False,
+        sparse: bool = False,
         state_dir: Path | str | None = None,
         start: Start = "beginning",
         start_at: Mapping[int, int] | None = None,
@@ -100,10 +114,11 @@ class LogConsumer:
         self._stopped = threading.Event()
         self._lock = threading.RLock()
         self._sequencer = Sequencer(
-            Selection.of(schema_ids, public_keys, logs),
+            Selection.of(schema_ids, public_keys, logs, bare_logs=bare_logs or sparse),
             Problems(on_problem, strict=strict),
             gap_wait_seconds=gap_wait_seconds,
             remember_changes=state_dir is not None,
+            sparse=sparse,
         )
         self._reader = PartitionReader(
             settings,
@@ -201,6 +216,15 @@ class LogConsumer:
     def logs_set_aside(self) -> tuple[Problem, ...]:
         """The logs that wait for a missing entry."""
         return tuple(self._sequencer.problems.set_aside.values())
+
+    def standing(self, log: tuple[bytes, int], flavour: HashFlavour = YASMF) -> LogStanding:
+        """How far a log (public key and number) has come here, with `sparse` also beyond its first gap.
+
+        It names the missing entries and says whether an entry can be proved by what was seen. Of logs in
+        partitions that other members hold it knows nothing. Raises `RecordError`.
+        """
+        with self._lock:
+            return self._sequencer.standing(log_key(*log, flavour))
 
     def remaining_records(self) -> int:
         """With `stop_at_end`: records still to be looked at, repeats and unwanted ones included."""

@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from culm_models.bamboo.hashes import YASMF, HashFlavour
 from culm_topics.errors import LogGap, RecordError
+from culm_topics.records import log_key, split_flavoured_log_key
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +22,7 @@ class Problem:
     """A record that was passed over, or (with a `log`, its public key and number) a log set aside.
 
     `partition` and `offset` are the record's, or those of the first one behind the gap. `missing_seq_num` is
-    the entry with which the log goes on when it comes.
+    the entry with which the log goes on when it comes, `flavour` that of the log's hashes.
     """
 
     error: RecordError | LogGap
@@ -28,6 +30,7 @@ class Problem:
     offset: int
     log: tuple[bytes, int] | None = None
     missing_seq_num: int | None = None
+    flavour: HashFlavour = YASMF
 
     @property
     def code(self) -> str:
@@ -40,15 +43,15 @@ class Problems:
 
     def __init__(self, on_problem: Callable[[Problem], None] | None, *, strict: bool) -> None:
         self.bad_records = 0
-        self._set_aside: dict[tuple[bytes, int], Problem] = {}
+        self._set_aside: dict[bytes, Problem] = {}
         self._on_problem = on_problem
         self._strict = strict
         self._logged_s: float | None = None
         self._unlogged = 0
 
     @property
-    def set_aside(self) -> Mapping[tuple[bytes, int], Problem]:
-        """The logs that wait for a missing entry."""
+    def set_aside(self) -> Mapping[bytes, Problem]:
+        """The logs that wait for a missing entry, by their keys."""
         return self._set_aside
 
     def add(self, problem: Problem) -> None:
@@ -58,16 +61,17 @@ class Problems:
         if problem.log is None:
             self.bad_records += 1
         else:
-            self._set_aside[problem.log] = problem
+            self._set_aside[log_key(*problem.log, problem.flavour)] = problem
         if self._on_problem is not None:
             self._on_problem(problem)
         else:
             self._write(problem)
 
-    def solved(self, log: tuple[bytes, int]) -> None:
+    def solved(self, key: bytes) -> None:
         """The log goes on where it stopped."""
-        if self._set_aside.pop(log, None) is not None:
-            logger.info("log %s %d goes on: the missing entry came", log[0].hex(), log[1])
+        if self._set_aside.pop(key, None) is not None:
+            _, (public_key, log_id) = split_flavoured_log_key(key)
+            logger.info("log %s %d goes on: the missing entry came", public_key.hex(), log_id)
 
     def _write(self, problem: Problem) -> None:
         now_s = time.monotonic()

@@ -32,16 +32,16 @@ from culm_topics.logs.consumer.assignment import (
     commit_metadata,
 )
 from culm_topics.logs.consumer.commits import AutoCommit, CommitPosition, Commits
-from culm_topics.logs.consumer.early import Hole
 from culm_topics.logs.consumer.entry import LogEntry, RebuildProgress
+from culm_topics.logs.consumer.fragments import FragmentReader
+from culm_topics.logs.consumer.holes import HoleWatch
 from culm_topics.logs.consumer.sequencer import Sequencer
 from culm_topics.logs.consumer.snapshot import Snapshot
+from culm_topics.readers.batch import Partition
 from culm_topics.readers.broker_errors import judge
-from culm_topics.readers.offsets import watermarks
 from culm_topics.readers.topic_watch import TopicWatch
 
 _BATCH_RECORDS = 500
-_HOLE_CHECK_SECONDS = 0.5
 
 
 class PartitionReader:
@@ -97,10 +97,9 @@ class PartitionReader:
         self._last: LogEntry | None = None
         self._committing = False
         self._in_callback = False
-        self._given_up_uncommitted: set[int] = set()
+        self._given_up_uncommitted: set[Partition] = set()
         self._buffer: deque[Message] = deque()
         self._rebuilding = False
-        self._holes_checked_s = 0.0
         self._closed = False
         self._client = kafka.consumer(
             settings,
@@ -109,9 +108,19 @@ class PartitionReader:
         )
         self._put_off = PutOff(self._client, self._topic)
         self._group_end = GroupEnd(self._client, self._rules)
+        self._holes = HoleWatch(self._client, self._topic, self._watch, sequencer, self._partitions)
+        self._fragments: FragmentReader | None = None
+        if sequencer.sparse is not None:
+            self._fragments = FragmentReader(
+                settings,
+                self._client,
+                sequencer,
+                sequencer.sparse,
+                self._rules,
+                topic_check_seconds=topic_check_seconds,
+            )
         self._commits = Commits(
             self._client,
-            self._topic,
             rule=auto_commit if self._in_group else None,
             timeout_seconds=commit_timeout_seconds,
         )
@@ -137,6 +146,8 @@ class PartitionReader:
             return False
         if not self._partitions:
             return self._group_end.is_reached
+        if self._fragments is not None and not self._fragments.finished:
+            return False
         return all(state.finished for state in self._partitions.values())
 
     def take(self) -> LogEntry | None:
@@ -144,9 +155,10 @@ class PartitionReader:
         entry = self._sequencer.pull()
         while entry is None and self._buffer:
             entry = self._look_at(self._buffer.popleft())
+        if entry is None and self._fragments is not None:
+            entry = self._fragments.take()
         if entry is None and self.finished:
-            for hole in self._sequencer.early.holes:
-                self._set_aside(hole)
+            self._holes.give_up_all()
         if entry is not None:
             self._last = entry
             self._commits.count()
@@ -165,10 +177,11 @@ class PartitionReader:
         self._settle_rebuild()
         if self._buffer:
             return
-        self._check_holes()
+        self._holes.check()
         if self._rules.stop_at_end and self._assigned_once and not self._partitions:
             self._group_end.check()
-        self._consume(timeout_seconds)
+        more = self._fragments is not None and self._fragments.fetch(self._partitions)
+        self._consume(0 if more else timeout_seconds)
 
     def _consume(self, timeout_seconds: float) -> None:
         try:
@@ -229,30 +242,38 @@ class PartitionReader:
         if self._commits.commit_revoked(offsets) and self._last is None:
             self._note_committed(offsets)
         self._client.close()
+        if self._fragments is not None:
+            self._fragments.close()
         if self._snapshot is not None:
             self._snapshot.close()
 
-    def _uncommitted(self) -> dict[int, CommitPosition]:
+    def _uncommitted(self) -> dict[Partition, CommitPosition]:
         """What is to be committed: the positions that have moved, up to what was handled."""
         positions = self.positions()
         last = self._last
-        if last is not None and last.partition in positions:
+        if last is not None and not last.is_sparse and last.partition in positions:
             positions[last.partition] = min(positions[last.partition], last.offset)
-        return {
-            partition: (position, commit_metadata(self._watch.topic_id, has_gaps=state.has_gaps))
+        moved = {
+            (self._topic, partition): (
+                position,
+                commit_metadata(self._watch.topic_id, has_gaps=state.has_gaps),
+            )
             for partition, position in positions.items()
             if position != (state := self._partitions[partition]).committed
         }
+        return moved | self._fragments.uncommitted(last) if self._fragments is not None else moved
 
-    def _note_committed(self, done: Mapping[int, CommitPosition]) -> None:
-        for partition, (position, _) in done.items():
-            if partition in self._partitions:
+    def _note_committed(self, done: Mapping[Partition, CommitPosition]) -> None:
+        for (topic, partition), (position, _) in done.items():
+            if self._fragments is not None and topic == self._fragments.topic:
+                self._fragments.note_committed(partition, position)
+            elif partition in self._partitions:
                 self._partitions[partition].committed = position
         # Not while heights are being raised: they would be those of no offset.
         if self._snapshot is not None and done and not self._rebuilding:
             self._snapshot.save(self.positions(), self._sequencer.heights.take_changes())
 
-    def _serve_group(self, seconds: float) -> frozenset[int]:
+    def _serve_group(self, seconds: float) -> frozenset[Partition]:
         """Take part in a rebalance while a commit waits; returns what was given up uncommitted meanwhile."""
         if self._in_callback:
             time.sleep(seconds)
@@ -313,34 +334,6 @@ class PartitionReader:
         if self._on_rebuild is not None:
             self._on_rebuild(RebuildProgress(state.partition, state.position, state.deliver_from))
 
-    def _check_holes(self) -> None:
-        """A hole is a gap once its time is up and all that was in the topic when it showed has been read."""
-        holes = self._sequencer.early.holes
-        now_s = time.monotonic()
-        if not holes or now_s - self._holes_checked_s < _HOLE_CHECK_SECONDS:
-            return
-        self._holes_checked_s = now_s
-        self._sequencer.release()
-        if any(hole.ends is None for hole in holes):
-            ends = {one: watermarks(self._client, self._topic, one)[1] for one in self._partitions}
-            for hole in holes:
-                if hole.ends is None:
-                    hole.ends = ends
-        positions = {partition: state.position for partition, state in self._partitions.items()}
-        for hole in holes:
-            if hole.is_gap(positions, now_s):
-                self._set_aside(hole)
-
-    def _set_aside(self, hole: Hole) -> None:
-        """Nothing will fill this hole; also who reads these partitions next must know that logs have gaps."""
-        for entry in hole.records.values():
-            if entry.partition in self._partitions:
-                self._partitions[entry.partition].has_gaps = True
-        some = len(self._partitions) < self._watch.partition_count
-        self._sequencer.set_aside(
-            hole, "; it may be in a partition that another member of the group reads" if some else ""
-        )
-
     def _add(self, partitions: Sequence[int]) -> None:
         if not partitions:
             return
@@ -349,6 +342,8 @@ class PartitionReader:
             [TopicPartition(self._topic, state.partition, state.position) for state in states]
         )
         self._partitions.update((state.partition, state) for state in states)
+        if self._fragments is not None:
+            self._fragments.add(states)
         self._rebuilding = any(state.rebuilding for state in self._partitions.values())
         self._assigned_once = True
 
@@ -386,7 +381,9 @@ class PartitionReader:
 
     def _forget(self, gone: frozenset[int]) -> None:
         """These partitions are another member's now."""
-        self._given_up_uncommitted |= gone & self._uncommitted().keys()
+        self._given_up_uncommitted |= {place for place in self._uncommitted() if place[1] in gone}
+        if self._fragments is not None:
+            self._fragments.forget(gone)
         for partition in gone:
             self._partitions.pop(partition, None)
         self._buffer = deque(message for message in self._buffer if message.partition() not in gone)

@@ -1,26 +1,37 @@
-"""Which logs a consumer wants."""
+"""Which logs a consumer wants.
+
+Bare logs, whose payloads are no operations, come only to who asks for them: a program that was written for
+operations would take their payloads for such.
+"""
 
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from culm_topics.errors import RecordError
-from culm_topics.records import PUBLIC_KEY_SIZE, log_key
+from culm_topics.records import LOG_KEY_SIZE, PUBLIC_KEY_SIZE, log_key
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """All logs, or those that fit every filter given (None: not filtered by this)."""
+    """All logs of operations, or those that fit every filter given (None: not filtered by this).
+
+    With `bare_logs` bare logs too, which `schema_ids` says nothing of.
+    """
 
     schema_ids: frozenset[str] | None = None
     public_keys: frozenset[bytes] | None = None
     log_keys: frozenset[bytes] | None = None
+    """The first 40 bytes of the keys: of an author and number the logs of either flavour."""
+    bare_logs: bool = False
 
     @staticmethod
     def of(
         schema_ids: Iterable[str] | None = None,
         public_keys: Iterable[bytes] | None = None,
         logs: Iterable[tuple[bytes, int]] | None = None,
+        *,
+        bare_logs: bool = False,
     ) -> "Selection":
         """A selection by schema ids, by authors' raw public keys, and by (public_key, log_id) pairs.
 
@@ -33,16 +44,21 @@ class Selection:
             None if schema_ids is None else frozenset(schema_ids),
             authors,
             None if logs is None else frozenset(log_key(author, log_id) for author, log_id in logs),
+            bare_logs,
         )
 
     def takes_key(self, key: bytes) -> bool:
         """Whether a log of this key may be wanted, as far as the key tells."""
-        if self.log_keys is not None and key not in self.log_keys:
+        if len(key) > LOG_KEY_SIZE and not self.bare_logs:
+            return False
+        if self.log_keys is not None and key[:LOG_KEY_SIZE] not in self.log_keys:
             return False
         return self.public_keys is None or key[:PUBLIC_KEY_SIZE] in self.public_keys
 
     def takes_schema(self, schema_id: str) -> bool:
-        """Whether entries of this schema are wanted."""
+        """Whether entries of this schema are wanted; none is that of bare logs."""
+        if not schema_id:
+            return self.bare_logs
         return self.schema_ids is None or schema_id in self.schema_ids
 
     def fingerprint(self) -> str:
@@ -56,4 +72,6 @@ class Selection:
             digest.update(b"any" if part is None else len(part).to_bytes(8, "big"))
             for item in part or ():
                 digest.update(len(item).to_bytes(8, "big") + item)
+        if self.bare_logs:
+            digest.update(b"bare")
         return digest.hexdigest()

@@ -4,26 +4,36 @@ No Kafka and no clock in here: what a record is to its log depends on the height
 log that lacks an entry for good is set aside: its later records are dropped until the missing one comes.
 """
 
+from culm_models.bamboo.hashes import HashFlavour
+from culm_models.bamboo.log_store import LogKey
 from culm_topics.errors import LogGap, RecordError
 from culm_topics.logs.consumer.early import MAX_EARLY_RECORDS, EarlyRecords, Hole
 from culm_topics.logs.consumer.entry import LogEntry
 from culm_topics.logs.consumer.heights import LogHeights, Verdict
 from culm_topics.logs.consumer.problems import Problem, Problems
 from culm_topics.logs.consumer.selection import Selection
+from culm_topics.logs.consumer.sparse import LogStanding, SparseEntries
 from culm_topics.logs.records import LogRecord
-from culm_topics.records import split_log_key
+from culm_topics.records import split_flavoured_log_key
 
 
 class Sequencer:
     """Drops repeats, keeps early records, hands out the rest; what is passed over goes to `problems`."""
 
     def __init__(
-        self, selection: Selection, problems: Problems, *, gap_wait_seconds: float, remember_changes: bool
+        self,
+        selection: Selection,
+        problems: Problems,
+        *,
+        gap_wait_seconds: float,
+        remember_changes: bool,
+        sparse: bool = False,
     ) -> None:
         self.selection = selection
         self.problems = problems
         self.heights = LogHeights(remember_changes=remember_changes)
         self.early = EarlyRecords()
+        self.sparse = SparseEntries(self.heights) if sparse else None
         self._gap_wait_seconds = gap_wait_seconds
         self._following: bytes | None = None
 
@@ -37,13 +47,13 @@ class Sequencer:
         decoded = self._decode(key, value, partition, offset)
         if decoded is None:
             return
-        known_key, record = decoded
+        known_key, record, _, _ = decoded
         if in_sequence and self.heights.judge(known_key, record.seq_num) is Verdict.EARLY:
             if not self._is_set_aside(known_key):
                 self._note_gap(known_key, record.seq_num, partition, offset)
             return
         self.heights.raise_to(known_key, record.seq_num, partition)
-        self.problems.solved(split_log_key(known_key))
+        self.problems.solved(known_key)
 
     def push(
         self,
@@ -60,7 +70,7 @@ class Sequencer:
         decoded = self._decode(key, value, partition, offset)
         if decoded is None:
             return None
-        known_key, record = decoded
+        known_key, record, flavour, (public_key, log_id) = decoded
         verdict = self.heights.judge(known_key, record.seq_num)
         if verdict is Verdict.REPEAT:
             return None
@@ -70,7 +80,6 @@ class Sequencer:
                 verdict = Verdict.NEXT
         if verdict is Verdict.EARLY and self._is_set_aside(known_key):
             return None
-        public_key, log_id = split_log_key(known_key)
         entry = LogEntry(
             public_key,
             log_id,
@@ -82,6 +91,7 @@ class Sequencer:
             partition,
             offset,
             timestamp_ms,
+            flavour,
         )
         if verdict is Verdict.EARLY:
             self.early.keep(entry, self.heights.height(known_key), now_s + self._gap_wait_seconds)
@@ -109,10 +119,18 @@ class Sequencer:
                 self._following = hole.key
                 return
 
+    def standing(self, key: bytes) -> LogStanding:
+        """How the log stands: to its first gap, and what was seen beyond it."""
+        if self.sparse is not None:
+            return self.sparse.standing(key)
+        return LogStanding(self.heights.height(key))
+
     def forget(self, partitions: frozenset[int]) -> None:
         """These partitions are another reader's now."""
         self.heights.drop(partitions)
         self.early.drop(partitions)
+        if self.sparse is not None:
+            self.sparse.drop(partitions)
         self._following = None
 
     def set_aside(self, hole: Hole, hint: str = "") -> None:
@@ -122,34 +140,38 @@ class Sequencer:
         self._note_gap(hole.key, first.seq_num, first.partition, first.offset, hint)
 
     def _note_gap(self, key: bytes, seq_num: int, partition: int, offset: int, hint: str = "") -> None:
-        public_key, log_id = split_log_key(key)
+        flavour, (public_key, log_id) = split_flavoured_log_key(key)
         missing = self.heights.height(key) + 1
         error = LogGap(
             f"log {public_key.hex()} {log_id}: entry {missing} is missing, entry {seq_num} came "
             f"(partition {partition}, offset {offset}){hint}"
         )
-        self.problems.add(Problem(error, partition, offset, (public_key, log_id), missing))
+        self.problems.add(Problem(error, partition, offset, (public_key, log_id), missing, flavour))
 
     def _is_set_aside(self, key: bytes) -> bool:
-        return bool(self.problems.set_aside) and split_log_key(key) in self.problems.set_aside
+        return key in self.problems.set_aside
 
     def _hand_out(self, key: bytes, entry: LogEntry) -> None:
         self.heights.raise_to(key, entry.seq_num, entry.partition)
         self._following = key if self.early.waits(key) else None
         if self.problems.set_aside:
-            self.problems.solved((entry.public_key, entry.log_id))
+            self.problems.solved(key)
+        if self.sparse is not None:
+            self.sparse.reached(key, entry.seq_num)
 
     def _decode(
         self, key: bytes | None, value: bytes | None, partition: int, offset: int
-    ) -> tuple[bytes, LogRecord] | None:
+    ) -> tuple[bytes, LogRecord, HashFlavour, LogKey] | None:
         try:
-            split_log_key(key)
+            flavour, log = split_flavoured_log_key(key)
             assert key is not None
             if not self.selection.takes_key(key):
                 return None
             record = LogRecord.decode(value)
+            if len(record.entry_hash) != flavour.size:
+                raise RecordError(f"entry_hash has {len(record.entry_hash)} bytes in a {flavour.name} log")
         except RecordError as error:
             placed = RecordError(f"logs, partition {partition} offset {offset}: {error}")
             self.problems.add(Problem(placed, partition, offset))
             return None
-        return (key, record) if self.selection.takes_schema(record.schema_id) else None
+        return (key, record, flavour, log) if self.selection.takes_schema(record.schema_id) else None

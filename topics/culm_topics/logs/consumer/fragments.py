@@ -1,0 +1,183 @@
+"""The topic `fragments` beside the logs: entries with gaps before them, for a reader that asked for them.
+
+Whoever reads partition n of `logs` reads partition n of `fragments`, where the fragments of its logs lie; so
+the group's own assignment is enough. A partition's turn comes when its logs have been read to the end that
+they had when the reader took it: what has joined its log since is not handed out as a fragment.
+
+The topic is compacted and holds the present state, so it is read from its beginning each time. Up to the
+group's committed offset it only says what was seen.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from confluent_kafka import Consumer
+
+from culm_topics.errors import KafkaSettingsError, RecordError
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.consumer.assignment import Beginning, PartitionState, begin, commit_metadata
+from culm_topics.logs.consumer.commits import CommitPosition
+from culm_topics.logs.consumer.entry import LogEntry
+from culm_topics.logs.consumer.heights import LogHeights
+from culm_topics.logs.consumer.problems import Problem
+from culm_topics.logs.consumer.sequencer import Sequencer
+from culm_topics.logs.consumer.sparse import SparseEntries
+from culm_topics.logs.records import decode_fragment
+from culm_topics.readers.batch import Partition
+from culm_topics.readers.offsets import watermarks
+from culm_topics.readers.partitions import TopicPartitions
+from culm_topics.readers.topic_watch import TopicWatch
+from culm_topics.readers.whole_topic import TopicMessage
+
+_BATCH_RECORDS = 500
+
+
+class FragmentReader:
+    """Reads the fragments of the partitions of `logs` that its owner holds. `client` is the group's."""
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        client: Consumer,
+        sequencer: Sequencer,
+        sparse: SparseEntries,
+        logs: Beginning,
+        *,
+        topic_check_seconds: float,
+    ) -> None:
+        self.topic = settings.topic("fragments")
+        self._client = client
+        self._sequencer = sequencer
+        self._sparse = sparse
+        self._logs = logs
+        self._watch = TopicWatch(settings, self.topic, interval_seconds=topic_check_seconds)
+        if self._watch.partition_count > logs.first_partition_count:
+            raise KafkaSettingsError(
+                f"{self.topic} has {self._watch.partition_count} partitions, {logs.topic} only "
+                f"{logs.first_partition_count}: nobody would read the others",
+                hint="give both topics the same number of partitions",
+            )
+        self._rules = replace(logs, topic=self.topic, origin=self._watch.origin, start_at={})
+        self._reading = TopicPartitions(settings, "fragments")
+        self._partitions: dict[int, PartitionState] = {}
+        self._waiting: dict[int, int] = {}
+        """By partition the end of its logs, until they have been read so far."""
+        self._buffer: deque[TopicMessage] = deque()
+
+    def add(self, logs: Iterable[PartitionState]) -> None:
+        """These partitions of `logs` are the reader's now. Raises as `begin` does."""
+        ends = {one.partition: one.end for one in logs if one.partition < self._watch.partition_count}
+        for state in begin(self._client, tuple(ends), self._rules, LogHeights(), None):
+            # A reader that begins at the end still wants to know what there is.
+            state.deliver_from = max(state.deliver_from, state.position)
+            state.position = self._reading.range_of(state.partition)[0]
+            self._partitions[state.partition] = state
+            if (end := ends[state.partition]) is None:
+                end = watermarks(self._client, self._logs.topic, state.partition)[1]
+            self._waiting[state.partition] = end
+
+    def forget(self, gone: frozenset[int]) -> None:
+        """These partitions are another member's now."""
+        started = {one: at for one, at in self._reading.positions.items() if one not in gone}
+        if started != self._reading.positions:
+            self._reading.assign(started)
+        for number in gone:
+            self._partitions.pop(number, None)
+            self._waiting.pop(number, None)
+        self._buffer = deque(message for message in self._buffer if message.partition not in gone)
+
+    def fetch(self, logs: Mapping[int, PartitionState]) -> bool:
+        """Fetch what has come, without waiting for more; whether there was something."""
+        self._watch.poll()
+        ready = [one for one, end in self._waiting.items() if one in logs and logs[one].position >= end]
+        if ready:
+            for number in ready:
+                del self._waiting[number]
+            starts = {number: self._partitions[number].position for number in ready}
+            self._reading.assign({**self._reading.positions, **starts})
+        if not self._reading.positions or self._buffer:
+            return bool(self._buffer)
+        self._buffer.extend(self._reading.poll(0, _BATCH_RECORDS))
+        if not self._buffer:
+            for number, position in self._reading.positions.items():
+                state = self._partitions[number]
+                state.position = max(state.position, position)
+        return bool(self._buffer)
+
+    def take(self) -> LogEntry | None:
+        """The next entry out of what has been fetched."""
+        while self._buffer:
+            message = self._buffer.popleft()
+            state = self._partitions[message.partition]
+            if message.offset < state.position or state.finished:
+                continue
+            state.position = message.offset + 1
+            entry = self._entry(message)
+            if entry is not None and message.offset >= state.deliver_from:
+                return entry
+        return None
+
+    @property
+    def finished(self) -> bool:
+        """Whether, where there are ends, everything up to them has been looked at."""
+        if self._buffer or self._waiting:
+            return False
+        return all(state.finished for state in self._partitions.values())
+
+    def positions(self) -> dict[Partition, int]:
+        """The offsets before which everything was handed out; none of what is not being read yet."""
+        return {
+            (self.topic, number): max(state.position, state.deliver_from)
+            for number, state in self._partitions.items()
+            if number not in self._waiting
+        }
+
+    def uncommitted(self, last: LogEntry | None) -> dict[Partition, CommitPosition]:
+        """What is to be committed: the positions that have moved, up to `last`, which is not handled yet."""
+        positions = self.positions()
+        if last is not None and last.is_sparse and (self.topic, last.partition) in positions:
+            positions[self.topic, last.partition] = last.offset
+        metadata = commit_metadata(self._watch.topic_id, has_gaps=False)
+        return {
+            place: (position, metadata)
+            for place, position in positions.items()
+            if position != self._partitions[place[1]].committed
+        }
+
+    def note_committed(self, partition: int, position: int) -> None:
+        """The group's position is in Kafka."""
+        if partition in self._partitions:
+            self._partitions[partition].committed = position
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._reading.close()
+
+    def _entry(self, message: TopicMessage) -> LogEntry | None:
+        if not message.value:
+            return None  # removed: nobody asks for it any more
+        try:
+            flavour, log, seq_num, record = decode_fragment(message.key, message.value)
+        except RecordError as error:
+            placed = RecordError(f"fragments, partition {message.partition} offset {message.offset}: {error}")
+            self._sequencer.problems.add(Problem(placed, message.partition, message.offset))
+            return None
+        key = message.key[:-8]
+        if not self._sequencer.selection.takes_key(key):
+            return None
+        if not self._sparse.add(key, seq_num, message.partition):
+            return None
+        return LogEntry(
+            *log,
+            seq_num,
+            record.entry,
+            b"",
+            record.entry_hash,
+            "",
+            message.partition,
+            message.offset,
+            message.timestamp_ms,
+            flavour,
+            is_sparse=True,
+        )

@@ -1,0 +1,109 @@
+"""What was seen of logs beyond their gap-free part: which entries, what is missing, what can be proved.
+
+Memory: about 100 bytes for each run of entries without a gap between them. Beyond `MAX_SPARSE_RUNS` runs
+entries are still handed out but not remembered: a repeat of one is handed out again, and `LogStanding` does
+not name it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
+from culm_models.bamboo.range_set import RangeSet
+from culm_topics.logs.consumer.heights import LogHeights
+
+MAX_SPARSE_RUNS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogStanding:
+    """How a log stands to its reader: 1 to `height` without a gap, then `sparse` runs (end exclusive)."""
+
+    height: int
+    sparse: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def highest(self) -> int:
+        """The highest sequence number seen; 0 when nothing was."""
+        return self.sparse[-1][1] - 1 if self.sparse else self.height
+
+    @property
+    def missing(self) -> tuple[tuple[int, int], ...]:
+        """The runs of entries below the highest one that were not seen, each end exclusive."""
+        ends = (self.height + 1, *(end for _, end in self.sparse))
+        return tuple((end, start) for end, (start, _) in zip(ends, self.sparse, strict=False))
+
+    def has(self, seq_num: int) -> bool:
+        """Whether the entry was seen."""
+        if seq_num <= self.height:
+            return seq_num >= 1
+        run = bisect_right(self.sparse, (seq_num, 2**64)) - 1
+        return run >= 0 and seq_num < self.sparse[run][1]
+
+    def missing_of_pool(self, seq_num: int) -> tuple[int, ...]:
+        """What was not seen of the certificate pool of an entry, itself included, ascending.
+
+        Elements above the highest entry seen do not count: they may not exist yet.
+        """
+        pool = {*lower_pool(seq_num), *(number for number in upper_pool(seq_num) if number <= self.highest)}
+        return tuple(number for number in sorted(pool) if not self.has(number))
+
+    def is_provable(self, seq_num: int) -> bool:
+        """Whether the entry and its certificate pool were seen: they alone prove it to be of this log."""
+        return 1 <= seq_num <= self.highest and not self.missing_of_pool(seq_num)
+
+
+class SparseEntries:
+    """The runs by log key, above the height that `heights` has of each log."""
+
+    def __init__(self, heights: LogHeights, *, max_runs: int = MAX_SPARSE_RUNS) -> None:
+        self._heights = heights
+        self._max_runs = max_runs
+        self._logs: dict[bytes, tuple[int, RangeSet]] = {}
+        self._runs = 0
+
+    def __len__(self) -> int:
+        """How many runs are remembered."""
+        return self._runs
+
+    def add(self, key: bytes, seq_num: int, partition: int) -> bool:
+        """An entry was seen in this partition; whether it is new, and beyond its log's height."""
+        if seq_num <= self._heights.height(key):
+            return False
+        known = self._logs.get(key)
+        if known is not None and seq_num in known[1]:
+            return False
+        if self._runs >= self._max_runs:
+            return True
+        _, entries = self._logs.setdefault(key, (partition, RangeSet()))
+        self._runs -= len(entries)
+        entries.add(seq_num, seq_num + 1)
+        self._runs += len(entries)
+        return True
+
+    def reached(self, key: bytes, height: int) -> None:
+        """The log has come without a gap up to `height`."""
+        known = self._logs.get(key)
+        if known is None:
+            return
+        _, entries = known
+        self._runs -= len(entries)
+        entries.remove(1, height + 1)
+        self._runs += len(entries)
+        if not len(entries):
+            del self._logs[key]
+
+    def standing(self, key: bytes) -> LogStanding:
+        """How the log stands."""
+        height = self._heights.height(key)
+        self.reached(key, height)
+        known = self._logs.get(key)
+        return LogStanding(height, tuple(known[1]) if known is not None else ())
+
+    def drop(self, partitions: Iterable[int]) -> None:
+        """Forget what was seen in these partitions: another reader has them now."""
+        gone = frozenset(partitions)
+        self._logs = {key: known for key, known in self._logs.items() if known[0] not in gone}
+        self._runs = sum(len(entries) for _, entries in self._logs.values())
