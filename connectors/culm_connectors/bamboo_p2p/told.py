@@ -11,7 +11,7 @@ from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.requests.request import Request
 
-_MOST_LOOKED_AT: Final = 1_000
+_MOST_LOOKED_AT: Final = 10_000
 """So many payloads are looked at for one answer; who asks again looks on from what is lacking by then."""
 
 
@@ -63,6 +63,7 @@ def tell(request: Request, interest: FollowedLog, store: FolderStore, told: Told
     """Count what the other end has passed. Of ranges that overlap, what is in both is counted twice."""
     log: LogKey = request.log
     entries, payloads = store.entries(log), store.payloads(log)
+    looked_at = 0
     for first, last in _entry_runs(request):
         told.height = max(told.height, last)
         told.entries += last - first + 1
@@ -89,6 +90,11 @@ def tell(request: Request, interest: FollowedLog, store: FolderStore, told: Told
                 told.payloads_of_unknown_size += end - number
                 number = end
                 continue
+            if looked_at >= _MOST_LOOKED_AT:
+                told.new_payloads += last + 1 - number
+                told.payloads_of_unknown_size += last + 1 - number
+                break
+            looked_at += 1
             found = store.entry(log, number)
             if found is not None and is_wanted(interest, number, found.entry.payload_size):
                 told.new_payloads += 1

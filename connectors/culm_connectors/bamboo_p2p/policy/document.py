@@ -28,7 +28,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
 
 from culm_connectors.bamboo_p2p.errors import PolicyError
 from culm_connectors.bamboo_p2p.interest import FollowedLog
@@ -55,7 +63,7 @@ def _pattern(value: object) -> LogPattern:
     return parse_log_pattern(value)
 
 
-Patterns = tuple[Annotated[LogPattern, BeforeValidator(_pattern)], ...]
+Patterns = tuple[Annotated[LogPattern, BeforeValidator(_pattern), PlainSerializer(str)], ...]
 _ALL_LOGS: Final = (LogPattern(),)
 
 
@@ -191,6 +199,15 @@ class FolderPolicy(BaseModel):
     retention: RetentionRule = RetentionRule()
     quotas: QuotaRule = QuotaRule()
 
+    def changed(self, **fields: Any) -> Self:
+        """The rules with these fields of every peer."""
+        return self.model_copy(
+            update={
+                "default": self.default.model_copy(update=fields),
+                "peer": {name: rule.model_copy(update=fields) for name, rule in self.peer.items()},
+            }
+        )
+
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, tree: Any) -> Any:
@@ -199,7 +216,7 @@ class FolderPolicy(BaseModel):
             return tree
         default = tree.get("default")
         rows = {
-            _principal(name): {**default, **row}
+            parse_principal(name): {**default, **row}
             if isinstance(default, dict) and isinstance(row, dict)
             else row
             for name, row in tree["peer"].items()
@@ -211,7 +228,8 @@ class FolderPolicy(BaseModel):
         return self.peer.get(principal, self.default)
 
 
-def _principal(name: object) -> str:
+def parse_principal(name: object) -> str:
+    """The one form of a peer's name. Raises ValueError."""
     text = str(name).lower()
     if _PRINCIPAL.fullmatch(text):
         return text

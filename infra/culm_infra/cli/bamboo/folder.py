@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from culm_connectors.bamboo_p2p.policy.document import FolderPolicy
     from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
     from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
     from culm_models.bamboo.hashes import HashFlavour
@@ -59,6 +60,24 @@ Again = Annotated[
 ]
 
 
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--policy",
+        metavar="FILE",
+        help="Who may read and write what, and what is followed; by default policy.toml of the folder.",
+    ),
+]
+
+
+def read_rules(folder: Path, file: Path | None) -> FolderPolicy | None:
+    """The rules of a file, or of the folder; None where there are none. Raises `PolicyError`."""
+    from culm_connectors.bamboo_p2p.policy.document import POLICY_FILE, read_policy
+
+    found = file or folder / POLICY_FILE
+    return read_policy(found) if file is not None or found.exists() else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFlags:
     """What is shown and believed over tls://."""
@@ -84,8 +103,9 @@ class TlsFlags:
 
 def log_name(log: LogKey) -> str:
     """A log as people type it."""
-    public_key, log_id = log
-    return f"{public_key.hex()}/{log_id}"
+    from culm_connectors.bamboo_p2p.policy.enforcement import log_name as named
+
+    return named(log)
 
 
 def parse_log(text: str, folder: Path) -> LogKey:

@@ -11,6 +11,7 @@ from culm_infra.cli.bamboo.bundle import drop, export, import_
 from culm_infra.cli.bamboo.decode import decode
 from culm_infra.cli.bamboo.looking import coverage, proposals, verify
 from culm_infra.cli.bamboo.publish import publish
+from culm_infra.cli.bamboo.rules import pause, policy, resume
 from culm_infra.cli.bamboo.serve import serve
 from culm_infra.cli.bamboo.sync import sync
 
@@ -23,6 +24,9 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "publish": publish,
     "sync": sync,
     "serve": serve,
+    "policy": policy,
+    "pause": pause,
+    "resume": resume,
     "proposals": proposals,
     "coverage": coverage,
     "verify": verify,

@@ -16,17 +16,20 @@ from culm_infra.cli.bamboo.folder import (
     Flavour,
     Folder,
     LogOption,
+    PolicyFile,
     TlsFlags,
     chosen_logs,
     complete_address,
     log_name,
     made_flavour,
     parse_address,
+    read_rules,
 )
 from culm_infra.cli.options import spread
 from culm_infra.cli.output import emit_json, safe, say
 
 if TYPE_CHECKING:
+    from culm_connectors.bamboo_p2p.policy.document import FolderPolicy
     from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
     from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
     from culm_models.bamboo.hashes import HashFlavour
@@ -55,7 +58,14 @@ def serve(
         ),
     ] = None,
     logs: LogOption = None,
+    progress_timeout_s: Annotated[
+        float,
+        typer.Option(
+            "--progress-timeout", min=0.1, help="A --peer that sends nothing for this long (s) is replaced."
+        ),
+    ] = 20.0,
     read_only: Annotated[bool, typer.Option("--read-only", help="Take nothing from who calls.")] = False,
+    policy: PolicyFile = None,
     flavour: Flavour = None,
     tls: TlsFlags,
     json: options.Json = False,
@@ -63,10 +73,13 @@ def serve(
     """Let others have the logs of a folder, and take from them what they offer, until interrupted.
 
     What is published to the folder meanwhile, here or by `culm bamboo publish`, goes out to whoever has asked
-    for what is new. Everybody who can call may read: over tls:// give --tls-ca to let in only those with a
-    certificate of that authority.
+    for what is new. Without rules (--policy, see `culm bamboo policy`) everybody who can call may read: over
+    tls:// give --tls-ca to let in only those with a certificate of that authority. Of several --peer one
+    sends a log, and the others say what they have: one of them takes over when it stands still.
 
-    Example: `culm bamboo serve tcp://127.0.0.1:4400 quic://127.0.0.1:4400`
+    Example: `culm bamboo serve tcp://127.0.0.1:4400 quic://127.0.0.1:4400`;
+    `culm bamboo serve quic://[::]:4400 --policy policy.toml`;
+    `culm bamboo serve tcp://127.0.0.1:0 --peer tcp://one:4400 --peer tcp://two:4400 --log KEY/0`
     """
     from dataclasses import replace
 
@@ -74,18 +87,23 @@ def serve(
 
     urls = [parse_address(text) for text in addresses]
     called = [parse_address(text) for text in peers or []]
-    settings = tls.settings()
+    settings = tls.settings(progress_timeout_s=progress_timeout_s)
+    rules = read_rules(folder, policy)
     if read_only:
-        policy = replace(settings.connection.policy, direction=Direction.PUSH)
-        settings = replace(settings, connection=replace(settings.connection, policy=policy))
+        answer = replace(settings.connection.policy, direction=Direction.PUSH)
+        settings = replace(settings, connection=replace(settings.connection, policy=answer))
+        rules = rules.changed(direction=Direction.PUSH) if rules is not None else None
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(folder, made_flavour(folder, flavour), settings, urls, called, logs, json=json))
+        asyncio.run(
+            _serve(folder, made_flavour(folder, flavour), settings, rules, urls, called, logs, json=json)
+        )
 
 
 async def _serve(
     folder: Path,
     flavour: HashFlavour | None,
     settings: BambooPeerSettings,
+    rules: FolderPolicy | None,
     urls: list[Url],
     called: list[Url],
     names: list[str] | None,
@@ -103,7 +121,7 @@ async def _serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with (
-        BambooPeer.open(folder, flavour=flavour, identity=identity, settings=settings) as peer,
+        BambooPeer.open(folder, flavour=flavour, identity=identity, settings=settings, policy=rules) as peer,
         contextlib.AsyncExitStack() as doors,
     ):
         peer.listeners.append(lambda remote, event: _show(remote, event, json=json))
@@ -113,7 +131,9 @@ async def _serve(
                 emit_json({"event": "listening", "url": str(bound)})
             else:
                 say(f"listening at [bold]{bound}[/], as {identity.peer_id.hex()}")
-        for log in await peer.read(lambda store: chosen_logs(names, store)):
+        # With rules those say what is followed, unless logs are named.
+        followed = await peer.read(lambda store: chosen_logs(names, store)) if names or rules is None else []
+        for log in followed:
             await peer.follow(FollowedLog(log, direction=Direction.BOTH))
         calls = [asyncio.create_task(peer.keep_connected(url)) for url in called]
         try:

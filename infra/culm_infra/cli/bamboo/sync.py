@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,42 +15,22 @@ from culm_infra.cli.bamboo.folder import (
     Flavour,
     Folder,
     LogOption,
+    PolicyFile,
     TlsFlags,
-    chosen_logs,
     complete_address,
-    log_name,
     made_flavour,
     parse_address,
+    read_rules,
 )
 from culm_infra.cli.options import spread
-from culm_infra.cli.output import EXIT_FAILED, emit_json, out, progress, safe, say
-from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Eagerness
+from culm_infra.cli.output import EXIT_FAILED, emit_json, out, safe, say
+from culm_models.bamboo_p2p.wire.messages import MAX_SIZE
 
 if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.interest import FollowedLog
-    from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
     from culm_connectors.bamboo_p2p.session import Trace
-    from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
-    from culm_models.bamboo.hashes import HashFlavour
-    from culm_models.bamboo_p2p.events import BambooP2pEvent
 
-_LOOK_S = 0.1
 _DIRECTIONS = ("pull", "push", "both")
-
-
-@dataclass(slots=True)
-class _Seen:
-    """What happened, counted by kind; `last` is the last of each cancel and skip."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    pieces: int = 0
-    cancelled: Counter[str] = field(default_factory=Counter)
-
-    def receive_event(self, _: RemotePeer, event: BambooP2pEvent) -> None:
-        self.counts[event.kind] += 1
-        self.pieces += getattr(event, "pieces", 0)
-        if event.kind == "cancelled":
-            self.cancelled[event.code.name.lower()] += 1  # type: ignore[attr-defined]
 
 
 @spread
@@ -75,7 +51,11 @@ def sync(
         int | None, typer.Option("--to", min=1, help="The last entry of the range; by default the newest.")
     ] = None,
     sparse: Annotated[
-        bool, typer.Option("--sparse", help="The shortest path to --to alone, with the pools that prove it.")
+        bool,
+        typer.Option(
+            "--sparse",
+            help="The shortest path to --to alone (by default the newest), with the pools that prove it.",
+        ),
     ] = False,
     payload_only: Annotated[
         bool, typer.Option("--payload-only", help="Payloads of entries that are held, and nothing else.")
@@ -96,6 +76,14 @@ def sync(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only ask what would come; nothing is transferred.")
     ] = False,
+    sizes: Annotated[
+        bool,
+        typer.Option("--sizes", help="With --dry-run: also the bytes, for which entries come, and are kept."),
+    ] = False,
+    tell_progress: Annotated[
+        bool, typer.Option("--progress", help="Lines of JSON that say how much came of how much.")
+    ] = False,
+    policy: PolicyFile = None,
     live: Annotated[bool, typer.Option("--live", help="Stay for what is new, until interrupted.")] = False,
     idle_s: Annotated[
         float, typer.Option("--idle", min=0.1, help="An open range is through after so long without news.")
@@ -110,13 +98,16 @@ def sync(
 ) -> None:
     """Bring the logs of a folder up to date with a peer, once; what broke off goes on where it stopped.
 
-    Without --log it is about every log that the folder holds. Exit status 1: the connection failed.
+    Without --log it is about what the rules for this peer follow (--policy), else about every log that the
+    folder holds. Exit status 1: the connection failed.
 
     Example: `culm bamboo sync tcp://peer.example:4400 --log KEY/0`;
-    `culm bamboo sync quic://peer.example:4400 --log KEY/0 --dry-run`;
+    `culm bamboo sync quic://peer.example:4400 --log KEY/0 --dry-run --sizes`;
     `culm bamboo sync tcp://peer.example:4400 --log KEY/0 --from 99 --to 99` (one entry, and what proves it)
     """
     from culm_connectors.bamboo_p2p.interest import FollowedLog
+    from culm_connectors.bamboo_p2p.session import no_trace
+    from culm_infra.cli.bamboo.syncing import SyncPlan, sync_once
     from culm_models.bamboo_p2p.settings import Direction
 
     url = parse_address(address)
@@ -124,8 +115,8 @@ def sync(
         raise typer.BadParameter(f"{direction!r} is no direction: write {', '.join(_DIRECTIONS)}")
     if end is not None and end < start:
         raise typer.BadParameter(f"the range ends at {end}, before its start {start}")
-    if sparse and end is None:
-        raise typer.BadParameter("--sparse needs --to: the path leads from one entry to another")
+    if sizes and not dry_run:
+        raise typer.BadParameter("--sizes belongs to --dry-run")
 
     def interest(log: tuple[bytes, int]) -> FollowedLog:
         return FollowedLog(
@@ -136,103 +127,34 @@ def sync(
             payload_only=payload_only,
             min_size=min_size,
             max_size=MAX_SIZE if max_size is None else max_size,
-            eagerness=Eagerness.NOTIFY if dry_run else Eagerness.ALL,
             direction=Direction(direction),
             again=again,
         )
 
     told = asyncio.run(
-        _sync(
-            folder,
-            made_flavour(folder, flavour),
-            tls.settings(),
-            url,
-            logs,
-            interest,
-            idle_s=None if live else idle_s,
-            trace=trace,
+        sync_once(
+            SyncPlan(
+                folder,
+                made_flavour(folder, flavour),
+                tls.settings(),
+                read_rules(folder, policy),
+                url,
+                logs,
+                interest,
+                idle_s=None if live else idle_s,
+                trace=_trace(trace) if trace else no_trace,
+                is_dry=dry_run,
+                with_sizes=sizes,
+                tells_progress=tell_progress,
+            )
         )
     )
-    told["dry_run"] = dry_run
     if json:
         emit_json(told)
     else:
         _show(told)
     if told["error"]:
         raise typer.Exit(EXIT_FAILED)
-
-
-async def _sync(
-    folder: Path,
-    flavour: HashFlavour | None,
-    settings: BambooPeerSettings,
-    url: Url,
-    names: list[str] | None,
-    interest: Callable[[tuple[bytes, int]], FollowedLog],
-    *,
-    idle_s: float | None,
-    trace: Path | None,
-) -> dict[str, Any]:
-    from culm_connectors.bamboo_p2p.peer import BambooPeer
-    from culm_connectors.bamboo_p2p.session import no_trace
-    from culm_connectors.edge.keyfile import load_or_make_key
-    from culm_connectors.transport import Identity
-
-    identity = Identity.from_private_key(load_or_make_key(folder).private_key)
-    seen, began_s = _Seen(), time.monotonic()
-    async with BambooPeer.open(folder, flavour=flavour, identity=identity, settings=settings) as peer:
-        logs = await peer.read(lambda store: chosen_logs(names, store))
-        if not logs:
-            raise typer.BadParameter("no log is named, and the folder holds none: give --log KEY/ID")
-        peer.listeners.append(seen.receive_event)
-        async with peer.connect(url, trace=_trace(trace) if trace else no_trace) as remote:
-            asking = asyncio.create_task(_ask(peer, remote, [interest(log) for log in logs]))
-            try:
-                await _wait(remote, asking, seen, idle_s)
-            finally:
-                asking.cancel()
-        error = remote.session.error
-        return {
-            "peer": str(url),
-            "logs": [log_name(log) for log in logs],
-            "entries": seen.counts["entry"],
-            "payloads": seen.counts["payload"],
-            "notified_pieces": seen.pieces,
-            "skipped_payloads": seen.counts["skipped"],
-            "forks": seen.counts["fork"],
-            "cancelled": dict(seen.cancelled),
-            "received_bytes": remote.session.received_bytes,
-            "sent_bytes": remote.session.sent_bytes,
-            "duration_s": round(time.monotonic() - began_s, 3),
-            "error": None if error is None else getattr(error, "code", type(error).__name__),
-            "reason": None if error is None else str(error),
-        }
-
-
-async def _ask(peer: Any, remote: RemotePeer, interests: list[FollowedLog]) -> None:
-    for one in interests:
-        await peer.ask(remote, one)
-
-
-async def _wait(remote: RemotePeer, asking: asyncio.Task[None], seen: _Seen, idle_s: float | None) -> None:
-    """Until all is through: every request freed, or nothing new for a while."""
-    former, since_s = -1, time.monotonic()
-    with progress() as shown:
-        task = shown.add_task("", total=None)
-        while not remote.ended.is_set():
-            session = remote.session
-            moved = session.received_bytes + session.sent_bytes
-            shown.update(
-                task,
-                completed=seen.counts["payload"],
-                description=f"{seen.counts['entry']:,} entries, {moved / 1e6:,.1f} MB; payloads",
-            )
-            if moved != former:
-                former, since_s = moved, time.monotonic()
-            is_quiet = idle_s is not None and time.monotonic() - since_s > idle_s
-            if asking.done() and idle_s is not None and (is_quiet or not await remote.open_requests()):
-                return
-            await asyncio.sleep(_LOOK_S)
 
 
 def _trace(folder: Path) -> Trace:
@@ -258,7 +180,13 @@ def _show(told: dict[str, Any]) -> None:
     if told["error"]:
         say(f"[bold red]the connection ended[/]: {safe(told['reason'])} [dim]({told['error']})[/]")
     if told["dry_run"]:
-        out.print(f"the peer has {told['notified_pieces']:,} entries and payloads of what was asked for")
+        for row in told["told"]:
+            unknown = row["payloads_of_unknown_size"]
+            rest = f", and {unknown:,} payloads of unknown size" if unknown else ""
+            out.print(
+                f"{row['log']} reaches entry {row['height']:,}: {row['new_entries']:,} entries and "
+                f"{row['new_payloads']:,} payloads would come, {row['bytes']:,} bytes of payloads{rest}"
+            )
     else:
         out.print(
             f"{told['entries']:,} new entries and {told['payloads']:,} new payloads, "

@@ -1,0 +1,159 @@
+"""``culm bamboo policy``, ``pause`` and ``resume``: what is exchanged with whom, by rule and for now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.bamboo.folder import (
+    DEFAULT_FOLDER,
+    Folder,
+    LogOption,
+    PolicyFile,
+    log_name,
+    open_folder,
+    parse_log,
+    read_rules,
+)
+from culm_infra.cli.output import EXIT_FAILED, emit_json, out, print_table, say
+
+
+def policy(*, folder: Folder = DEFAULT_FOLDER, file: PolicyFile = None, json: options.Json = False) -> None:
+    """What the rules of a folder come to for each peer. Exit status 1: the file says what is no rule.
+
+    policy.toml has a table `default`, tables `peer.PRINCIPAL` (a key in hex, tls:FINGERPRINT or
+    address:HOST), `retention` and `quotas`; docs/bamboo.md tells of all fields.
+
+    Example: `culm bamboo policy --dir mine`; `culm bamboo policy --policy draft.toml --json`
+    """
+    rules = read_rules(folder, file)
+    if rules is None:
+        say("there are no rules: everybody may read and write everything, and nothing is dropped")
+        return
+    rows = [("everybody else", rules.default), *sorted(rules.peer.items())]
+    if json:
+        for name, rule in rows:
+            emit_json({"peer": name, **rule.model_dump(mode="json")})
+        emit_json({"retention": rules.retention.model_dump(mode="json"), "quotas": rules.quotas.model_dump()})
+        return
+    columns = ("peer", "may read", "may write", "takes", "follows", "quota, bytes")
+    print_table(
+        None,
+        columns,
+        (
+            (
+                name,
+                _listed(rule.read) if rule.direction != "pull" else "",
+                _listed(rule.write) if rule.direction != "push" else "",
+                rule.take,
+                "; ".join(f"{_listed(one.logs)} ({one.take})" for one in rule.follow),
+                "" if rule.quota_bytes is None else f"{rule.quota_bytes:,} in {rule.quota_period_s:,.0f} s",
+            )
+            for name, rule in rows
+        ),
+    )
+    retention = rules.retention
+    if retention.max_age_s is not None:
+        out.print(f"payloads are dropped after {retention.max_age_s:,.0f} s")
+    if retention.max_bytes is not None:
+        out.print(f"of payloads {retention.max_bytes:,} bytes are kept")
+    if rules.quotas.author_bytes is not None:
+        out.print(f"of each author {rules.quotas.author_bytes:,} bytes of payloads are taken")
+
+
+def _listed(patterns: tuple[Any, ...]) -> str:
+    return ", ".join(map(str, patterns))
+
+
+def complete_paused(ctx: typer.Context, incomplete: str) -> list[str]:
+    """What is paused in the folder that is named on the line."""
+    from culm_connectors.errors import ConnectorError
+
+    try:
+        store = open_folder(Path(ctx.params.get("folder") or DEFAULT_FOLDER))
+    except ConnectorError:
+        return []
+    names = sorted(store.paused)
+    store.close()
+    return [name for name in names if name.startswith(incomplete)]
+
+
+Peers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--peer",
+        metavar="PRINCIPAL",
+        help="A peer: its key in hex, tls:FINGERPRINT or address:HOST. Repeatable.",
+        autocompletion=complete_paused,
+    ),
+]
+
+
+def pause(
+    *,
+    folder: Folder = DEFAULT_FOLDER,
+    logs: LogOption = None,
+    peers: Peers = None,
+    json: options.Json = False,
+) -> None:
+    """Exchange nothing more of a log, or with a peer, until `resume`; without either, show what is paused.
+
+    A `serve` of the folder heeds it at once: requests end, and who asks is told to try again later.
+
+    Example: `culm bamboo pause --log KEY/0`; `culm bamboo pause --peer address:192.0.2.7`
+    """
+    _set(folder, logs, peers, is_paused=True, json=json)
+
+
+def resume(
+    *,
+    folder: Folder = DEFAULT_FOLDER,
+    logs: LogOption = None,
+    peers: Peers = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that is paused.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Exchange a paused log, or with a paused peer, again: it goes on where it stopped.
+
+    Example: `culm bamboo resume --log KEY/0`; `culm bamboo resume --all`
+    """
+    if not (logs or peers or everything):
+        raise typer.BadParameter("what is to go on? give --log, --peer or --all")
+    _set(folder, logs, peers, is_paused=False, everything=everything, json=json)
+
+
+def _set(
+    folder: Path,
+    logs: list[str] | None,
+    peers: list[str] | None,
+    *,
+    is_paused: bool,
+    everything: bool = False,
+    json: bool,
+) -> None:
+    from culm_connectors.bamboo_p2p.policy.document import parse_principal
+
+    store = open_folder(folder)
+    try:
+        try:
+            named = [parse_principal(name) for name in peers or []]
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+        named += [log_name(parse_log(name, folder)) for name in logs or []]
+        with store.exclusively():
+            unknown = set() if is_paused else set(named) - store.paused
+            for name in store.paused if everything else named:
+                store.pause(name, is_paused=is_paused)
+        paused = sorted(store.paused)
+    finally:
+        store.close()
+    if json:
+        emit_json({"paused": paused})
+    else:
+        out.print("paused: " + (", ".join(paused) or "nothing"))
+    if unknown:
+        say(f"not paused: {', '.join(sorted(unknown))}")
+        raise typer.Exit(EXIT_FAILED)

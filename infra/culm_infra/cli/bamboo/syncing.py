@@ -1,0 +1,290 @@
+"""What ``culm bamboo sync`` does on its one connection: ask, count what comes, say what would come."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from culm_connectors.bamboo_p2p.interest import FollowedLog
+from culm_connectors.bamboo_p2p.peer import BambooPeer
+from culm_connectors.bamboo_p2p.policy.enforcement import log_name
+from culm_connectors.bamboo_p2p.session import Trace, no_trace
+from culm_connectors.bamboo_p2p.told import Told, tell
+from culm_connectors.edge.keyfile import load_or_make_key
+from culm_connectors.transport import Identity
+from culm_infra.cli.bamboo.folder import chosen_logs
+from culm_infra.cli.output import emit_json, err, progress
+from culm_models.bamboo_p2p.settings import Direction
+from culm_models.bamboo_p2p.wire.messages import Eagerness
+
+if TYPE_CHECKING:
+    from culm_connectors.bamboo_p2p.policy.document import FolderPolicy
+    from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
+    from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
+    from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+    from culm_models.bamboo.hashes import HashFlavour
+    from culm_models.bamboo.log_store import LogKey
+    from culm_models.bamboo_p2p.events import BambooP2pEvent
+    from culm_models.bamboo_p2p.requests.request import Request
+
+_LOOK_S = 0.1
+_TOTALS_S = 0.5
+"""How often the totals are counted again."""
+
+Interest = Callable[["LogKey"], FollowedLog]
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPlan:
+    """What one call is to do. `idle_s` None: stay. `tells_progress`: a line of JSON for each look."""
+
+    folder: Path
+    flavour: HashFlavour | None
+    settings: BambooPeerSettings
+    policy: FolderPolicy | None
+    url: Url
+    names: list[str] | None
+    interest: Interest
+    idle_s: float | None
+    trace: Trace = no_trace
+    is_dry: bool = False
+    with_sizes: bool = False
+    tells_progress: bool = False
+
+    @property
+    def shows_progress(self) -> bool:
+        """Whether the totals are worth asking for: what a peer has costs it some work to say."""
+        return self.tells_progress or err.is_terminal
+
+
+@dataclass(slots=True)
+class Seen:
+    """What has happened, counted by kind, and what the other end has told of."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    cancelled: Counter[str] = field(default_factory=Counter)
+    pieces: int = 0
+    """What the other end has passed without sending it."""
+    told: dict[LogKey, Told] = field(default_factory=dict)
+    probes: list[tuple[Request, FollowedLog]] = field(default_factory=list)
+
+    def receive_event(self, _: RemotePeer, event: BambooP2pEvent) -> None:
+        """Count."""
+        self.counts[event.kind] += 1
+        self.pieces += getattr(event, "pieces", 0)
+        if event.kind == "cancelled":
+            self.cancelled[event.code.name.lower()] += 1  # type: ignore[attr-defined]
+
+    @property
+    def totals(self) -> Told:
+        """All logs together."""
+        total = Told()
+        for one in self.told.values():
+            total.entries += one.entries
+            total.payloads += one.payloads
+            total.new_entries += one.new_entries
+            total.new_payloads += one.new_payloads
+            total.bytes_known += one.bytes_known
+            total.payloads_of_unknown_size += one.payloads_of_unknown_size
+        return total
+
+
+async def sync_once(plan: SyncPlan) -> dict[str, Any]:
+    """Connect, exchange, and say what came of it."""
+    identity = Identity.from_private_key(load_or_make_key(plan.folder).private_key)
+    rules = plan.policy.changed(follow=()) if plan.policy is not None else None
+    began_s = time.monotonic()
+    async with BambooPeer.open(
+        plan.folder, flavour=plan.flavour, identity=identity, settings=plan.settings, policy=rules
+    ) as peer:
+        seen = Seen()
+        peer.listeners.append(seen.receive_event)
+        async with peer.connect(plan.url, trace=plan.trace) as remote:
+            interests = await _interests(peer, remote, plan)
+            heights: dict[LogKey, int] = {}
+            if plan.is_dry or any(one.sparse and one.end is None for one in interests):
+                await _probe(peer, remote, interests, seen)
+                await _wait(peer, remote, plan, seen, None)
+                heights = {log: told.height for log, told in seen.told.items()}
+            expected = seen.told
+            if plan.is_dry and plan.with_sizes:
+                sized = [_sized(one) for one in interests]
+                await _run(peer, remote, plan, seen, sized)
+            elif not plan.is_dry:
+                wanted = [
+                    replace(one, end=max(heights[one.log], one.start))
+                    if one.sparse and one.end is None
+                    else one
+                    for one in interests
+                    if not (one.sparse and one.end is None) or heights.get(one.log)
+                ]
+                if not seen.probes and plan.shows_progress:
+                    pulled = [one for one in wanted if one.direction is not Direction.PUSH]
+                    await _probe(peer, remote, pulled, seen)
+                await _run(peer, remote, plan, seen, wanted)
+        error = remote.session.error
+        return {
+            "peer": str(plan.url),
+            "principal": remote.principal,
+            "logs": [log_name(one.log) for one in interests],
+            "entries": seen.counts["entry"],
+            "payloads": seen.counts["payload"],
+            "notified_pieces": seen.pieces,
+            "skipped_payloads": seen.counts["skipped"],
+            "forks": seen.counts["fork"],
+            "told": [_told(log, expected.get(log, told), told) for log, told in seen.told.items()],
+            "cancelled": dict(seen.cancelled),
+            "received_bytes": remote.session.received_bytes,
+            "sent_bytes": remote.session.sent_bytes,
+            "duration_s": round(time.monotonic() - began_s, 3),
+            "dry_run": plan.is_dry,
+            "error": None if error is None else getattr(error, "code", type(error).__name__),
+            "reason": None if error is None else str(error),
+        }
+
+
+def _told(log: LogKey, before: Told, after: Told) -> dict[str, Any]:
+    """What would come: numbers as they were before sizes were asked for, and sizes as they are known now."""
+    return {
+        "log": log_name(log),
+        "height": after.height,
+        "entries": after.entries,
+        "payloads": after.payloads,
+        "new_entries": before.new_entries,
+        "new_payloads": after.new_payloads,
+        "bytes": after.bytes_known,
+        "payloads_of_unknown_size": after.payloads_of_unknown_size,
+    }
+
+
+def _sized(interest: FollowedLog) -> FollowedLog:
+    """Metadata alone, which tells of sizes."""
+    return replace(interest, eagerness=Eagerness.THRESHOLD, threshold=0, direction=Direction.PULL)
+
+
+async def _interests(peer: BambooPeer, remote: RemotePeer, plan: SyncPlan) -> list[FollowedLog]:
+    """By name, by the rules for this peer, or all that is held."""
+    followed: list[FollowedLog] = []
+    if not plan.names and plan.policy is not None:
+        rule = plan.policy.rule_for(remote.principal)
+        followed = await peer.read(lambda store: rule.interests(store.logs))
+    if followed:
+        return followed
+    logs = await peer.read(lambda store: chosen_logs(plan.names, store))
+    if not logs:
+        raise typer.BadParameter("no log is named, and the folder holds none: give --log KEY/ID")
+    return [plan.interest(log) for log in logs]
+
+
+async def _probe(peer: BambooPeer, remote: RemotePeer, interests: list[FollowedLog], seen: Seen) -> None:
+    """Ask what the other end has, for the height, the totals, and a dry run."""
+    for one in interests:
+        probe = replace(
+            one,
+            eagerness=Eagerness.NOTIFY,
+            threshold=None,
+            direction=Direction.PULL,
+            sparse=one.sparse and one.end is not None,
+            payload_only=False,
+        )
+        seen.probes += [(request, one) for request in await peer.ask(remote, probe)]
+
+
+async def _run(
+    peer: BambooPeer, remote: RemotePeer, plan: SyncPlan, seen: Seen, interests: list[FollowedLog]
+) -> None:
+    async def ask() -> None:
+        for one in interests:
+            await peer.ask(remote, one)
+
+    asking = asyncio.create_task(ask())
+    try:
+        await _wait(peer, remote, plan, seen, asking)
+    finally:
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+
+async def _wait(
+    peer: BambooPeer, remote: RemotePeer, plan: SyncPlan, seen: Seen, asking: asyncio.Task[None] | None
+) -> None:
+    """Until all is through: every request freed, or nothing new for a while."""
+    idle_s = plan.idle_s if asking is not None else (plan.idle_s or 2.0)
+    former, since_s, totals_s = -1, time.monotonic(), float("-inf")
+    probes = {request.id for request, _ in seen.probes}
+    with progress() as shown:
+        task = shown.add_task("", total=None)
+        while not remote.ended.is_set():
+            session = remote.session
+            now_s, moved = time.monotonic(), session.received_bytes + session.sent_bytes
+            if now_s - totals_s >= _TOTALS_S:
+                totals_s = now_s
+                await _count(peer, seen)
+                _tell_progress(plan, remote, seen)
+            expected = seen.totals
+            pieces = seen.counts["entry"] + seen.counts["payload"]
+            total = pieces + expected.new_entries + expected.new_payloads
+            unknown = "" if not expected.payloads_of_unknown_size else " and more"
+            shown.update(
+                task,
+                completed=pieces,
+                total=total if seen.probes else None,
+                description=f"{seen.counts['entry']:,} entries, {moved / 1e6:,.1f} MB"
+                f" of {(moved + expected.bytes_known) / 1e6:,.1f} MB{unknown}; pieces",
+            )
+            if moved != former:
+                former, since_s = moved, now_s
+            is_quiet = idle_s is not None and now_s - since_s > idle_s
+            has_asked = asking is None or asking.done()
+            if (
+                has_asked
+                and idle_s is not None
+                and (is_quiet or not await _working(peer, remote, probes, asking))
+            ):
+                break
+            await asyncio.sleep(_LOOK_S)
+    await _count(peer, seen)
+    _tell_progress(plan, remote, seen)
+
+
+async def _working(
+    peer: BambooPeer, remote: RemotePeer, probes: set[int], asking: asyncio.Task[None] | None
+) -> bool:
+    """Whether a request stands that is waited for: once data was asked for, that is no probe."""
+    requests = await peer.read(lambda _: [one.id for one in remote.session.connection.requests])
+    return any(asking is None or one not in probes for one in requests)
+
+
+async def _count(peer: BambooPeer, seen: Seen) -> None:
+    def count(store: FolderStore) -> dict[LogKey, Told]:
+        found: dict[LogKey, Told] = {}
+        for request, interest in seen.probes:
+            tell(request, interest, store, found.setdefault(interest.log, Told()))
+        return found
+
+    seen.told = await peer.read(count)
+
+
+def _tell_progress(plan: SyncPlan, remote: RemotePeer, seen: Seen) -> None:
+    if not plan.tells_progress:
+        return
+    expected = seen.totals
+    emit_json(
+        {
+            "event": "progress",
+            "entries": seen.counts["entry"],
+            "payloads": seen.counts["payload"],
+            "entries_to_come": expected.new_entries,
+            "payloads_to_come": expected.new_payloads,
+            "received_bytes": remote.session.received_bytes,
+            "bytes_to_come": expected.bytes_known,
+            "payloads_of_unknown_size": expected.payloads_of_unknown_size,
+        }
+    )
