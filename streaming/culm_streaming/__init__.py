@@ -1,6 +1,7 @@
 """The Spark jobs that keep Culm's durable, aggregated state: one package or file a job, and what runs them.
 
 - `logs/`: `entries` to `logs` and `rejected`. `blocks/`: `logs` to `blocks`, `receipts` to `block-vectors`.
+- `coverage/`: `logs`, `fragments`, `payloads` and `holdings` to `coverage`, of logs that may have gaps.
 - `version_vectors`: `receipts` and `logs` to `version-vectors`.
 - `sds/`: `sds.in` and `sds.commands` to the store, events and broadcasts of SDS channels.
 - `sds_index`: `sds.messages` to `sds.index`.

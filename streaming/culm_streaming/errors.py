@@ -67,3 +67,9 @@ class BlockFullError(StreamingError):
     """A new log falls into a block of state that holds as many logs as it may."""
 
     code: ClassVar[str] = "logs.block_full"
+
+
+class CoverageFullError(StreamingError):
+    """What is held of a log finds no room in the state of the job `coverage`: a bound of its settings."""
+
+    code: ClassVar[str] = "coverage.full"

@@ -41,6 +41,17 @@ def _blocks(settings: Settings) -> Any:
     )
 
 
+def _coverage(settings: Settings) -> Any:
+    from culm_streaming.coverage.job import CoverageSettings
+    from culm_streaming.coverage.settings import CoverageLayout
+
+    return CoverageSettings(
+        verify=settings.job.verify,
+        max_offsets_per_trigger=settings.job.max_offsets_per_trigger,
+        layout=CoverageLayout(shards=settings.job.shards),
+    )
+
+
 def _sds(settings: Settings) -> Any:
     from culm_streaming.sds.job import SdsJobSettings
     from culm_streaming.sds.settings import ChannelsSettings
@@ -66,6 +77,7 @@ _OF_JOB: Final[dict[str, Callable[[Settings], Any]]] = {
     "logs": _logs,
     "version-vectors": _version_vectors,
     "blocks": _blocks,
+    "coverage": _coverage,
     "sds": _sds,
     "sds-index": _sds_index,
 }

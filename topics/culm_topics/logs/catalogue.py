@@ -165,4 +165,12 @@ LOG_JOBS: tuple[JobSpec, ...] = (
         load="culm_streaming.blocks.job:JOB",
         doc="keeps heights and fingerprints of the logs by schema and block of public keys",
     ),
+    JobSpec(
+        name="coverage",
+        reads=("logs", "fragments", "payloads", "holdings"),
+        writes=("coverage", "rejected"),
+        load="culm_streaming.coverage.job:JOB",
+        doc="keeps which entries and payloads are held, and what they prove, as sets by peer and log",
+        group="coverage",
+    ),
 )

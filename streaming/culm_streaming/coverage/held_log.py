@@ -1,0 +1,162 @@
+"""One row of coverage: what a peer, or the deployment, holds of one log; its bytes, and how it grows.
+
+All that is said only adds up (what a peer drops is the one exception, in the order in which it said so), so
+neither the order of records nor their batches decide what a row says in the end.
+
+Of the entries of `logs` the hashes in the lower pool of the last are kept: a later link names none but those
+and the last, since links never cross.
+"""
+
+import struct
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from culm_models.bamboo.certificate_pool import lower_pool
+from culm_models.bamboo.range_set import RangeSet
+from culm_streaming.coverage.provable import Links, provable_entries
+from culm_streaming.coverage.rows import CUT_HASH_SIZE, FragmentRow, JoinedRow, flat, range_set
+from culm_streaming.errors import StateLayoutError
+from culm_topics.logs.records import CoverageRecord, coverage_record
+
+_FORMAT: Final = 1
+_HEADER = struct.Struct("<BBxxIIIII")
+_HAS_FRAGMENTS = 1
+_FRAGMENT = np.dtype(
+    [
+        ("seq_num", "<u8"),
+        ("has", "u1"),
+        ("hash", f"V{CUT_HASH_SIZE}"),
+        ("backlink", f"V{CUT_HASH_SIZE}"),
+        ("skiplink", f"V{CUT_HASH_SIZE}"),
+    ]
+)
+_BACKLINK, _SKIPLINK = 1, 2
+_NO_HASH = bytes(CUT_HASH_SIZE)
+
+
+@dataclass(slots=True)
+class HeldLog:
+    """The sets of one row; `joined`, `named` and `fragments` (see `provable`) are the deployment's alone."""
+
+    entries: RangeSet = field(default_factory=RangeSet)
+    payloads: RangeSet = field(default_factory=RangeSet)
+    provable: RangeSet = field(default_factory=RangeSet)
+    joined: RangeSet = field(default_factory=RangeSet)
+    named: dict[int, bytes] = field(default_factory=dict)
+    fragments: dict[int, Links] = field(default_factory=dict)
+
+    def join(self, row: JoinedRow) -> None:
+        """Take in entries of `logs`."""
+        self.payloads = _with(self.payloads, row.payloads)
+        if self.joined.covers(row.start, row.end):
+            return
+        self.joined.add(row.start, row.end)
+        self.entries.add(row.start, row.end)
+        for place, number in enumerate(row.numbers):
+            self.named[number] = row.hashes[place * CUT_HASH_SIZE : (place + 1) * CUT_HASH_SIZE]
+        wanted = {number for start, end in self.joined for number in lower_pool(end - 1) if number >= start}
+        self.named = {number: kept for number, kept in self.named.items() if number in wanted}
+        for number in [number for number in self.fragments if number in self.joined]:
+            del self.fragments[number]
+
+    def add_fragment(self, row: FragmentRow, *, most: int) -> int:
+        """Take in an entry that stands behind a gap; by how many the kept links have grown."""
+        if row.is_whole:
+            self.payloads.add(row.seq_num, row.seq_num + 1)
+        self.entries.add(row.seq_num, row.seq_num + 1)
+        if row.seq_num in self.joined:
+            return 0
+        links = Links(row.hash, row.backlink, row.skiplink)
+        known = self.fragments.get(row.seq_num)
+        # Of a fork, the entry with the smaller hash, whichever came first.
+        if known is not None and known <= links:
+            return 0
+        before = len(self.fragments)
+        self.fragments[row.seq_num] = links
+        if len(self.fragments) > most:
+            del self.fragments[max(self.fragments)]
+        return len(self.fragments) - before
+
+    def prove(self) -> None:
+        """Say anew which entries are proven."""
+        self.provable = provable_entries(self.entries, self.joined, self.named, self.fragments)
+
+    def record(self) -> CoverageRecord:
+        """What `coverage` says of it."""
+        return coverage_record(self.entries, self.payloads, self.provable)
+
+
+def encode_row(log: HeldLog) -> tuple[bytes, bytes | None]:
+    """(the row, the links of its fragments)."""
+    sets = [flat(runs) for runs in (log.entries, log.payloads, log.provable, log.joined)]
+    numbers = sorted(log.named)
+    header = _HEADER.pack(
+        _FORMAT,
+        _HAS_FRAGMENTS if log.fragments else 0,
+        *map(len, sets),
+        len(numbers),
+    )
+    values = np.array([number for one in (*sets, numbers) for number in one], "<u8")
+    row = b"".join((header, values.tobytes(), *(log.named[number] for number in numbers)))
+    if not log.fragments:
+        return row, None
+    table = np.array(
+        [
+            (
+                number,
+                (_BACKLINK if links.backlink else 0) | (_SKIPLINK if links.skiplink else 0),
+                links.hash,
+                links.backlink or _NO_HASH,
+                links.skiplink or _NO_HASH,
+            )
+            for number, links in sorted(log.fragments.items())
+        ],
+        _FRAGMENT,
+    )
+    return row, bytes((_FORMAT,)) + table.tobytes()
+
+
+def decode_row(row: bytes, fragments: bytes | None) -> HeldLog:
+    """The row of these bytes; `StateLayoutError` when they are of another format."""
+    form, _, *sizes = _HEADER.unpack_from(row)
+    if form != _FORMAT or (fragments is not None and fragments[0] != _FORMAT):
+        raise StateLayoutError(f"a row of coverage has format {form}, this program knows {_FORMAT}")
+    values = np.frombuffer(row, "<u8", sum(sizes), _HEADER.size).tolist()
+    pieces = []
+    for size in sizes:
+        pieces.append(values[:size])
+        values = values[size:]
+    start = _HEADER.size + 8 * sum(sizes)
+    named = {
+        number: row[start + place * CUT_HASH_SIZE : start + (place + 1) * CUT_HASH_SIZE]
+        for place, number in enumerate(pieces[4])
+    }
+    entries, payloads, provable, joined = (range_set(piece) for piece in pieces[:4])
+    return HeldLog(entries, payloads, provable, joined, named, _decode_fragments(fragments))
+
+
+def has_fragments(row: bytes) -> bool:
+    """Whether links of fragments are kept beside the row."""
+    return bool(row[1] & _HAS_FRAGMENTS)
+
+
+def _decode_fragments(blob: bytes | None) -> dict[int, Links]:
+    if blob is None:
+        return {}
+    table = np.frombuffer(blob, _FRAGMENT, -1, 1)
+    return {
+        number: Links(own, backlink if has & _BACKLINK else b"", skiplink if has & _SKIPLINK else b"")
+        for number, has, own, backlink, skiplink in zip(
+            *(table[name].tolist() for name in ("seq_num", "has", "hash", "backlink", "skiplink")),
+            strict=True,
+        )
+    }
+
+
+def _with(runs: RangeSet, numbers: tuple[int, ...]) -> RangeSet:
+    ends = iter(numbers)
+    for start, end in zip(ends, ends, strict=True):
+        runs.add(start, end)
+    return runs

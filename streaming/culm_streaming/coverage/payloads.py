@@ -1,0 +1,163 @@
+"""The first stage of a shard: which payloads are whole in `payloads`, and which entries wait for one.
+
+Chunks name only the hash of their payload, so this state is sharded by hash: a row is told to the log's own
+shard as soon as both the payload is whole and an entry names it, whichever comes first. What is kept of a
+whole payload is 16 bytes of its hash; of one that is not, the runs of its chunks; of one that nobody has
+seen, the entries that wait for it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import cbor2
+from xxhash import xxh64_intdigest
+
+from culm_models.bamboo.range_set import RangeSet
+from culm_streaming.coverage.rows import (
+    ChunkRow,
+    HeldPayloads,
+    PayloadRows,
+    WantRow,
+    flat,
+    plain_key,
+    range_set,
+)
+from culm_streaming.coverage.settings import CoverageLayout
+from culm_streaming.errors import CoverageFullError, StateLayoutError
+from culm_topics.records import rejection
+
+_FORMAT: Final = 1
+_SEED: Final = 42
+_WHOLE: Final = 0
+
+
+class PayloadsStore(Protocol):
+    """The state of one shard of the first stage. What was never saved is None."""
+
+    def load_hashes(self, block: int) -> bytes | None:
+        """What is known of the payloads of one block."""
+
+    def save_hashes(self, block: int, blob: bytes) -> None:
+        """Keep it."""
+
+
+class MemoryPayloadsStore:
+    """A shard's state in memory. `saves` counts what was written."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[int, bytes] = {}
+        self.saves = 0
+
+    def load_hashes(self, block: int) -> bytes | None:
+        """See `PayloadsStore`."""
+        return self.blocks.get(block)
+
+    def save_hashes(self, block: int, blob: bytes) -> None:
+        """See `PayloadsStore`."""
+        self.saves += 1
+        self.blocks[block] = blob
+
+
+@dataclass(slots=True)
+class PayloadsOutput:
+    """What the shards of logs are told, and records of `rejected`."""
+
+    held: list[HeldPayloads] = field(default_factory=list)
+    refused: list[tuple[bytes, bytes]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Payload:
+    """`count` chunks are all of it, 0 while none has come; `waiting`: numbers by log."""
+
+    is_whole: bool = False
+    count: int = 0
+    chunks: RangeSet = field(default_factory=RangeSet)
+    waiting: dict[bytes, set[int]] = field(default_factory=dict)
+
+
+def place_of_payload(payload: bytes, settings: CoverageLayout) -> tuple[int, int]:
+    """(shard, block) of a payload, by its cut hash."""
+    digest = xxh64_intdigest(payload, _SEED)
+    return digest % settings.shards, digest // settings.shards % settings.blocks
+
+
+def payloads_step(store: PayloadsStore, rows: PayloadRows, settings: CoverageLayout) -> PayloadsOutput:
+    """Take in chunks and wants of one shard, and say which payloads are held."""
+    output = PayloadsOutput()
+    touched: dict[int, list[ChunkRow | WantRow]] = {}
+    both: list[ChunkRow | WantRow] = [*rows.chunks, *rows.wants]
+    for row in both:
+        touched.setdefault(place_of_payload(row.payload, settings)[1], []).append(row)
+    held: dict[bytes, set[int]] = {}
+    for number, block_rows in sorted(touched.items()):
+        before = store.load_hashes(number)
+        known = _decode(before)
+        for row in block_rows:
+            payload = known.get(row.payload)
+            if payload is None:
+                if len(known) >= settings.max_payloads_per_block:
+                    output.refused.append(
+                        _refused(row, "too many payloads share this payload's block of state")
+                    )
+                    continue
+                payload = known[row.payload] = _Payload()
+            if isinstance(row, ChunkRow):
+                _add_chunk(payload, row, held)
+            elif payload.is_whole:
+                held.setdefault(row.log, set()).add(row.seq_num)
+            elif sum(map(len, payload.waiting.values())) >= settings.max_waiting_per_payload:
+                if row.seq_num not in payload.waiting.get(row.log, ()):
+                    output.refused.append(_refused(row, "too many entries wait for this payload"))
+            else:
+                payload.waiting.setdefault(row.log, set()).add(row.seq_num)
+        after = _encode(known)
+        if after != before:
+            store.save_hashes(number, after)
+    output.held += [HeldPayloads(log, tuple(sorted(numbers))) for log, numbers in sorted(held.items())]
+    output.refused.sort()
+    return output
+
+
+def _add_chunk(payload: _Payload, row: ChunkRow, held: dict[bytes, set[int]]) -> None:
+    if payload.is_whole:
+        return
+    payload.count = row.total
+    payload.chunks.add(row.number, row.number + 1)
+    if payload.chunks.covers(0, row.total):
+        for log, numbers in payload.waiting.items():
+            held.setdefault(log, set()).update(numbers)
+        payload.is_whole, payload.count, payload.chunks, payload.waiting = True, 0, RangeSet(), {}
+
+
+def _refused(row: ChunkRow | WantRow, why: str) -> tuple[bytes, bytes]:
+    error = CoverageFullError(why)
+    if isinstance(row, WantRow):
+        return plain_key(row.log), rejection(error.code, str(error), entry=None, seq_num=row.seq_num).encode()
+    return b"", rejection(error.code, str(error), entry=None).encode()
+
+
+def _encode(known: dict[bytes, _Payload]) -> bytes:
+    kept: dict[bytes, Any] = {}
+    for payload_hash, payload in sorted(known.items()):
+        waiting = {log: sorted(numbers) for log, numbers in sorted(payload.waiting.items())}
+        kept[payload_hash] = _WHOLE if payload.is_whole else (payload.count, flat(payload.chunks), waiting)
+    return cbor2.dumps((_FORMAT, kept))
+
+
+def _decode(blob: bytes | None) -> dict[bytes, _Payload]:
+    if blob is None:
+        return {}
+    form, kept = cbor2.loads(blob)
+    if form != _FORMAT:
+        raise StateLayoutError(f"a block of payloads has format {form}, this program knows {_FORMAT}")
+    known: dict[bytes, _Payload] = {}
+    for payload_hash, what in kept.items():
+        if what == _WHOLE:
+            known[payload_hash] = _Payload(is_whole=True)
+        else:
+            count, chunks, waiting = what
+            known[payload_hash] = _Payload(
+                False, count, range_set(chunks), {log: set(numbers) for log, numbers in waiting.items()}
+            )
+    return known

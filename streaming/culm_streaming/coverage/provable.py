@@ -1,0 +1,110 @@
+"""Which of the held entries their certificate pools prove, without looking at every one of a long log.
+
+Bamboo Point-2-Point, "certificate pools", and `culm_connectors.bamboo_p2p.proof`, which proves one entry: an
+element that is above all that is held may not exist yet, and is not missed; an entry whose link names another
+entry than the held one is no part of any pool.
+
+What `logs` holds from entry 1 on is checked as a chain already. The upper pools of those entries leave it on
+one path, from the spine number above it down to the first entry that it lacks: the first gap on that path
+says how far they are whole. So the entries with gaps before them alone are looked at one by one.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from culm_models.bamboo.certificate_pool import shortest_path
+from culm_models.bamboo.lipmaa import lipmaa, spine_number_from
+from culm_models.bamboo.range_set import RangeSet
+
+IsThere = Callable[[int], bool]
+"""Whether an element of a pool is held and sound, or may not exist yet."""
+
+
+class Links(NamedTuple):
+    """An entry's hash and links, cut; a link that it has not is empty."""
+
+    hash: bytes
+    backlink: bytes
+    skiplink: bytes
+
+
+def provable_entries(
+    held: RangeSet, joined: RangeSet, named: Mapping[int, bytes], fragments: Mapping[int, Links]
+) -> RangeSet:
+    """The entries whose pools are whole and sound.
+
+    `joined`: what `logs` has; `named`: of those the hashes that a later link may name; `fragments`: entries
+    outside of it.
+    """
+    height = joined.end_of_run(1) - 1
+    top = held.highest or 0
+    sound = {number: _is_sound(number, links, named, fragments) for number, links in fragments.items()}
+
+    def is_there(number: int) -> bool:
+        return number > top or number in joined or sound.get(number, False)
+
+    proven = RangeSet()
+    proven.add(1, _proven_height(height, is_there) + 1)
+    downwards: dict[int, bool] = {}
+    upwards: dict[int, bool] = {}
+    numbers = sorted(fragments)
+    for number in reversed(numbers):
+        above = _above(number)
+        if above is None or above > top:
+            upwards[number] = True
+        elif above in upwards:
+            upwards[number] = sound[above] and upwards[above]
+        else:
+            upwards[number] = all(map(is_there, shortest_path(above, spine_number_from(above))))
+    for number in numbers:
+        target = _lipmaa(number)
+        downwards[number] = sound[number] and (target <= height or downwards.get(target, False))
+        if downwards[number] and upwards[number]:
+            proven.add(number, number + 1)
+    return proven
+
+
+def _is_sound(number: int, links: Links, named: Mapping[int, bytes], fragments: Mapping[int, Links]) -> bool:
+    """Whether no link names another entry than the one that is held."""
+    wanted = ((number - 1, links.backlink), (_lipmaa(number), links.skiplink))
+    for target, link in wanted:
+        if link:
+            other = fragments.get(target)
+            target_hash = named.get(target) if other is None else other.hash
+            if target_hash is not None and target_hash != link:
+                return False
+    return True
+
+
+def _proven_height(height: int, is_there: IsThere) -> int:
+    """Up to which entry the pools of a chain of `height` entries are whole."""
+    if not height:
+        return 0
+    spine = spine_number_from(height)
+    if spine == height:
+        return height
+    proven = _spine_below(height)
+    for number in reversed(shortest_path(height + 1, spine)):
+        if not is_there(number):
+            return proven
+        target = _lipmaa(number)
+        if target <= height:
+            proven = max(proven, target)
+    return height
+
+
+def _spine_below(height: int) -> int:
+    return _SPINE[bisect_right(_SPINE, height) - 1]
+
+
+@lru_cache(maxsize=1 << 17)
+def _above(number: int) -> int | None:
+    """The next element of the upper pool; None where the pool ends."""
+    path = shortest_path(number, spine_number_from(number))
+    return path[1] if len(path) > 1 else None
+
+
+_lipmaa = lru_cache(maxsize=1 << 17)(lipmaa)
+_SPINE: tuple[int, ...] = tuple((int(3**k) - 1) // 2 for k in range(1, 42))

@@ -1,0 +1,98 @@
+"""The job `coverage` on real Spark and a real broker, over restarts, and with the job that feeds it."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING
+
+import pytest
+
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
+from culm_streaming.coverage.job import CoverageSettings
+from culm_streaming.coverage.settings import CoverageLayout
+from culm_streaming.run import RunSettings, run_jobs
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records import CoverageRecord, coverage_key
+from culm_topics.records import HEIGHTS_PEER_ID
+from tests.support.bare_logs import make_bare_log
+from tests.support.coverage import CoverageWorld, Said, in_fragments, in_holdings, in_payloads
+from tests.support.logs import author
+from tests.support.topic_io import produce, read_all, read_logs, read_rejected
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+PEER = b"p" * 32
+LARGE = bytes(range(256)) * 3_000
+"""Two chunks."""
+
+
+@pytest.fixture
+def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
+    settings = KafkaSettings(bootstrap=kafka_bootstrap, prefix=topic_prefix, partitions=2)
+    admin.create(settings)
+    return settings
+
+
+def say(kafka: KafkaSettings, records: list[Said]) -> None:
+    for topic in ("fragments", "payloads", "holdings"):
+        produce(kafka, topic, [(one.key, one.value) for one in records if one.topic == topic])
+
+
+def test_coverage_is_kept_by_peer_and_log_over_restarts(
+    spark: SparkSession, kafka: KafkaSettings, tmp_path: Path
+) -> None:
+    log = make_bare_log(
+        author("alice"), 0, [LARGE if n in (2, 30) else b"joint %d" % n for n in range(1, 41)]
+    )
+    key = log[0].key
+    pool = [log[number - 1] for number in sorted({*lower_pool(30), *upper_pool(30)})]
+    records = [
+        *in_fragments(pool),
+        *in_payloads(log[29]),
+        *in_payloads(log[1]),
+        in_holdings(PEER, key, ((1, 41),), ((1, 41),)),
+        in_holdings(PEER, key, dropped=((3, 5),)),
+        Said("holdings", PEER, b"junk"),
+    ]
+    settings = RunSettings(
+        kafka=kafka,
+        checkpoints=str(tmp_path),
+        jobs=("logs", "coverage"),
+        once=True,
+        job_settings={
+            "coverage": CoverageSettings(
+                max_offsets_per_trigger=3,
+                max_fragments_per_trigger=5,
+                max_payload_chunks_per_trigger=2,
+                layout=CoverageLayout(shards=3, blocks=2),
+            )
+        },
+    )
+    chance = random.Random(5)
+    halves = [[], []]  # type: list[list[Said]]
+    for one in records[:-3]:
+        halves[chance.randrange(2)].append(one)
+    halves[1] += records[-3:]
+    for half, entries in zip(halves, (log[:2], log[2:5]), strict=True):
+        say(kafka, half)
+        produce(kafka, "entries", [one.arrival(0, inline=one.seq_num != 2)[:2] for one in entries])
+        run_jobs(spark, settings, stop=Event())
+    run_jobs(spark, settings, stop=Event())  # what the job `logs` wrote last
+
+    world = CoverageWorld()
+    world.run([one._replace(offset=offset) for offset, one in enumerate(records)])
+    world.run([Said("logs", key, one.encode()) for one in read_logs(kafka)[key]])
+    found = {one: CoverageRecord.decode(value) for one, value in read_all(kafka, "coverage") if one}
+    assert found == {
+        coverage_key(HEIGHTS_PEER_ID, key): world.of(key),
+        coverage_key(PEER, key): world.of(key, PEER),
+    }
+    held = found[coverage_key(HEIGHTS_PEER_ID, key)]
+    assert held.payloads == ((1, 6), (30, 31)) and any(start <= 30 < end for start, end in held.provable)
+    assert [record.entry for record in read_rejected(kafka)] == [b"junk"]
