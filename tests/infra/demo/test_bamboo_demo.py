@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import typer
 from rich.console import Console
 
 from culm_infra.cli.bamboo import demo
+from culm_infra.cli.demo.present import present_folders
+from culm_infra.cli.root import run
 from culm_infra.demo.bamboo.figures import SceneFigures
 from culm_infra.demo.bamboo.report import BambooReport, tables
 from culm_infra.demo.bamboo.run import play
@@ -71,6 +75,32 @@ def test_a_figure_that_is_not_as_it_has_to_be_is_a_problem_and_no_other() -> Non
     assert "✗ = 6" in text and "DOES NOT HOLD" in text and "…" not in text
     assert not BambooReport([scene]).converged
     assert not BambooReport([]).converged
+
+
+def test_the_command_plays_one_scene_and_prints_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", "bamboo", "--scene", "live", "--live", "3", "--json"]) == 0
+    [document] = map(json.loads, capsys.readouterr().out.splitlines())
+    assert document["converged"] and [scene["name"] for scene in document["scenes"]] == ["live"]
+
+
+def test_a_scene_that_there_is_not_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", "bamboo", "--scene", "storm"]) == 2
+    assert "sparse, backfill" in capsys.readouterr().err
+
+
+def test_the_exit_status_says_that_something_did_not_hold(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def fail(_: Path, show: Callable[[str], None]) -> BambooReport:
+        show("a chapter")
+        scene = SceneFigures("one", "A scene")
+        scene.demand("so", holds=False)
+        return BambooReport([scene])
+
+    with pytest.raises(typer.Exit) as ended:
+        present_folders(tmp_path, lambda directory: directory, fail, tables, is_json=True)
+    assert ended.value.exit_code == 3
+    assert json.loads(capsys.readouterr().out)["converged"] is False
 
 
 def test_the_command_names_the_scenes_that_there_are() -> None:

@@ -81,17 +81,17 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
                 await stage.line(second, lambda line: _is_payload(line, _LARGE_ID), "the rest of the payload")
                 sent = source.remotes[-1].session.sent_bytes
                 rest = size - offset + _ENTRY_BYTES * len(entries.published_s)
-                figures.at_most("bytes sent after that: the rest, and entries", sent, rest)
+                figures.at_most("bytes sent after that: the rest", sent, rest)
                 publishing.cancel()
                 alone_ms = [await _latency_ms(stage, second, entries) for _ in range(_ALONE)]
         finally:
             publishing.cancel()
             await asyncio.gather(publishing, return_exceptions=True)
         beside_ms = [*entries.latencies_ms(first), *entries.latencies_ms(second)]
-        figures.at_least("entries of another log that came while it did", len(beside_ms), 5)
+        figures.at_least("entries of another log meanwhile", len(beside_ms), 5)
         figures.show("they took, p50", percentile(beside_ms, 0.5) or 0.0, "ms")
         figures.show("they took, at most", max(beside_ms, default=0.0), "ms")
-        figures.show("without the large payload, p50", percentile(alone_ms, 0.5) or 0.0, "ms")
+        figures.show("without a large payload, p50", percentile(alone_ms, 0.5) or 0.0, "ms")
 
 
 def _reader(url: Url, folder: Path) -> tuple[str, ...]:
