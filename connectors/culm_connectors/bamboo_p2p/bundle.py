@@ -1,9 +1,10 @@
 """Entries, the pools that prove them, and payloads, as one file: a log on a stick.
 
-    "culm bamboo 1\n"  flavour "\n"
+    "culm bamboo 2\n"  flavour "\n"
     'e'  size of the entry (4 bytes)  entry                        an entry without its payload
     'p'  size of the entry  entry  size of the payload (8 bytes)  payload
-    '.'  number of entries (8 bytes)                               the end
+    'f'  size of an entry  entry  size of another  entry           two that prove the log forked (2 alone)
+    '.'  number of records (8 bytes)                               the end
 
 Numbers have their most significant byte first. Entries of a log stand in order, so each stands behind those
 that it links to. What is taken in is checked as on a connection.
@@ -22,18 +23,20 @@ from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.checks import check_signature
 from culm_models.bamboo.entry import Entry, decode_entry, max_entry_size
 from culm_models.bamboo.errors import BambooError
-from culm_models.bamboo.fork_proof import links_of
+from culm_models.bamboo.fork_proof import is_fork_proof, links_of
 from culm_models.bamboo.lipmaa import lipmaa
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.data_channel.rebuilding import fork_with_held
-from culm_models.bamboo_p2p.store import HeldEntry
+from culm_models.bamboo_p2p.store import ForkProof, HeldEntry
 
-_MAGIC: Final = b"culm bamboo 1\n"
-_ENTRY, _WITH_PAYLOAD, _END = b"e", b"p", b"."
+_MAGIC: Final = b"culm bamboo 2\n"
+_FORMER_MAGIC: Final = b"culm bamboo 1\n"
+_ENTRY, _WITH_PAYLOAD, _PROOF, _END = b"e", b"p", b"f", b"."
 _CHUNK_BYTES: Final = 256 * 1024
 LINK_MISSING: Final = "bamboo_p2p.link_missing"
 PAYLOAD_INVALID: Final = "bamboo_p2p.payload"
 FORKED: Final = "bamboo_p2p.forked"
+PROOF_BOGUS: Final = "bamboo_p2p.evidence"
 
 
 @dataclass(slots=True)
@@ -44,13 +47,19 @@ class Imported:
     known_entries: int = 0
     new_payloads: int = 0
     known_payloads: int = 0
+    new_proofs: int = 0
+    """Logs that turned out to be forked by a proof that the bundle carries."""
+    known_proofs: int = 0
     refused: Counter[str] = field(default_factory=Counter)
 
 
 def export(
     store: FolderStore, file: BinaryIO, log: LogKey, *, start: int = 1, end: int | None = None, payloads: bool
 ) -> Iterator[int]:
-    """Write what is held of a range, with its pools, and payloads if wanted; the numbers as they go."""
+    """Write what is held of a range, with its pools, and payloads if wanted; the numbers as they go.
+
+    The proof that the log is forked goes with it, where there is one.
+    """
     file.write(_MAGIC + store.flavour.name.encode() + b"\n")
     highest = store.highest_entry(log)
     last = min(end or highest, highest)
@@ -73,6 +82,10 @@ def export(
                 file.write(store.read_payload(log, seq_num, offset, min(_CHUNK_BYTES, size - offset)))
         count += 1
         yield seq_num
+    proof = store.fork_proof(log)
+    if proof is not None:
+        file.write(_PROOF + b"".join(len(one).to_bytes(4, "big") + one for one in proof))
+        count += 1
     file.write(_END + count.to_bytes(8, "big"))
 
 
@@ -81,7 +94,7 @@ def import_bundle(store: FolderStore, file: BinaryIO, imported: Imported) -> Ite
 
     Call it in `store.exclusively()`. Raises `BundleError`; what came before is kept.
     """
-    if _take(file, len(_MAGIC)) != _MAGIC:
+    if _take(file, len(_MAGIC)) not in (_MAGIC, _FORMER_MAGIC):
         raise BundleError("the file is no bundle of Bamboo logs", hint="`culm bamboo export` makes one")
     flavour = file.readline(16).strip().decode(errors="replace")
     if flavour != store.flavour.name:
@@ -91,18 +104,18 @@ def import_bundle(store: FolderStore, file: BinaryIO, imported: Imported) -> Ite
         )
     count = 0
     while (kind := _take(file, 1)) != _END:
-        if kind not in (_ENTRY, _WITH_PAYLOAD):
+        count += 1
+        if kind not in (_ENTRY, _WITH_PAYLOAD, _PROOF):
             raise BundleError("the bundle is damaged: neither an entry nor the end")
-        size = int.from_bytes(_take(file, 4), "big")
-        if size > max_entry_size(store.flavour):
-            raise BundleError(f"the bundle is damaged: no entry has {size} bytes")
-        data = _take(file, size)
+        data = _take_entry(file, store)
+        if kind == _PROOF:
+            _take_in_proof(store, (data, _take_entry(file, store)), imported)
+            continue
         payload_size = int.from_bytes(_take(file, 8), "big") if kind == _WITH_PAYLOAD else None
         chunks = _chunks(file, payload_size or 0)
         seq_num = _take_in(store, data, chunks if payload_size is not None else None, imported)
         for _ in chunks:
             pass
-        count += 1
         yield seq_num
     if int.from_bytes(_take(file, 8), "big") != count:
         raise BundleError("the bundle is damaged: entries were lost from it")
@@ -148,6 +161,35 @@ def _take_in(store: FolderStore, data: bytes, payload: Iterable[bytes] | None, i
     else:
         imported.refused[PAYLOAD_INVALID] += 1
     return entry.seq_num
+
+
+def _take_entry(file: BinaryIO, store: FolderStore) -> bytes:
+    size = int.from_bytes(_take(file, 4), "big")
+    if size > max_entry_size(store.flavour):
+        raise BundleError(f"the bundle is damaged: no entry has {size} bytes")
+    return _take(file, size)
+
+
+def _take_in_proof(store: FolderStore, proof: ForkProof, imported: Imported) -> None:
+    """Two entries that cannot both be of one log, by the signatures of its author (R25)."""
+    entries: list[Entry] = []
+    try:
+        for data in proof:
+            entries.append(decode_entry(data, store.flavour))
+            check_signature(data, entries[-1])
+    except BambooError as error:
+        imported.refused[error.code] += 1
+        return
+    one, other = entries
+    log: LogKey = (one.public_key, one.log_id)
+    hashes = [store.flavour.hash(data) for data in proof]
+    if (other.public_key, other.log_id) != log or not is_fork_proof(one, hashes[0], other, hashes[1]):
+        imported.refused[PROOF_BOGUS] += 1
+    elif store.fork_proof(log) is not None:
+        imported.known_proofs += 1
+    else:
+        store.put_fork_proof(log, proof)
+        imported.new_proofs += 1
 
 
 def _links_lead_down(store: FolderStore, log: LogKey, entry: Entry) -> bool:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.checks import check_signature
+from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.errors import BambooError
-from culm_models.bamboo.fork_proof import links_of
+from culm_models.bamboo.fork_proof import forked_at, links_of
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.store import BambooStore, HeldEntry
 
@@ -17,7 +18,8 @@ class Proof:
     """What the pool of an entry says. `wrong`: what is broken, in words, by sequence number.
 
     `pool`: elements that are held. `missing`: those that are not, though later ones are. `beyond`: those
-    above all that is held, which may not exist yet and are not missed.
+    above all that is held, which may not exist yet and are not missed. `forked_at`: from which entry on the
+    log is known to be forked; from there on nothing is proven.
     """
 
     seq_num: int
@@ -26,11 +28,13 @@ class Proof:
     beyond: tuple[int, ...]
     wrong: tuple[tuple[int, str], ...]
     has_payload: bool
+    forked_at: int | None = None
 
     @property
     def is_proven(self) -> bool:
         """Whether nothing is missing and nothing is wrong."""
-        return not self.missing and not self.wrong and self.seq_num in self.pool
+        is_forked = self.forked_at is not None and self.forked_at <= self.seq_num
+        return not self.missing and not self.wrong and self.seq_num in self.pool and not is_forked
 
 
 def prove(store: BambooStore, log: LogKey, seq_num: int) -> Proof:
@@ -53,7 +57,17 @@ def prove(store: BambooStore, log: LogKey, seq_num: int) -> Proof:
         tuple(number for number in lacking if number > max(highest, seq_num)),
         tuple(wrong),
         store.has_payload(log, seq_num),
+        fork_of(store, log),
     )
+
+
+def fork_of(store: BambooStore, log: LogKey) -> int | None:
+    """From which entry on a log is known to be forked."""
+    proof = store.fork_proof(log)
+    if proof is None:
+        return None
+    one, other = (decode_entry(entry_bytes, store.flavour) for entry_bytes in proof)
+    return forked_at(one, store.flavour.hash(proof[0]), other, store.flavour.hash(proof[1]))
 
 
 def _broken(found: HeldEntry, held: dict[int, HeldEntry]) -> list[int]:

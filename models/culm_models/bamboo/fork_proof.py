@@ -30,6 +30,15 @@ def is_fork_proof(one: Entry, one_hash: bytes, other: Entry, other_hash: bytes) 
     )
 
 
+def forked_at(one: Entry, one_hash: bytes, other: Entry, other_hash: bytes) -> int:
+    """From which sequence number on the log has two branches, as far as the two entries of a proof say."""
+    named_by_one = {**links_of(one), one.seq_num: one_hash}
+    named_by_other = {**links_of(other), other.seq_num: other_hash}
+    differing = [number for number, name in named_by_one.items() if named_by_other.get(number, name) != name]
+    # Where nothing differs, one of them ends the log, and the other follows it.
+    return min(differing, default=max(one.seq_num, other.seq_num))
+
+
 def links_of(entry: Entry) -> dict[int, bytes]:
     """The hashes that an entry names for sequence numbers before its own."""
     links = {}

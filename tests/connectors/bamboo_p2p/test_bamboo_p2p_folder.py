@@ -10,12 +10,20 @@ from pathlib import Path
 import pytest
 
 from culm_connectors.bamboo_p2p.author import publish
-from culm_connectors.bamboo_p2p.bundle import LINK_MISSING, PAYLOAD_INVALID, Imported, export, import_bundle
+from culm_connectors.bamboo_p2p.bundle import (
+    LINK_MISSING,
+    PAYLOAD_INVALID,
+    PROOF_BOGUS,
+    Imported,
+    export,
+    import_bundle,
+)
 from culm_connectors.bamboo_p2p.errors import BundleError, FolderError, LogEnded
 from culm_connectors.bamboo_p2p.interest import FollowedLog, proposals
-from culm_connectors.bamboo_p2p.proof import prove
+from culm_connectors.bamboo_p2p.proof import fork_of, prove
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE
+from culm_models.bamboo.entry import sign_entry
 from culm_models.bamboo.hashes import YAMF, YASMF
 from culm_models.keys import KeyPair
 
@@ -153,7 +161,7 @@ def test_what_is_wrong_in_a_bundle_is_refused_by_its_code(tmp_path: Path) -> Non
     data = bundle(one).getvalue()
     altered = io.BytesIO(data.replace(b"payload 1", b"payload 7"))
     assert imported(other, altered).refused == {PAYLOAD_INVALID: 1}
-    first = data.index(b"p", len(b"culm bamboo 1\nyasmf\n"))
+    first = data.index(b"p", len(b"culm bamboo 2\nyasmf\n"))
     second = data.index(b"payload 0") + len(b"payload 0")
     without_first = data[:first] + data[second:-8] + (1).to_bytes(8, "big")
     third = FolderStore(tmp_path / "third", YASMF)
@@ -161,6 +169,45 @@ def test_what_is_wrong_in_a_bundle_is_refused_by_its_code(tmp_path: Path) -> Non
     with pytest.raises(BundleError, match="too early"):
         imported(FolderStore(tmp_path / "fourth", YASMF), io.BytesIO(data[:-12]))
     for store in (one, other, third):
+        store.close()
+
+
+def forged(store: FolderStore, seq_num: int) -> bytes:
+    """Another entry of this number by the author itself."""
+    held = store.entry(LOG, seq_num)
+    assert held is not None
+    entry = held.entry
+    return sign_entry(
+        AUTHOR,
+        LOG[1],
+        seq_num,
+        b"another",
+        skiplink=entry.skiplink,
+        backlink=entry.backlink,
+        end_of_log=False,
+        flavour=YASMF,
+    )
+
+
+def test_a_bundle_carries_the_proof_of_a_fork_and_who_takes_it_in_checks_it(tmp_path: Path) -> None:
+    one, other = with_log(tmp_path / "one", 6), FolderStore(tmp_path / "other", YASMF)
+    held = one.entry(LOG, 5)
+    assert held is not None
+    one.put_fork_proof(LOG, (held.entry_bytes, forged(one, 5)))
+    one.commit()
+    file = bundle(one)
+    assert imported(other, file).new_proofs == 1
+    file.seek(0)
+    assert imported(other, file).known_proofs == 1
+    assert other.fork_proof(LOG) == one.fork_proof(LOG) and fork_of(other, LOG) == 5
+    assert prove(other, LOG, 4).is_proven and not prove(other, LOG, 5).is_proven
+    bogus = FolderStore(tmp_path / "bogus", YASMF)
+    first = one.entry(LOG, 4)
+    assert first is not None
+    proof = b"".join(len(data).to_bytes(4, "big") + data for data in (first.entry_bytes, held.entry_bytes))
+    file = io.BytesIO(b"culm bamboo 2\nyasmf\nf" + proof + b"." + (1).to_bytes(8, "big"))
+    assert imported(bogus, file).refused == {PROOF_BOGUS: 1} and not bogus.fork_proof(LOG)
+    for store in (one, other, bogus):
         store.close()
 
 

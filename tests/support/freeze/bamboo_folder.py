@@ -15,9 +15,10 @@ from culm_models.bamboo.hashes import YAMF, YASMF
 from culm_models.bamboo.log_store import LogKey
 from culm_models.keys import KeyPair
 
-NAME = "bamboo-folder"
-BUNDLE = "bamboo-bundle"
-BUNDLE_FILE = "logs.bamboo"
+FORMER, FORMER_BUNDLE = "bamboo-folder-1", "bamboo-bundle-1"
+"""Of format 1: what was dropped had no mark, and a bundle carried no proofs of forks."""
+NAME, BUNDLE = "bamboo-folder-2", "bamboo-bundle-2"
+BUNDLE_FILE, FORKED_FILE = "logs.bamboo", "forked.bamboo"
 AUTHOR = KeyPair.generate(b"author of a frozen folder")
 LONG, ENDED, FORKED = ((AUTHOR.public_key, log_id) for log_id in (0, 7, 2**64 - 1))
 
@@ -50,13 +51,28 @@ def fill(store: FolderStore) -> None:
 
 def make(folder: Path) -> None:
     """A folder, as the commands leave it."""
-    store = FolderStore(folder, YASMF)
+    store = FolderStore(folder, YASMF, clock_s=lambda: 1_700_000_000)
     fill(store)
+    with store.exclusively():
+        store.pause("address:192.0.2.7", is_paused=True)
     store.close()
 
 
 def read(folder: Path) -> dict[str, Any]:
     """Everything that is in a folder."""
+    store = FolderStore(folder)
+    found = held(store)
+    found["paused"] = sorted(store.paused)
+    found["dropped"] = {name_of(log): list(store.dropped(log)) for log in store.logs}
+    found["oldest"] = [
+        [name_of(log), seq_num, size, at_s] for log, seq_num, size, at_s in store.oldest_payloads(3)
+    ]
+    store.close()
+    return found
+
+
+def read_former(folder: Path) -> dict[str, Any]:
+    """Everything that was in a folder of format 1."""
     store = FolderStore(folder)
     found = held(store)
     store.close()
@@ -97,6 +113,10 @@ def make_bundle(folder: Path) -> None:
     file = io.BytesIO()
     for _ in export(store, file, LONG, start=8, end=12, payloads=True):
         pass
+    forked = io.BytesIO()
+    for _ in export(store, forked, FORKED, payloads=True):
+        pass
+    (folder / FORKED_FILE).write_bytes(forked.getvalue())
     store.close()
     for path in (folder / "store").iterdir():
         path.unlink()
@@ -105,11 +125,25 @@ def make_bundle(folder: Path) -> None:
 
 
 def read_bundle(folder: Path) -> dict[str, Any]:
-    """What a new folder holds after the bundle was taken in."""
+    """What a new folder holds after the bundles were taken in."""
+    store = FolderStore(folder / "store", YAMF)
+    found: dict[str, Any] = {}
+    for name in (BUNDLE_FILE, FORKED_FILE):
+        imported = Imported()
+        with store.exclusively(), (folder / name).open("rb") as file:
+            found[name] = {"numbers": list(import_bundle(store, file, imported)), **asdict(imported)}
+    found["held"] = held(store)
+    store.close()
+    return found
+
+
+def read_former_bundle(folder: Path) -> dict[str, Any]:
+    """What a new folder holds after the bundle of format 1 was taken in."""
     imported = Imported()
     store = FolderStore(folder / "store", YAMF)
     with store.exclusively(), (folder / BUNDLE_FILE).open("rb") as file:
         numbers = list(import_bundle(store, file, imported))
-    found = {"numbers": numbers, "imported": asdict(imported), "held": held(store)}
+    counted = {name: value for name, value in asdict(imported).items() if "proofs" not in name}
+    found = {"numbers": numbers, "imported": counted, "held": held(store)}
     store.close()
     return found

@@ -40,6 +40,8 @@ def export(
 ) -> None:
     """Write a range of a log, the entries that prove it, and its payloads into one file.
 
+    Where the log is known to be forked, the two entries that prove it go with it.
+
     Example: `culm bamboo export stick.bamboo --log KEY/0 --from 1 --to 100`
     """
     from culm_connectors.bamboo_p2p.bundle import export as exported
@@ -101,6 +103,8 @@ def import_(
             f"known: {imported.known_entries:,} entries, {imported.known_payloads:,} payloads; "
             f"refused: {imported.refused.total():,}"
         )
+        if imported.new_proofs:
+            say(f"[bold red]{imported.new_proofs:,} logs are forked[/]: the proofs are kept")
         for code, number in imported.refused.items():
             say(f"[yellow]{number:,} refused: {code}[/]")
     if damage is not None:

@@ -31,6 +31,8 @@ _SHOWN_RUNS = 20
 def coverage(*, folder: Folder = DEFAULT_FOLDER, logs: LogOption = None, json: options.Json = False) -> None:
     """What is held of each log: ranges of entries, ranges of payloads, and payloads that are not whole.
 
+    With --json also the two entries that prove a log forked; `culm bamboo export` carries them.
+
     Example: `culm bamboo coverage --dir mine`
     """
     store = open_folder(folder)
@@ -54,7 +56,7 @@ def coverage(*, folder: Folder = DEFAULT_FOLDER, logs: LogOption = None, json: o
                 _runs(row["dropped_payloads"]),
                 ", ".join(f"{one['seq_num']}: {one['bytes']:,} bytes" for one in row["partial_payloads"]),
                 row["end_of_log"] or "",
-                "yes" if row["fork_proof"] else "",
+                "" if row["forked_at"] is None else f"from {row['forked_at']:,} on",
             )
             for row in rows
         ),
@@ -62,6 +64,8 @@ def coverage(*, folder: Folder = DEFAULT_FOLDER, logs: LogOption = None, json: o
 
 
 def _coverage(store: FolderStore, log: LogKey) -> dict[str, Any]:
+    from culm_connectors.bamboo_p2p.proof import fork_of
+
     return {
         "log": log_name(log),
         "entries": _inclusive(store.entries(log)),
@@ -73,6 +77,7 @@ def _coverage(store: FolderStore, log: LogKey) -> dict[str, Any]:
             for seq_num, parts in sorted(store.partial_payloads(log).items())
         ],
         "end_of_log": store.end_of_log(log),
+        "forked_at": fork_of(store, log),
         "fork_proof": store.fork_proof(log),
     }
 
@@ -144,8 +149,8 @@ def verify(
 ) -> None:
     """Prove entry N by its certificate pool alone: every signature and link from 1 to N and above.
 
-    Elements of the pool above all that is held may not exist yet, and are not missed. Exit status 3:
-    not proven.
+    Elements of the pool above all that is held may not exist yet, and are not missed. Of a forked log nothing
+    is proven from the fork on. Exit status 3: not proven.
 
     Example: `culm bamboo verify 100000 --log KEY/0`
     """
@@ -168,11 +173,14 @@ def verify(
                 "beyond": proof.beyond,
                 "wrong": [{"seq_num": number, "reason": reason} for number, reason in proof.wrong],
                 "payload": proof.has_payload,
+                "forked_at": proof.forked_at,
             }
         )
     else:
         for number, reason in proof.wrong:
             say(f"[bold red]entry {number}[/]: {reason}")
+        if proof.forked_at is not None:
+            say(f"[bold red]the log is forked[/] from entry {proof.forked_at:,} on")
         if proof.missing:
             say(f"missing: {', '.join(map(str, proof.missing))}")
         verdict = "proven" if proof.is_proven else "not proven"
