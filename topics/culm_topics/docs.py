@@ -145,6 +145,12 @@ with LogConsumer("127.0.0.1:9092", group_id="culm.my-program", state_dir="state"
   they stood when it took them; committed positions hold for both topics. Their schema is not known, so
   `schema_ids` does not restrict fragments, and of a log that it leaves out `standing` knows the fragments
   alone. Memory: about 100 bytes for each run of them, up to a million runs.
+- **Payloads** that are not beside their entries: `culm_topics.logs.payload_reader.PayloadReader` iterates
+  over the whole, verified payloads of `payloads` (with `positions()` and `start_at`, no group), and
+  `fetch(hash)` or `find(hashes)` look for those of known entries (`entry.entry().payload_hash`), each by
+  reading the one partition where its chunks lie. Large ones lie in a temporary file until they are closed;
+  limits: `max_payload_bytes`, `max_unfinished_bytes`. What is refused is counted and told (`passed_over`,
+  `on_problem`).
 - librdkafka's own log lines go to the logger `culm_topics.librdkafka`, one of each kind in ten seconds.
 """
 

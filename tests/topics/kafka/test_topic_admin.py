@@ -86,6 +86,9 @@ def test_a_consumer_reads_logs_and_channels_and_nothing_else() -> None:
             ("topic", f"culm.{name}", operation)
             for name in (
                 "logs",
+                "fragments",
+                "payloads",
+                "coverage",
                 "sds.messages",
                 "sds.index",
                 "sds.events",

@@ -1,0 +1,243 @@
+"""`PayloadReader`: the whole, verified payloads of the topic `payloads`.
+
+from culm_topics.logs.payload_reader import PayloadReader
+
+with PayloadReader("127.0.0.1:9092") as reader:
+    for payload in reader:
+        with payload:
+            store(payload.payload_hash, payload.blocks())
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import closing
+from threading import Event
+from types import TracebackType
+from typing import Final, Self
+
+from culm_topics.errors import (
+    KafkaFailure,
+    PayloadChunkRefused,
+    PayloadHashRefused,
+    PayloadTooLarge,
+    RecordError,
+    TopicsError,
+)
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.local import local_kafka
+from culm_topics.logs.payload_chunks import DEFAULT_MAX_PAYLOAD_BYTES, PayloadAssembly
+from culm_topics.logs.records import decode_payload_chunk, hash_flavour, payload_partition
+from culm_topics.logs.unfinished_payloads import UnfinishedPayloads
+from culm_topics.readers.partitions import TopicPartitions
+from culm_topics.readers.whole_topic import PassedOver, TopicMessage
+
+DEFAULT_MAX_UNFINISHED_BYTES: Final = 1024 * 1024 * 1024
+_BATCH_RECORDS: Final = 16
+"""Chunks in memory at once: 8 MiB of them."""
+_POLL_SECONDS = 0.2
+_SILENCE_SECONDS = 30.0
+
+
+class PayloadReader:
+    """Follows `payloads` and hands out each payload once it is whole and verified; an iterator of them.
+
+    What it hands out is a `PayloadAssembly` (`payload_hash`, `payload_size`, `read()`, `blocks()`): close it,
+    as `with` does, since a large one lies in a temporary file. A payload may come again when it was produced
+    again long after, and after a restart.
+
+    Payloads of more than `max_payload_bytes` are passed over (`topics.payload_size`). Chunks of unfinished
+    payloads lie on the disk, together at most `max_unfinished_bytes` and a few hundred payloads: the one that
+    was begun first is then given up (`topics.payload_chunk`), and `fetch` gets it. Each of these, a chunk
+    that is none and chunks that are not what their hash says (`topics.payload_hash`) is counted in
+    `passed_over` and told to `on_problem`; nothing else is lost by it.
+
+    `start_at` (offsets by partition, an earlier `positions()`) resumes; left out, all of the topic is read.
+    `stop_at_end` ends the iteration at the end that the topic had at the start. `kafka` is as in
+    `LogConsumer`.
+
+    `fetch` and `find` look for the payloads of known hashes, whether this reader follows the topic or not:
+    all chunks of one payload are in one partition (`payload_partition`), which is read from its beginning to
+    its end. Who wants many asks for them in one `find`.
+
+    Errors: `TopicMissing`, `OffsetOutOfRange`, `KafkaFailure`. Not for several threads, but for `stop()`.
+    """
+
+    def __init__(
+        self,
+        kafka: KafkaSettings | str | None = None,
+        *,
+        max_payload_bytes: int = DEFAULT_MAX_PAYLOAD_BYTES,
+        max_unfinished_bytes: int = DEFAULT_MAX_UNFINISHED_BYTES,
+        start_at: Mapping[int, int] | None = None,
+        stop_at_end: bool = False,
+        on_problem: Callable[[TopicsError], None] | None = None,
+    ) -> None:
+        self._settings = KafkaSettings(bootstrap=kafka) if isinstance(kafka, str) else kafka or local_kafka()
+        self._max_payload_bytes = max_payload_bytes
+        self._start_at = dict(start_at or {})
+        self._stop_at_end = stop_at_end
+        self._on_problem = on_problem
+        self._stopped = Event()
+        self._unfinished = UnfinishedPayloads(max_payload_bytes, max_unfinished_bytes)
+        self._reading = TopicPartitions(self._settings, "payloads")
+        self._buffer: deque[TopicMessage] = deque()
+        self._positions: dict[int, int] = {}
+        self._ends: dict[int, int] | None = None
+        self.passed_over = PassedOver("payloads")
+        """What was refused, and where it stands."""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> PayloadAssembly:
+        while not self._stopped.is_set():
+            payload = self.poll(_POLL_SECONDS)
+            if payload is not None:
+                return payload
+            if self._is_finished:
+                break
+        raise StopIteration
+
+    def poll(self, timeout_seconds: float) -> PayloadAssembly | None:
+        """The next payload, or None when none comes in time (or `stop_at_end` has come to the end)."""
+        self._begin()
+        deadline_s = time.monotonic() + timeout_seconds
+        while not self._stopped.is_set():
+            while self._buffer:
+                message = self._buffer.popleft()
+                self._positions[message.partition] = message.offset + 1
+                if (payload := self._look_at(message)) is not None:
+                    return payload
+            remaining_s = deadline_s - time.monotonic()
+            if self._is_finished or remaining_s <= 0:
+                break
+            self._fetch(min(remaining_s, _POLL_SECONDS))
+        return None
+
+    def positions(self) -> dict[int, int]:
+        """By partition the offset to resume from, so that no payload is missed that was not handed out."""
+        return self._unfinished.positions(self._positions)
+
+    def fetch(self, payload_hash: bytes) -> PayloadAssembly | None:
+        """The payload of this hash (an entry's `payload_hash`); None when the topic does not have it whole.
+
+        `PayloadTooLarge` when it is larger than this reader takes, `RecordError` for what is no hash.
+        """
+        with closing(self.find([payload_hash])) as found:
+            return next(found, None)
+
+    def find(self, payload_hashes: Collection[bytes]) -> Generator[PayloadAssembly, None, None]:
+        """Those of these payloads that the topic has whole, in one pass over their partitions.
+
+        `PayloadTooLarge` at the end where one that was not found is larger than this reader takes.
+        """
+        wanted = set(payload_hashes)
+        for payload_hash in wanted:
+            hash_flavour(payload_hash)
+        reading = TopicPartitions(self._settings, "payloads")
+        found = UnfinishedPayloads(self._max_payload_bytes, DEFAULT_MAX_UNFINISHED_BYTES)
+        too_large: dict[bytes, PayloadTooLarge] = {}
+        try:
+            count = reading.count()
+            places = {payload_partition(payload_hash, count) for payload_hash in wanted}
+            ends = reading.read_from({place: reading.range_of(place)[0] for place in places})
+            heard_s = time.monotonic()
+            while wanted and any(reading.positions[place] < end for place, end in ends.items()):
+                messages = reading.poll(_POLL_SECONDS, _BATCH_RECORDS)
+                if messages:
+                    heard_s = time.monotonic()
+                elif time.monotonic() - heard_s > _SILENCE_SECONDS:
+                    raise KafkaFailure(
+                        f"the broker sent nothing of {reading.topic} for {_SILENCE_SECONDS:.0f} s"
+                    )
+                for message in messages:
+                    if message.key[:-4] not in wanted or message.offset >= ends[message.partition]:
+                        continue
+                    try:
+                        payload_hash, record = decode_payload_chunk(message.key, message.value)
+                        payload = found.add(payload_hash, record, message.partition, message.offset)
+                    except PayloadTooLarge as error:
+                        too_large[message.key[:-4]] = error
+                        continue
+                    except (RecordError, PayloadHashRefused) as error:
+                        self._pass_over(message, error)
+                        continue
+                    if payload is not None:
+                        wanted.remove(payload_hash)
+                        yield payload
+            for payload_hash in wanted & too_large.keys():
+                raise too_large[payload_hash]
+        finally:
+            found.close()
+            reading.close()
+
+    def stop(self) -> None:
+        """End the iteration; safe from other threads and from signal handlers."""
+        self._stopped.set()
+
+    def close(self) -> None:
+        """Close the connection and let go of unfinished payloads; those handed out stay."""
+        self._stopped.set()
+        self._unfinished.close()
+        self._reading.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def _is_finished(self) -> bool:
+        if not self._stop_at_end or self._ends is None or self._buffer:
+            return False
+        return all(self._positions[number] >= end for number, end in self._ends.items())
+
+    def _begin(self) -> None:
+        if self._ends is not None:
+            return
+        lows = {number: self._reading.range_of(number)[0] for number in range(self._reading.count())}
+        starts = {number: self._start_at.get(number, low) for number, low in lows.items()}
+        self._ends = self._reading.read_from(starts)
+        self._positions = starts
+
+    def _fetch(self, timeout_seconds: float) -> None:
+        self._buffer.extend(self._reading.poll(timeout_seconds, _BATCH_RECORDS))
+        if not self._buffer:
+            self._positions = dict(self._reading.positions)
+
+    def _look_at(self, message: TopicMessage) -> PayloadAssembly | None:
+        if self._stop_at_end and self._ends is not None and message.offset >= self._ends[message.partition]:
+            return None
+        if not message.value:
+            return None  # removed: no entry asks for it any more
+        try:
+            payload_hash, record = decode_payload_chunk(message.key, message.value)
+            payload = self._unfinished.add(payload_hash, record, message.partition, message.offset)
+        except PayloadTooLarge as error:
+            if message.key.endswith(bytes(4)):  # once a payload: with its first chunk
+                self._pass_over(message, error)
+            return None
+        except (RecordError, PayloadHashRefused) as error:
+            self._pass_over(message, error)
+            return None
+        for given_up in self._unfinished.take_given_up():
+            self._pass_over(
+                message,
+                PayloadChunkRefused(
+                    f"payload {given_up.hex()} was given up: too much is unfinished at once",
+                    hint="`PayloadReader.fetch` gets it; more room is `max_unfinished_bytes`",
+                ),
+            )
+        return payload
+
+    def _pass_over(self, message: TopicMessage, error: TopicsError) -> None:
+        self.passed_over.add(message, error)
+        if self._on_problem is not None:
+            self._on_problem(error)
