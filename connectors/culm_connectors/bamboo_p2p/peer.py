@@ -304,8 +304,9 @@ class BambooPeer:
 
     def _enforce(self) -> bool:
         """Requests that the rules do not allow any longer end; whether there may be others to be made."""
+        has_new_logs = self.enforcement.has_new_logs()
         if not self.enforcement.has_changed():
-            return False
+            return has_new_logs
         for remote in tuple(self.remotes.values()):
             self.enforcement.enforce(remote.principal, remote.session.connection)
         return True

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.policy.answers import LATER, Standing, answer
@@ -20,6 +21,9 @@ from culm_models.bamboo_p2p.errors import CallRefused
 from culm_models.bamboo_p2p.events import BambooP2pEvent, PayloadVerified
 from culm_models.bamboo_p2p.settings import Answers, Direction, Policy, PolicyAnswer
 from culm_models.bamboo_p2p.wire.messages import CancelCode, Eagerness, Propose
+
+_LOOK_S: Final = 5.0
+"""How often quotas of peers are looked at again, of themselves."""
 
 
 def log_name(log: LogKey) -> str:
@@ -42,22 +46,31 @@ class PolicyEnforcement:
         self._otherwise = otherwise
         self._clock_s = clock_s
         self._ledger = QuotaLedger()
-        self._judged: tuple[object, ...] = (store.paused, len(store.logs), 0)
+        rules = () if policy is None else (policy.default, *policy.peer.values())
+        self._has_peer_quotas = any(rule.quota_bytes is not None for rule in rules)
+        self._has_author_quota = policy is not None and policy.quotas.author_bytes is not None
+        self._judged = self._state()
+        self._log_count = len(store.logs)
         self.followed: set[LogKey] = set()
         """Logs that this end asks for, which are known before anything of them is held."""
 
     def has_changed(self) -> bool:
-        """Whether something has changed since the last call that the rules are about."""
-        quotas = self._policy is not None and (
-            self._policy.quotas.author_bytes is not None
-            or any(
-                rule.quota_bytes is not None for rule in (self._policy.default, *self._policy.peer.values())
-            )
-        )
-        former = self._judged
-        payload_bytes = self._store.payload_bytes() if quotas else 0
-        self._judged = (self._store.paused, len(self._store.logs), payload_bytes)
+        """Whether something has changed since the last call that makes requests to be ended or made."""
+        former, self._judged = self._judged, self._state()
         return self._judged != former
+
+    def has_new_logs(self) -> bool:
+        """Whether there are more logs than at the last call: patterns may be about them."""
+        former, self._log_count = self._log_count, len(self._store.logs)
+        return self._log_count != former
+
+    def _state(self) -> tuple[object, ...]:
+        return (
+            self._store.paused,
+            self._store.payload_bytes() if self._has_author_quota else 0,
+            # What peers brought flows away by itself.
+            self._clock_s() // _LOOK_S if self._has_peer_quotas else 0,
+        )
 
     def is_paused(self, principal: str, log: LogKey) -> bool:
         """Whether nothing of a log is exchanged with a peer for now."""
@@ -81,10 +94,21 @@ class PolicyEnforcement:
             is_known=bool(self._store.entries(log)) or log in self.followed,
             is_paused=self.is_paused(principal, log),
             author_is_full=self._author_is_full(log),
-            peer_is_full=rule.quota_bytes is not None
-            and self._ledger.is_full(
-                principal, self._clock_s(), quota_bytes=rule.quota_bytes, period_s=rule.quota_period_s
-            ),
+            peer_is_full=self._peer_is_full(principal, rule),
+        )
+
+    def _peer_is_full(self, principal: str, rule: PeerRule) -> bool:
+        return rule.quota_bytes is not None and self._ledger.is_full(
+            principal, self._clock_s(), quota_bytes=rule.quota_bytes, period_s=rule.quota_period_s
+        )
+
+    def _may_take(self, principal: str, log: LogKey) -> bool:
+        """Whether data of a log may be asked of a peer."""
+        if self._policy is None:
+            return True
+        rule = self._policy.rule_for(principal)
+        return (
+            rule.may_write(log) and not self._author_is_full(log) and not self._peer_is_full(principal, rule)
         )
 
     def _author_is_full(self, log: LogKey) -> bool:
@@ -98,11 +122,7 @@ class PolicyEnforcement:
         if self._policy is None:
             return interest
         rule = self._policy.rule_for(principal)
-        is_written = (
-            interest.direction is not Direction.PUSH
-            and rule.may_write(interest.log)
-            and not self._author_is_full(interest.log)
-        )
+        is_written = interest.direction is not Direction.PUSH and self._may_take(principal, interest.log)
         is_read = interest.direction is not Direction.PULL and rule.may_read(interest.log)
         if not is_written and not is_read:
             return None

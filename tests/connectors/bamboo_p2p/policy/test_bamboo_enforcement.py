@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from culm_connectors.bamboo_p2p.author import publish
-from culm_connectors.bamboo_p2p.interest import FollowedLog
+from culm_connectors.bamboo_p2p.interest import FollowedLog, proposals
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.policy.document import FolderPolicy
 from culm_connectors.bamboo_p2p.policy.enforcement import PolicyEnforcement, log_name
@@ -21,7 +21,7 @@ from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.peer import Peer
-from culm_models.bamboo_p2p.settings import PeerSettings, Policy
+from culm_models.bamboo_p2p.settings import Direction, PeerSettings, Policy
 from culm_models.bamboo_p2p.wire.control import encode_control
 from culm_models.bamboo_p2p.wire.messages import Eagerness, Propose
 from culm_models.bamboo_p2p.wire.setup import encode_setup
@@ -206,6 +206,60 @@ async def test_of_a_full_author_nothing_more_is_taken(tmp_path: Path) -> None:
             await freed(other, remote)
             await one.publish(AUTHOR, 0, bytes(100))
         assert await other.read(lambda store: store.highest_entry(LOG)) == 3
+
+
+async def test_a_peer_that_has_brought_enough_brings_no_more_and_may_still_read(tmp_path: Path) -> None:
+    policy = rules(quota_bytes=250, quota_period_s=1e9)
+    async with (
+        opened(tmp_path / "one", policy) as one,
+        opened(tmp_path / "other") as other,
+        one.listen(HERE) as bound,
+    ):
+        for log_id in (0, 1):
+            for _ in range(2):
+                await other.publish(AUTHOR, log_id, bytes(100))
+        await one.publish(AUTHOR, 2, b"to be read")
+        codes: asyncio.Queue[str] = asyncio.Queue()
+        other.listeners.append(
+            lambda _, event: codes.put_nowait(event.code.name) if event.kind == "cancelled" else None
+        )
+        async with other.connect(bound) as remote:
+            await other.ask(remote, FollowedLog(LOG, direction=Direction.PUSH))
+            await until(one, partial(has_payload, seq_num=2))
+            await other.publish(AUTHOR, 0, bytes(100))
+            await until(one, partial(has_payload, seq_num=3))
+            await other.ask(remote, FollowedLog(SECRET, direction=Direction.PUSH))
+            assert await codes.get() == "RESOURCES"
+            await other.ask(remote, FollowedLog((AUTHOR.public_key, 2)))
+            await until(other, lambda store: store.has_payload((AUTHOR.public_key, 2), 1))
+        assert await one.read(lambda store: not store.entries(SECRET))
+
+
+async def test_what_retention_dropped_is_passed_over_on_the_wire_and_not_asked_for_again(
+    tmp_path: Path,
+) -> None:
+    policy = FolderPolicy.model_validate({"retention": {"max_bytes": 250, "interval_s": 0.01}})
+    async with (
+        opened(tmp_path / "one", policy) as one,
+        opened(tmp_path / "other") as other,
+        one.listen(HERE) as bound,
+    ):
+        for _ in range(5):
+            await one.publish(AUTHOR, 0, bytes(100))
+        async with asyncio.timeout(DEADLINE_S), other.connect(bound) as remote:
+            # The peer looks by itself, again and again, and tells nobody here.
+            while not await one.read(lambda store: list(store.dropped(LOG)) == [(1, 4)]):
+                await other.read(lambda _: None)
+            skipped: list[int] = []
+            other.listeners.append(
+                lambda _, event: skipped.append(event.seq_num) if event.kind == "skipped" else None
+            )
+            await other.ask(remote, FollowedLog(LOG))
+            await until(other, lambda store: store.payloads(LOG).covers(4, 6))
+        assert skipped == [1, 2, 3]
+        assert await other.read(lambda store: store.entries(LOG).covers(1, 6))
+        again = await one.read(lambda store: proposals(FollowedLog(LOG), store))
+        assert [wanted.start for wanted in again] == [6]
 
 
 async def test_another_source_takes_over_where_one_stands_still(tmp_path: Path) -> None:
