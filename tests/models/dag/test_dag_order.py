@@ -164,6 +164,21 @@ def test_ranks_compare_as_their_keys(random: Random, size: int) -> None:
         assert builds_on(one, other) == (other.cid in path(tree, one.cid))
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_long_keys_compare_as_short_ones(seed: int) -> None:
+    """Falling runs with branches at every depth, below and above the length up to which keys are tuples."""
+    random = Random(seed)
+    found: list[Rank] = [ROOT]
+    for cid in CIDS[150:50:-1]:
+        found.append(rank_of(cid, found[-1]))
+    run = found[1:]
+    for cid in random.sample(CIDS[:50] + CIDS[151:300], 60):
+        found.append(rank_of(cid, random.choice(found)))
+    assert max(rank.depth for rank in found) >= len(run)
+    for one, other in itertools.product(found[1:], repeat=2):
+        assert sorts_before(one, other) == (one.key() < other.key())
+
+
 def path_first(tree: Tree) -> list[Cid]:
     return sorted(tree, key=lambda cid: len(path(tree, cid)))
 

@@ -14,6 +14,8 @@ from typing import Final
 
 from culm_models.dag.blocks.cid import IDENTITY, RAW, Cid, make_cid
 
+# Keys up to this length are tuples as well.
+_SHORT: Final = 32
 # Behind every text.
 _TOP: Final = "\U0010ffff"
 
@@ -21,7 +23,7 @@ _TOP: Final = "\U0010ffff"
 class Rank:
     """One operation, and its place in the tree of keys and in that of priors."""
 
-    __slots__ = ("below", "chain_depth", "chain_jump", "cid", "depth", "jump", "prior", "text")
+    __slots__ = ("below", "chain_depth", "chain_jump", "cid", "depth", "jump", "prior", "short", "text")
 
     cid: Cid
     text: str
@@ -31,6 +33,8 @@ class Rank:
     jump: Rank
     depth: int
     """How many elements the key has."""
+    short: tuple[str, ...] | None
+    """The texts of the key, where it is short, as nearly all are: these are compared at once."""
     prior: Rank
     chain_jump: Rank
     chain_depth: int
@@ -49,6 +53,7 @@ def _root() -> Rank:
     root = Rank()
     root.cid = make_cid(1, RAW, IDENTITY, b"")
     root.text = _TOP
+    root.short = ()
     root.depth = root.chain_depth = 0
     root.below = root.jump = root.prior = root.chain_jump = root
     return root
@@ -69,6 +74,8 @@ def rank_of(cid: Cid, prior: Rank) -> Rank:
     rank.text = text
     rank.below = below
     rank.depth = below.depth + 1
+    head = below.short if below.depth < _SHORT else None
+    rank.short = None if head is None else (*head, text)
     far = below.jump
     rank.jump = far.jump if below.depth - far.depth == far.depth - far.jump.depth else below
     rank.prior = prior
@@ -81,6 +88,8 @@ def rank_of(cid: Cid, prior: Rank) -> Rank:
 
 def sorts_before(one: Rank, other: Rank) -> bool:
     """Whether `one` stands before `other` in the order."""
+    if one.short is not None and other.short is not None:
+        return one.short < other.short
     if one.depth > other.depth:
         one = _climb(one, other.depth)
         if one is other:
