@@ -46,6 +46,7 @@ def test_what_was_seen_and_what_is_missing_make_up_the_log(numbers: list[int], h
     standing = sparse.standing(KEY)
     seen |= set(range(1, height + 1))
     assert standing.highest == max(seen, default=0)
+    assert all(start < end for start, end in standing.missing)
     missing = {number for start, end in standing.missing for number in range(start, end)}
     assert missing == set(range(1, standing.highest + 1)) - seen
     assert {number for number in range(70) if standing.has(number)} == seen

@@ -42,6 +42,7 @@ from culm_topics.readers.broker_errors import judge
 from culm_topics.readers.topic_watch import TopicWatch
 
 _BATCH_RECORDS = 500
+_BATCH_BYTES = 32 * 1024 * 1024
 
 
 class PartitionReader:
@@ -100,6 +101,7 @@ class PartitionReader:
         self._given_up_uncommitted: set[Partition] = set()
         self._buffer: deque[Message] = deque()
         self._rebuilding = False
+        self._batch_records = 16
         self._closed = False
         self._client = kafka.consumer(
             settings,
@@ -186,10 +188,12 @@ class PartitionReader:
     def _consume(self, timeout_seconds: float) -> None:
         try:
             # A rebalance within the call clears the buffer of what was given up: records go in after it.
-            records = self._client.consume(_BATCH_RECORDS, timeout=timeout_seconds)
+            records = self._client.consume(self._batch_records, timeout=timeout_seconds)
         except KafkaException as error:
             raise KafkaFailure(f"{self._topic}: reading: {error.args[0].str()}") from error
         self._buffer.extend(records)
+        if size := sum(map(len, records)):  # payloads of bare logs may be of megabytes
+            self._batch_records = max(1, min(_BATCH_RECORDS, _BATCH_BYTES * len(records) // size))
 
     def positions(self) -> dict[int, int]:
         """By partition the offset before which everything has been handed out or dropped."""
@@ -324,9 +328,8 @@ class PartitionReader:
 
     def _settle_rebuild(self) -> None:
         if self._rebuilding:
-            for state in self._partitions.values():
-                if state.rebuilding:
-                    self._report(state)
+            for state in filter(lambda state: state.rebuilding, self._partitions.values()):
+                self._report(state)
             return
         self._buffer.extend(self._put_off.take())
 

@@ -33,7 +33,8 @@ class LogStanding:
     def missing(self) -> tuple[tuple[int, int], ...]:
         """The runs of entries below the highest one that were not seen, each end exclusive."""
         ends = (self.height + 1, *(end for _, end in self.sparse))
-        return tuple((end, start) for end, (start, _) in zip(ends, self.sparse, strict=False))
+        gaps = ((end, start) for end, (start, _) in zip(ends, self.sparse, strict=False))
+        return tuple((end, start) for end, start in gaps if end < start)
 
     def has(self, seq_num: int) -> bool:
         """Whether the entry was seen."""
