@@ -28,6 +28,7 @@ from culm_connectors.bamboo_p2p.policy.retention import retain
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.session import BambooSession, Trace, no_trace, now_ms
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
+from culm_connectors.bamboo_p2p.signatures import verify_in_threads
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.bamboo_p2p.worker import Worker
 from culm_connectors.edge.reconnect import Backoff, keep_trying
@@ -72,7 +73,11 @@ class BambooPeer:
         self.remotes: dict[str, RemotePeer] = {}
         self._store = store
         self._hooks = hooks or PeerHooks()
-        self._peer = Peer(store, replace(settings.connection, policy=otherwise))
+        self._peer = Peer(
+            store,
+            replace(settings.connection, policy=otherwise),
+            verify_signatures=verify_in_threads,
+        )
         self._retention = policy.retention if policy is not None else RetentionRule()
         self._retained_s = float("-inf")
         self.enforcement = PolicyEnforcement(policy, store, otherwise)

@@ -22,6 +22,11 @@ _SEARCH_LEVEL: Final = 4
 """Beyond this LZ4 searches twice as long for two per cent."""
 _COMPRESSIBLE_BYTES: Final = 16
 """LZ4 finds nothing in less."""
+_SEED_BYTES: Final = 2_048
+"""So much is remembered first, whether it gets shorter or not."""
+_SHORT_BYTES: Final = 1_024
+_SHORT_REACH_BYTES: Final = 8_192
+"""Nothing further back is searched for short data: it costs more than all else."""
 _PIECE_MIN: Final = 1_024
 _NEAR_COPY_MIN: Final = 4
 """A copy with an offset of one byte takes two bytes."""
@@ -46,8 +51,12 @@ class Compressor:
         self._history = history[-self._reach :] if window else b""
 
     def compress(self, data: bytes) -> bytes | None:
-        """Fewer bytes that stand for `data`; None where there are none: then nothing is remembered."""
+        """Fewer bytes that stand for `data`; None where there are none: then nothing is remembered.
+
+        Of the first small ones a few bytes more are put up with: what is alike later is found in them.
+        """
         reach = self._reach
+        searched = reach if len(data) > _SHORT_BYTES else min(reach, _SHORT_REACH_BYTES)
         if lz4_block is None or not reach or len(data) < _COMPRESSIBLE_BYTES:
             return None
         shared = self._history + data
@@ -58,11 +67,13 @@ class Compressor:
                 mode="high_compression",
                 compression=_SEARCH_LEVEL,
                 store_size=False,
-                dict=shared[max(begin - reach, 0) : begin],
+                dict=shared[max(begin - searched, 0) : begin],
             )
             self._rewrite(block, shared, begin, output)
         if len(output) >= len(data):
-            return None
+            if len(self._history) >= min(reach, _SEED_BYTES) or len(data) > _SEED_BYTES:
+                return None
+            output = bytearray(literals(data))
         self._history = shared[-reach:]
         return bytes(output)
 

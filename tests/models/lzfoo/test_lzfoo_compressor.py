@@ -54,9 +54,26 @@ def test_no_offset_exceeds_window_and_history(payloads: list[bytes], window: int
 
 
 @given(_PAYLOADS, _WINDOWS)
-def test_compressed_is_shorter_or_nothing(payload: bytes, window: int) -> None:
+def test_compressed_is_shorter_or_nothing_once_there_is_a_history(payload: bytes, window: int) -> None:
+    compressed = Compressor(window, bytes(window)).compress(payload)
+    assert compressed is None or len(compressed) < len(payload)
+
+
+@given(_PAYLOADS, _WINDOWS)
+def test_what_is_compressed_stays_within_what_the_other_end_takes(payload: bytes, window: int) -> None:
     compressed = Compressor(window).compress(payload)
-    assert compressed is None or len(compressed) < len(payload) <= 2 * len(payload) + 16
+    assert compressed is None or len(compressed) <= min(len(payload) + 3, 2 * len(payload) + 16)
+
+
+def test_small_payloads_that_are_alike_are_compressed_after_the_first() -> None:
+    compressor = Compressor(65_536)
+    sizes = [
+        len(
+            compressor.compress(b'{"kind":"reading","celsius":%d,"at":%d}' % (number * 7 % 31, number)) or b""
+        )
+        for number in range(20)
+    ]
+    assert 0 < sizes[19] < sizes[0] / 2
 
 
 def test_copies_reach_into_what_was_compressed_before() -> None:
@@ -83,7 +100,7 @@ def test_what_went_out_raw_is_not_copied_from() -> None:
     made = random.Random(3)
     ours, theirs = Compressor(65_536), Decompressor(65_536)
     raw, known = made.randbytes(500), made.randbytes(500)
-    payloads = [known * 2, raw, known, raw + raw, made.randbytes(20), known + raw[:30], raw[:100] + known]
+    payloads = [known * 5, raw, known, raw + raw, made.randbytes(20), known + raw[:30], raw[:100] + known]
     was_raw = []
     for payload in payloads:
         compressed = ours.compress(payload)
