@@ -7,5 +7,5 @@
 - `proof`: one entry by its pool; `captured`: bytes of a connection, explained
 - `channels/`: two channels over what networks offer; `dial`: calling and being called; `store/`: the folder
 - `policy/`: who may read and write what, what is followed, how much is kept
-- `worker`: the thread that works on the logs; `signatures`: those that verify with it; `settings`; `errors`
+- `worker`: the thread that works on the logs; `settings`; `errors`
 """

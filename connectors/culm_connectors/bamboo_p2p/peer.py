@@ -28,9 +28,8 @@ from culm_connectors.bamboo_p2p.policy.retention import retain
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.session import BambooSession, Trace, no_trace, now_ms
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
-from culm_connectors.bamboo_p2p.signatures import verify_in_threads
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_connectors.bamboo_p2p.worker import Worker
+from culm_connectors.bamboo_p2p.worker import Worker, verify_in_threads
 from culm_connectors.edge.reconnect import Backoff, keep_trying
 from culm_connectors.transport import Identity
 from culm_connectors.transport.errors import TransportError
