@@ -154,7 +154,9 @@ class Following:
 
     def _sighting(self, remote: RemotePeer, interest: FollowedLog) -> Sighting:
         pulls = _pulls(remote.session.connection, interest)
-        received = tuple(
+        # Who is not let send cannot be blamed for it.
+        held_back = (self._clock_s(),) if remote.is_held_back else ()
+        received: tuple[float, ...] = held_back + tuple(
             value
             for request in pulls
             if request.own.eagerness is not Eagerness.NOTIFY

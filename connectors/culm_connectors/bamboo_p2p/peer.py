@@ -200,6 +200,17 @@ class BambooPeer:
         await self._worker.call(step)
         self._following.look_again()
 
+    async def use_policy(self, policy: FolderPolicy | None) -> None:
+        """Other rules from now on, for what is under way, too."""
+
+        def step() -> None:
+            self._retention = policy.retention if policy is not None else RetentionRule()
+            self.enforcement.use(policy)
+            self._enforce()
+
+        await self._worker.call(step)
+        self._following.look_again()
+
     # Connections.
 
     @asynccontextmanager
@@ -278,11 +289,14 @@ class BambooPeer:
     async def _room_for_data(self, name: str) -> None:
         """Wait until further data of a remote may be read."""
         deadline_s = time.monotonic() + self.settings.spool_timeout_s
+        remote = self.remotes[name]
+        remote.is_held_back = True
         while self._is_spool_full:
             if time.monotonic() > deadline_s:
                 raise LimitReached("there is no room for further unverified payloads")
             await asyncio.sleep(_SPOOL_LOOK_S)
-        await self._hooks.until_room(self.remotes[name])
+        await self._hooks.until_room(remote)
+        remote.is_held_back = False
 
     async def _keep_refreshed(self) -> None:
         """What other processes publish goes out too."""

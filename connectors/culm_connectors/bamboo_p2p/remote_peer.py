@@ -28,6 +28,8 @@ class RemotePeer:
         self.is_proactive = is_proactive
         self.is_set_up = False
         """Whether the other end has said what it takes."""
+        self.is_held_back = False
+        """Whether it cannot send because there is no room here: that is not its standing still."""
         self.ended = asyncio.Event()
         self._worker = worker
         self._changed = asyncio.Event()

@@ -126,6 +126,10 @@ async def test_a_forbidden_log_cannot_be_told_from_one_that_is_not_there(tmp_pat
             passed.append(tuple((trace / f"{one}-received").read_bytes() for one in ("control", "data")))
         [told] = await command("sync", served.url, "--dir", theirs, "--log", NAME, "--idle", "0.3")
         assert told["entries"] == 3
+        (mine / "policy.toml").write_text("[default]\nwrite = []\n")
+        await served.next_event("policy")
+        [told] = await command("sync", served.url, "--dir", theirs, "--log", f"{KEY}/1", "--idle", "0.3")
+        assert told["entries"] == 3
     assert passed[0] == passed[1]
 
 

@@ -46,13 +46,15 @@ class PolicyEnforcement:
         self._otherwise = otherwise
         self._clock_s = clock_s
         self._ledger = QuotaLedger()
-        rules = () if policy is None else (policy.default, *policy.peer.values())
-        self._has_peer_quotas = any(rule.quota_bytes is not None for rule in rules)
-        self._has_author_quota = policy is not None and policy.quotas.author_bytes is not None
-        self._judged = self._state()
+        self._judged: tuple[object, ...] = self._state()
         self._log_count = len(store.logs)
         self.followed: set[LogKey] = set()
         """Logs that this end asks for, which are known before anything of them is held."""
+
+    def use(self, policy: FolderPolicy | None) -> None:
+        """Other rules from now on; `enforce` applies them to what was begun by the former ones."""
+        self._policy = policy
+        self._judged = ()
 
     def has_changed(self) -> bool:
         """Whether something has changed since the last call that makes requests to be ended or made."""
@@ -65,11 +67,17 @@ class PolicyEnforcement:
         return self._log_count != former
 
     def _state(self) -> tuple[object, ...]:
+        policy = self._policy
+        if policy is None:
+            return (self._store.paused,)
+        has_peer_quotas = any(
+            rule.quota_bytes is not None for rule in (policy.default, *policy.peer.values())
+        )
         return (
             self._store.paused,
-            self._store.payload_bytes() if self._has_author_quota else 0,
+            self._store.payload_bytes() if policy.quotas.author_bytes is not None else 0,
             # What peers brought flows away by itself.
-            self._clock_s() // _LOOK_S if self._has_peer_quotas else 0,
+            self._clock_s() // _LOOK_S if has_peer_quotas else 0,
         )
 
     def is_paused(self, principal: str, log: LogKey) -> bool:

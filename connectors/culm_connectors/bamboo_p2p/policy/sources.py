@@ -26,7 +26,7 @@ class Sighting:
     `is_asked`: what it was asked for stands, or is being asked for. `tells_more`: it has what is not here.
     """
 
-    received: tuple[int, ...] = ()
+    received: tuple[float, ...] = ()
     is_asked: bool = True
     tells_more: bool = False
 
@@ -48,7 +48,7 @@ class SourcePlan:
         self._roles: dict[str, SourceRole | None] = {}
         self._failed_s: dict[str, float] = {}
         self._sender: str | None = None
-        self._received: tuple[int, ...] = ()
+        self._received: tuple[float, ...] = ()
         self._moved_s = 0.0
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,11 +30,15 @@ from culm_infra.cli.options import spread
 from culm_infra.cli.output import emit_json, safe, say
 
 if TYPE_CHECKING:
+    from culm_connectors.bamboo_p2p.peer import BambooPeer
     from culm_connectors.bamboo_p2p.policy.document import FolderPolicy
     from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
     from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
     from culm_models.bamboo.hashes import HashFlavour
     from culm_models.bamboo_p2p.events import BambooP2pEvent
+
+_RULES_S = 1.0
+"""How often the rules are looked at again."""
 
 
 @spread
@@ -73,9 +78,10 @@ def serve(
     """Let others have the logs of a folder, and take from them what they offer, until interrupted.
 
     What is published to the folder meanwhile, here or by `culm bamboo publish`, goes out to whoever has asked
-    for what is new. Without rules (--policy, see `culm bamboo policy`) everybody who can call may read: over
-    tls:// give --tls-ca to let in only those with a certificate of that authority. Of several --peer one
-    sends a log, and the others say what they have: one of them takes over when it stands still.
+    for what is new. Rules (--policy, see `culm bamboo policy`) are heeded as they are changed; without any,
+    everybody who can call may read: over tls:// give --tls-ca to let in only those with a certificate of that
+    authority. Of several --peer one sends a log, and the others say what they have: one of them takes over
+    when it stands still.
 
     Example: `culm bamboo serve tcp://127.0.0.1:4400 quic://127.0.0.1:4400`;
     `culm bamboo serve quic://[::]:4400 --policy policy.toml`;
@@ -88,11 +94,14 @@ def serve(
     urls = [parse_address(text) for text in addresses]
     called = [parse_address(text) for text in peers or []]
     settings = tls.settings(progress_timeout_s=progress_timeout_s)
-    rules = read_rules(folder, policy)
     if read_only:
         answer = replace(settings.connection.policy, direction=Direction.PUSH)
         settings = replace(settings, connection=replace(settings.connection, policy=answer))
-        rules = rules.changed(direction=Direction.PUSH) if rules is not None else None
+
+    def rules() -> FolderPolicy | None:
+        found = read_rules(folder, policy)
+        return found.changed(direction=Direction.PUSH) if found is not None and read_only else found
+
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(
             _serve(folder, made_flavour(folder, flavour), settings, rules, urls, called, logs, json=json)
@@ -103,7 +112,7 @@ async def _serve(
     folder: Path,
     flavour: HashFlavour | None,
     settings: BambooPeerSettings,
-    rules: FolderPolicy | None,
+    read: Callable[[], FolderPolicy | None],
     urls: list[Url],
     called: list[Url],
     names: list[str] | None,
@@ -117,6 +126,7 @@ async def _serve(
     from culm_models.bamboo_p2p.settings import Direction
 
     identity = Identity.from_private_key(load_or_make_key(folder).private_key)
+    rules = read()
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
@@ -136,12 +146,39 @@ async def _serve(
         for log in followed:
             await peer.follow(FollowedLog(log, direction=Direction.BOTH))
         calls = [asyncio.create_task(peer.keep_connected(url)) for url in called]
+        calls.append(asyncio.create_task(_keep_rules(peer, rules, read, json=json)))
         try:
             await stopped.wait()
         finally:
             for call in calls:
                 call.cancel()
             await asyncio.gather(*calls, return_exceptions=True)
+
+
+async def _keep_rules(
+    peer: BambooPeer, rules: FolderPolicy | None, read: Callable[[], FolderPolicy | None], *, json: bool
+) -> None:
+    """Heed the rules as they are changed; what is no rule leaves them as they were."""
+    from culm_connectors.bamboo_p2p.errors import PolicyError
+
+    problem = ""
+    while True:
+        await asyncio.sleep(_RULES_S)
+        try:
+            found = await asyncio.to_thread(read)
+        except PolicyError as error:
+            if str(error) != problem:
+                problem = str(error)
+                say(f"[bold red]the rules stay as they were[/]: {safe(problem, 1_000)}")
+            continue
+        problem = ""
+        if found != rules:
+            rules = found
+            await peer.use_policy(rules)
+            if json:
+                emit_json({"event": "policy"})
+            else:
+                say("the rules were read again")
 
 
 def _show(remote: RemotePeer, event: BambooP2pEvent, *, json: bool) -> None:
