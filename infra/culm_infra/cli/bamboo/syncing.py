@@ -74,6 +74,7 @@ class Seen:
     """What the other end has passed without sending it."""
     told: dict[LogKey, Told] = field(default_factory=dict)
     probes: list[tuple[Request, FollowedLog]] = field(default_factory=list)
+    is_cut_short: bool = False
 
     def receive_event(self, _: RemotePeer, event: BambooP2pEvent) -> None:
         """Count."""
@@ -130,6 +131,8 @@ async def sync_once(plan: SyncPlan) -> dict[str, Any]:
                     await _probe(peer, remote, pulled, seen)
                 await _run(peer, remote, plan, seen, wanted)
         error = remote.session.error
+        if error is None and seen.is_cut_short:
+            error = ConnectionError("the other end closed the connection before all was through")
         return {
             "peer": str(plan.url),
             "principal": remote.principal,
@@ -215,7 +218,7 @@ async def _run(
 async def _wait(
     peer: BambooPeer, remote: RemotePeer, plan: SyncPlan, seen: Seen, asking: asyncio.Task[None] | None
 ) -> None:
-    """Until all is through: every request freed, or nothing new for a while."""
+    """Until all is through: every request freed, or nothing new for a while; or the connection ended."""
     idle_s = plan.idle_s if asking is not None else (plan.idle_s or 2.0)
     former, since_s, totals_s = -1, time.monotonic(), float("-inf")
     probes = {request.id for request, _ in seen.probes}
@@ -250,6 +253,9 @@ async def _wait(
             ):
                 break
             await asyncio.sleep(_LOOK_S)
+        else:
+            has_asked = asking is None or asking.done()
+            seen.is_cut_short = not has_asked or await _working(peer, remote, probes, asking)
     await _count(peer, seen)
     _tell_progress(plan, remote, seen)
 

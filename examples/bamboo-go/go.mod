@@ -1,0 +1,3 @@
+module culm.example/bamboo-go
+
+go 1.24
