@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
+from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.p2panda.settings import P2pandaSettings
 from culm_connectors.sds.settings import SdsEdgeSettings
@@ -39,6 +40,7 @@ PROTOCOLS = (
     ProtocolEntry("p2panda", "culm_connectors.p2panda.protocol:open_p2panda", "peers"),
     ProtocolEntry("sds", "culm_connectors.sds.protocol:open_sds", "channels"),
     ProtocolEntry("chotki", "culm_connectors.chotki.protocol:open_chotki", "replicas"),
+    ProtocolEntry("bamboo_p2p", "culm_connectors.bamboo_p2p.protocol:open_bamboo", "logs"),
 )
 
 LOG_PAYLOADS = "culm_models.p2panda.operations.operation:peek"
@@ -56,4 +58,7 @@ class ProtocolSettings(BaseModel):
     )
     chotki: ChotkiEdgeSettings = Field(
         ChotkiEdgeSettings(), description="replicas of Chotki: where they are, and what one may do"
+    )
+    bamboo: BambooEdgeSettings = Field(
+        BambooEdgeSettings(), description="bare logs of Bamboo: where peers are, and what one may do"
     )

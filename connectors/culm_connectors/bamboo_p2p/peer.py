@@ -20,12 +20,11 @@ from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
 from culm_connectors.bamboo_p2p.dial import dial, listening
 from culm_connectors.bamboo_p2p.errors import FolderInUse
 from culm_connectors.bamboo_p2p.following import Following, ask_for
-from culm_connectors.bamboo_p2p.hooks import PeerHooks
 from culm_connectors.bamboo_p2p.interest import FollowedLog, proposals
 from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, RetentionRule
 from culm_connectors.bamboo_p2p.policy.enforcement import PolicyEnforcement
 from culm_connectors.bamboo_p2p.policy.retention import retain
-from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
+from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
 from culm_connectors.bamboo_p2p.session import BambooSession, Trace, no_trace, now_ms
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
@@ -277,12 +276,12 @@ class BambooPeer:
             del self.remotes[remote.name]
             remote.gone()
             self._following.look_again()
-            await self._worker.call(lambda: self._forget(remote.name))
-            self._hooks.ended(remote)
+            await self._worker.call(lambda: self._forget(remote))
 
-    def _forget(self, name: str) -> None:
-        self._peer.disconnect(name)
-        self._credit.pop(name, None)
+    def _forget(self, remote: RemotePeer) -> None:
+        self._peer.disconnect(remote.name)
+        self._credit.pop(remote.name, None)
+        self._hooks.ended(remote)
 
     # Inside.
 
@@ -331,12 +330,14 @@ class BambooPeer:
 
     def _after_step(self) -> None:
         """In the worker, behind each step: everybody hears what changed, and it is safe on the disk."""
-        self._hooks.settled(self._peer.settle())
+        brought = self._peer.settle()
+        events_of = {name: one.take_events() for name, one in self._peer.connections.items()}
+        self._hooks.settled(brought, events_of)
         self._store.commit()
         self._is_spool_full = self._store.is_spool_full
         told: list[tuple[str, list[BambooP2pEvent], bool]] = []
         for name, connection in tuple(self._peer.connections.items()):
-            events = connection.take_events()
+            events = events_of[name]
             if events and (remote := self.remotes.get(name)) is not None:
                 self.enforcement.count(remote.principal, events)
             is_due = bool(connection.control_waiting) or connection.data_is_due

@@ -1,11 +1,13 @@
-"""One connection as its owner sees it: proposals that wait for credit, and what became of them."""
+"""One connection as its owner sees it, and what the owner adds to all of them."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 
 from culm_connectors.bamboo_p2p.session import BambooSession
 from culm_connectors.bamboo_p2p.worker import Worker
+from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.errors import NoCredit, Unanswered
 from culm_models.bamboo_p2p.events import BambooP2pEvent, SetupRead
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
@@ -66,6 +68,10 @@ class RemotePeer:
         """End a request. Raises `CallRefused`."""
         await self._worker.call(lambda: self.session.connection.cancel(request_id, code))
 
+    def close(self) -> None:
+        """End the connection in good order."""
+        self.session.stop()
+
     def receive_events(self, events: list[BambooP2pEvent]) -> None:
         """Something has changed."""
         self.is_set_up = self.is_set_up or any(isinstance(event, SetupRead) for event in events)
@@ -75,3 +81,24 @@ class RemotePeer:
         """The connection is over."""
         self.ended.set()
         self._changed.set()
+
+
+class PeerHooks:
+    """What the owner of a peer adds to its connections: the edge, Kafka behind them. This adds nothing."""
+
+    def begun(self, remote: RemotePeer) -> None:
+        """A connection is there, before anything is said on it."""
+
+    def settled(
+        self, brought: Sequence[tuple[str, Changes]], told: Mapping[str, Sequence[BambooP2pEvent]]
+    ) -> None:
+        """In the thread that works on the logs, behind each step: what each connection changed, and told.
+
+        What is done to the store here is in one transaction with it.
+        """
+
+    async def until_room(self, remote: RemotePeer) -> None:
+        """Return once further data of a connection may be read."""
+
+    def ended(self, remote: RemotePeer) -> None:
+        """In that thread: a connection is over, and nothing more comes of it."""

@@ -55,6 +55,7 @@ class BambooSession:
         self._control_due = asyncio.Event()
         self._data_due = asyncio.Event()
         self._understood = asyncio.Event()
+        self._stopped = asyncio.Event()
         self.received_bytes = self.sent_bytes = 0
         """Of the data channel."""
 
@@ -63,11 +64,16 @@ class BambooSession:
         self._control_due.set()
         self._data_due.set()
 
+    def stop(self) -> None:
+        """Have `run` come to its end."""
+        self._stopped.set()
+
     async def run(self) -> None:
         """Until either end closes; `error` says then how."""
         self.wake()
         steps = (self._read_control, self._write_control, self._read_data, self._write_data, self._tick)
         tasks = [asyncio.create_task(step()) for step in steps]
+        tasks.append(asyncio.create_task(self._until_stopped()))
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             self.error = self.connection.dropped or next(
@@ -125,6 +131,9 @@ class BambooSession:
                 self._trace(DATA_OUT, data)
                 self.sent_bytes += len(data)
                 await self._channels.write_data(data)
+
+    async def _until_stopped(self) -> None:
+        await self._stopped.wait()
 
     async def _tick(self) -> None:
         while self.connection.dropped is None:

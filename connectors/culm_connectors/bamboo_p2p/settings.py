@@ -4,46 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
-from urllib.parse import urlsplit
+from typing import Final
 
+from culm_connectors.bamboo_p2p.channels.address import SCHEMES, Scheme, Url, parse_url
 from culm_connectors.transport.settings import TransportSettings
 from culm_connectors.transport.tcp.settings import TcpSettings
 from culm_models.bamboo_p2p.settings import PeerSettings
 
+__all__ = [
+    "ALPNS",
+    "SCHEMES",
+    "BambooPeerSettings",
+    "Scheme",
+    "TlsFiles",
+    "Url",
+    "parse_url",
+]
+
 ALPNS: Final = {"yamf": "bamboo-p2p/2019-10", "yasmf": "bamboo-p2p/2019-10+yasmf"}
 """The application protocol over QUIC, by the flavour of the hashes (R62)."""
-
-Scheme = Literal["tcp", "tls", "quic"]
-SCHEMES: Final[tuple[Scheme, ...]] = ("tcp", "tls", "quic")
-
-
-@dataclass(frozen=True, slots=True)
-class Url:
-    """Where a peer is: `tcp://`, `tls://` or `quic://HOST:PORT`."""
-
-    scheme: Scheme
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
-
-
-def parse_url(text: str) -> Url:
-    """The parts of an address. Raises ValueError."""
-    parts = urlsplit(text)
-    try:
-        port = parts.port
-    except ValueError:
-        port = None
-    if parts.scheme not in SCHEMES or not parts.hostname or port is None or parts.path not in ("", "/"):
-        raise ValueError(
-            f"{text!r} is no address: write tcp://HOST:PORT, tls://HOST:PORT or quic://HOST:PORT"
-        )
-    scheme = next(one for one in SCHEMES if one == parts.scheme)
-    return Url(scheme, parts.hostname, port)
 
 
 @dataclass(frozen=True, slots=True)

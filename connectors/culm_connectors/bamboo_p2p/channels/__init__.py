@@ -1,5 +1,6 @@
 """The two channels of a connection, over what networks offer.
 
+- `address`: where a peer is, as a text
 - `interface`: what a session sees; `two_streams`: two QUIC streams; `multiplexed`: one channel of bytes, by
   bymux
 """

@@ -7,6 +7,7 @@ is read and written that must not change in between.
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -62,6 +63,12 @@ class FolderStore:
     def commit(self) -> None:
         """Make what was put in survive a crash of this process."""
         self._logs.commit()
+
+    def transaction(self) -> sqlite3.Connection:
+        """The database, in a transaction until `commit`: for whoever keeps tables of its own beside these."""
+        if not self._database.in_transaction:
+            self._database.execute("BEGIN IMMEDIATE")
+        return self._database
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:

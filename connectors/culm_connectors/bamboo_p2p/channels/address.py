@@ -1,0 +1,38 @@
+"""Where a peer is, as a text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+Scheme = Literal["tcp", "tls", "quic"]
+SCHEMES: Final[tuple[Scheme, ...]] = ("tcp", "tls", "quic")
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """Where a peer is: `tcp://`, `tls://` or `quic://HOST:PORT`."""
+
+    scheme: Scheme
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+
+def parse_url(text: str) -> Url:
+    """The parts of an address. Raises ValueError."""
+    parts = urlsplit(text)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    if parts.scheme not in SCHEMES or not parts.hostname or port is None or parts.path not in ("", "/"):
+        raise ValueError(
+            f"{text!r} is no address: write tcp://HOST:PORT, tls://HOST:PORT or quic://HOST:PORT"
+        )
+    scheme = next(one for one in SCHEMES if one == parts.scheme)
+    return Url(scheme, parts.hostname, port)

@@ -1,0 +1,10 @@
+"""Bamboo Point-2-Point at the edge: a folder a flavour of hashes, with Kafka behind it.
+
+- `driver`: one flavour's peers, folder and topics together; `settings`; `metrics`; `access`: the allow-list
+- `tables`: what is kept beside the logs (origin, offsets, outbox); `opening`: of such a folder
+- `hooks`: what of connections goes on to all that; `progress`: who waits for the outbox
+- `outbox`: what peers brought and Kafka has not; `publisher`: its way to topics
+- `log_kinds`: p2panda's, or bare; `follow_topics`: what topics bring
+- `awaited_payloads`: payloads that come apart from their entries
+- `holdings`: what peers are known to hold; `refusals`: what is told on `rejected`
+"""

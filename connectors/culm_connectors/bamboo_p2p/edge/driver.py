@@ -1,0 +1,216 @@
+"""One flavour of hashes at the edge: its peers, its folder and Kafka, put together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
+from culm_connectors.bamboo_p2p.channels.multiplexed import Multiplexed
+from culm_connectors.bamboo_p2p.channels.two_streams import accept_streams
+from culm_connectors.bamboo_p2p.edge.access import EdgePolicy, LogAccess
+from culm_connectors.bamboo_p2p.edge.awaited_payloads import AwaitedPayloads
+from culm_connectors.bamboo_p2p.edge.follow_topics import TopicsFollower
+from culm_connectors.bamboo_p2p.edge.holdings import Holdings
+from culm_connectors.bamboo_p2p.edge.hooks import EdgeHooks
+from culm_connectors.bamboo_p2p.edge.log_kinds import LogKinds
+from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
+from culm_connectors.bamboo_p2p.edge.opening import open_edge_folder
+from culm_connectors.bamboo_p2p.edge.outbox import BroughtBy, KafkaOutbox
+from culm_connectors.bamboo_p2p.edge.progress import OutboxProgress
+from culm_connectors.bamboo_p2p.edge.publisher import OutboxPublisher, SparsePartitions
+from culm_connectors.bamboo_p2p.edge.refusals import RefusalReports
+from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
+from culm_connectors.bamboo_p2p.errors import ChannelError
+from culm_connectors.bamboo_p2p.peer import BambooPeer
+from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, read_policy
+from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, TlsFiles
+from culm_connectors.edge.protocol import EdgeContext
+from culm_connectors.kafka import TopicReaders
+from culm_connectors.kafka.backlog import BatchSender
+from culm_connectors.logs.index.documents import ReadFacts
+from culm_connectors.transport import CloseCode, Identity
+from culm_connectors.transport.interface import ByteChannel, Connection
+from culm_models.bamboo.hashes import FLAVOURS, HashFlavour
+from culm_models.bamboo_p2p.settings import PeerSettings
+from culm_topics.kafka.origin import Origin
+
+FOLDER: Final = "bamboo"
+
+
+class FlavourEdge:
+    """The peers of one flavour; `run` is all that goes on around them. `open_flavour` makes one."""
+
+    def __init__(
+        self,
+        peer: BambooPeer,
+        publisher: OutboxPublisher,
+        follower: TopicsFollower,
+        sender: BatchSender,
+        outbox: KafkaOutbox,
+        progress: OutboxProgress,
+        refusals: RefusalReports,
+        access: LogAccess,
+        settings: BambooEdgeSettings,
+        flavour: HashFlavour,
+    ) -> None:
+        self.peer = peer
+        self.flavour = flavour
+        self.follower = follower
+        self.outbox = outbox
+        self.refusals = refusals
+        self._publisher = publisher
+        self._sender = sender
+        self._progress = progress
+        self._access = access
+        self._settings = settings
+
+    async def run(self, topics: TopicReaders) -> None:
+        """Follow the topics and publish until cancelled. Raises OffsetLost, ConsumeFailed, ProduceFailed."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.follower.run(topics))
+            group.create_task(self._publisher.run())
+            group.create_task(self._publisher.release_now_and_then())
+            group.create_task(self._sender.send_for_ever())
+
+    async def keep_connected(self) -> None:
+        """Hold connections to those who are to be called, until cancelled."""
+        name = next(one for one in self._settings.flavours if one == self.flavour.name)
+        async with asyncio.TaskGroup() as group:
+            for url in self._settings.addresses(self._settings.connect, name):
+                group.create_task(self.peer.keep_connected(url))
+
+    async def serve_quic(self, connection: Connection) -> None:
+        """Speak with a peer that has called over QUIC."""
+        try:
+            channels: TwoChannels = await accept_streams(connection)
+        except ChannelError as error:
+            connection.abort(CloseCode.INTERNAL, str(error))
+            return
+        await self.peer.serve(channels)
+
+    async def serve(self, channel: ByteChannel) -> None:
+        """Speak with a peer that has called over TCP or TLS."""
+        await self.peer.serve(Multiplexed(channel, window=self._settings.data_window_bytes))
+
+    def judge_again(self) -> None:
+        """Other rules are in force: whoever may not be connected any more is left."""
+        for remote in tuple(self.peer.remotes.values()):
+            if not self._access.may_connect(remote.principal):
+                remote.close()
+
+    async def finish(self) -> None:
+        """End every connection, and wait until what they brought is in Kafka."""
+        remotes = tuple(self.peer.remotes.values())
+        for remote in remotes:
+            remote.close()
+        await asyncio.gather(*(remote.ended.wait() for remote in remotes))
+        # What they held up is due now.
+        await self.peer.work(lambda _: None)
+        self._progress.wake()
+        await self._progress.until_idle()
+        await self._sender.send()
+
+
+@asynccontextmanager
+async def open_flavour(
+    context: EdgeContext,
+    name: str,
+    origin: Origin,
+    partitions: SparsePartitions,
+    read_facts: ReadFacts,
+    metrics: BambooMetrics,
+) -> AsyncIterator[FlavourEdge]:
+    """The folder of a flavour and what stands around it. Raises `FolderError`, `FolderInUse`."""
+    settings, flavour = context.settings.bamboo, FLAVOURS[name]
+    folder: Path = context.settings.directory / FOLDER / name
+    store, tables = await asyncio.to_thread(
+        lambda: open_edge_folder(folder, flavour, origin, spool_bytes=settings.spool_bytes)
+    )
+    try:
+        kinds = LogKinds(store, read_facts)
+        # Another id than that of the connector: p2panda's follower takes what this edge produces as it takes
+        # what comes from other connectors, by its own rules of interest.
+        connector_id = bytes(one ^ 0xFF for one in context.connector_id)
+        awaited = AwaitedPayloads(store, tables, max_bytes=settings.unclaimed_payload_bytes)
+        outbox = KafkaOutbox(
+            store,
+            tables,
+            kinds,
+            BroughtBy(context.key_pair.public_key, 0),
+            connector_id,
+            inline_bytes=settings.inline_payload_bytes,
+            payload_wait_s=settings.payload_wait_s,
+        )
+        store.commit()
+        sender = BatchSender(context.producer)
+        refusals, holdings = RefusalReports(sender, context.kafka, flavour), Holdings()
+        sender.add(context.kafka.topic("holdings"), holdings.take)
+        progress = OutboxProgress()
+        hooks = EdgeHooks(
+            store,
+            outbox,
+            progress,
+            holdings,
+            refusals,
+            metrics,
+            max_waiting_bytes=settings.max_waiting_bytes,
+        )
+        identity = Identity.from_private_key(context.key_pair.private_key)
+        access = LogAccess(context.access)
+        policy = EdgePolicy.of(_rules(settings.policy), access)
+        async with BambooPeer.over(
+            store, identity=identity, settings=_peer_settings(settings), hooks=hooks, policy=policy
+        ) as peer:
+            publisher = OutboxPublisher(
+                peer,
+                outbox,
+                context.producer,
+                context.kafka,
+                partitions,
+                refusals,
+                progress,
+                metrics.accept_latency,
+            )
+            follower = TopicsFollower(
+                peer, tables, outbox, awaited, kinds, progress, refusals, metrics, connector_id
+            )
+            yield FlavourEdge(
+                peer,
+                publisher,
+                follower,
+                sender,
+                outbox,
+                progress,
+                refusals,
+                access,
+                settings,
+                flavour,
+            )
+    finally:
+        store.close()
+
+
+def _rules(path: Path | None) -> FolderPolicy:
+    """The rules of a file; without one everybody may read and write all. Raises `PolicyError`."""
+    return FolderPolicy() if path is None else read_policy(path)
+
+
+def _peer_settings(settings: BambooEdgeSettings) -> BambooPeerSettings:
+    """What the connections are told."""
+    files = settings.tls
+    return BambooPeerSettings(
+        connection=PeerSettings(
+            sends_greedily=settings.greedy,
+            accepts_greedy=settings.greedy,
+            send_window=settings.send_window_bytes,
+            receive_window=settings.receive_window_bytes,
+            credit=settings.credit,
+        ),
+        tls=TlsFiles(files.certificate, files.private_key, files.ca, files.server_name),
+        data_window_bytes=settings.data_window_bytes,
+        spool_bytes=settings.spool_bytes,
+    )

@@ -1,0 +1,214 @@
+"""What topics bring to an edge's folder: `entries`, `logs`, `fragments` and `payloads`, whoever wrote them.
+
+A batch is one step of the thread that works on the logs, and one transaction with the offsets behind it. An
+entry that is not held is verified as one of a peer is; what is none of ours is passed over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from confluent_kafka import Message
+
+from culm_connectors.bamboo_p2p.edge.awaited_payloads import AwaitedPayloads
+from culm_connectors.bamboo_p2p.edge.log_kinds import LogKinds
+from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
+from culm_connectors.bamboo_p2p.edge.outbox import KafkaOutbox
+from culm_connectors.bamboo_p2p.edge.progress import OutboxProgress
+from culm_connectors.bamboo_p2p.edge.refusals import RefusalReports
+from culm_connectors.bamboo_p2p.edge.tables import EdgeTables
+from culm_connectors.bamboo_p2p.peer import BambooPeer
+from culm_connectors.kafka import Batch, OffsetLost, TopicReader, TopicReaders
+from culm_models.bamboo.entry import decode_entry
+from culm_models.bamboo.hashes import HashFlavour
+from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo_p2p.connection import Changes
+from culm_models.bamboo_p2p.peer import GivenEntry, Peer
+from culm_models.bamboo_p2p.store import HeldEntry
+from culm_models.errors import CulmError
+from culm_topics.errors import RecordError
+from culm_topics.logs.records import EntryRecord, LogRecord, decode_fragment, decode_payload_chunk
+from culm_topics.readers.batch import source_of
+from culm_topics.records import split_flavoured_log_key
+
+FOLLOWED: Final = ("logs", "entries", "fragments", "payloads")
+_MESSAGES_A_STEP: Final = 200
+"""Peers have their turns between so many messages."""
+_Refused = tuple[CulmError, tuple[str, int, int], bytes | None]
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What a step comes to."""
+
+    refused: list[_Refused] = field(default_factory=list)
+    entries: int = 0
+    payloads: int = 0
+
+
+class TopicsFollower:
+    """Follows the topics into one folder. `ready` is set when all that was there at the start is taken."""
+
+    def __init__(
+        self,
+        peer: BambooPeer,
+        tables: EdgeTables,
+        outbox: KafkaOutbox,
+        awaited: AwaitedPayloads,
+        kinds: LogKinds,
+        progress: OutboxProgress,
+        refusals: RefusalReports,
+        metrics: BambooMetrics,
+        connector_id: bytes,
+    ) -> None:
+        self.ready = asyncio.Event()
+        self.readers: dict[str, TopicReader] = {}
+        self._peer = peer
+        self._tables = tables
+        self._outbox = outbox
+        self._awaited = awaited
+        self._kinds = kinds
+        self._progress = progress
+        self._refusals = refusals
+        self._metrics = metrics
+        self._connector_id = connector_id
+        self._takes: Mapping[str, Callable[[Peer, Message, _Taken], None]] = {
+            "entries": self._take_entry,
+            "logs": self._take_log_entry,
+            "fragments": self._take_fragment,
+            "payloads": self._take_chunk,
+        }
+
+    async def run(self, topics: TopicReaders) -> None:
+        """Follow all of them until cancelled. Raises OffsetLost, ConsumeFailed."""
+        offsets = await self._peer.work(lambda _: self._tables.offsets())
+        behind = set(FOLLOWED)
+
+        async def follow(name: str) -> None:
+            try:
+                # What retention removed from `entries` while we were away is in `logs`.
+                async with topics.open(name, offsets, skip_lost=name == "entries") as reader:
+                    self.readers[name] = reader
+                    async for batch in reader.read_to_end():
+                        await self._take(name, batch)
+                    behind.discard(name)
+                    if not behind:
+                        self.ready.set()
+                    while True:
+                        await self._take(name, await reader.get())
+            except OffsetLost:
+                # Only what is there now is left to be read: from its start, when this is opened next.
+                await self._peer.work(lambda _: self._tables.forget_offsets(topics.topic(name)))
+                raise
+
+        async with asyncio.TaskGroup() as group:
+            for name in FOLLOWED:
+                group.create_task(follow(name))
+
+    async def _take(self, name: str, batch: Batch) -> None:
+        messages = batch.messages
+        for first in range(0, max(1, len(messages)), _MESSAGES_A_STEP):
+            some = messages[first : first + _MESSAGES_A_STEP]
+            is_last = first + _MESSAGES_A_STEP >= len(messages)
+
+            def step(peer: Peer, some: tuple[Message, ...] = tuple(some), is_last: bool = is_last) -> _Taken:
+                taken = _Taken()
+                for message in some:
+                    try:
+                        self._takes[name](peer, message, taken)
+                    except CulmError as error:
+                        taken.refused.append((error, source_of(message), message.value()))
+                if is_last:
+                    self._tables.keep_offsets(batch.offsets)
+                return taken
+
+            taken = await self._peer.work(step)
+            for refused in taken.refused:
+                self._refusals.record(*refused)
+            self._metrics.entries_followed += taken.entries
+            self._metrics.payloads_followed += taken.payloads
+            if self._outbox.is_due:
+                self._progress.wake()
+
+    # Each of them; a `CulmError` says what is wrong with a record.
+
+    def _take_entry(self, peer: Peer, message: Message, taken: _Taken) -> None:
+        value = message.value()
+        if value is not None and value.endswith(self._connector_id):
+            return  # our own: the id is the last item
+        flavour, log = split_flavoured_log_key(message.key())
+        if flavour is not peer.store.flavour:
+            return
+        record = EntryRecord.decode(value)
+        seq_num = self._put(peer, log, record.entry, record.operation, taken)
+        if seq_num is not None:
+            self._seen(log, seq_num, record.schema_id, has_payload=bool(record.operation), gap_free=False)
+
+    def _take_log_entry(self, peer: Peer, message: Message, taken: _Taken) -> None:
+        flavour, log = split_flavoured_log_key(message.key())
+        if flavour is not peer.store.flavour:
+            return
+        record = LogRecord.decode(message.value())
+        seq_num = self._put(peer, log, record.entry, record.operation, taken)
+        if seq_num is not None:
+            self._seen(log, seq_num, record.schema_id, has_payload=bool(record.operation), gap_free=True)
+
+    def _take_fragment(self, peer: Peer, message: Message, taken: _Taken) -> None:
+        if message.value() is None:
+            return
+        flavour, log, _, record = decode_fragment(message.key(), message.value())
+        if flavour is not peer.store.flavour:
+            return
+        seq_num = self._put(peer, log, record.entry, b"", taken)
+        if seq_num is not None:
+            self._outbox.seen_fragment(log, seq_num)
+
+    def _take_chunk(self, peer: Peer, message: Message, taken: _Taken) -> None:
+        if message.value() is None:
+            return
+        payload_hash, record = decode_payload_chunk(message.key(), message.value())
+        if not peer.store.flavour.has_form(payload_hash):
+            return
+        whole = self._awaited.chunk(payload_hash, record.offset, record.data)
+        for log, seq_num in whole:
+            self._outbox.seen_payload(log, seq_num)
+        taken.payloads += len(whole)
+        if whole:
+            peer.notify_connections(Changes(whole))
+
+    def _put(self, peer: Peer, log: LogKey, entry_bytes: bytes, payload: bytes, taken: _Taken) -> int | None:
+        """Take an entry, with its payload unless that is empty: its number, None where the log is forked."""
+        store = peer.store
+        held = _decode(entry_bytes, store.flavour)
+        entry = held.entry
+        if (entry.public_key, entry.log_id) != log:
+            raise RecordError(f"an entry of log {entry.log_id} under the key of another log")
+        before = store.entry(log, entry.seq_num)
+        if before is None or (payload and not store.has_payload(log, entry.seq_num)):
+            peer.add([GivenEntry(entry_bytes, payload or None)])
+            taken.entries += before is None
+            taken.payloads += bool(payload)
+            if store.entry(log, entry.seq_num) is None:
+                return None  # of another branch: the proof is kept
+        elif before.hash != held.hash:
+            peer.add([GivenEntry(entry_bytes)])
+            return None
+        if not payload and self._awaited.entry(log, held):
+            self._outbox.seen_payload(log, entry.seq_num)
+            taken.payloads += 1
+        return entry.seq_num
+
+    def _seen(self, log: LogKey, seq_num: int, schema_id: str, *, has_payload: bool, gap_free: bool) -> None:
+        if seq_num == 1:
+            self._kinds.told(log, schema_id)
+        self._outbox.seen(log, seq_num, is_gap_free=gap_free)
+        if has_payload:
+            self._outbox.seen_payload(log, seq_num)
+
+
+def _decode(entry_bytes: bytes, flavour: HashFlavour) -> HeldEntry:
+    """The entry, not verified. Raises `BambooError`."""
+    return HeldEntry(decode_entry(entry_bytes, flavour), entry_bytes, flavour.hash(entry_bytes))

@@ -1,0 +1,140 @@
+"""What happens on the connections of an edge, on its way to the outbox, `holdings` and `rejected`."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import count
+from typing import Final
+
+from culm_connectors.bamboo_p2p.edge.holdings import Holdings
+from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
+from culm_connectors.bamboo_p2p.edge.outbox import BroughtBy, KafkaOutbox
+from culm_connectors.bamboo_p2p.edge.progress import OutboxProgress
+from culm_connectors.bamboo_p2p.edge.refusals import RefusalReports
+from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
+from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_models.bamboo_p2p import events
+from culm_models.bamboo_p2p.connection import Changes
+from culm_topics.records import PEER_ID_SIZE, log_key
+
+_ENDS_WAITING: Final = (
+    events.PayloadSkipped,
+    events.PiecesNotified,
+    events.RequestCancelled,
+    events.RequestFreed,
+)
+"""Behind these a payload may never come that an entry waits for."""
+
+
+def peer_id(principal: str) -> bytes:
+    """What records call a principal: its key, or 32 bytes that stand for its name."""
+    name = principal.rpartition(":")[2]
+    try:
+        key = bytes.fromhex(name)
+    except ValueError:
+        key = b""
+    return key if len(key) == PEER_ID_SIZE else hashlib.sha256(principal.encode()).digest()
+
+
+class EdgeHooks(PeerHooks):
+    """The hooks of one flavour's peer."""
+
+    def __init__(
+        self,
+        store: FolderStore,
+        outbox: KafkaOutbox,
+        progress: OutboxProgress,
+        holdings: Holdings,
+        refusals: RefusalReports,
+        metrics: BambooMetrics,
+        *,
+        max_waiting_bytes: int,
+    ) -> None:
+        self._store = store
+        self._outbox = outbox
+        self._progress = progress
+        self._holdings = holdings
+        self._refusals = refusals
+        self._metrics = metrics
+        self._max_waiting_bytes = max_waiting_bytes
+        self._loop = asyncio.get_running_loop()
+        self._sources: dict[str, BroughtBy] = {}
+        self._numbers = count(1)
+
+    def begun(self, remote: RemotePeer) -> None:
+        """A connection is there."""
+        self._sources[remote.name] = BroughtBy(peer_id(remote.principal), next(self._numbers), remote.name)
+        self._metrics.connections += 1
+        self._metrics.connections_total += 1
+
+    def settled(
+        self,
+        brought: Sequence[tuple[str, Changes]],
+        told: Mapping[str, Sequence[events.BambooP2pEvent]],
+    ) -> None:
+        """What is new goes to the outbox; what is to be told, to the loop."""
+        notes: list[Callable[[], None]] = []
+        for name, changes in brought:
+            source = self._sources[name]
+            for log, seq_num in changes.entries:
+                is_entry, is_payload = self._outbox.brought(log, seq_num, source)
+                if is_entry or is_payload:
+                    key = log_key(*log, self._store.flavour)
+                    notes.append(
+                        partial(
+                            self._holdings.add,
+                            source.peer,
+                            key,
+                            seq_num,
+                            entry=is_entry,
+                            payload=is_payload,
+                        )
+                    )
+                    notes.append(partial(self._count, is_entry, is_payload))
+            for log in changes.forked:
+                proof = self._store.fork_proof(log)
+                if proof is not None:
+                    notes.append(partial(self._refusals.fork, log, proof, source.peer))
+        for name, several in told.items():
+            for event in several:
+                if isinstance(event, _ENDS_WAITING):
+                    self._outbox.release(name)
+                elif isinstance(event, events.ConnectionDropped):
+                    peer = self._sources[name].peer
+                    notes.append(partial(self._refusals.violation, event.code, event.reason, peer))
+        if notes:
+            self._loop.call_soon_threadsafe(_call_all, notes)
+        if self._outbox.is_due:
+            self._loop.call_soon_threadsafe(self._progress.wake)
+
+    async def until_room(self, remote: RemotePeer) -> None:
+        """Wait until Kafka has acknowledged enough of what the connection brought."""
+        waiting = self._outbox.waiting_bytes
+        if waiting.get(remote.name, 0) > self._max_waiting_bytes:
+            await self._progress.until(lambda: waiting.get(remote.name, 0) <= self._max_waiting_bytes)
+
+    def ended(self, remote: RemotePeer) -> None:
+        """What it brought waits for nothing of it any more."""
+        self._outbox.forget(remote.name)
+        del self._sources[remote.name]
+        self._loop.call_soon_threadsafe(self._count_end, remote)
+
+    def _count(self, is_entry: bool, is_payload: bool) -> None:
+        self._metrics.entries_in += is_entry
+        self._metrics.payloads_in += is_payload
+
+    def _count_end(self, remote: RemotePeer) -> None:
+        metrics, session = self._metrics, remote.session
+        metrics.connections -= 1
+        metrics.bytes_in += session.received_bytes
+        metrics.bytes_out += session.sent_bytes
+        if session.connection.dropped is not None:
+            metrics.closed["protocol"] += 1
+
+
+def _call_all(notes: Sequence[Callable[[], None]]) -> None:
+    for note in notes:
+        note()

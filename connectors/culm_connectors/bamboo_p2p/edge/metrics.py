@@ -1,0 +1,40 @@
+"""What is measured of Bamboo Point-2-Point at the edge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from prometheus_client.core import Metric
+
+from culm_connectors.edge.metric_families import counters, gauge
+from culm_connectors.edge.protocol_metrics import ProtocolMetrics
+
+
+@dataclass(slots=True)
+class BambooMetrics(ProtocolMetrics):
+    """What an edge counts beside what every protocol does; all flavours together."""
+
+    entries_in: int = 0
+    """Entries that peers brought and that were new here."""
+    payloads_in: int = 0
+    entries_followed: int = 0
+    """Entries that topics brought and that were new here."""
+    payloads_followed: int = 0
+    logs: int = 0
+    spooled_bytes: int = 0
+    requests: int = 0
+    """Open now, of all connections."""
+
+
+def families(metrics: BambooMetrics) -> Iterator[Metric]:
+    """What Bamboo alone has."""
+    yield gauge("culm_bamboo_p2p_logs", "logs of which anything is held here", metrics.logs)
+    yield gauge("culm_bamboo_p2p_spool_bytes", "parts of payloads, not verified", metrics.spooled_bytes)
+    yield gauge("culm_bamboo_p2p_requests", "requests that are open", metrics.requests)
+    yield from counters(
+        ("culm_bamboo_p2p_entries_received", "new entries that peers brought", metrics.entries_in),
+        ("culm_bamboo_p2p_payloads_received", "new payloads that peers brought", metrics.payloads_in),
+        ("culm_bamboo_p2p_entries_followed", "new entries that topics brought", metrics.entries_followed),
+        ("culm_bamboo_p2p_payloads_followed", "new payloads that topics brought", metrics.payloads_followed),
+    )

@@ -1,0 +1,92 @@
+"""What is told on `rejected`: what a peer or a topic brought and was refused, why, and who brought it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from culm_connectors.bamboo_p2p.edge.outbox import RefusedOperation
+from culm_connectors.kafka import ProducerRecord
+from culm_connectors.kafka.backlog import Backlog, BatchSender
+from culm_models.bamboo.entry import decode_entry
+from culm_models.bamboo.errors import ForkError
+from culm_models.bamboo.hashes import HashFlavour
+from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo_p2p.store import ForkProof
+from culm_models.errors import CulmError
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.records import log_key, rejection
+
+_MAX_WAITING: Final = 10_000
+_MAX_WAITING_BYTES: Final = 8 * 1024 * 1024
+
+
+class RefusalReports:
+    """Writes to `rejected`; `counts` are those of peers, by code."""
+
+    def __init__(self, sender: BatchSender, kafka: KafkaSettings, flavour: HashFlavour) -> None:
+        self.counts: Counter[str] = Counter()
+        self._sender = sender
+        self._flavour = flavour
+        self._waiting = Backlog(_MAX_WAITING, _MAX_WAITING_BYTES)
+        sender.add(kafka.topic("rejected"), self._waiting.take)
+
+    def fork(self, log: LogKey, proof: ForkProof, peer: bytes) -> None:
+        """A peer brought an entry that contradicts another of its log: both are the proof."""
+        first, other = proof
+        seq_num = decode_entry(other, self._flavour).seq_num
+        self.counts[ForkError.code] += 1
+        detail = f"entry {seq_num} is of another branch than what is held"
+        self._add(ForkError.code, detail, log, peer=peer, entry=other, first=first, seq_num=seq_num)
+
+    def violation(self, code: str, detail: str, peer: bytes) -> None:
+        """A connection was ended for what the other end sent."""
+        self.counts[code] += 1
+        self._add(code, detail, None, peer=peer)
+
+    def operation(self, refused: RefusedOperation) -> None:
+        """An entry of one of p2panda's logs has a payload that is no operation."""
+        entry = refused.held.entry
+        self.counts[refused.error.code] += 1
+        self._add(
+            refused.error.code,
+            str(refused.error),
+            (entry.public_key, entry.log_id),
+            peer=refused.source.peer,
+            entry=refused.held.entry_bytes,
+            payload=refused.payload,
+            seq_num=entry.seq_num,
+        )
+
+    def record(
+        self, error: CulmError, source: tuple[str, int, int], value: bytes | None, peer: bytes | None = None
+    ) -> None:
+        """A record of a topic is none, or holds an entry that is none."""
+        self._add(error.code, str(error), None, peer=peer, entry=value, source=source)
+
+    def _add(
+        self,
+        code: str,
+        detail: str,
+        log: LogKey | None,
+        *,
+        peer: bytes | None,
+        entry: bytes | None = None,
+        payload: bytes | None = None,
+        first: bytes | None = None,
+        seq_num: int | None = None,
+        source: tuple[str, int, int] | None = None,
+    ) -> None:
+        record = rejection(
+            code,
+            detail,
+            entry=entry,
+            operation=payload,
+            brought_by=peer,
+            source=source,
+            seq_num=seq_num,
+            first=first,
+        )
+        key = b"" if log is None else log_key(*log, self._flavour)
+        if not self._waiting.add(ProducerRecord(key, record.encode())):
+            self._sender.dropped["rejected"] += 1

@@ -1,0 +1,108 @@
+"""How Bamboo Point-2-Point is spoken at the edge: where, in which flavours, and with which bounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from culm_connectors.bamboo_p2p.channels.address import Url, parse_url
+
+FlavourName = Literal["yamf", "yasmf"]
+MAX_INLINE_BYTES: Final = 768 * 1024
+"""A payload up to this may be in its entry's record: with all else that is below the limit of a record."""
+
+
+class EdgeAddress(NamedTuple):
+    """Where a flavour is spoken, or all of them that are (over QUIC, which tells them apart)."""
+
+    url: Url
+    flavour: FlavourName | None
+
+
+def parse_edge_address(text: str) -> EdgeAddress:
+    """`tcp://`, `tls://` or `quic://HOST:PORT`, with `/yamf` or `/yasmf` behind it or not.
+
+    Raises ValueError.
+    """
+    flavours: tuple[FlavourName, ...] = ("yamf", "yasmf")
+    for flavour in flavours:
+        if text.endswith(f"/{flavour}"):
+            return EdgeAddress(parse_url(text.removesuffix(f"/{flavour}")), flavour)
+    return EdgeAddress(parse_url(text), None)
+
+
+class BambooTls(BaseModel):
+    """What this side shows over `tls://`, and whom it believes: PEM files."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    certificate: Path | None = Field(None, description="own certificate and the chain behind it")
+    private_key: Path | None = None
+    ca: Path | None = Field(None, description="the authority of the other side; who calls needs one of it")
+    server_name: str | None = Field(None, description="what a server's certificate must be for")
+
+
+class BambooEdgeSettings(BaseModel):
+    """Bamboo Point-2-Point at the edge; nothing is served or called unless an address is given."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    listen: tuple[str, ...] = Field(
+        (), description="where peers may call: tcp://, tls:// or quic://HOST:PORT, or with /yamf or /yasmf"
+    )
+    connect: tuple[str, ...] = Field((), description="peers to keep a connection to, by such addresses")
+    flavours: tuple[FlavourName, ...] = Field(
+        ("yamf", "yasmf"), min_length=1, description="of hashes; the first is that of TCP without a name"
+    )
+    tls: BambooTls = Field(BambooTls(), description="what tls:// shows, and whom it believes")
+    policy: Path | None = Field(
+        None, description="a policy.toml: which logs peers may read, write, are asked for; quotas, retention"
+    )
+    greedy: bool = Field(False, description="payloads go on from peer to peer before they are verified")
+    send_window_bytes: int = Field(65_536, ge=0, description="history for compression of what is sent")
+    receive_window_bytes: int = Field(65_536, ge=0, description="and of what is received; 0: none")
+    credit: int = Field(64, ge=1, description="proposals of one connection that may stand at a time")
+    data_window_bytes: int = Field(
+        262_144, ge=65_536, description="data of one connection that may be on its way (TCP and TLS)"
+    )
+    max_waiting_bytes: int = Field(
+        262_144, ge=65_536, description="of one connection: not acknowledged by Kafka; more is not read"
+    )
+    spool_bytes: int = Field(
+        4 * 1024**3, ge=1_048_576, description="on disk: parts of payloads that are not verified yet"
+    )
+    inline_payload_bytes: int = Field(
+        262_144, ge=0, le=MAX_INLINE_BYTES, description="a larger payload is produced to `payloads`"
+    )
+    payload_wait_s: float = Field(
+        10.0, gt=0, description="so long an entry waits for its payload before it is produced without it"
+    )
+    unclaimed_payload_bytes: int = Field(
+        256 * 1024**2, ge=0, description="on disk: chunks of payloads whose entries have not come yet"
+    )
+
+    @field_validator("listen", "connect")
+    @classmethod
+    def _check_addresses(cls, addresses: tuple[str, ...]) -> tuple[str, ...]:
+        for address in addresses:
+            parse_edge_address(address)
+        return addresses
+
+    @model_validator(mode="after")
+    def _check_flavours(self) -> BambooEdgeSettings:
+        for text in (*self.listen, *self.connect):
+            flavour = parse_edge_address(text).flavour
+            if flavour is not None and flavour not in self.flavours:
+                raise ValueError(f"{text}: its flavour is not one of `flavours`")
+        return self
+
+    def addresses(self, of: tuple[str, ...], flavour: FlavourName) -> list[Url]:
+        """Those of the addresses where a flavour is spoken."""
+        found: list[Url] = []
+        for url, named in map(parse_edge_address, of):
+            is_every = named is None and url.scheme == "quic"
+            if is_every or (named or self.flavours[0]) == flavour:
+                found.append(url)
+        return found

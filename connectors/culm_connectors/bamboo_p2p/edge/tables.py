@@ -1,0 +1,185 @@
+"""What an edge keeps beside its logs, in the same database and transaction.
+
+The origin and offsets of topics; how far each log is published; the outbox; and payloads that come apart
+from their entries. Logs are named by the keys that they have in Kafka. Numbers of 64 bits are stored as in
+`store`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from culm_connectors.bamboo_p2p.store.tables import number_key
+from culm_topics.kafka.origin import Origin
+from culm_topics.readers.batch import Partition
+
+EDGE_FORMAT: Final = 1
+ENTRY, PAYLOAD = 1, 2
+"""What of an entry waits in the outbox."""
+
+_SCHEMA: Final = """
+CREATE TABLE edge (format INTEGER NOT NULL, origin BLOB NOT NULL);
+CREATE TABLE edge_offsets (
+    topic TEXT NOT NULL, number INTEGER NOT NULL, next INTEGER NOT NULL, PRIMARY KEY (topic, number)
+) WITHOUT ROWID;
+CREATE TABLE edge_published (log BLOB PRIMARY KEY, seq_num BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE edge_outbox (
+    log BLOB NOT NULL, seq_num BLOB NOT NULL, what INTEGER NOT NULL, peer BLOB NOT NULL,
+    session INTEGER NOT NULL, PRIMARY KEY (log, seq_num, what)
+) WITHOUT ROWID;
+CREATE TABLE edge_awaited (
+    payload_hash BLOB NOT NULL, log BLOB NOT NULL, seq_num BLOB NOT NULL,
+    PRIMARY KEY (payload_hash, log, seq_num)
+) WITHOUT ROWID;
+CREATE TABLE edge_unclaimed (
+    number INTEGER PRIMARY KEY, payload_hash BLOB NOT NULL, offset INTEGER NOT NULL, data BLOB NOT NULL,
+    UNIQUE (payload_hash, offset)
+);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    """Something that Kafka does not have: an entry or its payload, and who brought it in which session."""
+
+    seq_num: int
+    what: int
+    peer: bytes
+    session: int
+
+
+class EdgeTables:
+    """The tables of one folder. `transaction` gives its database, with a transaction begun."""
+
+    def __init__(self, transaction: Callable[[], sqlite3.Connection]) -> None:
+        self._begin = transaction
+
+    def make(self, origin: Origin) -> None:
+        """Make them, in a folder that was none of an edge's."""
+        database = self._begin()
+        for statement in _SCHEMA.split(";"):
+            database.execute(statement)
+        database.execute("INSERT INTO edge VALUES (?, ?)", (EDGE_FORMAT, origin.encode()))
+
+    def origin(self) -> tuple[int, Origin] | None:
+        """Format and origin; None where there are no tables."""
+        database = self._begin()
+        query = "SELECT 1 FROM sqlite_master WHERE name = 'edge'"
+        if database.execute(query).fetchone() is None:
+            return None
+        number, encoded = database.execute("SELECT format, origin FROM edge").fetchone()
+        return number, Origin.decode(encoded)
+
+    # Offsets.
+
+    def offsets(self) -> dict[Partition, int]:
+        """The next offset of each partition that was read."""
+        rows = self._begin().execute("SELECT topic, number, next FROM edge_offsets").fetchall()
+        return {(topic, number): offset for topic, number, offset in rows}
+
+    def keep_offsets(self, offsets: Mapping[Partition, int]) -> None:
+        """All before these is taken."""
+        self._begin().executemany(
+            "INSERT OR REPLACE INTO edge_offsets VALUES (?, ?, ?)",
+            [(topic, number, offset) for (topic, number), offset in offsets.items()],
+        )
+
+    def forget_offsets(self, topic: str) -> None:
+        """A topic is to be read from its start."""
+        self._begin().execute("DELETE FROM edge_offsets WHERE topic = ?", (topic,))
+
+    # How far logs are published.
+
+    def published(self) -> dict[bytes, int]:
+        """By log: up to where it is on `entries` without a gap."""
+        rows = self._begin().execute("SELECT log, seq_num FROM edge_published").fetchall()
+        return {log: int.from_bytes(seq_num, "big") for log, seq_num in rows}
+
+    def keep_published(self, log: bytes, seq_num: int) -> None:
+        """A log is on `entries` up to here."""
+        query = "INSERT OR REPLACE INTO edge_published VALUES (?, ?)"
+        self._begin().execute(query, (log, number_key(seq_num)))
+
+    # The outbox.
+
+    def waiting_logs(self) -> list[bytes]:
+        """Logs of which something waits."""
+        return [log for (log,) in self._begin().execute("SELECT DISTINCT log FROM edge_outbox").fetchall()]
+
+    def rows(self, log: bytes, most: int) -> list[OutboxRow]:
+        """What waits of a log, in order."""
+        query = "SELECT seq_num, what, peer, session FROM edge_outbox WHERE log = ? LIMIT ?"
+        rows = self._begin().execute(query, (log, most)).fetchall()
+        return [OutboxRow(int.from_bytes(seq_num, "big"), *rest) for seq_num, *rest in rows]
+
+    def put_row(self, log: bytes, row: OutboxRow) -> None:
+        """Have something wait."""
+        self._begin().execute(
+            "INSERT OR IGNORE INTO edge_outbox VALUES (?, ?, ?, ?, ?)",
+            (log, number_key(row.seq_num), row.what, row.peer, row.session),
+        )
+
+    def delete_rows(self, log: bytes, rows: Iterator[tuple[int, int]]) -> None:
+        """(sequence number, what) that Kafka has."""
+        self._begin().executemany(
+            "DELETE FROM edge_outbox WHERE log = ? AND seq_num = ? AND what = ?",
+            ((log, number_key(seq_num), what) for seq_num, what in rows),
+        )
+
+    def count_rows(self) -> int:
+        """How much waits."""
+        count: int = self._begin().execute("SELECT count(*) FROM edge_outbox").fetchone()[0]
+        return count
+
+    # Payloads that come apart from their entries.
+
+    def await_payload(self, payload_hash: bytes, log: bytes, seq_num: int) -> None:
+        """An entry lacks this payload."""
+        query = "INSERT OR IGNORE INTO edge_awaited VALUES (?, ?, ?)"
+        self._begin().execute(query, (payload_hash, log, number_key(seq_num)))
+
+    def awaiting(self, payload_hash: bytes) -> list[tuple[bytes, int]]:
+        """The entries that lack a payload."""
+        query = "SELECT log, seq_num FROM edge_awaited WHERE payload_hash = ?"
+        rows = self._begin().execute(query, (payload_hash,)).fetchall()
+        return [(log, int.from_bytes(seq_num, "big")) for log, seq_num in rows]
+
+    def await_no_more(self, payload_hash: bytes, log: bytes, seq_num: int) -> None:
+        """An entry lacks this payload no more."""
+        query = "DELETE FROM edge_awaited WHERE payload_hash = ? AND log = ? AND seq_num = ?"
+        self._begin().execute(query, (payload_hash, log, number_key(seq_num)))
+
+    def put_unclaimed(self, payload_hash: bytes, offset: int, data: bytes) -> None:
+        """A chunk that no entry here asks for."""
+        query = "INSERT OR IGNORE INTO edge_unclaimed (payload_hash, offset, data) VALUES (?, ?, ?)"
+        self._begin().execute(query, (payload_hash, offset, data))
+
+    def claim(self, payload_hash: bytes) -> list[tuple[int, bytes]]:
+        """The chunks of a payload, which are deleted."""
+        database = self._begin()
+        query = "SELECT offset, data FROM edge_unclaimed WHERE payload_hash = ? ORDER BY offset"
+        found = database.execute(query, (payload_hash,)).fetchall()
+        if found:
+            database.execute("DELETE FROM edge_unclaimed WHERE payload_hash = ?", (payload_hash,))
+        return found
+
+    def unclaimed_bytes(self) -> int:
+        """What unclaimed chunks take."""
+        query = "SELECT coalesce(sum(length(data)), 0) FROM edge_unclaimed"
+        size: int = self._begin().execute(query).fetchone()[0]
+        return size
+
+    def drop_oldest_unclaimed(self) -> int:
+        """Delete the oldest unclaimed chunk: how large it was."""
+        database = self._begin()
+        found = database.execute(
+            "SELECT number, length(data) FROM edge_unclaimed ORDER BY number LIMIT 1"
+        ).fetchone()
+        if found is None:
+            return 0
+        database.execute("DELETE FROM edge_unclaimed WHERE number = ?", (found[0],))
+        size: int = found[1]
+        return size

@@ -1,0 +1,84 @@
+"""Edges of Bamboo Point-2-Point in tests: connectors over a broker, and peers in folders that call them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
+from culm_connectors.bamboo_p2p.interest import FollowedLog
+from culm_connectors.bamboo_p2p.peer import BambooPeer
+from culm_connectors.bamboo_p2p.settings import Url
+from culm_connectors.protocols import PROTOCOLS
+from culm_connectors.settings import ConnectorSettings
+from culm_models.bamboo.hashes import YAMF, HashFlavour
+from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo_p2p.settings import Direction
+from culm_topics.kafka.clients import KafkaSettings
+from tests.support.edge import Edge, until
+
+
+@contextlib.asynccontextmanager
+async def bamboo_edge(
+    folder: Path,
+    kafka: KafkaSettings,
+    *,
+    listen: tuple[str, ...] = ("tcp://127.0.0.1:0",),
+    names: tuple[str, ...] = ("bamboo_p2p",),
+    **settings: object,
+) -> AsyncIterator[Edge]:
+    """A connector that serves; its failure fails the test."""
+    bamboo = BambooEdgeSettings(listen=listen, **settings)
+    protocols = tuple(one for one in PROTOCOLS if one.name in names)
+    running = Edge(ConnectorSettings(directory=folder, bamboo=bamboo), kafka, protocols=protocols)
+    task = asyncio.create_task(running.run())
+    try:
+        await until(lambda: task.done() or running.is_ready)
+        if task.done():
+            await task
+        yield running
+    finally:
+        running.stop()
+        await task
+
+
+def address(edge: Edge, door: str = "bamboo-yamf-tcp") -> Url:
+    """Where an edge is called."""
+    assert edge.doors is not None
+    found = edge.doors.address(door)
+    assert found is not None, edge.doors.where()
+    return Url("tcp" if door.endswith("-tcp") else "quic", *found)
+
+
+@contextlib.asynccontextmanager
+async def peer_at(
+    folder: Path, url: Url, *interests: FollowedLog, flavour: HashFlavour = YAMF
+) -> AsyncIterator[BambooPeer]:
+    """A peer in a folder that stays connected, and follows these logs."""
+    async with BambooPeer.open(folder, flavour=flavour) as peer:
+        for interest in interests:
+            await peer.follow(interest)
+        calling = asyncio.create_task(peer.keep_connected(url))
+        try:
+            yield peer
+        finally:
+            calling.cancel()
+            await asyncio.gather(calling, return_exceptions=True)
+
+
+def offering(log: LogKey) -> FollowedLog:
+    """What whoever publishes a log proposes."""
+    return FollowedLog(log, direction=Direction.BOTH)
+
+
+async def until_held(peer: BambooPeer, log: LogKey, entries: int, *, payloads: bool = True) -> None:
+    """Wait until a peer holds the beginning of a log."""
+    async with asyncio.timeout(30):
+        while True:
+            end = await peer.read(lambda store: store.end_of_held_entries(log, 1))
+            held = await peer.read(lambda store: store.payloads(log).end_of_run(1))
+            if end > entries and (held > entries or not payloads):
+                return
+            await asyncio.sleep(0.02)
