@@ -8,13 +8,16 @@ from typing import Any
 import pytest
 
 from culm_infra.cli.root import run
+from culm_models.bamboo.entry import sign_entry
+from culm_models.bamboo.hashes import YAMF
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_topics.kafka import admin
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.logs.records import LogRecord
+from culm_topics.logs.records import FragmentRecord, LogRecord, fragment_key, fragment_partition
 from culm_topics.records import log_key
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.topic_io import produce, write_records
 
 Capture = pytest.CaptureFixture[str]
 
@@ -126,6 +129,39 @@ def test_tail_prints_decoded_entries(
     one_log = f"{author('bear').public_key.hex()}:4"
     assert culm(settings, *begin, "--count", "2", "--log", one_log, "--json") == 0
     assert [row["seq_num"] for row in printed(capsys)] == [1, 2]
+
+
+@pytest.mark.kafka
+def test_bare_logs_and_fragments_are_shown_to_who_asks(
+    settings: KafkaSettings, replicated: list[CheckedOperation], capsys: Capture
+) -> None:
+    key_pair = author("bear")
+    entry = sign_entry(key_pair, 9, 1, b"payload", flavour=YAMF)
+    later = sign_entry(
+        key_pair, 9, 4, b"later", backlink=YAMF.hash(b"3"), skiplink=YAMF.hash(entry), flavour=YAMF
+    )
+    key = log_key(key_pair.public_key, 9, YAMF)
+    produce(settings, "logs", [(key, LogRecord(1, entry, b"payload", YAMF.hash(entry), "").encode())])
+    fragment = FragmentRecord(later, YAMF.hash(later)).encode()
+    place = fragment_partition(key, 2)
+    write_records(settings, "fragments", [(place, fragment_key(key, 4), fragment)])
+    tail = ("logs", "tail", "--from", "beginning", "--sparse", "--log", f"{key_pair.public_key.hex()}:9")
+    assert culm(settings, *tail, "--count", "2", "--json") == 0
+    rows = printed(capsys)
+    assert [(row["seq_num"], row["sparse"], row["inline"], row["flavour"]) for row in rows] == [
+        (1, False, True, "yamf"),
+        (4, True, False, "yamf"),
+    ]
+    assert culm(settings, *tail, "--count", "2") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "payload of 7 bytes" in lines[0]
+    assert "with gaps before it, payload of 5 bytes, not beside it" in lines[1]
+    assert culm(settings, "logs", "list", "--bare", "--json") == 0
+    assert (9, 1, "", "yamf") in {
+        (row["log_id"], row["height"], row["schema_id"], row["flavour"]) for row in printed(capsys)
+    }
+    assert culm(settings, "logs", "list", "--json") == 0
+    assert 9 not in {row["log_id"] for row in printed(capsys)}
 
 
 @pytest.mark.kafka

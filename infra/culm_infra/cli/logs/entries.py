@@ -28,6 +28,11 @@ _PROGRESS_EVERY = 500
 _SHOWN_PROBLEMS = 20
 
 
+Bare = Annotated[
+    bool, typer.Option("--bare", help="Logs whose payloads are no operations (Bamboo's own), too.")
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """Which logs a command is about."""
@@ -65,6 +70,10 @@ def tail(
         typer.Option("--from", help="Where to begin: at the first entry, or with what comes now."),
     ] = "end",
     count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="Stop after so many.")] = None,
+    bare: Bare = False,
+    sparse: Annotated[
+        bool, typer.Option("--sparse", help="Entries of bare logs with gaps before them, too.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Print entries as they are replicated, until interrupted.
@@ -75,7 +84,11 @@ def tail(
 
     left = count
     consumer = selection.consumer(
-        kafka, start=since, on_problem=lambda problem: _show_problem(problem, json=json)
+        kafka,
+        start=since,
+        bare_logs=bare,
+        sparse=sparse,
+        on_problem=lambda problem: _show_problem(problem, json=json),
     )
     with consumer:
         for entry in consumer:
@@ -138,28 +151,31 @@ def list_(
     *,
     kafka: KafkaFlags,
     selection: Selection,
+    bare: Bare = False,
     json: options.Json = False,
 ) -> None:
     """Every log with its height and its schema, read from the topic itself.
 
-    A log that lacks an entry stands with the height up to which it is whole; the exit status is then 3.
+    A log that lacks an entry stands with the height up to which it is whole; the exit status is then 3. A
+    bare log has no schema; with `--bare` it is said of every log which hashes it has.
 
     Example: `culm logs list --author 2f8e...`
     """
-    heights: dict[tuple[bytes, int], tuple[int, str]] = {}
-    consumer = selection.consumer(kafka, stop_at_end=True)
+    heights: dict[tuple[bytes, int, str], tuple[int, str]] = {}
+    consumer = selection.consumer(kafka, stop_at_end=True, bare_logs=bare)
     with consumer, progress() as display:
         total = consumer.remaining_records()
         task = display.add_task("records read", total=total)
         for number, entry in enumerate(consumer):
-            heights[entry.public_key, entry.log_id] = (entry.seq_num, entry.schema_id)
+            place = entry.public_key, entry.log_id, entry.flavour.name
+            heights[place] = (entry.seq_num, entry.schema_id)
             if number % _PROGRESS_EVERY == 0:
                 display.update(task, completed=total - consumer.remaining_records())
     rows = [
-        (public_key.hex(), log_id, height, schema_id)
-        for (public_key, log_id), (height, schema_id) in sorted(heights.items())
+        (public_key.hex(), log_id, height, schema_id, flavour)[: 5 if bare else 4]
+        for (public_key, log_id, flavour), (height, schema_id) in sorted(heights.items())
     ]
-    names = ("public_key", "log_id", "height", "schema_id")
+    names = ("public_key", "log_id", "height", "schema_id", "flavour")[: 5 if bare else 4]
     if json:
         for row in rows:
             emit_json(dict(zip(names, row, strict=True)))

@@ -22,7 +22,8 @@ _BATCH_ROWS = 5_000
 def as_json(entry: LogEntry) -> dict[str, Any]:
     """The entry as a JSON object; bytes become lower-case hex, fields carry their types.
 
-    `action` is null where the payload is no operation.
+    `action` is null where the payload is no operation. Of a bare log, `operation` is the payload where it is
+    `inline`, and `sparse` says that there are gaps before the entry.
     """
     from culm_models.conform.p2panda.data import field_to_json
 
@@ -39,6 +40,12 @@ def as_json(entry: LogEntry) -> dict[str, Any]:
         shown["previous"] = [identifier.hex() for identifier in operation.previous]
     if operation is not None and operation.fields is not None:
         shown["fields"] = {name: field_to_json(value) for name, value in operation.fields.items()}
+    if entry.is_bare:
+        shown |= {
+            "flavour": entry.flavour.name,
+            "sparse": entry.is_sparse,
+            "inline": entry.payload is not None,
+        }
     return {
         **shown,
         "entry": entry.entry_bytes.hex(),
@@ -51,10 +58,11 @@ def as_json(entry: LogEntry) -> dict[str, Any]:
 
 def as_text(entry: LogEntry) -> str:
     """The entry on one line for people (not escaped yet)."""
+    if entry.is_bare:
+        return _bare_as_text(entry)
     operation = _operation(entry)
-    taken_at = datetime.fromtimestamp(entry.timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     line = (
-        f"{taken_at}  {entry.public_key.hex()[:12]}…  log {entry.log_id}  #{entry.seq_num}  "
+        f"{_taken_at(entry)}  {entry.public_key.hex()[:12]}…  log {entry.log_id}  #{entry.seq_num}  "
         f"{'?' if operation is None else operation.action:<6}  {_short_schema(entry.schema_id)}"
     )
     if operation is None:
@@ -162,10 +170,25 @@ def _operation(entry: LogEntry) -> Operation | None:
     from culm_models.errors import CulmError
     from culm_models.p2panda.operations.operation import decode_operation
 
+    if entry.is_bare:
+        return None
     try:
         return decode_operation(entry.operation_bytes)
     except CulmError:
         return None
+
+
+def _bare_as_text(entry: LogEntry) -> str:
+    size = entry.entry().payload_size
+    return (
+        f"{_taken_at(entry)}  {entry.public_key.hex()[:12]}…  log {entry.log_id}  #{entry.seq_num}  "
+        f"{entry.flavour.name}  {'with gaps before it, ' if entry.is_sparse else ''}payload of {size} bytes"
+        f"{'' if entry.payload is not None else ', not beside it'}"
+    )
+
+
+def _taken_at(entry: LogEntry) -> str:
+    return datetime.fromtimestamp(entry.timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _short_schema(schema_id: str) -> str:
