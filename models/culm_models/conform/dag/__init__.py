@@ -1,11 +1,12 @@
 """Operations on DAG replication: values and CIDs (``blocks``), ``cars``,
-``ucans``, ``replicas``, ``orders``.
+``ucans``, ``replicas``, ``orders``,
+``messages``.
 
 ``arguments`` reads what they have in common, and answers a bad argument with
 ``conform.request``, as this protocol alone does.
 """
 
-from culm_models.conform.dag import blocks, cars, orders, replicas, ucans
+from culm_models.conform.dag import blocks, cars, messages, orders, replicas, ucans
 
 OPERATIONS = (
     *blocks.OPERATIONS,
@@ -13,4 +14,5 @@ OPERATIONS = (
     *replicas.OPERATIONS,
     *ucans.OPERATIONS,
     *orders.OPERATIONS,
+    *messages.OPERATIONS,
 )
