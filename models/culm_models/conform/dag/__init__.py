@@ -1,12 +1,12 @@
 """Operations on DAG replication: values and CIDs (``blocks``), ``cars``,
 ``ucans``, ``replicas``, ``orders``,
-``messages``.
+``messages``, ``walks``.
 
 ``arguments`` reads what they have in common, and answers a bad argument with
 ``conform.request``, as this protocol alone does.
 """
 
-from culm_models.conform.dag import blocks, cars, messages, orders, replicas, ucans
+from culm_models.conform.dag import blocks, cars, messages, orders, replicas, ucans, walks
 
 OPERATIONS = (
     *blocks.OPERATIONS,
@@ -15,4 +15,5 @@ OPERATIONS = (
     *ucans.OPERATIONS,
     *orders.OPERATIONS,
     *messages.OPERATIONS,
+    *walks.OPERATIONS,
 )

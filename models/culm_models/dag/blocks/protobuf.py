@@ -1,0 +1,64 @@
+"""As much of protobuf as dag-pb and UnixFS need: fields with their wire types, in the order of the bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from culm_models.dag.errors import DagPbMalformed
+
+NUMBER: Final = 0
+OCTETS: Final = 2
+U64_MAX: Final = (1 << 64) - 1
+
+_VARINT_BYTES_MAX: Final = 10
+
+
+def read_fields(data: bytes | memoryview) -> Iterator[tuple[int, int, int | bytes]]:
+    """Each field as number, wire type and value; refuses other wire types than numbers and bytes."""
+    at = 0
+    while at < len(data):
+        key, at = _read_number(data, at)
+        wire = key & 7
+        value, at = _read_number(data, at)
+        if wire == OCTETS:
+            if value > len(data) - at:
+                raise DagPbMalformed("the bytes end in a field")
+            yield key >> 3, wire, bytes(data[at : at + value])
+            at += value
+        elif wire == NUMBER:
+            yield key >> 3, wire, value
+        else:
+            raise DagPbMalformed(f"wire type {wire}")
+
+
+def _read_number(data: bytes | memoryview, at: int) -> tuple[int, int]:
+    number = shift = 0
+    for end in range(at, min(len(data), at + _VARINT_BYTES_MAX)):
+        byte = data[end]
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if (byte == 0 and shift) or number > U64_MAX:
+                raise DagPbMalformed("a varint that is not the shortest form, or too large")
+            return number, end + 1
+        shift += 7
+    raise DagPbMalformed("the bytes end in a varint, or it is too long")
+
+
+def write_number(field: int, number: int) -> bytes:
+    """A field that is a number."""
+    return _varint(field << 3 | NUMBER) + _varint(number)
+
+
+def write_octets(field: int, data: bytes) -> bytes:
+    """A field that is bytes."""
+    return _varint(field << 3 | OCTETS) + _varint(len(data)) + data
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)

@@ -1,0 +1,68 @@
+"""Shards, opened as blocks (R5): CARs, and maps in DAG-CBOR. Every other one stays opaque."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from culm_models.dag.blocks.cid import CAR, DAG_CBOR, Cid, cid_of
+from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
+from culm_models.dag.blocks.multihash import DEFAULT_HASHES, can_check
+from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
+from culm_models.dag.car import read_car
+from culm_models.dag.errors import BlockTooLarge, DagError, ShardMalformed
+
+
+@dataclass(frozen=True, slots=True)
+class ShardBlocks:
+    """An opened shard; of a block that is there twice, the first counts."""
+
+    roots: tuple[Cid, ...]
+    blocks: dict[Cid, bytes | memoryview] = field(repr=False)
+
+
+def is_opaque(cid: Cid, hashes: Collection[int] = DEFAULT_HASHES) -> bool:
+    """Whether a shard of this CID is never opened, here or not."""
+    return cid.codec not in (CAR, DAG_CBOR) or not can_check(cid, hashes)
+
+
+def open_shard(
+    cid: Cid,
+    data: bytes | memoryview,
+    *,
+    hashes: Collection[int] = DEFAULT_HASHES,
+    bounds: Bounds = DEFAULT_BOUNDS,
+) -> ShardBlocks:
+    """The blocks of a shard that is not opaque. That the bytes are the CID's was checked before."""
+    if cid.codec == CAR:
+        car = read_car(data, hashes=hashes, bounds=bounds)
+        blocks: dict[Cid, bytes | memoryview] = {}
+        for section in car.sections:
+            blocks.setdefault(section.cid, section.data)
+        return ShardBlocks(car.roots, blocks)
+    if len(data) > bounds.car:
+        raise BlockTooLarge(f"a shard over {bounds.car} bytes")
+    return _of_map(bytes(data), bounds)
+
+
+def _of_map(data: bytes, bounds: Bounds) -> ShardBlocks:
+    try:
+        value = decode_dag_cbor(data)
+    except DagError as error:
+        raise ShardMalformed(f"a shard that is not canonical: {error}") from None
+    if not isinstance(value, dict) or not {"blocks", "roots"} >= value.keys() >= {"blocks"}:
+        raise ShardMalformed("a shard is a map of blocks and perhaps roots")
+    elements, roots = value["blocks"], value.get("roots", [])
+    if not isinstance(elements, list) or not isinstance(roots, list):
+        raise ShardMalformed("blocks or roots is no list")
+    if not all(isinstance(root, Cid) for root in roots):
+        raise ShardMalformed("a root that is no link")
+    if len(elements) > bounds.sections or len(roots) > bounds.car_roots:
+        raise BlockTooLarge("more blocks or roots than a shard may have")
+    blocks: dict[Cid, bytes | memoryview] = {}
+    for element in elements:
+        block = encode_dag_cbor(element)
+        if len(block) > bounds.block:
+            raise BlockTooLarge(f"a block over {bounds.block} bytes")
+        blocks.setdefault(cid_of(DAG_CBOR, block), block)
+    return ShardBlocks(tuple(roots), blocks)
