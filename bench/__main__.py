@@ -36,6 +36,8 @@ CASES = {
     "chotki-job": "bench.chotki_job",
     "chotki-live": "bench.chotki_live",
     "lzfoo": "bench.lzfoo",
+    "bamboo": "bench.bamboo_ends",
+    "bamboo-stream": "bench.bamboo_stream",
 }
 
 talk = Console(stderr=True)

@@ -1,0 +1,161 @@
+"""Bamboo peers with folders against a bare stream of the same bytes; live entries against bare messages."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench.bamboo_material import AUTHOR, LOG, made_log
+from bench.harness import Ratio, Settings, middle_pair, say
+from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
+from culm_connectors.bamboo_p2p.dial import dial, listening
+from culm_connectors.bamboo_p2p.peer import BambooPeer
+from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
+from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Scheme, Url
+from culm_connectors.transport import Identity
+from culm_models.bamboo.hashes import YASMF
+from culm_models.bamboo_p2p.events import BambooP2pEvent, PayloadVerified
+from culm_models.bamboo_p2p.requests.proposals import RequestedRange
+from culm_models.bamboo_p2p.settings import Direction
+
+_CASE = "bamboo-stream"
+_GOAL = 0.5
+_TURN_BYTES = 65_536
+_SIZES = (4_096, 65_536, 1_048_576)
+_TIMEOUT_S = 120.0
+_LIVE_BYTES = 100
+_SETUP = bytes(3)
+"""What either end says first: nothing wanted, no windows."""
+
+
+def run(settings: Settings) -> list[Ratio]:
+    """Both ends in one process, over QUIC and over TCP with bymux, by turns with the bare stream."""
+    total, rounds, samples = (4_000_000, 1, 20) if settings.quick else (40_000_000, 3, 300)
+    ratios: list[Ratio] = []
+    schemes: tuple[Scheme, ...] = ("quic", "tcp")
+    for scheme in schemes:
+        ratios += [asyncio.run(_throughput(scheme, size, max(total // size, 2), rounds)) for size in _SIZES]
+        ratios.append(asyncio.run(_live(scheme, samples)))
+    return ratios
+
+
+async def _throughput(scheme: Scheme, size: int, count: int, rounds: int) -> Ratio:
+    log = made_log(count, size)
+    ours: list[float] = []
+    bare: list[float] = []
+    for _ in range(rounds):
+        with TemporaryDirectory() as name:
+            async with _two_peers(Path(name), scheme) as (giver, taker, remote):
+                await giver.read(lambda store: store.put_verified(LOG, log))
+                whole = asyncio.Event()
+
+                def heard(_: RemotePeer, event: BambooP2pEvent, whole: asyncio.Event = whole) -> None:
+                    if isinstance(event, PayloadVerified) and event.seq_num == count:
+                        whole.set()
+
+                taker.listeners.append(heard)
+                started = time.perf_counter()
+                await remote.propose(RequestedRange(*LOG, 1, end=count, direction=Direction.PULL))
+                async with asyncio.timeout(_TIMEOUT_S):
+                    await whole.wait()
+                seconds = time.perf_counter() - started
+                sent = remote.session.received_bytes
+        ours.append(sent / seconds / 1e3)
+        bare.append(await _bare_rate(scheme, sent) / 1e3)
+        say(f"  {scheme}, {size:,} bytes: {ours[-1]:,.0f} of {bare[-1]:,.0f} kB/s")
+    goal = _GOAL if scheme == "quic" else None
+    name = f"{scheme}, payloads of {size // 1024} KiB, verified and stored"
+    return Ratio(_CASE, name, *middle_pair(ours, bare), "kB/s", "bare stream", goal, details={"count": count})
+
+
+async def _bare_rate(scheme: Scheme, total: int) -> float:
+    """The bytes of a transfer over the same channels, with nobody to look at them."""
+    data = os.urandom(_TURN_BYTES)
+    async with _two_channels(scheme) as (sender, receiver):
+
+        async def send() -> None:
+            for _ in range(-(-total // len(data))):
+                await sender.room_for_data()
+                await sender.write_data(data)
+
+        started = time.perf_counter()
+        sending = asyncio.create_task(send())
+        left = -(-total // len(data)) * len(data)
+        size = left
+        while left > 0:
+            left -= len(await receiver.read_data())
+        await sending
+        return size / (time.perf_counter() - started)
+
+
+async def _live(scheme: Scheme, samples: int) -> Ratio:
+    """From publishing an entry to its payload being verified and stored, over an open range."""
+    ours: list[float] = []
+    bare: list[float] = []
+    with TemporaryDirectory() as name:
+        async with _two_peers(Path(name), scheme) as (giver, taker, remote):
+            arrived: asyncio.Queue[float] = asyncio.Queue()
+
+            def heard(_: RemotePeer, event: BambooP2pEvent) -> None:
+                if isinstance(event, PayloadVerified):
+                    arrived.put_nowait(time.perf_counter())
+
+            taker.listeners.append(heard)
+            await remote.propose(RequestedRange(*LOG, 1, direction=Direction.PULL))
+            for _ in range(samples):
+                started = time.perf_counter()
+                await giver.publish(AUTHOR, LOG[1], os.urandom(_LIVE_BYTES))
+                async with asyncio.timeout(_TIMEOUT_S):
+                    ours.append(await arrived.get() - started)
+    async with _two_channels(scheme) as (sender, receiver):
+        for _ in range(samples):
+            started = time.perf_counter()
+            await sender.room_for_data()
+            await sender.write_data(os.urandom(_LIVE_BYTES + 132))
+            got = 0
+            while got < _LIVE_BYTES + 132:
+                got += len(await receiver.read_data())
+            bare.append(time.perf_counter() - started)
+    middle, limit = (1e6 * statistics.median(series) for series in (ours, bare))
+    name = f"{scheme}, live entry, p50 from publishing to being stored"
+    return Ratio(_CASE, name, middle, limit, "µs", "bare message of its bytes", None, higher_is_better=False)
+
+
+@asynccontextmanager
+async def _two_peers(
+    folder: Path, scheme: Scheme
+) -> AsyncIterator[tuple[BambooPeer, BambooPeer, RemotePeer]]:
+    async with (
+        BambooPeer.open(folder / "giver", flavour=YASMF) as giver,
+        BambooPeer.open(folder / "taker", flavour=YASMF) as taker,
+        giver.listen(Url(scheme, "127.0.0.1", 0)) as url,
+        taker.connect(url) as remote,
+    ):
+        yield giver, taker, remote
+
+
+@asynccontextmanager
+async def _two_channels(scheme: Scheme) -> AsyncIterator[tuple[TwoChannels, TwoChannels]]:
+    """The bare channels of a connection: who called, and who was called."""
+    settings = BambooPeerSettings()
+    called: asyncio.Future[TwoChannels] = asyncio.get_running_loop().create_future()
+    over = asyncio.Event()
+
+    async def on_channels(channels: TwoChannels) -> None:
+        await channels.write_control(_SETUP)
+        called.set_result(channels)
+        await over.wait()
+
+    identities = [Identity.from_private_key(os.urandom(32)) for _ in range(2)]
+    async with listening(Url(scheme, "127.0.0.1", 0), YASMF, identities[0], settings, on_channels) as url:
+        calling = await dial(url, YASMF, identities[1], settings)
+        await calling.write_control(_SETUP)
+        yield calling, await called
+        over.set()
+        await calling.close(None)
