@@ -23,6 +23,7 @@ CASES = {
     "e": "bench.catch_up",
     "rbsr": "bench.reconciliation",
     "blocks": "bench.blocks_job",
+    "coverage": "bench.coverage_job",
     "ranges": "bench.range_index",
     "boot": "bench.boot",
     "fan-out": "bench.fan_out",

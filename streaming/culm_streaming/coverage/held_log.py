@@ -13,9 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from culm_models.bamboo.certificate_pool import lower_pool
 from culm_models.bamboo.range_set import RangeSet
-from culm_streaming.coverage.provable import Links, provable_entries
+from culm_streaming.coverage.provable import Links, named_by_later, provable_entries
 from culm_streaming.coverage.rows import CUT_HASH_SIZE, FragmentRow, JoinedRow, flat, range_set
 from culm_streaming.errors import StateLayoutError
 from culm_topics.logs.records import CoverageRecord, coverage_record
@@ -49,17 +48,19 @@ class HeldLog:
 
     def join(self, row: JoinedRow) -> None:
         """Take in entries of `logs`."""
-        self.payloads = _with(self.payloads, row.payloads)
+        ends = iter(row.payloads)
+        for start, end in zip(ends, ends, strict=True):
+            self.payloads.add(start, end)
         if self.joined.covers(row.start, row.end):
             return
         self.joined.add(row.start, row.end)
         self.entries.add(row.start, row.end)
+        hashes = row.hashes
         for place, number in enumerate(row.numbers):
-            self.named[number] = row.hashes[place * CUT_HASH_SIZE : (place + 1) * CUT_HASH_SIZE]
-        wanted = {number for start, end in self.joined for number in lower_pool(end - 1) if number >= start}
-        self.named = {number: kept for number, kept in self.named.items() if number in wanted}
-        for number in [number for number in self.fragments if number in self.joined]:
-            del self.fragments[number]
+            self.named[number] = hashes[place * CUT_HASH_SIZE : (place + 1) * CUT_HASH_SIZE]
+        if self.fragments:
+            for number in [number for number in self.fragments if number in self.joined]:
+                del self.fragments[number]
 
     def add_fragment(self, row: FragmentRow, *, most: int) -> int:
         """Take in an entry that stands behind a gap; by how many the kept links have grown."""
@@ -80,7 +81,9 @@ class HeldLog:
         return len(self.fragments) - before
 
     def prove(self) -> None:
-        """Say anew which entries are proven."""
+        """Say anew which entries are proven, and forget the hashes that no later link names."""
+        wanted = [number for start, end in self.joined for number in named_by_later(start, end)]
+        self.named = {number: self.named[number] for number in wanted}
         self.provable = provable_entries(self.entries, self.joined, self.named, self.fragments)
 
     def record(self) -> CoverageRecord:
@@ -137,6 +140,13 @@ def decode_row(row: bytes, fragments: bytes | None) -> HeldLog:
     return HeldLog(entries, payloads, provable, joined, named, _decode_fragments(fragments))
 
 
+def said_of(row: bytes) -> bytes:
+    """The part of a row that `record` is made of: two rows that are equal here say the same."""
+    _, _, *sizes = _HEADER.unpack_from(row)
+    counts = struct.pack("<III", *sizes[:3])
+    return counts + row[_HEADER.size : _HEADER.size + 8 * sum(sizes[:3])]
+
+
 def has_fragments(row: bytes) -> bool:
     """Whether links of fragments are kept beside the row."""
     return bool(row[1] & _HAS_FRAGMENTS)
@@ -153,10 +163,3 @@ def _decode_fragments(blob: bytes | None) -> dict[int, Links]:
             strict=True,
         )
     }
-
-
-def _with(runs: RangeSet, numbers: tuple[int, ...]) -> RangeSet:
-    ends = iter(numbers)
-    for start, end in zip(ends, ends, strict=True):
-        runs.add(start, end)
-    return runs

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from culm_models.bamboo import check_signature, decode_entry
-from culm_models.bamboo.certificate_pool import lower_pool
 from culm_models.bamboo.hashes import YAMF, YASMF
 from culm_models.bamboo.range_set import RangeSet
 from culm_models.errors import CulmError
 from culm_streaming.coverage.payloads import place_of_payload
+from culm_streaming.coverage.provable import named_by_later
 from culm_streaming.coverage.rows import (
     ChunkRow,
     ClaimRow,
@@ -148,6 +148,12 @@ def pack_logs(records: Iterable[Record], settings: CoverageLayout, topic: str) -
 def _joined_rows(log: bytes, run: _LogRun) -> Iterator[JoinedRow]:
     hashes = run.hashes
     numbers = sorted(hashes)
+    first, last = numbers[0], numbers[-1]
+    if last - first + 1 == len(numbers) == len(run.with_payload):
+        named = named_by_later(first, last + 1)
+        kept = b"".join([cut_hash(hashes[number]) for number in named])
+        yield JoinedRow(log, first, last + 1, tuple(named), kept, (first, last + 1))
+        return
     whole = RangeSet()
     for number in sorted(run.with_payload):
         whole.add(number, number + 1)
@@ -159,7 +165,7 @@ def _joined_rows(log: bytes, run: _LogRun) -> Iterator[JoinedRow]:
     payloads = flat(whole)
     for low, high in pairwise(cuts):
         start, last = numbers[low], numbers[high - 1]
-        named = sorted(number for number in lower_pool(last) if number >= start)
+        named = named_by_later(start, last + 1)
         kept = b"".join(cut_hash(hashes[number]) for number in named)
         yield JoinedRow(log, start, last + 1, tuple(named), kept, payloads)
         payloads = ()

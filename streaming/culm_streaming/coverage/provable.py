@@ -30,6 +30,19 @@ class Links(NamedTuple):
     skiplink: bytes
 
 
+def named_by_later(start: int, end: int) -> list[int]:
+    """The numbers from `start` on that a link from `end` on can name: the lower pool of the one before `end`.
+
+    Links never cross, so whatever a link of that pool spans is out of reach.
+    """
+    number = end - 1
+    named = []
+    while number >= start:
+        named.append(number)
+        number = _lipmaa(number)
+    return named
+
+
 def provable_entries(
     held: RangeSet, joined: RangeSet, named: Mapping[int, bytes], fragments: Mapping[int, Links]
 ) -> RangeSet:

@@ -12,7 +12,7 @@ from typing import Final
 from xxhash import xxh64_intdigest
 
 from culm_models.bamboo.range_set import RangeSet
-from culm_streaming.coverage.held_log import HeldLog, decode_row, encode_row, has_fragments
+from culm_streaming.coverage.held_log import HeldLog, decode_row, encode_row, has_fragments, said_of
 from culm_streaming.coverage.rows import (
     ClaimRow,
     CoverageRows,
@@ -31,7 +31,7 @@ from culm_streaming.coverage.state import (
     encode_shard,
 )
 from culm_streaming.errors import CoverageFullError, StateMissingError
-from culm_topics.logs.records import CoverageRecord, coverage_key
+from culm_topics.logs.records import coverage_key
 from culm_topics.records import HEIGHTS_PEER_ID, PEER_ID_SIZE, rejection
 
 _SEED: Final = 42
@@ -80,7 +80,6 @@ def step(
 @dataclass(slots=True)
 class _Row:
     log: HeldLog
-    said: CoverageRecord
     stored: tuple[bytes, bytes | None]
     new_entries: bool = False
 
@@ -179,7 +178,8 @@ class _Shard:
             changed.add(block)
             if stored[1] != row.stored[1]:
                 self._store.save_fragments(key[PEER_ID_SIZE:], stored[1])
-            if (record := row.log.record()) != row.said:
+            if said_of(stored[0]) != said_of(row.stored[0]):
+                record = row.log.record()
                 yield coverage_key(key[:PEER_ID_SIZE], plain_key(key[PEER_ID_SIZE:])), record.encode()
         for block in sorted(changed):
             self._store.save_block(block, encode_block(self._blocks[block]))
@@ -207,7 +207,7 @@ class _Shard:
             self._peers_add(peer_id, 1)
             rows[key] = b""
             held = HeldLog()
-            row = _Row(held, held.record(), encode_row(held))
+            row = _Row(held, encode_row(held))
         else:
             fragments = None
             if has_fragments(stored):
@@ -215,7 +215,7 @@ class _Shard:
                 if fragments is None:
                     raise StateMissingError("the links of a log's fragments are missing")
             held = decode_row(stored, fragments)
-            row = _Row(held, held.record(), (stored, fragments))
+            row = _Row(held, (stored, fragments))
         self._rows[key] = row
         return row
 

@@ -1,0 +1,211 @@
+"""The job `coverage`, Kafka to Kafka, against a passthrough of the same records in the same Spark session."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from threading import Event
+from typing import Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from bench.harness import Ratio, Settings, middle_pair, say
+from bench.producing import flush
+from bench.rig import Rig
+from culm_infra.stack import find_java, jars
+from culm_models.bamboo import lipmaa, needs_skiplink, sign_entry
+from culm_models.bamboo.hashes import YAMF
+from culm_models.keys import KeyPair
+from culm_streaming.coverage.job import CoverageSettings
+from culm_streaming.kafka_io.topics import kafka_sink, kafka_source
+from culm_streaming.progress import BatchProgress, read_progress
+from culm_streaming.run import RunSettings, run_jobs
+from culm_streaming.session import SessionSettings, start_session
+from culm_topics.catalogue.spec import DEFAULT_PARTITIONS
+from culm_topics.kafka.clients import KafkaSettings, producer
+from culm_topics.logs.records import (
+    FragmentRecord,
+    HoldingRecord,
+    LogRecord,
+    fragment_key,
+    fragment_partition,
+)
+from culm_topics.records import log_key
+
+_GOAL: Final = 0.25
+_BATCHES: Final = 3
+_ENTRY_BYTES: Final = 330
+_PAYLOAD_BYTES: Final = 200
+_PEERS: Final = 50
+_SPARSE: Final = 50
+"""Entries of one log with gaps before them: every other one."""
+_TOPICS: Final = ("logs", "fragments", "holdings")
+
+
+def run(settings: Settings) -> list[Ratio]:
+    """Available-now queries of three micro-batches, of which the first warms up and is not counted."""
+    batch, logs, rounds = (10_000, 1_000, 1) if settings.quick else (200_000, 10_000, 3)
+    cores = os.cpu_count() or 1
+    with Rig() as rig:
+        whole, mixed, elsewhere = rig.topics("whole."), rig.topics("mixed."), rig.topics("elsewhere.")
+        say("  making records")
+        _produce(whole, "logs", _in_logs(batch * _BATCHES, logs, seed=1))
+        # Three fifths of what is read are entries of logs without gaps, the rest is fragments and claims.
+        parts = {"logs": batch * 3 // 5, "fragments": batch // 5, "holdings": batch // 5}
+        _produce(mixed, "logs", _in_logs(parts["logs"] * _BATCHES, logs, seed=2))
+        _produce(
+            mixed,
+            "fragments",
+            _fragments(parts["fragments"] * _BATCHES, mixed.partitions or DEFAULT_PARTITIONS),
+        )
+        _produce(mixed, "holdings", _holdings(parts["holdings"] * _BATCHES, logs, seed=2))
+        bench = _Bench(
+            start_session(
+                SessionSettings(
+                    jars=jars.ensure("spark"),
+                    master=f"local[{cores}]",
+                    java_home=find_java().home,
+                    log_file=rig.folder / "spark.log",
+                )
+            ),
+            rig,
+        )
+        ratios = []
+        try:
+            for name, kafka, takes in (
+                ("coverage job, whole logs", whole, {"logs": batch}),
+                ("coverage job, logs, fragments and claims", mixed, parts),
+            ):
+                kept, passed = [], []
+                for _ in range(rounds):
+                    passed.append(bench.passthrough(kafka, elsewhere, takes))
+                    kept.append(bench.coverage(kafka, takes))
+                    say(f"  {name}: {kept[-1]:,.0f} rows/s against {passed[-1]:,.0f}")
+                details = {
+                    "rows": batch * (_BATCHES - 1),
+                    "logs": logs,
+                    "cores": cores,
+                    "rounds": kept,
+                    "limit_rounds": passed,
+                }
+                against = "Kafka to Kafka passthrough, same session"
+                pair = middle_pair(kept, passed)
+                ratios.append(Ratio("coverage", name, *pair, "rows/s", against, goal=_GOAL, details=details))
+        finally:
+            bench.session.stop()
+    return ratios
+
+
+class _Bench:
+    """Queries in one session, each with a checkpoint of its own."""
+
+    def __init__(self, session: SparkSession, rig: Rig) -> None:
+        self.session = session
+        self._rig = rig
+        self._queries = 0
+
+    def _checkpoint(self) -> str:
+        self._queries += 1
+        return str(self._rig.folder / "checkpoints" / str(self._queries))
+
+    def coverage(self, kafka: KafkaSettings, takes: dict[str, int]) -> float:
+        """Rows a second of the job; signatures are left to the connectors, since bare verify bounds them."""
+        seen: list[BatchProgress] = []
+        settings = RunSettings(
+            kafka=kafka,
+            checkpoints=self._checkpoint(),
+            jobs=("coverage",),
+            job_settings={
+                "coverage": CoverageSettings(
+                    verify="chain",
+                    max_offsets_per_trigger=takes["logs"],
+                    max_fragments_per_trigger=takes.get("fragments", 1),
+                    max_holdings_per_trigger=takes.get("holdings", 1),
+                )
+            },
+            once=True,
+        )
+        run_jobs(self.session, settings, stop=Event(), on_progress=seen.append)
+        return _rate(seen)
+
+    def passthrough(self, source: KafkaSettings, sink: KafkaSettings, takes: dict[str, int]) -> float:
+        """Rows a second of a query that only copies."""
+        copied = None
+        for name in _TOPICS:
+            if name in takes:
+                records = kafka_source(self.session, source, (name,), max_offsets_per_trigger=takes[name])
+                copied = records if copied is None else copied.union(records)
+        assert copied is not None
+        records = copied.select(F.lit(sink.topic("entries")).alias("topic"), "key", "value")
+        query = kafka_sink(records, sink, self._checkpoint()).trigger(availableNow=True).start()
+        query.awaitTermination()
+        return _rate([read_progress("copy", report) for report in query.recentProgress])
+
+
+def _rate(seen: list[BatchProgress]) -> float:
+    largest = max(one.rows_in for one in seen)
+    # The first warms up; a last one may hold a few rows that rounding by partition left over.
+    counted = [one for one in seen if 2 * one.rows_in > largest][1:]
+    assert counted, "too few micro-batches to leave the first one out"
+    return 1_000 * sum(one.rows_in for one in counted) / sum(one.duration_ms for one in counted)
+
+
+_Record = tuple[int, bytes, bytes]
+"""(partition, or -1 for where the key belongs; key; value)."""
+
+
+def _keys(count: int, seed: int) -> list[bytes]:
+    chance = random.Random(seed)
+    return [log_key(chance.randbytes(32), 0, YAMF) for _ in range(count)]
+
+
+def _in_logs(count: int, logs: int, seed: int) -> Iterator[_Record]:
+    """Entries of whole logs, the logs by turns at random; what is inside of an entry is not looked at."""
+    chance = random.Random(seed)
+    keys, heights = _keys(logs, seed), [0] * logs
+    for _ in range(count):
+        log = chance.randrange(logs)
+        heights[log] += 1
+        entry, payload = chance.randbytes(_ENTRY_BYTES), chance.randbytes(_PAYLOAD_BYTES)
+        entry_hash = YAMF.prefix + chance.randbytes(64)
+        yield -1, keys[log], LogRecord(heights[log], entry, payload, entry_hash, "").encode()
+
+
+def _fragments(count: int, partitions: int) -> Iterator[_Record]:
+    """Every other entry of many logs: what a sparse reader brings."""
+    for log in range(-(-count // _SPARSE)):
+        key_pair = KeyPair.generate(f"author {log} of the benchmark, of at least 32 bytes".encode())
+        key = log_key(key_pair.public_key, 0, YAMF)
+        partition = fragment_partition(key, partitions)
+        hashes: list[bytes] = []
+        for seq_num in range(1, 2 * _SPARSE + 1):
+            skiplink = hashes[lipmaa(seq_num) - 1] if needs_skiplink(seq_num) else None
+            backlink = hashes[-1] if hashes else None
+            entry = sign_entry(
+                key_pair, 0, seq_num, b"payload", skiplink=skiplink, backlink=backlink, flavour=YAMF
+            )
+            hashes.append(YAMF.hash(entry))
+            if seq_num % 2 == 0 and log * _SPARSE + seq_num // 2 <= count:
+                yield partition, fragment_key(key, seq_num), FragmentRecord(entry, hashes[-1]).encode()
+
+
+def _holdings(count: int, logs: int, seed: int) -> Iterator[_Record]:
+    """Each peer says of one log after the other that it holds further entries."""
+    chance = random.Random(seed + 1)
+    keys = _keys(logs, seed)
+    peers = [chance.randbytes(32) for _ in range(_PEERS)]
+    for number in range(count):
+        start = 1 + chance.randrange(50) * 4
+        runs = ((start, start + 1 + chance.randrange(4)),)
+        peer, key = peers[number % _PEERS], keys[chance.randrange(logs)]
+        yield -1, peer, HoldingRecord(key, runs, runs).encode()
+
+
+def _produce(kafka: KafkaSettings, name: str, records: Iterator[_Record]) -> None:
+    client, topic = producer(kafka, bulk=True), kafka.topic(name)
+    for partition, key, value in records:
+        client.produce(topic, value, key, partition)
+        client.poll(0)
+    flush(client)
