@@ -188,7 +188,8 @@ class CoverageProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         """All packed rows of one shard and micro-batch, which Spark hands over in several frames."""
         packed = [blob for frame in rows for blob in frame["rows"]]
-        output = step(self._store, unpack_coverage_rows(packed), self._settings, self._topics)
+        with no_garbage_collection():
+            output = step(self._store, unpack_coverage_rows(packed), self._settings, self._topics)
         records = output.coverage + output.rejected
         if records:
             is_rejected = [False] * len(output.coverage) + [True] * len(output.rejected)
