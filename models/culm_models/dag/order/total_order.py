@@ -101,6 +101,10 @@ class TotalOrder:
         """The operations from a place on, first to last."""
         return [rank.cid for rank in self._ranked.starting_at(start)]
 
+    def builds_on(self, one: Cid, other: Cid) -> bool:
+        """Of two in the order: whether `other` is `one` or an ancestor of it."""
+        return builds_on(self._ranks[one], self._ranks[other])
+
     def heads(self) -> list[Cid]:
         """Those in the order on which none builds, ascending."""
         return sorted(cid for cid in self._ranks if cid not in self._parents)

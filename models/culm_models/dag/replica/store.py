@@ -122,6 +122,16 @@ class ReplicaStore:
         if len(ids) > 1:
             raise PublishIdChanged("the prior publishes to another id")
 
+    def children_of(self, cid: Cid) -> list[Cid]:
+        """The nodes here that name a node as prior or fork, ascending."""
+        return sorted(self._children.get(cid, ()))
+
+    def discard(self, cid: Cid) -> None:
+        """Forget a node as if it had never come."""
+        node = self._nodes.pop(cid)
+        for parent in node.parents:
+            self._drop_child(parent, cid)
+
     def missing_parents(self, node: ReplicaNode) -> list[Cid]:
         """Prior and forks of a node that are not here."""
         return [parent for parent in node.parents if parent not in self._nodes]

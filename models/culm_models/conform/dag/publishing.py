@@ -1,0 +1,96 @@
+"""Operations on the publish machine (reference 3.3, 4.5, 5.4)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from culm_models.conform.arguments import Arguments
+from culm_models.conform.dag.arguments import cid_of, operation
+from culm_models.conform.dag.orders import order_to_json
+from culm_models.conform.dag.replicas import refusals_to_json
+from culm_models.conform.dag.ucans import now_of, policy_of
+from culm_models.conform.operation import Machines
+from culm_models.dag.publish.machine import PublishMachine, Reordered
+from culm_models.dag.publish.states import PublishState
+from culm_models.dag.replica.codec import ID_SIZE
+
+_KIND: Final = "dag.publish"
+
+
+def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    machine = PublishMachine(policy_of(arguments), legacy=arguments.flag("legacy", False))
+    machines.put(_KIND, arguments.text("name"), machine)
+    return {}
+
+
+def _machine(machines: Machines, arguments: Arguments) -> PublishMachine:
+    machine: PublishMachine = machines.get(_KIND, arguments.text("name"))
+    return machine
+
+
+def _add(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    machine = _machine(machines, arguments)
+    taken = machine.add(cid_of(arguments, "cid"), arguments.octets("bytes"), now_of(arguments))
+    found: dict[str, Any] = {"kind": taken.kind}
+    if taken.is_admitted is not None:
+        found["admission"] = "admitted" if taken.is_admitted else "waiting"
+    if taken.kind != "shard":
+        found["missing"] = [cid.text for cid in taken.missing]
+    found["orders"] = {id.hex(): _reordered_to_json(one) for id, one in taken.orders.items()}
+    return found
+
+
+def _reordered_to_json(one: Reordered) -> dict[str, Any]:
+    found: dict[str, Any] = {"tip": one.tip.text, "from": one.start, "changed": one.changed}
+    if one.superseded is not None:
+        found["superseded"] = one.superseded.text
+    return found
+
+
+def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    machine, id = _machine(machines, arguments), _id(arguments)
+    states = machine.states(id)
+    complete = [cid for cid, state in states.items() if state is PublishState.COMPLETE]
+    latest: dict[str, str] | None = None
+    if complete:
+        change = machine.publish(complete[-1])
+        latest = {"cid": complete[-1].text, "link": change.link.text, "origin": change.origin.text}
+        if change.shard is not None:
+            latest["shard"] = change.shard.text
+    return {
+        **order_to_json(machine.order(id)),
+        "states": {cid.text: state.value for cid, state in states.items()},
+        "waiting": [cid.text for cid in machine.waiting(id)],
+        "refused": refusals_to_json(machine.refused),
+        "latest": latest,
+    }
+
+
+def _next(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    tip = _machine(machines, arguments).order(_id(arguments)).tip
+    return {"prior": None if tip is None else tip.text}
+
+
+def _id(arguments: Arguments) -> bytes:
+    return arguments.octets("publish_id", size=ID_SIZE)
+
+
+OPERATIONS: Final = (
+    operation(
+        "publish.open", "name, policy? (bound or bearer; bound), legacy?, services?, leeway?", "", _open
+    ),
+    operation(
+        "publish.add",
+        "name, cid, bytes, now (seconds)",
+        "kind, admission? (admitted or waiting), missing?, orders ({publish_id: {tip, from, changed,"
+        " superseded?}})",
+        _add,
+    ),
+    operation(
+        "publish.state",
+        "name, publish_id",
+        "heads, order, tip, key, states, waiting, refused, latest ({cid, link, origin, shard?} or null)",
+        _state,
+    ),
+    operation("publish.next", "name, publish_id", "prior", _next),
+)

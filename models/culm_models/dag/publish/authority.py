@@ -1,0 +1,66 @@
+"""UCANs that are here, and who may publish by them at which receipt (reference 4.5, R24, R25)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.errors import DagError, UcanExpired, UcanNotYetValid, UcanProofMissing
+from culm_models.dag.replica.node import PublishChange, ReplicaNode
+from culm_models.dag.ucan.chain import ChainPolicy, Published, Refused, authorise
+from culm_models.dag.ucan.did_key import did_key
+from culm_models.dag.ucan.signing import verified_ucan, verify_signature
+from culm_models.dag.ucan.token import Ucan
+
+_NOT_FINAL: Final = (UcanNotYetValid, UcanExpired, UcanProofMissing)
+
+
+def is_final(error: DagError) -> bool:
+    """Whether a refusal is a function of bytes alone, so that it stays whatever comes (R25)."""
+    return not isinstance(error, _NOT_FINAL)
+
+
+class Authority:
+    """All UCANs that came, refused ones as well: nobody waits for those."""
+
+    __slots__ = ("_legacy", "_policy", "_ucans")
+
+    def __init__(self, policy: ChainPolicy, *, legacy: bool = False) -> None:
+        self._policy = policy
+        self._legacy = legacy
+        self._ucans: dict[Cid, Ucan | DagError] = {}
+
+    def take(self, cid: Cid, data: bytes) -> DagError | None:
+        """Take a UCAN's block; why it is refused, if it is."""
+        if cid not in self._ucans:
+            try:
+                self._ucans[cid] = verified_ucan(cid, data, legacy=self._legacy)
+            except DagError as error:
+                self._ucans[cid] = error
+        found = self._ucans[cid]
+        return found if isinstance(found, DagError) else None
+
+    def judge(
+        self, node: ReplicaNode, received: int, revoked: frozenset[Cid] = frozenset()
+    ) -> Refused | None:
+        """None when a publish, received at this time, is authorised by what is here."""
+        change = node.change
+        if not isinstance(change, PublishChange):
+            raise TypeError("only publishes are judged")
+        fields = {"link": change.link, "origin": change.origin}
+        if node.prior is not None:
+            fields["prior"] = node.prior
+        if change.shard is not None:
+            fields["shard"] = change.shard
+        try:
+            verify_signature(change.proof)
+        except DagError as error:
+            return Refused(error, frozenset())
+        return authorise(
+            change.proof,
+            Published(did_key(change.id), fields),
+            self._ucans.get,
+            received,
+            policy=self._policy,
+            revoked=revoked,
+        )

@@ -1,0 +1,240 @@
+"""The publish machine: blocks in any order, orders of ids out (reference 3.3, 4.5, 5.4).
+
+A publish is in the order when it is authorised at one of its receipts and its prior is in the order. What the
+machine says is a function of the set of blocks with their receipts, not of the order in which they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid
+from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
+from culm_models.dag.blocks.multihash import check_block
+from culm_models.dag.bounds import DEFAULT_BOUNDS
+from culm_models.dag.errors import BlockTooLarge, BlockUnknown, DagError, UcanProofMissing
+from culm_models.dag.order.total_order import TotalOrder
+from culm_models.dag.publish.authority import Authority, is_final
+from culm_models.dag.publish.states import PublishState, content_state
+from culm_models.dag.replica.node import AppendChange, PublishChange, ReplicaNode
+from culm_models.dag.replica.store import ReplicaStore
+from culm_models.dag.ucan.chain import ChainPolicy, Refused
+from culm_models.dag.ucan.claims import revoked_by
+from culm_models.dag.ucan.did_key import did_key
+from culm_models.dag.walk.shard_blocks import ShardBlocks, open_shard
+
+DEFAULT_POLICY: Final = ChainPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class Reordered:
+    """How the order of an id changed."""
+
+    tip: Cid
+    start: int
+    changed: int
+    superseded: Cid | None
+    """The former tip, when it is no ancestor of the new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of a block."""
+
+    kind: str
+    """append, join, publish, ucan or shard."""
+    missing: tuple[Cid, ...] = ()
+    is_admitted: bool | None = None
+    """Of a publish: whether it is in the order now, or waits."""
+    orders: dict[bytes, Reordered] = field(default_factory=dict)
+
+
+class PublishMachine:
+    """All that publishing needs, in memory: nodes, UCANs, shards, and an order for each id."""
+
+    def __init__(self, policy: ChainPolicy = DEFAULT_POLICY, *, legacy: bool = False) -> None:
+        self._store = ReplicaStore(legacy=legacy)
+        self._authority = Authority(policy, legacy=legacy)
+        self._shards: dict[Cid, ShardBlocks] = {}
+        self._orders: dict[bytes, TotalOrder] = {}
+        # Times of receipt; of what was refused by its time alone, none is kept.
+        self._receipts: dict[Cid, list[int]] = {}
+        self._authorised: set[Cid] = set()
+        # By each proof that is not here, the publishes that it may help.
+        self._awaiting: dict[Cid, set[Cid]] = {}
+
+    @property
+    def refused(self) -> dict[Cid, DagError]:
+        """Nodes refused for good."""
+        return self._store.refused
+
+    def order(self, id: bytes) -> TotalOrder:
+        """The order of an id; empty while nothing is in it."""
+        return self._orders.get(id) or TotalOrder()
+
+    def add(self, cid: Cid, data: bytes, now: int) -> Taken:
+        """Take a block, received at `now` (seconds). Raises why it is refused."""
+        if cid.codec not in (CAR, DAG_CBOR, RAW):
+            raise BlockUnknown("a block that is neither node, UCAN nor shard")
+        if len(data) > DEFAULT_BOUNDS.car:
+            raise BlockTooLarge(f"a block over {DEFAULT_BOUNDS.car} bytes")
+        check_block(cid, data)
+        if cid.codec == CAR:
+            return self._add_shard(cid, data)
+        if cid.codec == RAW:
+            return self._add_ucan(cid, data)
+        if cid in self._store.refused:
+            raise self._store.refused[cid]
+        try:
+            value = decode_dag_cbor(data)
+        except DagError:
+            # No node: what is left is that it may pose as a proof.
+            return self._add_ucan(cid, data)
+        keys = value if isinstance(value, dict) else {}
+        if "change" in keys and cid.is_sha2_256:
+            return self._add_node(data, now)
+        if "blocks" in keys and "change" not in keys:
+            return self._add_shard(cid, data)
+        return self._add_ucan(cid, data)
+
+    def _add_shard(self, cid: Cid, data: bytes) -> Taken:
+        if cid not in self._shards:
+            self._shards[cid] = open_shard(cid, data)
+        return Taken("shard")
+
+    def _add_ucan(self, cid: Cid, data: bytes) -> Taken:
+        error = self._authority.take(cid, data)
+        orders = self._review(cid)
+        if error is not None:
+            raise error
+        return Taken("ucan", orders=orders)
+
+    def _add_node(self, data: bytes, now: int) -> Taken:
+        node, _ = self._store.add(data)
+        if isinstance(node.change, PublishChange):
+            return self._add_publish(node, node.change, now)
+        kind = "append" if isinstance(node.change, AppendChange) else "join"
+        return Taken(kind, tuple(sorted(self._store.missing_parents(node))))
+
+    def _add_publish(self, node: ReplicaNode, change: PublishChange, now: int) -> Taken:
+        cid = node.cid
+        if cid in self.order(change.id):
+            return Taken("publish", is_admitted=True)
+        missing: Iterable[Cid] = ()
+        orders: dict[bytes, Reordered] = {}
+        if cid not in self._authorised:
+            refused = self._authority.judge(node, now)
+            if refused is not None and not isinstance(refused.error, UcanProofMissing):
+                self._forget(node, refused.error)
+                raise refused.error
+            receipts = self._receipts.setdefault(cid, [])
+            if now not in receipts:
+                receipts.append(now)
+            if refused is None:
+                orders = self._authorise([node])
+            else:
+                missing = refused.missing
+                self._await(cid, refused)
+        if not missing:
+            missing = self._store.missing_parents(node)
+        return Taken("publish", tuple(sorted(missing)), cid in self.order(change.id), orders)
+
+    def _forget(self, node: ReplicaNode, error: DagError) -> None:
+        """After a refusal: for good, or of this receipt alone."""
+        if is_final(error):
+            self._store.refuse(node.cid, error)
+        elif node.cid not in self._receipts:
+            self._store.discard(node.cid)
+
+    def _await(self, cid: Cid, refused: Refused) -> None:
+        for proof in refused.missing:
+            self._awaiting.setdefault(proof, set()).add(cid)
+
+    def _review(self, proof: Cid) -> dict[bytes, Reordered]:
+        """Judge again what waited for a UCAN, each at its own receipts."""
+        good = []
+        for cid in sorted(self._awaiting.pop(proof, ())):
+            node = self._store.nodes.get(cid)
+            if node is None or cid in self._authorised:
+                continue
+            verdicts = [self._authority.judge(node, time) for time in self._receipts[cid]]
+            if None in verdicts:
+                good.append(node)
+                continue
+            for refused in verdicts:
+                if refused is not None and is_final(refused.error):
+                    self._store.refuse(cid, refused.error)
+                elif refused is not None:
+                    self._await(cid, refused)
+        return self._authorise(good)
+
+    def _authorise(self, nodes: list[ReplicaNode]) -> dict[bytes, Reordered]:
+        """Put authorised publishes into their orders, and those that waited for them."""
+        self._authorised.update(node.cid for node in nodes)
+        before: dict[bytes, Cid | None] = {}
+        starts: dict[bytes, int] = {}
+        ready = nodes[::-1]
+        while ready:
+            node = ready.pop()
+            change = node.change
+            if not isinstance(change, PublishChange):
+                continue
+            order = self._orders.setdefault(change.id, TotalOrder())
+            if node.cid in order or not (node.prior is None or node.prior in order):
+                continue
+            before.setdefault(change.id, order.tip)
+            start = order.add(node.cid, node.prior).start
+            starts[change.id] = min(start, starts.get(change.id, start))
+            children = self._store.children_of(node.cid)
+            ready += [self._store.nodes[one] for one in children if one in self._authorised]
+        return {id: self._reordered(id, before[id], start) for id, start in starts.items()}
+
+    def _reordered(self, id: bytes, before: Cid | None, start: int) -> Reordered:
+        order = self._orders[id]
+        tip = order.order(len(order) - 1)[0]
+        lost = before is not None and not order.builds_on(tip, before)
+        return Reordered(tip, start, len(order) - start, before if lost else None)
+
+    def waiting(self, id: bytes) -> list[Cid]:
+        """Publishes of an id that are here and not in its order, ascending."""
+        order = self.order(id)
+        return sorted(
+            cid
+            for cid, node in self._store.nodes.items()
+            if isinstance(node.change, PublishChange) and node.change.id == id and cid not in order
+        )
+
+    def states(self, id: bytes) -> dict[Cid, PublishState]:
+        """The state of each publish in the order of an id (R15), revocations in their places (R32)."""
+        found: dict[Cid, PublishState] = {}
+        revoked: frozenset[Cid] = frozenset()
+        for cid in self.order(id).order():
+            node = self._store.nodes[cid]
+            change = node.change
+            if not isinstance(change, PublishChange):
+                continue
+            state = self._revocation(node, revoked) if revoked else None
+            if state is not PublishState.REVOKED and change.proof.claims.issuer == did_key(id):
+                revoked |= frozenset(revoked_by(change.proof.claims))
+            found[cid] = content_state(change, self._store, self._shards) if state is None else state
+        return found
+
+    def _revocation(self, node: ReplicaNode, revoked: frozenset[Cid]) -> PublishState | None:
+        """What revocations before a publish make of it: revoked, or pending while a proof may help."""
+        state = PublishState.REVOKED
+        for time in self._receipts[node.cid]:
+            refused = self._authority.judge(node, time, revoked)
+            if refused is None:
+                return None
+            if isinstance(refused.error, UcanProofMissing):
+                state = PublishState.PENDING
+        return state
+
+    def publish(self, cid: Cid) -> PublishChange:
+        """What a publish that is here says."""
+        change = self._store.nodes[cid].change
+        if not isinstance(change, PublishChange):
+            raise TypeError(f"{cid} is no publish")
+        return change

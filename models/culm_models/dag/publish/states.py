@@ -1,0 +1,71 @@
+"""What of a publish is here (R15): a function of what is here, which never moves its place in the order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.errors import DagError
+from culm_models.dag.replica.node import PublishChange
+from culm_models.dag.replica.store import DagState, ReplicaStore
+from culm_models.dag.walk.reach import reach
+from culm_models.dag.walk.shard_blocks import ShardBlocks, is_opaque, open_shard
+
+
+class PublishState(StrEnum):
+    """The state of a publish; only a complete one is read."""
+
+    REVOKED = "revoked"
+    BROKEN = "broken"
+    PENDING = "pending"
+    OPAQUE = "opaque"
+    PARTIAL = "partial"
+    COMPLETE = "complete"
+
+
+def content_state(
+    change: PublishChange, store: ReplicaStore, shards: Mapping[Cid, ShardBlocks]
+) -> PublishState:
+    """The state of a publish that is not revoked."""
+    origin = store.state((change.origin,))
+    here = {cid: found for cid in origin.shards if (found := _shard(cid, shards)) is not None}
+    opaque = any(is_opaque(cid) for cid in origin.shards)
+    missing = bool(origin.missing) or any(cid not in here and not is_opaque(cid) for cid in origin.shards)
+    if origin.broken or _is_broken(change, origin, shards):
+        return PublishState.BROKEN
+    is_held = change.link.is_identity or any(_holds(shard, change.link) for shard in here.values())
+    if not (missing or opaque or is_held):
+        return PublishState.BROKEN
+    if missing:
+        return PublishState.PENDING
+    if opaque:
+        return PublishState.OPAQUE
+    blocks: dict[Cid, bytes | memoryview] = {}
+    for shard in here.values():
+        blocks.update(shard.blocks)
+    return PublishState.PARTIAL if reach((change.link,), blocks.get).missing else PublishState.COMPLETE
+
+
+def _is_broken(change: PublishChange, origin: DagState, shards: Mapping[Cid, ShardBlocks]) -> bool:
+    """Whether the shard that a publish names is none of its origin, or does not hold the link."""
+    if change.shard is None:
+        return False
+    if not origin.missing and change.shard not in origin.shards:
+        return True
+    shard = _shard(change.shard, shards)
+    return shard is not None and not _holds(shard, change.link)
+
+
+def _holds(shard: ShardBlocks, link: Cid) -> bool:
+    return link.is_identity or link in shard.blocks
+
+
+def _shard(cid: Cid, shards: Mapping[Cid, ShardBlocks]) -> ShardBlocks | None:
+    """An opened shard that is here; one whose CID carries its bytes always is."""
+    if cid.is_identity and not is_opaque(cid):
+        try:
+            return open_shard(cid, cid.digest)
+        except DagError:
+            return ShardBlocks((), {})
+    return shards.get(cid)
