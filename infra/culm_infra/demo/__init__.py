@@ -4,5 +4,5 @@
 - ``p2panda``: peers at two edges converge through QUIC, Kafka and Spark.
 - ``sds``: channels on a bad network, with the same rooms.
 - ``chotki``: replicas of Chotki at two edges, with the same rooms.
-- ``bamboo``: partial replication of logs between folders, in scenes; Kafka is not needed.
+- ``bamboo``: partial replication of logs, in scenes: between folders, and over two edges.
 """

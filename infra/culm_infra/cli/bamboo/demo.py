@@ -9,6 +9,7 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.demo.present import present_folders
+from culm_infra.cli.options import KafkaFlags, spread
 
 SCENES: Final = (
     "sparse",
@@ -20,10 +21,12 @@ SCENES: Final = (
     "credit",
     "failover",
     "device",
+    "edges",
 )
 """Names of scenes; the scenes themselves are loaded when they are played."""
 
 
+@spread
 def demo(
     *,
     entries: Annotated[
@@ -48,23 +51,27 @@ def demo(
     ] = 120.0,
     directory: options.StackDirectory = None,
     json: options.Json = False,
+    kafka: KafkaFlags,
 ) -> None:
     """Peers of Bamboo Point-2-Point exchange what they want of logs, and nothing else, over TCP and QUIC.
 
     A sparse reader proves single entries of a long log by their certificate pools; payloads follow later; two
     peers fill each other's gaps in one request; a corrupted payload is passed on unverified and apologised
     for; a large payload goes on after SIGKILL while other entries flow; open ranges carry new entries; credit
-    runs out and comes back; a source falls silent; a small device stays small. Each scene shows figures, and
-    what they have to be. Exit status 0: all are; 3: not.
+    runs out and comes back; a source falls silent; a small device stays small; logs go over two edges and
+    Kafka, whole and sparse. Each scene shows figures, and what they have to be. Exit status 0: all are; 3:
+    not.
 
     Example: culm demo bamboo --entries 5000 --payload-mb 8; culm demo bamboo --scene live --live 1000
     """
     from culm_infra.demo.bamboo.report import tables
     from culm_infra.demo.bamboo.run import play
     from culm_infra.demo.bamboo.stage import BambooDemoSettings
+    from culm_infra.settings import resolve_kafka
 
     if unknown := [one for one in scenes or [] if one not in SCENES]:
         raise typer.BadParameter(f"{unknown[0]!r} is no scene: write {', '.join(SCENES)}")
+    settings = kafka.load()
     plan = partial(
         BambooDemoSettings,
         entries=entries,
@@ -72,5 +79,7 @@ def demo(
         live=live,
         scenes=tuple(scenes or ()),
         timeout_s=timeout,
+        kafka=resolve_kafka(settings) if settings.bootstrap is not None else None,
+        heap_mb=settings.stack.heap_mb,
     )
     present_folders(directory, plan, play, tables, is_json=json)

@@ -92,7 +92,7 @@ def present_folders(
     *,
     is_json: bool,
 ) -> None:
-    """Play a demo that needs no Kafka: `plan` lacks nothing but its `directory`. Otherwise as `present`."""
+    """Play a demo that keeps no Kafka: `plan` lacks nothing but its `directory`. Otherwise as `present`."""
     folder = directory or Path(tempfile.mkdtemp(prefix="culm-demo-"))
     report = _shown(plan(directory=folder.absolute()), play, tables, is_json=is_json)
     _leave(folder, report, is_temporary=directory is None)

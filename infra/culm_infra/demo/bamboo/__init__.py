@@ -2,6 +2,7 @@
 
 - ``run``: the scenes one after the other; ``scenes``: each of them.
 - ``stage``: peers over folders, a long log, waiting with a bound.
+- ``backbone``: two edges over a real broker.
 - ``logs``: what is in the logs, and parts of them.
 - ``json_process``: peers as processes of their own; ``device``: one with little memory.
 - ``figures``: what a scene shows and demands; ``report``: all of it, and its tables.

@@ -22,6 +22,7 @@ from culm_infra.demo.kit.processes import DemoError
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.events import BambooP2pEvent
+from culm_topics.kafka.clients import KafkaSettings
 
 HOST: Final = "127.0.0.1"
 _STEP_S: Final = 0.02
@@ -40,6 +41,8 @@ class BambooDemoSettings:
     live: int = 200
     scenes: tuple[str, ...] = ()
     timeout_s: float = 120.0
+    kafka: KafkaSettings | None = None
+    heap_mb: int = 512
 
 
 @dataclass(slots=True)
@@ -149,10 +152,12 @@ class BambooStage:
         except TimeoutError:
             raise DemoError(f"waited {self.settings.timeout_s:.0f} s in vain for {what}") from None
 
-    async def until(self, holds: Callable[[], Awaitable[bool]], what: str) -> None:
-        """Wait for something. Raises DemoError when it takes too long."""
+    async def until(
+        self, holds: Callable[[], Awaitable[bool]], what: str, *, step_s: float = _STEP_S
+    ) -> None:
+        """Wait for something, looking again and again. Raises DemoError when it takes too long."""
         deadline_s = time.monotonic() + self.settings.timeout_s
         while not await holds():
             if time.monotonic() > deadline_s:
                 raise DemoError(f"waited {self.settings.timeout_s:.0f} s in vain for {what}")
-            await asyncio.sleep(_STEP_S)
+            await asyncio.sleep(step_s)

@@ -5,4 +5,5 @@
 - ``both_ways``: complementary parts cross in one request; ``greedy``: an apology, passed on.
 - ``large_payload``: SIGKILL and offset, beside entries; ``live``: open ranges; ``credit``: waiting proposals.
 - ``failover``: a source falls silent; ``small_device``: bounded memory.
+- ``two_edges``: over Kafka, whole and sparse.
 """

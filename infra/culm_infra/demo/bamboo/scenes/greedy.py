@@ -51,7 +51,8 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
                 )
 
             await stage.until(has_the_beginning, "the unverified beginning to be passed on")
-            figures.equal("bytes passed on that nobody had verified", _PREFIX, _PREFIX)
+            passed_on = await reader.peer.read(lambda store: store.unverified(log, _CORRUPT).end_of_run(0))
+            figures.equal("bytes passed on that nobody had verified", passed_on, _PREFIX)
             async with relay.peer.connect(origin_url) as upstream:
                 await relay.peer.ask(upstream, FollowedLog(log))
 

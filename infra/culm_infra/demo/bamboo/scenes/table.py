@@ -17,6 +17,7 @@ from culm_infra.demo.bamboo.scenes import (
     payloads_later,
     small_device,
     sparse_reader,
+    two_edges,
 )
 from culm_infra.demo.bamboo.stage import BambooStage
 
@@ -42,4 +43,5 @@ SCENES: Final = (
     BambooScene(
         "device", "A small device learns of everything, and holds next to nothing", small_device.play
     ),
+    BambooScene("edges", "Logs go from peer to peer over two edges and Kafka", two_edges.play),
 )

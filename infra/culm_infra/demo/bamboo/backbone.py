@@ -1,0 +1,125 @@
+"""Two edges over a real broker, with the Spark jobs that put together what they bring."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from culm_connectors.bamboo_p2p.settings import Url
+from culm_infra.demo.bamboo.stage import HOST, BambooStage
+from culm_infra.demo.kit.broker import broker
+from culm_infra.demo.kit.processes import (
+    CulmProcess,
+    environment,
+    free_tcp_ports,
+    free_udp_ports,
+    running,
+)
+from culm_models.bamboo.hashes import YAMF
+from culm_models.bamboo.log_store import LogKey
+from culm_topics.errors import RecordError
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records.coverage import CoverageRecord, coverage_key
+from culm_topics.logs.records.fragments import split_fragment_key
+from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.records.keys import HEIGHTS_PEER_ID, log_key, split_flavoured_log_key
+
+_SERVING: Final = "serving bamboo"
+"""What an edge prints once peers of Bamboo may come."""
+_JOBS: Final = ("logs", "coverage")
+
+
+@dataclass(frozen=True, slots=True)
+class BambooBackbone:
+    """What there is between the two edges. `urls`: where each edge is called."""
+
+    kafka: KafkaSettings
+    urls: tuple[Url, Url]
+    processes: tuple[CulmProcess, ...]
+
+    def check(self) -> None:
+        """Raises DemoError when a process has ended by itself."""
+        for process in self.processes:
+            process.check()
+
+    async def fragments(self, log: LogKey) -> set[int]:
+        """Entries of a log on the topic `fragments`."""
+        return await asyncio.to_thread(self._fragments, log)
+
+    async def in_logs(self, log: LogKey) -> int:
+        """Records of a log on the topic `logs`."""
+        return await asyncio.to_thread(self._in_logs, log)
+
+    async def coverage(self, log: LogKey) -> CoverageRecord | None:
+        """What the deployment is known to hold of a log, by the job `coverage`."""
+        return await asyncio.to_thread(self._coverage, log)
+
+    def _coverage(self, log: LogKey) -> CoverageRecord | None:
+        wanted = coverage_key(HEIGHTS_PEER_ID, log_key(*log, YAMF))
+        found = None
+        for message in read_to_end(self.kafka, "coverage"):
+            if message.key == wanted:
+                found = CoverageRecord.decode(message.value)
+        return found
+
+    def _fragments(self, log: LogKey) -> set[int]:
+        keys = (split_fragment_key(message.key) for message in read_to_end(self.kafka, "fragments"))
+        return {seq_num for _, of, seq_num in keys if of == log}
+
+    def _in_logs(self, log: LogKey) -> int:
+        return sum(_is_of(message.key, log) for message in read_to_end(self.kafka, "logs"))
+
+
+def _is_of(key: bytes, log: LogKey) -> bool:
+    try:
+        return split_flavoured_log_key(key)[1] == log
+    except RecordError:
+        return False
+
+
+@asynccontextmanager
+async def backbone(stage: BambooStage) -> AsyncIterator[BambooBackbone]:
+    """Kafka, topics, two connectors and two jobs; all that was started is stopped at the end."""
+    settings = stage.settings
+    async with AsyncExitStack() as stack:
+        kafka = await stack.enter_async_context(
+            broker(settings.directory, settings.kafka, stage.show, heap_mb=settings.heap_mb, keep=False)
+        )
+        stage.show("starting two edges and the Spark jobs logs and coverage")
+        urls = (Url("tcp", HOST, *free_tcp_ports(1)), Url("quic", HOST, *free_udp_ports(1)))
+        # The topics of a demo are small, and a micro-batch of a cold JVM costs by its tasks.
+        variables = environment(kafka) | {"CULM_JOB__STATE_PARTITIONS": "2"}
+        output = settings.directory / "output"
+        output.mkdir(parents=True, exist_ok=True)
+        edges = [
+            CulmProcess(
+                f"the edge {name}",
+                (
+                    *("connector", "run", "--listen", f"{HOST}:{port}"),
+                    *("--dir", str(settings.directory / f"edge-{name}")),
+                ),
+                variables | {"CULM_CONNECTOR__BAMBOO__LISTEN": json.dumps([str(url)])},
+                output / f"edge-{name}.log",
+            )
+            for name, url, port in zip(("west", "east"), urls, free_udp_ports(2), strict=True)
+        ]
+        checkpoints = str(settings.directory / "checkpoints")
+        jobs = [
+            CulmProcess(
+                f"the job {name}",
+                ("job", "run", name, "--checkpoints", checkpoints),
+                variables,
+                output / f"job-{name}.log",
+            )
+            for name in _JOBS
+        ]
+        stack.enter_context(running([*jobs, *edges]))
+        for process in (*jobs, *edges):
+            process.start()
+        for edge in edges:
+            await asyncio.to_thread(edge.wait_for_log, _SERVING, settings.timeout_s)
+        yield BambooBackbone(kafka, urls, (*jobs, *edges))

@@ -1,0 +1,137 @@
+"""Peers that never meet: logs go from one to the other over two edges and Kafka, whole and sparse."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from culm_connectors.bamboo_p2p.interest import FollowedLog
+from culm_connectors.bamboo_p2p.proof import prove
+from culm_infra.demo.bamboo.backbone import BambooBackbone, backbone
+from culm_infra.demo.bamboo.figures import SceneFigures
+from culm_infra.demo.bamboo.logs import AUTHOR, author_log, noise, reading, signed, without_payload
+from culm_infra.demo.bamboo.stage import BambooActor, BambooStage
+from culm_infra.demo.kit.percentile import percentile
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
+from culm_models.bamboo_p2p.requests.proposals import RequestedRange
+from culm_models.bamboo_p2p.settings import Direction
+from culm_models.bamboo_p2p.wire.messages import Eagerness
+from culm_topics.logs.records.runs import Runs
+
+_LIVE_ID: Final = 110
+_SPARSE_ID: Final = 111
+_LARGE_BYTES: Final = 3_000_000
+_SPARSE_ENTRIES: Final = 1_000
+_PROVEN: Final = 900
+_LOOK_S: Final = 1.0
+
+
+async def play(stage: BambooStage, figures: SceneFigures) -> None:
+    """A writer at the edge west over TCP, a reader at the edge east over QUIC."""
+    async with (
+        backbone(stage) as between,
+        stage.actor("edge-writer") as writer,
+        stage.actor("edge-reader") as reader,
+    ):
+        await _live(stage, figures, between, writer, reader)
+        pool = await _sparse(stage, figures, between, reader)
+        await _jobs(stage, figures, between, pool)
+
+
+async def _live(
+    stage: BambooStage,
+    figures: SceneFigures,
+    between: BambooBackbone,
+    writer: BambooActor,
+    reader: BambooActor,
+) -> None:
+    log, count = author_log(_LIVE_ID), stage.settings.live
+    west, east = between.urls
+    await writer.peer.follow(FollowedLog(log, direction=Direction.BOTH))
+    await reader.peer.follow(FollowedLog(log))
+    published_s: dict[int, float] = {}
+    async with writer.peer.connect(west), reader.peer.connect(east):
+        for number in range(1, count + 1):
+            published_s[number] = time.monotonic()
+            await writer.peer.publish(AUTHOR, _LIVE_ID, reading(number))
+            await stage.until_event(reader, ("payload", log, number), f"entry {number} at the other edge")
+        latencies_ms = [
+            (reader.at_s["payload", log, number] - at_s) * 1_000 for number, at_s in published_s.items()
+        ]
+        figures.equal("entries from peer to peer, each once", reader.counts["payload"], count)
+        for name, share in (("p50", 0.5), ("p99", 0.99)):
+            figures.show(f"from publishing to verified, {name}", percentile(latencies_ms, share) or 0.0, "ms")
+        began_s = time.monotonic()
+        await writer.peer.publish(AUTHOR, _LIVE_ID, noise(_LARGE_BYTES, _LIVE_ID))
+        await stage.until_event(reader, ("payload", log, count + 1), "the large payload")
+        figures.show(f"a payload of {_LARGE_BYTES:,} bytes, by `payloads`", time.monotonic() - began_s, "s")
+
+
+async def _sparse(
+    stage: BambooStage, figures: SceneFigures, between: BambooBackbone, reader: BambooActor
+) -> int:
+    """A peer brings one entry and its pool to west, the reader proves it at east; how many entries."""
+    log = author_log(_SPARSE_ID)
+    west, east = between.urls
+    given = signed(_SPARSE_ID, (reading(number) for number in range(1, _SPARSE_ENTRIES + 1)))
+    pool = {number for number in (*lower_pool(_PROVEN), *upper_pool(_PROVEN)) if number <= _SPARSE_ENTRIES}
+    brought = [given[n - 1] if n == _PROVEN else without_payload(given[n - 1]) for n in sorted(pool)]
+    async with stage.actor("edge-carrier") as carrier, carrier.peer.connect(west) as at_west:
+        await carrier.peer.add(brought)
+        upper = max(pool)
+        offer = RequestedRange(
+            *log,
+            _PROVEN,
+            lower=1,
+            end=_PROVEN,
+            upper=upper,
+            eagerness=Eagerness.NOTIFY,
+            direction=Direction.BOTH,
+        )
+        await at_west.propose(offer)
+        async with reader.peer.connect(east) as at_east:
+            # The payload may come to the edge after its entry: mandatory, so that it is not passed over.
+            await reader.peer.ask(at_east, FollowedLog(log, _PROVEN, _PROVEN, mandatory=True))
+
+            async def holds_all() -> bool:
+                between.check()
+                return await reader.peer.read(
+                    lambda store: (
+                        store.has_payload(log, _PROVEN) and set(store.held_between(log, 1, upper)) >= pool
+                    )
+                )
+
+            await stage.until(holds_all, "the entry and its pool at the other edge")
+            proof = await reader.peer.read(lambda store: prove(store, log, _PROVEN))
+    held = await reader.peer.read(lambda store: set(store.held_between(log, 1, _SPARSE_ENTRIES)))
+    figures.equal(f"a sparse log: entry {_PROVEN} and its pool", len(held), len(pool))
+    figures.demand("proven at the other edge", holds=proof.is_proven and held == pool)
+    figures.equal("records of it on `fragments`", len(await between.fragments(log)), len(pool) - 1)
+    return len(pool)
+
+
+async def _jobs(stage: BambooStage, figures: SceneFigures, between: BambooBackbone, pool: int) -> None:
+    """What the jobs make of all that: the live log whole on `logs`, and sets of what is held."""
+    live, sparse, count = author_log(_LIVE_ID), author_log(_SPARSE_ID), stage.settings.live + 1
+
+    async def is_in_logs() -> bool:
+        between.check()
+        return await between.in_logs(live) >= count
+
+    async def is_covered() -> bool:
+        between.check()
+        found = await between.coverage(sparse)
+        return found is not None and _count(found.entries) >= pool and _count(found.payloads) > 0
+
+    await stage.until(is_in_logs, "the job to put the log into `logs`", step_s=_LOOK_S)
+    figures.equal("records of the live log on `logs`", await between.in_logs(live), count)
+    await stage.until(is_covered, "the job coverage to count the sparse log", step_s=_LOOK_S)
+    covered = await between.coverage(sparse)
+    assert covered is not None, "it was just there"
+    figures.equal("entries of the sparse one, by the job coverage", _count(covered.entries), pool)
+    is_provable = any(start <= _PROVEN < end for start, end in covered.provable)
+    figures.demand(f"entry {_PROVEN} provable, says that job", holds=is_provable)
+
+
+def _count(runs: Runs) -> int:
+    return sum(end - start for start, end in runs)
