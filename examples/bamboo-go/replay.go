@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"culm.example/bamboo-go/peer"
 	"culm.example/bamboo-go/wire"
@@ -23,31 +24,42 @@ func (c *checks) refusals() {
 	}
 	c.load("refusals.json", &all)
 	for _, one := range all {
-		store, _ := peer.NewStore("")
-		_, err := logWith(store, entries.Yamf[:len(one.Holds)])
-		c.that(err == nil, "%s: %v", one.Name, err)
-		session := peer.NewSession(store, false, one.Settings.real(), func(peer.Event) {})
-		err = nil
-		for _, said := range one.Said {
-			if err = feed(session, said.Channel, said.Bytes); err != nil {
-				break
+		for _, parts := range partSizes {
+			store, _ := peer.NewStore("")
+			_, err := logWith(store, entries.Yamf[:len(one.Holds)])
+			c.that(err == nil, "%s: %v", one.Name, err)
+			session := peer.NewSession(store, false, one.Settings.real(), func(peer.Event) {})
+			for _, said := range one.Said {
+				if err = feed(session, said.Channel, said.Bytes, parts); err != nil {
+					break
+				}
 			}
+			var violation *peer.Violation
+			c.that(errors.As(err, &violation) && violation.Number == one.Number, "%s is %02x: %v", one.Name, one.Number, err)
 		}
-		var violation *peer.Violation
-		c.that(errors.As(err, &violation) && violation.Number == one.Number, "%s is %02x: %v", one.Name, one.Number, err)
 	}
 }
 
-func feed(session *peer.Session, channel string, bytes []byte) (err error) {
-	if channel == "control" {
-		err = session.ReceiveControl(bytes)
-	} else {
-		err = session.ReceiveData(bytes)
+// feed hands a session what the other end said, in parts of any size.
+func feed(session *peer.Session, channel string, bytes []byte, parts int) error {
+	for part := range slices.Chunk(bytes, parts) {
+		var err error
+		if channel == "control" {
+			err = session.ReceiveControl(part)
+		} else {
+			err = session.ReceiveData(part)
+		}
+		if err != nil {
+			return err
+		}
+		for session.Pump() {
+		}
 	}
-	for err == nil && session.Pump() {
-	}
-	return err
+	return nil
 }
+
+// partSizes are how many bytes come at a time: every message is split everywhere.
+var partSizes = []int{1 << 20, 100, 1}
 
 // recorded is one session of sessions.json.
 type recorded struct {
@@ -90,7 +102,9 @@ func (c *checks) sessions() {
 			c.words(one.Name, said)
 		}
 		for index := range one.Ends {
-			c.play(one, one.Ends[index], one.Ends[1-index], entries.Yamf)
+			for _, parts := range partSizes {
+				c.play(one, one.Ends[index], one.Ends[1-index], entries.Yamf, parts)
+			}
 		}
 	}
 }
@@ -117,7 +131,7 @@ func (c *checks) words(name string, said recordedSaid) {
 	c.that(len(rest) == 0, "%s: %d bytes are left", name, len(rest))
 }
 
-func (c *checks) play(one recorded, end, other recordedEnd, published []held) {
+func (c *checks) play(one recorded, end, other recordedEnd, published []held, parts int) {
 	store, _ := peer.NewStore("")
 	if _, err := logWith(store, end.Holds); err != nil {
 		c.that(false, "%s: %v", one.Name, err)
@@ -128,7 +142,7 @@ func (c *checks) play(one recorded, end, other recordedEnd, published []held) {
 	log := store.Log(peer.LogName{Author: author.Author, ID: author.LogID})
 	for _, said := range one.Said {
 		if said.From != end.Role {
-			if err := feed(session, said.Channel, said.Bytes); err != nil {
+			if err := feed(session, said.Channel, said.Bytes, parts); err != nil {
 				c.that(false, "%s, %s: %v", one.Name, end.Role, err)
 				return
 			}

@@ -116,9 +116,12 @@ async def culm(*arguments: str | Path, status: int = 0) -> list[dict[str, Any]]:
         return one.lines
 
 
-async def held(folder: Path) -> tuple[list[int], list[int]]:
-    """The entries and the payloads of the one log of a folder of Culm's."""
-    [log] = await culm("coverage", "--dir", folder)
+async def held(folder: Path, name: str = "") -> tuple[list[int], list[int]]:
+    """The entries and the payloads of a log (or of the only one) of a folder of Culm's."""
+    logs = await culm("coverage", "--dir", folder)
+    log = next((one for one in logs if name in one["log"]), None)
+    if log is None:
+        return [], []
     entries, payloads = (
         [seq_num for first, last in log[kind] for seq_num in range(first, last + 1)]
         for kind in ("entries", "payloads")

@@ -144,6 +144,20 @@ async def test_go_reads_what_culm_compresses(tmp_path: Path, program: Path) -> N
         assert between.passed < text.stat().st_size / 2
 
 
+async def test_the_end_that_was_called_proposes_too(tmp_path: Path, program: Path) -> None:
+    """Over one connection each has a log of the other: even ids one way, odd ones the other."""
+    of_culm, hashes = await publish(tmp_path, "a", "b", "c")
+    async with go_serving(program, "-log", "one/0:20", of_culm) as (go, port, log):
+        wanted = ("--dir", tmp_path, "--log", log, "--live", "--json")
+        async with running(*CULM, "sync", f"tcp://127.0.0.1:{port}", *wanted):
+            await go.until_said("payload", seq_num=3, id=1, log=of_culm)
+            await go.until_said("accepted", id=0, log=log)
+            assert [line["hash"] for line in go.said("entry", log=of_culm)] == hashes
+            async with asyncio.timeout(60):
+                while await held(tmp_path, log) != ([*range(1, 21)], [*range(1, 21)]):
+                    pass
+
+
 async def test_culm_hears_of_what_go_publishes_meanwhile(tmp_path: Path, program: Path) -> None:
     async with go_serving(program, "-log", "live/0:3") as (go, port, log):
         wanted = ("--dir", tmp_path, "--log", log, "--live", "--json")
@@ -153,7 +167,7 @@ async def test_culm_hears_of_what_go_publishes_meanwhile(tmp_path: Path, program
             for number in range(4, 7):
                 await go.type(f"line {number}")
             await go.until_said("published", 3)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while await held(tmp_path) != ([*range(1, 7)], [*range(1, 7)]):
                     pass
 
