@@ -7,15 +7,15 @@ from culm_models.bamboo.lipmaa import lipmaa
 def is_fork_proof(one: Entry, one_hash: bytes, other: Entry, other_hash: bytes) -> bool:
     """Whether two validly signed entries cannot both belong to one log without a fork.
 
-    They have one sequence number and say different things; or name different entries for one sequence number;
+    They have one sequence number and different payloads; or name different entries for one sequence number;
     or one names another entry than the other for the other's place; or one follows the other, which ended the
-    log. Entries of different logs prove nothing.
+    log. That one of two entries ends the log is no proof by itself: what follows is. Entries of different
+    logs prove nothing.
     """
     if (one.public_key, one.log_id) != (other.public_key, other.log_id):
         return False
     if one.seq_num == other.seq_num and (
-        (one.payload_size, one.payload_hash, one.end_of_log)
-        != (other.payload_size, other.payload_hash, other.end_of_log)
+        (one.payload_size, one.payload_hash) != (other.payload_size, other.payload_hash)
     ):
         return True
     first, second = (one, other) if one.seq_num < other.seq_num else (other, one)

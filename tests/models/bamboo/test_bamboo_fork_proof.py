@@ -52,6 +52,17 @@ def test_an_entry_behind_the_end_forks_a_log(flavour: HashFlavour) -> None:
 
 
 @flavours
+def test_an_end_beside_an_entry_that_says_the_rest_proves_nothing_before_one_follows(
+    flavour: HashFlavour,
+) -> None:
+    end = sign_entry(AUTHOR, 0, 1, b"a", end_of_log=True, flavour=flavour)
+    regular = sign_entry(AUTHOR, 0, 1, b"a", flavour=flavour)
+    second = sign_entry(AUTHOR, 0, 2, b"b", backlink=flavour.hash(regular), flavour=flavour)
+    assert not _proves(end, regular, flavour)
+    assert _proves(end, second, flavour)
+
+
+@flavours
 def test_entries_of_two_logs_prove_nothing(flavour: HashFlavour) -> None:
     one = sign_entry(AUTHOR, 0, 1, b"a", flavour=flavour)
     assert not _proves(one, sign_entry(AUTHOR, 1, 1, b"b", flavour=flavour), flavour)
