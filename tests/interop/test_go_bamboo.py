@@ -1,4 +1,4 @@
-"""Bamboo Point-2-Point with a second implementation, in Go, written from the published documents alone.
+"""Bamboo Point-2-Point with a second implementation, in Go, written from documents and vectors.
 
 Who calls is the proactive end: `pull` and `sync` call, `serve` is called.
 """
