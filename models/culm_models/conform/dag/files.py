@@ -1,0 +1,63 @@
+"""Operations on UnixFS (reference 3.6)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from culm_models.conform.arguments import ArgumentError, Arguments, as_octets
+from culm_models.conform.dag.arguments import block_to_json, operation
+from culm_models.conform.operation import Machines
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.bounds import DEFAULT_BOUNDS
+from culm_models.dag.unixfs.importing import DEFAULT_PROFILE, PROFILES, import_bytes, import_directory
+
+_SEGMENTS_MAX: Final = 100
+_WIDTH_MAX: Final = 1 << 16
+
+
+def _add(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    name = arguments.text("profile") if arguments.has("profile") else DEFAULT_PROFILE
+    if name not in PROFILES:
+        raise ArgumentError(f"profile is none of {', '.join(PROFILES)}")
+    profile = PROFILES[name]
+    chunk_size = arguments.integer(
+        "chunk_size", least=1, most=DEFAULT_BOUNDS.block, default=profile.chunk_size
+    )
+    width = arguments.integer("width", least=2, most=_WIDTH_MAX, default=profile.width)
+    profile = replace(profile, chunk_size=chunk_size, width=width)
+    blocks: dict[Cid, bytes] = {}
+    if arguments.has("files"):
+        root = import_directory(_tree(arguments.items("files")), profile, blocks.__setitem__)
+    else:
+        root = import_bytes(arguments.octets("bytes"), profile, blocks.__setitem__)
+    return {"root": root.cid.text, "blocks": [block_to_json(cid, blocks[cid]) for cid in sorted(blocks)]}
+
+
+def _tree(files: list[Any]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for row in files:
+        if not isinstance(row, list) or len(row) != 2 or not isinstance(row[0], str):
+            raise ArgumentError("a file is not [path, bytes]")
+        *folders, name = row[0].split("/")
+        if len(folders) >= _SEGMENTS_MAX or {"", ".", ".."} & {*folders, name}:
+            raise ArgumentError("a path with segments that no file has, or with too many")
+        at = tree
+        for folder in folders:
+            at = at.setdefault(folder, {})
+            if not isinstance(at, dict):
+                raise ArgumentError(f"{row[0][:100]} is below a file")
+        if name in at:
+            raise ArgumentError(f"{row[0][:100]} is there twice")
+        at[name] = as_octets(row[1], "bytes")
+    return tree
+
+
+OPERATIONS: Final = (
+    operation(
+        "unixfs.add",
+        "bytes, or files ([[path, bytes]]); profile? (ipfs-cid-v1 or unixfs-v1-2025), chunk_size?, width?",
+        "root, blocks ([{cid, bytes}])",
+        _add,
+    ),
+)

@@ -1,0 +1,127 @@
+"""Files and directories as blocks, by a named profile (R30): the same file has the same CID everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from culm_models.dag.blocks.cid import DAG_PB, RAW, Cid, cid_of
+from culm_models.dag.blocks.dag_pb import PbLink, PbNode, encode_dag_pb
+from culm_models.dag.blocks.protobuf import write_number
+from culm_models.dag.errors import DirectoryTooLarge
+
+DIRECTORY_MAX: Final = 262_144
+
+_TYPE, _FILE_SIZE, _BLOCK_SIZE = 1, 3, 4
+_DIRECTORY, _FILE = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class ImportProfile:
+    """How files are cut: chunks of a fixed size as raw leaves, under nodes of so many links."""
+
+    chunk_size: int
+    width: int
+
+
+PROFILES: Final = {
+    "ipfs-cid-v1": ImportProfile(262_144, 174),
+    "unixfs-v1-2025": ImportProfile(1_048_576, 1_024),
+}
+DEFAULT_PROFILE: Final = "ipfs-cid-v1"
+
+PutBlock = Callable[[Cid, bytes], None]
+FileTree: TypeAlias = Mapping[str, "bytes | FileTree"]
+"""Names with the bytes of a file, or with what is in a directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A file, a part of one, or a directory, as its parent links to it."""
+
+    cid: Cid
+    content: int
+    """Bytes of the file."""
+    total: int
+    """Bytes of all blocks below, its own as well: Tsize."""
+
+
+def import_file(chunks: Iterable[bytes], profile: ImportProfile, put: PutBlock) -> Imported:
+    """A file from its chunks, all but the last one of the profile's size. One chunk is the raw leaf itself.
+
+    Nodes are put as soon as they are full, so memory is that of one node a level.
+    """
+    levels: list[list[Imported]] = [[]]
+    for chunk in chunks:
+        _push(levels, 0, _leaf(chunk, put), profile, put)
+    if levels == [[]]:
+        return _leaf(b"", put)
+    at = 0
+    while at < len(levels) - 1 or len(levels[at]) > 1:
+        if levels[at]:
+            # Even one child alone stands under a node: all leaves are equally deep.
+            _push(levels, at + 1, _node(levels[at], put), profile, put)
+        at += 1
+    return levels[at][0]
+
+
+def _push(
+    levels: list[list[Imported]], at: int, child: Imported, profile: ImportProfile, put: PutBlock
+) -> None:
+    """Put a child on its level; a level that is full makes room only when another child comes."""
+    while True:
+        if at == len(levels):
+            levels.append([])
+        if len(levels[at]) < profile.width:
+            levels[at].append(child)
+            return
+        parent, levels[at] = _node(levels[at], put), [child]
+        at, child = at + 1, parent
+
+
+def import_bytes(data: bytes, profile: ImportProfile, put: PutBlock) -> Imported:
+    """A file that is in memory."""
+    size = profile.chunk_size
+    return import_file((data[at : at + size] for at in range(0, len(data), size)), profile, put)
+
+
+def import_directory(tree: FileTree, profile: ImportProfile, put: PutBlock) -> Imported:
+    """A directory with all that is in it, its links sorted by their names' bytes."""
+    links = []
+    total = weight = 0
+    for name in sorted(tree):
+        inner = tree[name]
+        if isinstance(inner, bytes):
+            found = import_bytes(inner, profile, put)
+        else:
+            found = import_directory(inner, profile, put)
+        links.append(PbLink(found.cid, name, found.total))
+        total += found.total
+        weight += len(name.encode()) + len(found.cid.raw)
+    if weight > DIRECTORY_MAX:
+        raise DirectoryTooLarge(f"a directory whose names and CIDs take over {DIRECTORY_MAX} bytes")
+    cid, size = _put(PbNode(tuple(links), write_number(_TYPE, _DIRECTORY)), put)
+    return Imported(cid, 0, total + size)
+
+
+def _leaf(data: bytes, put: PutBlock) -> Imported:
+    cid = cid_of(RAW, data)
+    put(cid, data)
+    return Imported(cid, len(data), len(data))
+
+
+def _node(children: list[Imported], put: PutBlock) -> Imported:
+    content = sum(child.content for child in children)
+    data = write_number(_TYPE, _FILE) + write_number(_FILE_SIZE, content)
+    data += b"".join(write_number(_BLOCK_SIZE, child.content) for child in children)
+    links = tuple(PbLink(child.cid, "", child.total) for child in children)
+    cid, size = _put(PbNode(links, data), put)
+    return Imported(cid, content, size + sum(child.total for child in children))
+
+
+def _put(node: PbNode, put: PutBlock) -> tuple[Cid, int]:
+    block = encode_dag_pb(node)
+    cid = cid_of(DAG_PB, block)
+    put(cid, block)
+    return cid, len(block)
