@@ -7,7 +7,7 @@ from typing import Final
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError, UcanExpired, UcanNotYetValid, UcanProofMissing
 from culm_models.dag.replica.node import PublishChange, ReplicaNode
-from culm_models.dag.ucan.chain import ChainPolicy, Published, Refused, authorise
+from culm_models.dag.ucan.chain import ChainPolicy, ChainRefusal, Published, authorise
 from culm_models.dag.ucan.did_key import did_key
 from culm_models.dag.ucan.signing import verified_ucan, verify_signature
 from culm_models.dag.ucan.token import Ucan
@@ -42,7 +42,7 @@ class Authority:
 
     def judge(
         self, node: ReplicaNode, received: int, revoked: frozenset[Cid] = frozenset()
-    ) -> Refused | None:
+    ) -> ChainRefusal | None:
         """None when a publish, received at this time, is authorised by what is here."""
         change = node.change
         if not isinstance(change, PublishChange):
@@ -55,7 +55,7 @@ class Authority:
         try:
             verify_signature(change.proof)
         except DagError as error:
-            return Refused(error, frozenset())
+            return ChainRefusal(error, frozenset())
         return authorise(
             change.proof,
             Published(did_key(change.id), fields),

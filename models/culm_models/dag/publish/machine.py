@@ -20,7 +20,7 @@ from culm_models.dag.publish.authority import Authority, is_final
 from culm_models.dag.publish.states import PublishState, content_state
 from culm_models.dag.replica.node import AppendChange, PublishChange, ReplicaNode
 from culm_models.dag.replica.store import ReplicaStore
-from culm_models.dag.ucan.chain import ChainPolicy, Refused
+from culm_models.dag.ucan.chain import ChainPolicy, ChainRefusal
 from culm_models.dag.ucan.claims import revoked_by
 from culm_models.dag.ucan.did_key import did_key
 from culm_models.dag.walk.shard_blocks import ShardBlocks, open_shard
@@ -148,7 +148,7 @@ class PublishMachine:
         elif node.cid not in self._receipts:
             self._store.discard(node.cid)
 
-    def _await(self, cid: Cid, refused: Refused) -> None:
+    def _await(self, cid: Cid, refused: ChainRefusal) -> None:
         for proof in refused.missing:
             self._awaiting.setdefault(proof, set()).add(cid)
 

@@ -91,7 +91,7 @@ class ChainPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class ChainRefusal:
     """No good path: why, and what is not here but might make one."""
 
     error: DagError
@@ -106,12 +106,12 @@ def authorise(
     *,
     policy: ChainPolicy,
     revoked: frozenset[Cid] = frozenset(),
-) -> Refused | None:
+) -> ChainRefusal | None:
     """None when the leaf authorises. Without a time of receipt: the part of the verdict without clock."""
     for time in (None,) if received is None else (None, received):
         search = _Search(published, find, time, policy, revoked)
         if not search.leaf_is_good(leaf):
-            return Refused(search.error(), frozenset(search.missing))
+            return ChainRefusal(search.error(), frozenset(search.missing))
     return None
 
 
