@@ -11,6 +11,7 @@ from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.settings import Url
+from culm_connectors.p2panda.settings import P2pandaSettings
 from culm_connectors.protocols import PROTOCOLS
 from culm_connectors.settings import ConnectorSettings
 from culm_models.bamboo.hashes import YAMF, HashFlavour
@@ -27,12 +28,17 @@ async def bamboo_edge(
     *,
     listen: tuple[str, ...] = ("tcp://127.0.0.1:0",),
     names: tuple[str, ...] = ("bamboo_p2p",),
+    schemas: tuple[str, ...] = (),
     **settings: object,
 ) -> AsyncIterator[Edge]:
     """A connector that serves; its failure fails the test."""
     bamboo = BambooEdgeSettings(listen=listen, **settings)
     protocols = tuple(one for one in PROTOCOLS if one.name in names)
-    running = Edge(ConnectorSettings(directory=folder, bamboo=bamboo), kafka, protocols=protocols)
+    running = Edge(
+        ConnectorSettings(directory=folder, bamboo=bamboo, p2panda=P2pandaSettings(schemas=schemas)),
+        kafka,
+        protocols=protocols,
+    )
     task = asyncio.create_task(running.run())
     try:
         await until(lambda: task.done() or running.is_ready)
@@ -80,5 +86,14 @@ async def until_held(peer: BambooPeer, log: LogKey, entries: int, *, payloads: b
             end = await peer.read(lambda store: store.end_of_held_entries(log, 1))
             held = await peer.read(lambda store: store.payloads(log).end_of_run(1))
             if end > entries and (held > entries or not payloads):
+                return
+            await asyncio.sleep(0.02)
+
+
+async def until_payload(peer: BambooPeer, log: LogKey, seq_num: int) -> None:
+    """Wait until a peer holds one payload."""
+    async with asyncio.timeout(30):
+        while True:
+            if await peer.read(lambda store: store.has_payload(log, seq_num)):
                 return
             await asyncio.sleep(0.02)

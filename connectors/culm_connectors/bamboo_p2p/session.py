@@ -58,6 +58,8 @@ class BambooSession:
         self._stopped = asyncio.Event()
         self.received_bytes = self.sent_bytes = 0
         """Of the data channel."""
+        self.busy_s = 0.0
+        """How long it took the worker to take in what came."""
 
     def wake(self) -> None:
         """The connection may have something to send."""
@@ -90,7 +92,7 @@ class BambooSession:
     async def _read_control(self) -> None:
         while data := await self._channels.read_control():
             self._trace(CONTROL_IN, data)
-            await self._worker.call(partial(self.connection.receive_control, data, now_ms()))
+            await self._worker.call(partial(self._timed, self.connection.receive_control, data))
             self._understood.set()
             if self.connection.dropped is not None:
                 return
@@ -109,7 +111,7 @@ class BambooSession:
         while data := await self._channels.read_data():
             self._trace(DATA_IN, data)
             self.received_bytes += len(data)
-            await self._worker.call(partial(self.connection.receive_data, data, now_ms()))
+            await self._worker.call(partial(self._timed, self.connection.receive_data, data))
             while self.connection.data_waits and self.connection.dropped is None:
                 self._understood.clear()
                 await self._understood.wait()
@@ -131,6 +133,11 @@ class BambooSession:
                 self._trace(DATA_OUT, data)
                 self.sent_bytes += len(data)
                 await self._channels.write_data(data)
+
+    def _timed(self, receive: Callable[[bytes, int], None], data: bytes) -> None:
+        begun_s = time.monotonic()
+        receive(data, now_ms())
+        self.busy_s += time.monotonic() - begun_s
 
     async def _until_stopped(self) -> None:
         await self._stopped.wait()

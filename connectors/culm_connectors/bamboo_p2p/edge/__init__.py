@@ -2,8 +2,8 @@
 
 - `driver`: one flavour's peers, folder and topics together; `settings`; `metrics`; `access`: the allow-list
 - `tables`: what is kept beside the logs (origin, offsets, outbox); `opening`: of such a folder
-- `hooks`: what of connections goes on to all that; `progress`: who waits for the outbox
-- `outbox`: what peers brought and Kafka has not; `publisher`: its way to topics
+- `hooks`: what of connections goes on to all that; `budgets`: what one principal may use
+- `outbox`: what peers brought and Kafka has not; `publisher`: its way to topics, and who waits for that
 - `log_kinds`: p2panda's, or bare; `follow_topics`: what topics bring
 - `awaited_payloads`: payloads that come apart from their entries
 - `holdings`: what peers are known to hold; `refusals`: what is told on `rejected`

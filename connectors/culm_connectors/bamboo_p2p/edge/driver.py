@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
 from culm_connectors.bamboo_p2p.channels.multiplexed import Multiplexed
 from culm_connectors.bamboo_p2p.channels.two_streams import accept_streams
 from culm_connectors.bamboo_p2p.edge.access import EdgePolicy, LogAccess
 from culm_connectors.bamboo_p2p.edge.awaited_payloads import AwaitedPayloads
+from culm_connectors.bamboo_p2p.edge.budgets import PrincipalBudgets
 from culm_connectors.bamboo_p2p.edge.follow_topics import TopicsFollower
 from culm_connectors.bamboo_p2p.edge.holdings import Holdings
 from culm_connectors.bamboo_p2p.edge.hooks import EdgeHooks
@@ -20,14 +21,14 @@ from culm_connectors.bamboo_p2p.edge.log_kinds import LogKinds
 from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
 from culm_connectors.bamboo_p2p.edge.opening import open_edge_folder
 from culm_connectors.bamboo_p2p.edge.outbox import BroughtBy, KafkaOutbox
-from culm_connectors.bamboo_p2p.edge.progress import OutboxProgress
-from culm_connectors.bamboo_p2p.edge.publisher import OutboxPublisher, SparsePartitions
+from culm_connectors.bamboo_p2p.edge.publisher import OutboxProgress, OutboxPublisher, SparsePartitions
 from culm_connectors.bamboo_p2p.edge.refusals import RefusalReports
 from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
 from culm_connectors.bamboo_p2p.errors import ChannelError
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, read_policy
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, TlsFiles
+from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.edge.protocol import EdgeContext
 from culm_connectors.kafka import TopicReaders
 from culm_connectors.kafka.backlog import BatchSender
@@ -35,10 +36,21 @@ from culm_connectors.logs.index.documents import ReadFacts
 from culm_connectors.transport import CloseCode, Identity
 from culm_connectors.transport.interface import ByteChannel, Connection
 from culm_models.bamboo.hashes import FLAVOURS, HashFlavour
+from culm_models.bamboo_p2p.peer import Peer
 from culm_models.bamboo_p2p.settings import PeerSettings
 from culm_topics.kafka.origin import Origin
 
 FOLDER: Final = "bamboo"
+_MEASURED_EVERY_S: Final = 2.0
+_TOO_MANY: Final = "too many connections"
+
+
+class EdgeSizes(NamedTuple):
+    """How much there is in a folder and on its connections."""
+
+    logs: int
+    spooled_bytes: int
+    requests: int
 
 
 class FlavourEdge:
@@ -46,6 +58,7 @@ class FlavourEdge:
 
     def __init__(
         self,
+        store: FolderStore,
         peer: BambooPeer,
         publisher: OutboxPublisher,
         follower: TopicsFollower,
@@ -54,10 +67,15 @@ class FlavourEdge:
         progress: OutboxProgress,
         refusals: RefusalReports,
         access: LogAccess,
+        budgets: PrincipalBudgets,
+        metrics: BambooMetrics,
         settings: BambooEdgeSettings,
         flavour: HashFlavour,
     ) -> None:
         self.peer = peer
+        self.sizes = EdgeSizes(0, 0, 0)
+        """As they were a few seconds ago."""
+        self._store = store
         self.flavour = flavour
         self.follower = follower
         self.outbox = outbox
@@ -66,6 +84,8 @@ class FlavourEdge:
         self._sender = sender
         self._progress = progress
         self._access = access
+        self._budgets = budgets
+        self._metrics = metrics
         self._settings = settings
 
     async def run(self, topics: TopicReaders) -> None:
@@ -75,6 +95,18 @@ class FlavourEdge:
             group.create_task(self._publisher.run())
             group.create_task(self._publisher.release_now_and_then())
             group.create_task(self._sender.send_for_ever())
+            group.create_task(self._measure())
+
+    async def _measure(self) -> None:
+        """Look how much there is, for ever."""
+
+        def sizes(peer: Peer) -> EdgeSizes:
+            requests = sum(len(one.requests) for one in peer.connections.values())
+            return EdgeSizes(len(self._store.logs), self._store.spooled_bytes, requests)
+
+        while True:
+            self.sizes = await self.peer.work(sizes)
+            await asyncio.sleep(_MEASURED_EVERY_S)
 
     async def keep_connected(self) -> None:
         """Hold connections to those who are to be called, until cancelled."""
@@ -90,11 +122,24 @@ class FlavourEdge:
         except ChannelError as error:
             connection.abort(CloseCode.INTERNAL, str(error))
             return
-        await self.peer.serve(channels)
+        await self._serve(channels, lambda: connection.abort(CloseCode.OVERLOADED, _TOO_MANY))
 
     async def serve(self, channel: ByteChannel) -> None:
         """Speak with a peer that has called over TCP or TLS."""
-        await self.peer.serve(Multiplexed(channel, window=self._settings.data_window_bytes))
+        channels = Multiplexed(channel, window=self._settings.data_window_bytes)
+        await self._serve(channels, lambda: channel.abort(_TOO_MANY))
+
+    async def _serve(self, channels: TwoChannels, refuse: Callable[[], None]) -> None:
+        principal = channels.remote
+        if not self._budgets.begin(principal):
+            self._metrics.refused["overloaded"] += 1
+            refuse()
+            await channels.close(None)
+            return
+        try:
+            await self.peer.serve(channels)
+        finally:
+            self._budgets.end(principal)
 
     def judge_again(self) -> None:
         """Other rules are in force: whoever may not be connected any more is left."""
@@ -150,6 +195,7 @@ async def open_flavour(
         refusals, holdings = RefusalReports(sender, context.kafka, flavour), Holdings()
         sender.add(context.kafka.topic("holdings"), holdings.take)
         progress = OutboxProgress()
+        budgets = PrincipalBudgets(settings)
         hooks = EdgeHooks(
             store,
             outbox,
@@ -157,6 +203,7 @@ async def open_flavour(
             holdings,
             refusals,
             metrics,
+            budgets,
             max_waiting_bytes=settings.max_waiting_bytes,
         )
         identity = Identity.from_private_key(context.key_pair.private_key)
@@ -179,6 +226,7 @@ async def open_flavour(
                 peer, tables, outbox, awaited, kinds, progress, refusals, metrics, connector_id
             )
             yield FlavourEdge(
+                store,
                 peer,
                 publisher,
                 follower,
@@ -187,6 +235,8 @@ async def open_flavour(
                 progress,
                 refusals,
                 access,
+                budgets,
+                metrics,
                 settings,
                 flavour,
             )

@@ -17,7 +17,7 @@ from culm_connectors.bamboo_p2p.edge.awaited_payloads import AwaitedPayloads
 from culm_connectors.bamboo_p2p.edge.log_kinds import LogKinds
 from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
 from culm_connectors.bamboo_p2p.edge.outbox import KafkaOutbox
-from culm_connectors.bamboo_p2p.edge.progress import OutboxProgress
+from culm_connectors.bamboo_p2p.edge.publisher import OutboxProgress
 from culm_connectors.bamboo_p2p.edge.refusals import RefusalReports
 from culm_connectors.bamboo_p2p.edge.tables import EdgeTables
 from culm_connectors.bamboo_p2p.peer import BambooPeer

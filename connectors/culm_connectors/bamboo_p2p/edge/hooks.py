@@ -9,10 +9,11 @@ from functools import partial
 from itertools import count
 from typing import Final
 
+from culm_connectors.bamboo_p2p.edge.budgets import PrincipalBudgets
 from culm_connectors.bamboo_p2p.edge.holdings import Holdings
 from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
 from culm_connectors.bamboo_p2p.edge.outbox import BroughtBy, KafkaOutbox
-from culm_connectors.bamboo_p2p.edge.progress import OutboxProgress
+from culm_connectors.bamboo_p2p.edge.publisher import OutboxProgress
 from culm_connectors.bamboo_p2p.edge.refusals import RefusalReports
 from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
@@ -50,6 +51,7 @@ class EdgeHooks(PeerHooks):
         holdings: Holdings,
         refusals: RefusalReports,
         metrics: BambooMetrics,
+        budgets: PrincipalBudgets,
         *,
         max_waiting_bytes: int,
     ) -> None:
@@ -59,6 +61,9 @@ class EdgeHooks(PeerHooks):
         self._holdings = holdings
         self._refusals = refusals
         self._metrics = metrics
+        self._budgets = budgets
+        self._taken: dict[str, tuple[int, float]] = {}
+        """By connection: bytes and seconds that its principal's budget knows of."""
         self._max_waiting_bytes = max_waiting_bytes
         self._loop = asyncio.get_running_loop()
         self._sources: dict[str, BroughtBy] = {}
@@ -111,7 +116,13 @@ class EdgeHooks(PeerHooks):
             self._loop.call_soon_threadsafe(self._progress.wake)
 
     async def until_room(self, remote: RemotePeer) -> None:
-        """Wait until Kafka has acknowledged enough of what the connection brought."""
+        """Wait until its principal may use more, and Kafka has acknowledged enough of what it brought."""
+        session = remote.session
+        size, busy_s = self._taken.get(remote.name, (0, 0.0))
+        self._taken[remote.name] = session.received_bytes, session.busy_s
+        budget = self._budgets.of(remote.principal)
+        if (pause_s := budget.wait_s(session.received_bytes - size, session.busy_s - busy_s)) > 0:
+            await asyncio.sleep(pause_s)
         waiting = self._outbox.waiting_bytes
         if waiting.get(remote.name, 0) > self._max_waiting_bytes:
             await self._progress.until(lambda: waiting.get(remote.name, 0) <= self._max_waiting_bytes)
@@ -128,6 +139,7 @@ class EdgeHooks(PeerHooks):
 
     def _count_end(self, remote: RemotePeer) -> None:
         metrics, session = self._metrics, remote.session
+        self._taken.pop(remote.name, None)
         metrics.connections -= 1
         metrics.bytes_in += session.received_bytes
         metrics.bytes_out += session.sent_bytes

@@ -143,6 +143,8 @@ class KafkaOutbox:
         is_new_payload = bool(size) and has_payload and self._note(log, seq_num, PAYLOAD)
         key = self._key(log)
         if is_new:
+            if (waiting := self._waits.get(log)) is not None and waiting[0] < seq_num:
+                del self._waits[log]
             if seq_num > self.published(log):
                 self._put(log, OutboxRow(seq_num, ENTRY, source.peer, source.session), held, source)
             if size and not has_payload:

@@ -83,6 +83,22 @@ class BambooEdgeSettings(BaseModel):
         256 * 1024**2, ge=0, description="on disk: chunks of payloads whose entries have not come yet"
     )
 
+    max_connections_per_peer: int = Field(64, ge=1, description="of one principal: a key, or an address")
+    connections_per_minute: float = Field(
+        240.0, ge=0, description="of one principal, and as many at once; more are refused"
+    )
+    bytes_per_second: float = Field(
+        67_108_864.0, ge=0, description="of data of one principal; more is read later"
+    )
+    burst_bytes: float = Field(268_435_456.0, gt=0)
+    busy_share: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="of a folder's thread's time, that one principal's data may take",
+    )
+    busy_burst_s: float = Field(2.0, gt=0, description="of that time, what may be saved up")
+
     @field_validator("listen", "connect")
     @classmethod
     def _check_addresses(cls, addresses: tuple[str, ...]) -> tuple[str, ...]:
