@@ -8,6 +8,6 @@
 | kafka | producing and consuming from an event loop |
 | local_store | local state in lmdb: the file, trust, the thread that writes |
 | logs | replicated logs: the hub, their topics, the local copy and its ranges, a warm start |
-| p2panda, sds, chotki, bamboo_p2p | the drivers of these protocols, their peers and participants |
+| p2panda, sds, chotki, bamboo_p2p, dag | the drivers of these protocols, their peers and participants |
 | settings, errors | what a process is told; what can go wrong |
 """

@@ -1,0 +1,11 @@
+"""What can go wrong with a folder of DAGs: each with its stable code."""
+
+from typing import ClassVar
+
+from culm_connectors.errors import ConnectorError
+
+
+class DagFolderError(ConnectorError):
+    """A folder of DAGs that is missing, damaged, or of another format."""
+
+    code: ClassVar[str] = "dag.folder"

@@ -1,0 +1,56 @@
+"""What one end says of itself in HELLO, and how much it remembers on another's word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from culm_models.dag.wire.messages import FRAME_MAX
+
+
+class SpaceAbility(StrEnum):
+    """What may be done in a space (R14)."""
+
+    APPEND = "dag/append"
+    READ = "dag/read"
+
+
+SpaceAccess: TypeAlias = Callable[[bytes, SpaceAbility], str | None]
+"""Judges what the other end wants to do in a space: None, or the code that it is refused with."""
+
+
+def open_to_all(space: bytes, ability: SpaceAbility) -> str | None:
+    """The access that refuses nothing."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeSettings:
+    """One end of a connection. What the other one says beyond a bound is not remembered, never an error."""
+
+    policy: str
+    verdict: bytes
+    """sha2-256 of the record of verdict settings (R28)."""
+    spaces: tuple[bytes, ...] = ()
+    """What HELLO names. Spaces that only the other end names are exchanged as well, where access allows."""
+    max_frame: int = FRAME_MAX
+    takes_shards: bool = True
+    """False: nodes alone are asked for."""
+    spaces_max: int = 4_096
+    """Spaces in one connection."""
+    wants_in_flight: int = 256
+    """Nodes and shards that are asked for and have not come, on either side."""
+    wanted_bytes: int = 67_108_864
+    """Bytes of shards that are asked for and have not come; one shard always may be."""
+    nodes_known_of: int = 10_000
+    """Nodes that are to be asked for, in all spaces."""
+    shards_known_of: int = 65_536
+    """Offered shards that are not here, in all spaces."""
+    heads_known_of: int = 16_384
+    """Heads that the other end has offered, in all spaces."""
+    unasked_bytes: int = 67_108_864
+    """What may come unasked, as after a CANCEL: it is dropped. More than this ends the connection."""
+    tokens: int = 16
+    """UCANs of the other end's own key that it may show on one connection."""
