@@ -1,4 +1,4 @@
-"""UnixFS through lines: the CIDs that ipfs-unixfs-importer gives, and arguments that are wrong."""
+"""UnixFS and paths through lines: what ipfs-unixfs-importer makes, and arguments that are wrong."""
 
 from __future__ import annotations
 
@@ -42,3 +42,54 @@ def test_codes(talk: Any, arguments: dict[str, Any], code: str) -> None:
 def test_an_empty_directory(talk: Any) -> None:
     found = talk.ok("unixfs.add", files=[])
     assert found["root"] == "bafybeiczsscdsbs7ffqz55asqdf3smv6klcw3gofszvwlyarci47bgf354"
+
+
+@pytest.mark.parametrize("row", recorded("unixfs")["path"], ids=lambda row: row["name"])
+def test_paths(talk: Any, row: dict[str, Any]) -> None:
+    given = {
+        "path": row["path"],
+        "blocks": [{"cid": one["cid"], "bytes": one["hex"]} for one in row["blocks"]],
+    }
+    if "error" in row:
+        assert talk.code("dag.path", **given) == f"dag.{row['error']}"
+        return
+    found = talk.ok("dag.path", **given)
+    assert {name: found[name] for name in row["ok"]} == row["ok"]
+
+
+def block(talk: Any, value: Any) -> dict[str, str]:
+    found: dict[str, str] = talk.ok("cbor.encode", value=value)
+    return found
+
+
+def test_what_stands_at_the_end_of_a_path(talk: Any) -> None:
+    tree = talk.ok("unixfs.add", files=[["b", "00"], ["a/c", "0102"]])
+    entries = talk.ok("dag.path", path=tree["root"], blocks=tree["blocks"])["entries"]
+    assert [name for name, _ in entries] == ["a", "b"]
+    one = block(talk, {"x": {"/": tree["root"]}, "n": [None, 1.0]})
+    blocks = [*tree["blocks"], {"cid": one["cid"], "bytes": one["bytes"]}]
+    assert talk.ok("dag.path", path=f"{one['cid']}/x/a/c", blocks=blocks)["bytes"] == "0102"
+    assert talk.ok("dag.path", path=f"{one['cid']}/n", blocks=blocks) == {
+        "cid": one["cid"],
+        "kind": "value",
+        "value": [None, 1.0],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({}, "conform.request"),
+        ({"path": "bafkqaaa"}, "conform.request"),
+        ({"path": "", "blocks": []}, "dag.bad_cid"),
+        ({"path": "/bafkqaaa", "blocks": []}, "dag.bad_cid"),
+        ({"path": "bafkqaaa/x", "blocks": []}, "dag.no_path"),
+        ({"path": "bafkqaaa", "blocks": [{"cid": "bafkqaaa", "bytes": "00"}]}, "dag.hash"),
+        (
+            {"path": "bafyreihaskmlkagl5wmhocs5lhu2cbbdmym5wknaiwywnvnokkswppcmiy", "blocks": []},
+            "dag.missing_block",
+        ),
+    ],
+)
+def test_codes_of_paths(talk: Any, arguments: dict[str, Any], code: str) -> None:
+    assert talk.code("dag.path", **arguments) == code

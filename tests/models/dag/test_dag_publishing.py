@@ -14,8 +14,8 @@ from culm_models.dag.errors import DagError
 from culm_models.dag.publish.machine import PublishMachine, Taken
 from culm_models.dag.replica.codec import encode_append, encode_join, encode_node, proof_value
 from culm_models.dag.replica.node import ReplicaNode
-from culm_models.dag.ucan.chain import ChainPolicy
 from culm_models.dag.ucan.token import Ucan
+from culm_models.dag.verdict import VerdictSettings
 from tests.models.dag.signers import DIDS, KEYS, publish, ucan
 
 Block = tuple[Cid, bytes, int]
@@ -232,6 +232,6 @@ def test_under_bearer_a_proof_is_worth_what_its_leaf_says() -> None:
     change = {"type": "publish", "id": ID, "link": ROOT_CID, "origin": WHOLE.cid, "proof": proof_value(leaf)}
     block = of_node(encode_node(change, None))
     assert taken([block])[1] == ["unbound"]
-    bearer = PublishMachine(ChainPolicy(bound=False))
+    bearer = PublishMachine(VerdictSettings("bearer"))
     assert taken([block], bearer)[1] != ["unbound"]
     assert bearer.order(ID).tip == block[0]

@@ -1,4 +1,4 @@
-"""Operations on UnixFS (reference 3.6)."""
+"""Operations on UnixFS and paths (reference 3.6)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from dataclasses import replace
 from typing import Any, Final
 
 from culm_models.conform.arguments import ArgumentError, Arguments, as_octets
-from culm_models.conform.dag.arguments import block_to_json, operation
+from culm_models.conform.dag.arguments import block_to_json, blocks_of, operation
 from culm_models.conform.operation import Machines
 from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.blocks.dag_json import to_dag_json
 from culm_models.dag.bounds import DEFAULT_BOUNDS
+from culm_models.dag.errors import BlockTooLarge
+from culm_models.dag.paths.resolve import ContentKind, parse_path, resolve_path
+from culm_models.dag.unixfs.directories import list_directory
+from culm_models.dag.unixfs.files import file_size, read_file
 from culm_models.dag.unixfs.importing import DEFAULT_PROFILE, PROFILES, import_bytes, import_directory
 
 _SEGMENTS_MAX: Final = 100
@@ -53,7 +58,35 @@ def _tree(files: list[Any]) -> dict[str, Any]:
     return tree
 
 
+def _path(machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    root, segments = parse_path(arguments.text("path"))
+    find = dict(blocks_of(arguments, "blocks")).get
+    end = resolve_path(root, segments, find)
+    found: dict[str, Any] = {"cid": end.cid.text, "kind": end.kind.value}
+    match end.kind:
+        case ContentKind.FILE:
+            size = file_size(end.cid, find)
+            if size > DEFAULT_BOUNDS.car:
+                raise BlockTooLarge(f"a file of {size} bytes is not told in one line")
+            found["bytes"] = b"".join(read_file(end.cid, find)).hex()
+        case ContentKind.RAW:
+            found["bytes"] = end.block.hex()
+        case ContentKind.DIRECTORY:
+            found["entries"] = [[one.name, one.cid.text] for one in list_directory(end.cid, find)]
+        case ContentKind.SYMLINK:
+            found["target"] = end.value
+        case ContentKind.VALUE:
+            found["value"] = to_dag_json(end.value)
+    return found
+
+
 OPERATIONS: Final = (
+    operation(
+        "dag.path",
+        "path (CID/segment/...), blocks ([{cid, bytes}])",
+        "cid, kind: file or raw (bytes), directory (entries: [[name, cid]]), symlink (target), value (value)",
+        _path,
+    ),
     operation(
         "unixfs.add",
         "bytes, or files ([[path, bytes]]); profile? (ipfs-cid-v1 or unixfs-v1-2025), chunk_size?, width?",

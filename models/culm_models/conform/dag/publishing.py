@@ -8,7 +8,7 @@ from culm_models.conform.arguments import Arguments
 from culm_models.conform.dag.arguments import cid_of, operation
 from culm_models.conform.dag.orders import order_to_json
 from culm_models.conform.dag.replicas import refusals_to_json
-from culm_models.conform.dag.ucans import now_of, policy_of
+from culm_models.conform.dag.ucans import now_of, settings_of
 from culm_models.conform.operation import Machines
 from culm_models.dag.publish.machine import PublishMachine, Reordered
 from culm_models.dag.publish.states import PublishState
@@ -18,7 +18,7 @@ _KIND: Final = "dag.publish"
 
 
 def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    machine = PublishMachine(policy_of(arguments), legacy=arguments.flag("legacy", False))
+    machine = PublishMachine(settings_of(arguments))
     machines.put(_KIND, arguments.text("name"), machine)
     return {}
 

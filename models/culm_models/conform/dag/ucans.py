@@ -10,25 +10,27 @@ from culm_models.conform.operation import Machines
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.blocks.dag_json import from_dag_json
 from culm_models.dag.errors import DagError
-from culm_models.dag.ucan.chain import ChainPolicy, Published, authorise
+from culm_models.dag.ucan.chain import Published, authorise
 from culm_models.dag.ucan.did_key import did_from_text
 from culm_models.dag.ucan.forms import jwt_text, ucan_from_jwt
 from culm_models.dag.ucan.signing import issue_ucan, verified_ucan, verify_signature
 from culm_models.dag.ucan.token import Ucan
+from culm_models.dag.verdict import POLICIES, VerdictSettings
 
 _TIME_MAX: Final = (1 << 53) - 1
 
 
-def policy_of(arguments: Arguments) -> ChainPolicy:
-    """``policy``, ``services``, ``leeway``."""
+def settings_of(arguments: Arguments) -> VerdictSettings:
+    """``policy``, ``legacy``, ``services``, ``leeway``."""
     policy = arguments.text("policy") if arguments.has("policy") else "bound"
-    if policy not in ("bound", "bearer"):
+    if policy not in POLICIES:
         raise ArgumentError("policy is neither bound nor bearer")
     services = arguments.texts("services") if arguments.has("services") else []
-    return ChainPolicy(
-        bound=policy == "bound",
-        services=frozenset(did_from_text(text) for text in services),
-        leeway=arguments.integer("leeway", most=_TIME_MAX, default=0),
+    return VerdictSettings(
+        policy,
+        arguments.flag("legacy", False),
+        tuple(did_from_text(text) for text in services),
+        arguments.integer("leeway", most=_TIME_MAX, default=0),
     )
 
 
@@ -38,7 +40,8 @@ def now_of(arguments: Arguments) -> int:
 
 
 def _verify(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    legacy, policy = arguments.flag("legacy", False), policy_of(arguments)
+    settings = settings_of(arguments)
+    legacy = settings.legacy
     blocks = dict(blocks_of(arguments, "blocks", [] if arguments.has("jwt") else None))
     published = Published(did_from_text(arguments.text("subject")), _published_fields(arguments))
     now = now_of(arguments)
@@ -59,7 +62,7 @@ def _verify(machines: Machines, arguments: Arguments) -> dict[str, Any]:
         except DagError as error:
             return error
 
-    refused = authorise(leaf, published, find, now, policy=policy)
+    refused = authorise(leaf, published, find, now, policy=settings.chain_policy)
     if refused is not None:
         raise refused.error
     return {"valid": True}

@@ -32,6 +32,16 @@ def read_fields(data: bytes | memoryview) -> Iterator[tuple[int, int, int | byte
             raise DagPbMalformed(f"wire type {wire}")
 
 
+def read_numbers(data: bytes) -> list[int]:
+    """The numbers of a packed field."""
+    found = []
+    at = 0
+    while at < len(data):
+        number, at = _read_number(data, at)
+        found.append(number)
+    return found
+
+
 def _read_number(data: bytes | memoryview, at: int) -> tuple[int, int]:
     number = shift = 0
     for end in range(at, min(len(data), at + _VARINT_BYTES_MAX)):

@@ -1,7 +1,7 @@
 """Why something of DAG replication is refused: one class a code, and the code says it everywhere.
 
-`base` is their root; `blocks` (bytes, CIDs, CARs, shards, files), `nodes` (replicas), `ucans` (authority) and
-`wire` (messages) follow the chapters of the rules.
+`base` is their root; `blocks` (bytes, CIDs, CARs, shards, files), `nodes` (replicas), `ucans` (authority),
+`wire` (messages) and `settings` (of a deployment) follow the chapters of the rules.
 """
 
 from culm_models.dag.errors.base import DagError
@@ -18,6 +18,7 @@ from culm_models.dag.errors.blocks import (
     DagJsonMalformed,
     DagPbMalformed,
     DirectoryTooLarge,
+    EntityBytesMalformed,
     HashMismatch,
     HashUnsupported,
     NonCanonical,
@@ -45,6 +46,7 @@ from culm_models.dag.errors.nodes import (
     PublishIdChanged,
     TooManyLinks,
 )
+from culm_models.dag.errors.settings import VerdictDiffers, VerdictMalformed, VerdictUnsupported
 from culm_models.dag.errors.ucans import (
     JwtMalformed,
     UcanAbility,
@@ -82,6 +84,7 @@ __all__ = [
     "DagJsonMalformed",
     "DagPbMalformed",
     "DirectoryTooLarge",
+    "EntityBytesMalformed",
     "ForkCodec",
     "HashMismatch",
     "HashUnsupported",
@@ -118,4 +121,7 @@ __all__ = [
     "UcanUnbound",
     "UcanVersionUnfit",
     "VarintMalformed",
+    "VerdictDiffers",
+    "VerdictMalformed",
+    "VerdictUnsupported",
 ]

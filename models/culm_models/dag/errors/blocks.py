@@ -101,6 +101,12 @@ class PathUnknown(DagError):
     code: ClassVar[str] = "dag.no_path"
 
 
+class EntityBytesMalformed(DagError):
+    """A range of a file's bytes that is not from:to."""
+
+    code: ClassVar[str] = "dag.entity_bytes"
+
+
 class DirectoryTooLarge(DagError):
     """A directory so large that others would write it as a HAMT."""
 

@@ -7,10 +7,11 @@ from typing import Final
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError, UcanExpired, UcanNotYetValid, UcanProofMissing
 from culm_models.dag.replica.node import PublishChange, ReplicaNode
-from culm_models.dag.ucan.chain import ChainPolicy, ChainRefusal, Published, authorise
+from culm_models.dag.ucan.chain import ChainRefusal, Published, authorise
 from culm_models.dag.ucan.did_key import did_key
 from culm_models.dag.ucan.signing import verified_ucan, verify_signature
 from culm_models.dag.ucan.token import Ucan
+from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
 
 _NOT_FINAL: Final = (UcanNotYetValid, UcanExpired, UcanProofMissing)
 
@@ -23,18 +24,20 @@ def is_final(error: DagError) -> bool:
 class Authority:
     """All UCANs that came, refused ones as well: nobody waits for those."""
 
-    __slots__ = ("_legacy", "_policy", "_ucans")
+    __slots__ = ("_policy", "_settings", "_ucans")
 
-    def __init__(self, policy: ChainPolicy, *, legacy: bool = False) -> None:
-        self._policy = policy
-        self._legacy = legacy
+    def __init__(self, settings: VerdictSettings = DEFAULT_VERDICT) -> None:
+        self._settings = settings
+        self._policy = settings.chain_policy
         self._ucans: dict[Cid, Ucan | DagError] = {}
 
     def take(self, cid: Cid, data: bytes) -> DagError | None:
         """Take a UCAN's block; why it is refused, if it is."""
         if cid not in self._ucans:
             try:
-                self._ucans[cid] = verified_ucan(cid, data, legacy=self._legacy)
+                self._ucans[cid] = verified_ucan(
+                    cid, data, legacy=self._settings.legacy, bounds=self._settings.bounds
+                )
             except DagError as error:
                 self._ucans[cid] = error
         found = self._ucans[cid]

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
 
 from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
 from culm_models.dag.blocks.multihash import check_block
-from culm_models.dag.bounds import DEFAULT_BOUNDS
 from culm_models.dag.errors import BlockTooLarge, BlockUnknown, DagError, UcanProofMissing
 from culm_models.dag.order.total_order import TotalOrder
 from culm_models.dag.publish.authority import Authority, is_final
 from culm_models.dag.publish.states import PublishState, content_state
 from culm_models.dag.replica.node import AppendChange, PublishChange, ReplicaNode
 from culm_models.dag.replica.store import ReplicaStore
-from culm_models.dag.ucan.chain import ChainPolicy, ChainRefusal
+from culm_models.dag.ucan.chain import ChainRefusal
 from culm_models.dag.ucan.claims import revoked_by
 from culm_models.dag.ucan.did_key import did_key
+from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
 from culm_models.dag.walk.shard_blocks import ShardBlocks, open_shard
-
-DEFAULT_POLICY: Final = ChainPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +51,10 @@ class Taken:
 class PublishMachine:
     """All that publishing needs, in memory: nodes, UCANs, shards, and an order for each id."""
 
-    def __init__(self, policy: ChainPolicy = DEFAULT_POLICY, *, legacy: bool = False) -> None:
-        self._store = ReplicaStore(legacy=legacy)
-        self._authority = Authority(policy, legacy=legacy)
+    def __init__(self, settings: VerdictSettings = DEFAULT_VERDICT) -> None:
+        self._settings = settings
+        self._store = ReplicaStore(legacy=settings.legacy, bounds=settings.bounds)
+        self._authority = Authority(settings)
         self._shards: dict[Cid, ShardBlocks] = {}
         self._orders: dict[bytes, TotalOrder] = {}
         # Times of receipt; of what was refused by its time alone, none is kept.
@@ -78,9 +76,10 @@ class PublishMachine:
         """Take a block, received at `now` (seconds). Raises why it is refused."""
         if cid.codec not in (CAR, DAG_CBOR, RAW):
             raise BlockUnknown("a block that is neither node, UCAN nor shard")
-        if len(data) > DEFAULT_BOUNDS.car:
-            raise BlockTooLarge(f"a block over {DEFAULT_BOUNDS.car} bytes")
-        check_block(cid, data)
+        limit = self._settings.bounds.car
+        if len(data) > limit:
+            raise BlockTooLarge(f"a block over {limit} bytes")
+        check_block(cid, data, self._settings.hashes)
         if cid.codec == CAR:
             return self._add_shard(cid, data)
         if cid.codec == RAW:
@@ -101,7 +100,9 @@ class PublishMachine:
 
     def _add_shard(self, cid: Cid, data: bytes) -> Taken:
         if cid not in self._shards:
-            self._shards[cid] = open_shard(cid, data)
+            self._shards[cid] = open_shard(
+                cid, data, hashes=self._settings.hashes, bounds=self._settings.bounds
+            )
         return Taken("shard")
 
     def _add_ucan(self, cid: Cid, data: bytes) -> Taken:
@@ -218,7 +219,9 @@ class PublishMachine:
             state = self._revocation(node, revoked) if revoked else None
             if state is not PublishState.REVOKED and change.proof.claims.issuer == did_key(id):
                 revoked |= frozenset(revoked_by(change.proof.claims))
-            found[cid] = content_state(change, self._store, self._shards) if state is None else state
+            if state is None:
+                state = content_state(change, self._store, self._shards, self._settings)
+            found[cid] = state
         return found
 
     def _revocation(self, node: ReplicaNode, revoked: frozenset[Cid]) -> PublishState | None:

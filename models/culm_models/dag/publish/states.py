@@ -9,6 +9,7 @@ from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError
 from culm_models.dag.replica.node import PublishChange
 from culm_models.dag.replica.store import DagState, ReplicaStore
+from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
 from culm_models.dag.walk.reach import reach
 from culm_models.dag.walk.shard_blocks import ShardBlocks, is_opaque, open_shard
 
@@ -25,14 +26,20 @@ class PublishState(StrEnum):
 
 
 def content_state(
-    change: PublishChange, store: ReplicaStore, shards: Mapping[Cid, ShardBlocks]
+    change: PublishChange,
+    store: ReplicaStore,
+    shards: Mapping[Cid, ShardBlocks],
+    settings: VerdictSettings = DEFAULT_VERDICT,
 ) -> PublishState:
     """The state of a publish that is not revoked."""
+    hashes = settings.hashes
     origin = store.state((change.origin,))
-    here = {cid: found for cid in origin.shards if (found := _shard(cid, shards)) is not None}
-    opaque = any(is_opaque(cid) for cid in origin.shards)
-    missing = bool(origin.missing) or any(cid not in here and not is_opaque(cid) for cid in origin.shards)
-    if origin.broken or _is_broken(change, origin, shards):
+    here = {cid: found for cid in origin.shards if (found := _shard(cid, shards, settings)) is not None}
+    opaque = any(is_opaque(cid, hashes) for cid in origin.shards)
+    missing = bool(origin.missing) or any(
+        cid not in here and not is_opaque(cid, hashes) for cid in origin.shards
+    )
+    if origin.broken or _is_broken(change, origin, shards, settings):
         return PublishState.BROKEN
     is_held = change.link.is_identity or any(_holds(shard, change.link) for shard in here.values())
     if not (missing or opaque or is_held):
@@ -47,13 +54,15 @@ def content_state(
     return PublishState.PARTIAL if reach((change.link,), blocks.get).missing else PublishState.COMPLETE
 
 
-def _is_broken(change: PublishChange, origin: DagState, shards: Mapping[Cid, ShardBlocks]) -> bool:
+def _is_broken(
+    change: PublishChange, origin: DagState, shards: Mapping[Cid, ShardBlocks], settings: VerdictSettings
+) -> bool:
     """Whether the shard that a publish names is none of its origin, or does not hold the link."""
     if change.shard is None:
         return False
     if not origin.missing and change.shard not in origin.shards:
         return True
-    shard = _shard(change.shard, shards)
+    shard = _shard(change.shard, shards, settings)
     return shard is not None and not _holds(shard, change.link)
 
 
@@ -61,11 +70,11 @@ def _holds(shard: ShardBlocks, link: Cid) -> bool:
     return link.is_identity or link in shard.blocks
 
 
-def _shard(cid: Cid, shards: Mapping[Cid, ShardBlocks]) -> ShardBlocks | None:
+def _shard(cid: Cid, shards: Mapping[Cid, ShardBlocks], settings: VerdictSettings) -> ShardBlocks | None:
     """An opened shard that is here; one whose CID carries its bytes always is."""
-    if cid.is_identity and not is_opaque(cid):
+    if cid.is_identity and not is_opaque(cid, settings.hashes):
         try:
-            return open_shard(cid, cid.digest)
+            return open_shard(cid, cid.digest, hashes=settings.hashes, bounds=settings.bounds)
         except DagError:
             return ShardBlocks((), {})
     return shards.get(cid)

@@ -6,10 +6,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.errors import BlockMissing
 from culm_models.dag.walk.links import links_of
 
 FindBlock = Callable[[Cid], bytes | memoryview | None]
 """A block that is here, or None. Identity CIDs are never asked for."""
+
+
+def block_of(cid: Cid, find: FindBlock) -> bytes:
+    """A block that is needed; raises when it is not here."""
+    block = cid.digest if cid.is_identity else find(cid)
+    if block is None:
+        raise BlockMissing(f"the block {cid} is not here")
+    return bytes(block)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,137 @@
+"""Following a path (3.6): map keys and list indexes, names in directories, fields of other dag-pb nodes.
+
+A link met on the way or at the end is followed. A symlink is not: what goes on behind one leads nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from culm_models.dag.blocks.cid import DAG_CBOR, DAG_JSON, DAG_PB, Cid, cid_from_text
+from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
+from culm_models.dag.blocks.dag_json import decode_dag_json
+from culm_models.dag.blocks.dag_pb import PbNode, decode_dag_pb
+from culm_models.dag.errors import PathUnknown
+from culm_models.dag.unixfs.directories import find_entry, is_directory
+from culm_models.dag.unixfs.message import NodeKind, UnixFsNode, read_unixfs
+from culm_models.dag.walk.reach import FindBlock, block_of
+
+_INDEX_DIGITS_MAX: Final = 10
+
+
+class ContentKind(StrEnum):
+    """What stands at the end of a path."""
+
+    FILE = "file"
+    RAW = "raw"
+    DIRECTORY = "directory"
+    SYMLINK = "symlink"
+    VALUE = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class PathEnd:
+    """Where a path leads."""
+
+    cid: Cid
+    """The block in which it ends."""
+    kind: ContentKind
+    block: bytes = field(repr=False)
+    passed: tuple[Cid, ...]
+    """The blocks that show the way, each once and in its order; the one in which it ends is the last."""
+    value: Any = None
+    """Of a value: that to which the path leads. Of a symlink: its target."""
+
+
+def parse_path(text: str) -> tuple[Cid, tuple[str, ...]]:
+    """The root and the segments of `CID/segment/…`; empty segments do not count, as elsewhere."""
+    root, *segments = text.split("/")
+    return cid_from_text(root), tuple(segment for segment in segments if segment)
+
+
+def resolve_path(root: Cid, segments: Sequence[str], find: FindBlock) -> PathEnd:
+    """Follow segments from a root. Raises where one of them names nothing, or a block is not here."""
+    passed: dict[Cid, None] = {}
+    at, rest = root, list(segments)[::-1]
+    while True:
+        block = block_of(at, find)
+        passed.pop(at, None)
+        passed[at] = None
+        value, message = _open(at, block)
+        if message is not None and is_directory(message):
+            if not rest:
+                return PathEnd(at, ContentKind.DIRECTORY, block, tuple(passed))
+            name = rest.pop()
+            found, shards = find_entry(at, name, find)
+            passed.update(dict.fromkeys(shards))
+            if found is None:
+                raise PathUnknown(f"no {name[:100]!r} in the directory {at}")
+            at = found
+            continue
+        link = _descend(at, value, rest)
+        if isinstance(link, Cid):
+            at = link
+            continue
+        return _end(at, block, tuple(passed), link, message, inside=link is not value)
+
+
+def _open(cid: Cid, block: bytes) -> tuple[Any, UnixFsNode | None]:
+    """The value of a block, and what it is in UnixFS. Of a codec that has no values: its bytes."""
+    if cid.codec == DAG_CBOR:
+        return decode_dag_cbor(block), None
+    if cid.codec == DAG_JSON:
+        return decode_dag_json(block), None
+    if cid.codec == DAG_PB:
+        node = decode_dag_pb(block)
+        return _pb_value(node), read_unixfs(node)
+    return block, None
+
+
+def _pb_value(node: PbNode) -> dict[str, Any]:
+    links: list[dict[str, Any]] = []
+    for link in node.links:
+        found: dict[str, Any] = {"Hash": link.cid}
+        if link.name is not None:
+            found["Name"] = link.name
+        if link.size is not None:
+            found["Tsize"] = link.size
+        links.append(found)
+    value: dict[str, Any] = {} if node.data is None else {"Data": node.data}
+    return {**value, "Links": links}
+
+
+def _descend(cid: Cid, value: Any, rest: list[str]) -> Any:
+    """Take segments off `rest` up to a link, or up to the end."""
+    while rest and not isinstance(value, Cid):
+        segment = rest.pop()
+        if isinstance(value, dict) and segment in value:
+            value = value[segment]
+        elif isinstance(value, list) and (place := _index(segment)) is not None and place < len(value):
+            value = value[place]
+        else:
+            raise PathUnknown(f"no {segment[:100]!r} in the block {cid}")
+    return value
+
+
+def _index(segment: str) -> int | None:
+    """A list index: decimal, without leading zeros."""
+    if len(segment) > _INDEX_DIGITS_MAX or not (segment.isascii() and segment.isdigit()):
+        return None
+    return int(segment) if segment == "0" or segment[0] != "0" else None
+
+
+def _end(
+    cid: Cid, block: bytes, passed: tuple[Cid, ...], value: Any, message: UnixFsNode | None, *, inside: bool
+) -> PathEnd:
+    if message is not None and not inside:
+        if message.kind in (NodeKind.FILE, NodeKind.RAW):
+            return PathEnd(cid, ContentKind.FILE, block, passed)
+        if message.kind == NodeKind.SYMLINK:
+            target = message.data.decode(errors="replace")
+            return PathEnd(cid, ContentKind.SYMLINK, block, passed, target)
+    if cid.codec not in (DAG_CBOR, DAG_JSON, DAG_PB):
+        return PathEnd(cid, ContentKind.RAW, block, passed)
+    return PathEnd(cid, ContentKind.VALUE, block, passed, value)

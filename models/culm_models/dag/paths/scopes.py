@@ -1,0 +1,116 @@
+"""The blocks that answer a request of the trustless gateway, and no others (9).
+
+A client checks every block that it gets by its CID, and follows the path itself: so the blocks on the way
+come first, and then, by the scope, nothing else, the one thing at its end, or all below it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from culm_models.dag.blocks.cid import RAW, Cid
+from culm_models.dag.errors import EntityBytesMalformed
+from culm_models.dag.paths.resolve import ContentKind, PathEnd, resolve_path
+from culm_models.dag.unixfs.directories import directory_blocks
+from culm_models.dag.unixfs.files import file_blocks, file_size
+from culm_models.dag.walk.links import links_of
+from culm_models.dag.walk.reach import FindBlock, block_of
+
+_ENTITY_BYTES: Final = re.compile(r"(-?[0-9]{1,19}):(\*|-?[0-9]{1,19})")
+
+
+class DagScope(StrEnum):
+    """How much below the end of a path is wanted."""
+
+    BLOCK = "block"
+    ENTITY = "entity"
+    """The file, or the names of the directory, that is there."""
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class EntityBytes:
+    """A range of a file's bytes, both ends in it; negative ones count from the end, and None is the end."""
+
+    first: int
+    last: int | None
+
+    def within(self, size: int) -> tuple[int, int]:
+        """Where the range begins and before where it stops, in a file of so many bytes."""
+        first = max(0, size + self.first) if self.first < 0 else min(self.first, size)
+        last = size - 1 if self.last is None else self.last
+        stop = (size + last if last < 0 else last) + 1
+        return first, max(first, min(stop, size))
+
+
+def parse_entity_bytes(text: str) -> EntityBytes:
+    """The range that `from:to` says, where to may be `*`."""
+    found = _ENTITY_BYTES.fullmatch(text)
+    if found is None:
+        raise EntityBytesMalformed(f"{text[:60]!r} is not from:to")
+    first, last = int(found[1]), None if found[2] == "*" else int(found[2])
+    if last is not None and (first < 0) == (last < 0) and last < first:
+        raise EntityBytesMalformed("a range that ends before it begins")
+    return EntityBytes(first, last)
+
+
+def blocks_of_path(
+    root: Cid,
+    segments: Sequence[str],
+    find: FindBlock,
+    scope: DagScope = DagScope.ALL,
+    entity_bytes: EntityBytes | None = None,
+) -> Iterator[Cid]:
+    """The blocks that a client needs, each once: those of the path, and then those of the scope.
+
+    Raises when the path leads nowhere before anything was given; when a block below is not here, where it
+    would stand. Identity CIDs are not given: they are their blocks.
+    """
+    return blocks_of_end(resolve_path(root, segments, find), find, scope, entity_bytes)
+
+
+def blocks_of_end(
+    end: PathEnd, find: FindBlock, scope: DagScope = DagScope.ALL, entity_bytes: EntityBytes | None = None
+) -> Iterator[Cid]:
+    """As `blocks_of_path`, for a path that was followed."""
+    given: set[Cid] = set()
+    for cid in end.passed:
+        given.add(cid)
+        if not cid.is_identity:
+            yield cid
+    for cid in _below(end, find, scope, entity_bytes):
+        if cid not in given and not cid.is_identity:
+            given.add(cid)
+            yield cid
+
+
+def _below(end: PathEnd, find: FindBlock, scope: DagScope, entity_bytes: EntityBytes | None) -> Iterator[Cid]:
+    if scope == DagScope.ALL:
+        return _all(end.cid, find)
+    if scope == DagScope.ENTITY and end.kind == ContentKind.DIRECTORY:
+        return directory_blocks(end.cid, find)
+    is_file = end.kind == ContentKind.FILE or (end.kind == ContentKind.RAW and end.cid.codec == RAW)
+    if scope == DagScope.ENTITY and is_file:
+        if entity_bytes is None:
+            return file_blocks(end.cid, find)
+        start, stop = entity_bytes.within(file_size(end.cid, find))
+        return file_blocks(end.cid, find, start, stop)
+    return iter(())
+
+
+def _all(root: Cid, find: FindBlock) -> Iterator[Cid]:
+    """All that can be reached, depth first; a block that nothing can be seen below is a leaf."""
+    seen: set[Cid] = set()
+    waiting = [root]
+    while waiting:
+        cid = waiting.pop()
+        if cid in seen:
+            continue
+        seen.add(cid)
+        block = block_of(cid, find)
+        yield cid
+        waiting += reversed(links_of(cid, block) or [])

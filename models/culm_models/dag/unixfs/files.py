@@ -1,0 +1,113 @@
+"""Reading files (3.6): their bytes in order, ranges of them, and the blocks that hold a range.
+
+What a node says about the sizes below it is checked against what is found there. Nothing recurses, and links
+to parts of no bytes are not followed, so that a small DAG cannot keep a reader busy without giving it bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from culm_models.dag.blocks.cid import DAG_PB, RAW, Cid
+from culm_models.dag.blocks.dag_pb import decode_dag_pb
+from culm_models.dag.errors import DagPbMalformed
+from culm_models.dag.unixfs.message import NodeKind, read_unixfs
+from culm_models.dag.walk.reach import FindBlock, block_of
+
+DEPTH_MAX: Final = 128
+"""How many blocks may stand above a leaf; balanced trees of any size have fewer than ten."""
+
+_FILES: Final = (NodeKind.FILE, NodeKind.RAW)
+
+
+class FilePart:
+    """One block of a file: its own bytes, and the parts below it with their sizes."""
+
+    __slots__ = ("data", "links", "size", "sizes")
+
+    def __init__(self, cid: Cid, block: bytes) -> None:
+        self.data = block
+        self.links: tuple[Cid, ...] = ()
+        self.sizes: tuple[int, ...] = ()
+        if cid.codec == DAG_PB:
+            node = decode_dag_pb(block)
+            message = read_unixfs(node)
+            if message is None or message.kind not in _FILES:
+                raise DagPbMalformed(f"{cid} is no part of a file")
+            self.data = message.data
+            self.sizes = message.block_sizes
+            self.links = tuple(link.cid for link in node.links)
+        elif cid.codec != RAW:
+            raise DagPbMalformed(f"{cid} is no part of a file")
+        self.size = len(self.data) + sum(self.sizes)
+
+
+def file_part(cid: Cid, find: FindBlock, announced: int | None = None) -> FilePart:
+    """A block of a file, which has as many bytes of it below as its parent says."""
+    part = FilePart(cid, block_of(cid, find))
+    if announced is not None and part.size != announced:
+        raise DagPbMalformed(f"{cid} has {part.size} bytes of the file, not {announced}")
+    return part
+
+
+def file_size(cid: Cid, find: FindBlock) -> int:
+    """The bytes of a file, by its first block."""
+    return file_part(cid, find).size
+
+
+def read_file(cid: Cid, find: FindBlock, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+    """The bytes of a file from `start` to before `stop`, in pieces of a block at most."""
+    root = file_part(cid, find)
+    stop = root.size if stop is None else min(stop, root.size)
+    parts: list[tuple[FilePart | Cid, int, int, int]] = [(root, 0, root.size, 0)]
+    while parts:
+        one, at, size, depth = parts.pop()
+        if at >= stop or at + size <= start:
+            continue
+        part = one if isinstance(one, FilePart) else file_part(one, find, size)
+        piece = part.data[max(0, start - at) : stop - at]
+        if piece:
+            yield piece
+        parts += _below(part, at, depth)
+
+
+def file_blocks(cid: Cid, find: FindBlock, start: int = 0, stop: int | None = None) -> Iterator[Cid]:
+    """The blocks that hold a range of a file, each once, a block before those below it.
+
+    Parts that are wholly in the range are gone through once for each CID, so the work is that of the blocks
+    and not that of the bytes that they make.
+    """
+    root = file_part(cid, find)
+    stop = root.size if stop is None else min(stop, root.size)
+    given: set[Cid] = set()
+    whole: set[Cid] = set()
+    parts: list[tuple[Cid, int, int, int]] = [(cid, 0, root.size, 0)]
+    first = True
+    while parts:
+        one, at, size, depth = parts.pop()
+        if not first and (at >= stop or at + size <= start):
+            continue
+        if one in whole:
+            continue
+        if start <= at and at + size <= stop:
+            whole.add(one)
+        part = root if first else file_part(one, find, size)
+        first = False
+        if one not in given:
+            given.add(one)
+            yield one
+        parts += _below(part, at, depth)
+
+
+def _below(part: FilePart, at: int, depth: int) -> list[tuple[Cid, int, int, int]]:
+    """The parts below a block that have bytes, with where in the file they begin; the last one first."""
+    if part.links and depth == DEPTH_MAX:
+        raise DagPbMalformed(f"a file of more than {DEPTH_MAX} levels")
+    at += len(part.data)
+    found = []
+    for link, size in zip(part.links, part.sizes, strict=True):
+        if size:
+            found.append((link, at, size, depth + 1))
+            at += size
+    return found[::-1]

@@ -1,0 +1,178 @@
+"""The verdict settings of a deployment (R28): one record decides what every process of it refuses.
+
+Two processes with different settings would come to different orders from one set of blocks. So the record
+is one for the deployment, and a process whose own settings differ, or that could not act on them, does not
+start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
+
+from culm_models.dag.blocks.dag_cbor import NESTING_MAX, decode_dag_cbor, encode_dag_cbor
+from culm_models.dag.blocks.multihash import DEFAULT_HASHES, KNOWN_HASHES
+from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
+from culm_models.dag.errors import DagError, VerdictDiffers, VerdictMalformed, VerdictUnsupported
+from culm_models.dag.ucan.chain import ChainPolicy
+from culm_models.dag.ucan.did_key import is_did_key
+
+BOUND: Final = "bound"
+BEARER: Final = "bearer"
+POLICIES: Final = (BOUND, BEARER)
+LEEWAY_MAX: Final = (1 << 53) - 1
+
+_BOUND_MAX: Final = (1 << 53) - 1
+_BOUND_NAMES: Final = tuple(one.name for one in fields(Bounds))
+_FIELDS: Final = ("policy", "legacy", "services", "leeway", "hashes", "bounds")
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictSettings:
+    """What changes a verdict; everything else is free for each process.
+
+    `services` and `hashes` are sets: they are kept ascending and without repeats, so that what means the
+    same has the same bytes.
+    """
+
+    policy: str = BOUND
+    legacy: bool = False
+    services: tuple[bytes, ...] = ()
+    """The did:keys, of 34 bytes each, that may be the audience of a leaf (R22)."""
+    leeway: int = 0
+    """Seconds."""
+    hashes: tuple[int, ...] = tuple(sorted(DEFAULT_HASHES))
+    bounds: Bounds = DEFAULT_BOUNDS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "services", tuple(sorted(set(self.services))))
+        object.__setattr__(self, "hashes", tuple(sorted(set(self.hashes))))
+        _check(self.as_map())
+
+    def as_map(self) -> dict[str, Any]:
+        """The record as a value of DAG-CBOR."""
+        return {
+            "policy": self.policy,
+            "legacy": self.legacy,
+            "services": list(self.services),
+            "leeway": self.leeway,
+            "hashes": list(self.hashes),
+            "bounds": asdict(self.bounds),
+        }
+
+    def encode(self) -> bytes:
+        """The one encoding of the record: the value of the topic `dag.settings`."""
+        return encode_dag_cbor(self.as_map())
+
+    @property
+    def digest(self) -> bytes:
+        """The sha2-256 of the record, as HELLO states it."""
+        return hashlib.sha256(self.encode()).digest()
+
+    @property
+    def chain_policy(self) -> ChainPolicy:
+        """What of the settings decides about chains of UCANs."""
+        return ChainPolicy(
+            bound=self.policy == BOUND,
+            services=frozenset(self.services),
+            leeway=self.leeway,
+            delegations=self.bounds.delegations,
+        )
+
+    def require_supported(self) -> None:
+        """Raise unless this process can act on every field."""
+        lacking = [code for code in self.hashes if code not in KNOWN_HASHES]
+        if lacking:
+            raise VerdictUnsupported(f"hashes: this process lacks the function 0x{lacking[0]:x}")
+        if self.bounds.nesting != NESTING_MAX:
+            raise VerdictUnsupported(f"bounds.nesting: this process decodes {NESTING_MAX} levels")
+
+
+def decode_verdict(data: bytes) -> VerdictSettings:
+    """The settings of a record, which is canonical and has exactly the fields it has."""
+    try:
+        value = decode_dag_cbor(data)
+    except DagError as error:
+        raise VerdictMalformed(f"verdict settings that are not canonical: {error}") from None
+    if not isinstance(value, dict) or value.keys() != set(_FIELDS):
+        raise VerdictMalformed(f"verdict settings are a map of exactly {', '.join(_FIELDS)}")
+    _check(value)
+    for name in ("services", "hashes"):
+        if value[name] != sorted(set(value[name])):
+            raise VerdictMalformed(f"{name}: not strictly ascending")
+    return VerdictSettings(
+        value["policy"],
+        value["legacy"],
+        tuple(value["services"]),
+        value["leeway"],
+        tuple(value["hashes"]),
+        Bounds(**value["bounds"]),
+    )
+
+
+def verdict_differences(own: VerdictSettings, record: VerdictSettings) -> tuple[str, ...]:
+    """The fields in which two records differ, a bound as `bounds.node`; none when they agree."""
+    mine, theirs = _flat(own.as_map()), _flat(record.as_map())
+    return tuple(name for name, value in mine.items() if theirs[name] != value)
+
+
+def require_verdict(own: VerdictSettings, record: VerdictSettings) -> None:
+    """Raise unless a process with its `own` settings may work where `record` stands."""
+    different = verdict_differences(own, record)
+    if different:
+        mine, theirs = _flat(own.as_map()), _flat(record.as_map())
+        said = "; ".join(
+            f"{name} is {_say(mine[name])} here and {_say(theirs[name])} there" for name in different
+        )
+        raise VerdictDiffers(f"the verdict settings differ: {said}", different)
+    record.require_supported()
+
+
+def _flat(value: Mapping[str, Any]) -> dict[str, Any]:
+    bounds = {f"bounds.{name}": bound for name, bound in value["bounds"].items()}
+    return {name: value[name] for name in _FIELDS if name != "bounds"} | bounds
+
+
+def _say(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(one.hex() if isinstance(one, bytes) else str(one) for one in value) + "]"
+    return str(value)
+
+
+def _check(value: Mapping[str, Any]) -> None:
+    _require(value["policy"] in POLICIES, "policy: neither bound nor bearer")
+    _require(isinstance(value["legacy"], bool), "legacy: neither true nor false")
+    services = value["services"]
+    _require(
+        _is_list_of(services, bytes) and all(map(is_did_key, services)), "services: not Ed25519 did:keys"
+    )
+    _require(_is_integer(value["leeway"], LEEWAY_MAX), "leeway: not seconds")
+    hashes = value["hashes"]
+    _require(
+        isinstance(hashes, list) and all(_is_integer(one, _BOUND_MAX) for one in hashes), "hashes: not codes"
+    )
+    bounds = value["bounds"]
+    _require(
+        isinstance(bounds, dict) and bounds.keys() == set(_BOUND_NAMES),
+        f"bounds: not exactly {', '.join(_BOUND_NAMES)}",
+    )
+    for name in _BOUND_NAMES:
+        _require(_is_integer(bounds[name], _BOUND_MAX), f"bounds.{name}: not a number")
+
+
+def _is_integer(value: Any, most: int) -> bool:
+    return type(value) is int and 0 <= value <= most
+
+
+def _is_list_of(value: Any, kind: type) -> bool:
+    return isinstance(value, list) and all(isinstance(one, kind) for one in value)
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise VerdictMalformed(message)
+
+
+DEFAULT_VERDICT: Final = VerdictSettings()

@@ -1,0 +1,218 @@
+"""Paths into a DAG (3.6), and the blocks that answer a request of the trustless gateway (9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from culm_models.dag.blocks.cid import DAG_JSON, RAW, Cid, cid_of, make_cid
+from culm_models.dag.errors import BlockMissing, DagPbMalformed, EntityBytesMalformed, PathUnknown
+from culm_models.dag.paths.resolve import PathEnd, parse_path, resolve_path
+from culm_models.dag.paths.scopes import DagScope, blocks_of_path, parse_entity_bytes
+from culm_models.dag.unixfs.directories import list_directory
+from culm_models.dag.unixfs.files import read_file
+from culm_models.dag.unixfs.importing import ImportProfile, import_directory
+from culm_models.dag.walk.reach import reach
+from tests.models.dag.blocks_in_memory import BlocksInMemory
+from tests.models.dag.recorded import recorded
+
+HAMT = next(row for row in recorded("unixfs")["path"] if row["name"].startswith("HAMT"))
+
+
+def end(blocks: BlocksInMemory, root: Cid, path: str = "") -> PathEnd:
+    return resolve_path(root, [one for one in path.split("/") if one], blocks.find)
+
+
+def needed(blocks: BlocksInMemory, root: Cid, path: str, *scope: Any) -> list[Cid]:
+    return list(blocks_of_path(root, [one for one in path.split("/") if one], blocks.find, *scope))
+
+
+def sharded() -> tuple[BlocksInMemory, Cid]:
+    blocks = BlocksInMemory()
+    for row in HAMT["blocks"]:
+        blocks.raw(bytes.fromhex(row["hex"]))
+        blocks.put(parse_path(row["cid"])[0], bytes.fromhex(row["hex"]))
+    return blocks, parse_path(HAMT["path"])[0]
+
+
+def test_segments_are_keys_and_indexes_and_links_are_followed() -> None:
+    blocks = BlocksInMemory()
+    inner = blocks.value({"n": [10, {"x": True}], "0": "zero"})
+    text = b'{"up": {"/": "' + inner.text.encode() + b'"}, "n": 1.5}'
+    middle = cid_of(DAG_JSON, text)
+    blocks.put(middle, text)
+    root = blocks.value({"a": [None, middle], "link": inner, "": 1})
+    assert end(blocks, root, "a/0").value is None
+    assert end(blocks, root, "a/1/n").value == 1.5
+    assert end(blocks, root, "a/1/up/n/1/x").value is True
+    found = end(blocks, root, "a/1/up/0")
+    assert (found.cid, found.value, found.passed) == (inner, "zero", (root, middle, inner))
+    assert end(blocks, root, "link").value == {"n": [10, {"x": True}], "0": "zero"}
+    assert end(blocks, root, "a").value == [None, middle]
+    one = blocks.value(inner)
+    assert end(blocks, one, "0").value == "zero"
+
+
+@pytest.mark.parametrize(
+    "path", ["b", "a/2", "a/01", "a/-1", "a/+1", "a/ 1", "a/¹", "a/1x", "a/n", "a/0/x", "s/0"]
+)
+def test_a_path_that_names_nothing_leads_nowhere(path: str) -> None:
+    blocks = BlocksInMemory()
+    root = blocks.value({"a": [1, 2], "s": "text"})
+    with pytest.raises(PathUnknown):
+        end(blocks, root, path)
+
+
+def test_other_dag_pb_nodes_have_fields() -> None:
+    blocks = BlocksInMemory()
+    leaf = blocks.raw(b"leaf")
+    root = blocks.pb([(leaf, "name"), (leaf, None)], b"no message")
+    assert end(blocks, root).value == {
+        "Data": b"no message",
+        "Links": [{"Hash": leaf, "Name": "name"}, {"Hash": leaf}],
+    }
+    assert end(blocks, root, "Data").value == b"no message"
+    assert end(blocks, root, "Links/0/Name").value == "name"
+    assert end(blocks, root, "Links/1/Hash").block == b"leaf"
+    for path in ("name", "Links/0/Tsize", "Links/2", "Links/1/Name"):
+        with pytest.raises(PathUnknown):
+            end(blocks, root, path)
+    assert end(blocks, blocks.pb([], None)).value == {"Links": []}
+    # A file is a dag-pb node as well.
+    part = blocks.file([(leaf, 4)])
+    assert end(blocks, part, "Links/0/Hash").block == b"leaf"
+
+
+def test_names_in_directories_lead_to_files_and_symlinks_end_paths() -> None:
+    blocks = BlocksInMemory()
+    tree = {"a": b"x" * 30, "deep": {"Links": b"y", "é": b"z"}}
+    root = import_directory(tree, ImportProfile(10, 2), blocks.put).cid
+    assert end(blocks, root, "a").kind == "file"
+    assert end(blocks, root, "deep/Links").block == b"y"
+    assert end(blocks, root, "deep/é").block == b"z"
+    assert end(blocks, root, "deep").kind == "directory"
+    assert [one.name for one in list_directory(root, blocks.find)] == ["a", "deep"]
+    link = blocks.symlink(b"../a")
+    with_link = blocks.directory([(link, "to")])
+    found = end(blocks, with_link, "to")
+    assert (found.kind, found.value) == ("symlink", "../a")
+    for path in ("to/a", "To", "a"):
+        with pytest.raises(PathUnknown):
+            end(blocks, with_link, path)
+    with pytest.raises(PathUnknown):
+        end(blocks, root, "a/b")
+
+
+def test_blocks_of_other_codecs_end_paths() -> None:
+    blocks = BlocksInMemory()
+    strange = make_cid(1, 0x1234, 0x12, bytes(32))
+    blocks.put(strange, b"?")
+    assert (end(blocks, strange).kind, end(blocks, strange).block) == ("raw", b"?")
+    with pytest.raises(PathUnknown):
+        end(blocks, strange, "x")
+    identity = make_cid(1, RAW, 0, b"in the CID")
+    root = blocks.value({"a": identity})
+    assert end(blocks, root, "a").block == b"in the CID"
+    assert needed(blocks, root, "a") == [root]
+
+
+def test_what_is_missing_on_the_way_is_said() -> None:
+    blocks = BlocksInMemory()
+    leaf = blocks.raw(b"leaf")
+    root = blocks.value({"a": leaf, "b": 1})
+    del blocks[leaf]
+    assert end(blocks, root, "b").value == 1
+    with pytest.raises(BlockMissing, match=leaf.text):
+        end(blocks, root, "a")
+
+
+def test_a_sharded_directory_is_listed_and_searched_alike() -> None:
+    blocks, root = sharded()
+    entries = list(list_directory(root, blocks.find))
+    assert len({one.name for one in entries}) == len(entries) > 1
+    for one in entries:
+        found = end(blocks, root, one.name)
+        assert found.cid == one.cid
+        alone = BlocksInMemory()
+        alone.update({cid: blocks[cid] for cid in found.passed})
+        assert end(alone, root, one.name) == found
+    with pytest.raises(PathUnknown):
+        end(blocks, root, "no such name")
+
+
+def test_shards_of_a_directory_that_are_no_such_are_refused() -> None:
+    blocks = BlocksInMemory()
+    leaf = blocks.directory([])
+    for message, refused in (("08052800", False), ("080528223080", False), ("08052822308002", True)):
+        data = bytes.fromhex(message)
+        root = blocks.pb([(leaf, f"{n:02X}") for n in range(256)], data)
+        if refused:
+            with pytest.raises(DagPbMalformed):
+                end(blocks, root, "a")
+            with pytest.raises(DagPbMalformed):
+                list(list_directory(root, blocks.find))
+        else:
+            assert end(blocks, root).kind == "value"
+
+
+def test_scopes_give_the_blocks_that_a_client_needs_and_no_others() -> None:
+    blocks = BlocksInMemory()
+    tree = {"d": {"file": bytes(range(100)), "other": b"other"}, "e": b"e"}
+    root = import_directory(tree, ImportProfile(10, 3), blocks.put).cid
+    directory = end(blocks, root, "d").cid
+    way = [root, directory]
+    file = end(blocks, root, "d/file").cid
+    assert needed(blocks, root, "d/file", DagScope.BLOCK) == [*way, file]
+    whole = needed(blocks, root, "d/file", DagScope.ENTITY)
+    assert whole[:3] == [*way, file]
+    assert set(whole[2:]) == set(reach((file,), blocks.get).have)
+    assert set(needed(blocks, root, "d/file", DagScope.ALL)) == set(whole)
+    assert needed(blocks, root, "d", DagScope.BLOCK) == way
+    assert needed(blocks, root, "d", DagScope.ENTITY) == way
+    assert set(needed(blocks, root, "d", DagScope.ALL)) == {root, *reach((directory,), blocks.get).have}
+    assert set(needed(blocks, root, "")) == set(blocks)
+    for text, first, stop in (
+        ("0:*", 0, 100),
+        ("0:0", 0, 1),
+        ("10:19", 10, 20),
+        ("95:1000", 95, 100),
+        ("-5:*", 95, 100),
+        ("-5:-2", 95, 99),
+        ("0:-91", 0, 10),
+        ("1000:2000", 100, 100),
+        ("-1000:3", 0, 4),
+        ("50:-90", 50, 50),
+    ):
+        span = parse_entity_bytes(text)
+        assert span.within(100) == (first, stop), text
+        part = needed(blocks, root, "d/file", DagScope.ENTITY, span)
+        alone = BlocksInMemory()
+        alone.update({cid: blocks[cid] for cid in part})
+        found = end(alone, root, "d/file")
+        assert b"".join(read_file(found.cid, alone.find, first, stop)) == bytes(range(100))[first:stop]
+    assert len(needed(blocks, root, "d/file", DagScope.ENTITY, parse_entity_bytes("0:0"))) < len(whole)
+    # A range of what is no file is no range.
+    assert needed(blocks, root, "d", DagScope.ENTITY, parse_entity_bytes("0:0")) == way
+
+
+def test_the_names_of_a_sharded_directory_are_all_its_shards() -> None:
+    blocks, root = sharded()
+    alone = BlocksInMemory()
+    alone.update({cid: blocks[cid] for cid in needed(blocks, root, "", DagScope.ENTITY)})
+    assert list(list_directory(root, alone.find)) == list(list_directory(root, blocks.find))
+    assert set(alone) < set(blocks)
+    one = next(list_directory(root, blocks.find))
+    assert needed(blocks, root, one.name, DagScope.BLOCK)[-1] == one.cid
+
+
+@pytest.mark.parametrize("text", ["", "1", ":", "*:1", "1:", "a:b", "5:4", "-4:-5", "1:2:3", "١:٢", " 1:2"])
+def test_ranges_in_another_form_are_refused(text: str) -> None:
+    with pytest.raises(EntityBytesMalformed):
+        parse_entity_bytes(text)
+
+
+def test_a_path_is_a_cid_and_segments() -> None:
+    root = cid_of(RAW, b"")
+    assert parse_path(f"{root.text}/a//b c/") == (root, ("a", "b c"))
+    assert parse_path(root.text) == (root, ())
