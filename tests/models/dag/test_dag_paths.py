@@ -12,7 +12,7 @@ from culm_models.dag.paths.resolve import PathEnd, parse_path, resolve_path
 from culm_models.dag.paths.scopes import DagScope, blocks_of_path, parse_entity_bytes
 from culm_models.dag.unixfs.directories import list_directory
 from culm_models.dag.unixfs.files import read_file
-from culm_models.dag.unixfs.importing import ImportProfile, import_directory
+from culm_models.dag.unixfs.importing import FileTree, ImportProfile, import_directory
 from culm_models.dag.walk.reach import reach
 from tests.models.dag.blocks_in_memory import BlocksInMemory
 from tests.models.dag.recorded import recorded
@@ -86,7 +86,7 @@ def test_other_dag_pb_nodes_have_fields() -> None:
 
 def test_names_in_directories_lead_to_files_and_symlinks_end_paths() -> None:
     blocks = BlocksInMemory()
-    tree = {"a": b"x" * 30, "deep": {"Links": b"y", "é": b"z"}}
+    tree: FileTree = {"a": b"x" * 30, "deep": {"Links": b"y", "é": b"z"}}
     root = import_directory(tree, ImportProfile(10, 2), blocks.put).cid
     assert end(blocks, root, "a").kind == "file"
     assert end(blocks, root, "deep/Links").block == b"y"
@@ -158,7 +158,7 @@ def test_shards_of_a_directory_that_are_no_such_are_refused() -> None:
 
 def test_scopes_give_the_blocks_that_a_client_needs_and_no_others() -> None:
     blocks = BlocksInMemory()
-    tree = {"d": {"file": bytes(range(100)), "other": b"other"}, "e": b"e"}
+    tree: FileTree = {"d": {"file": bytes(range(100)), "other": b"other"}, "e": b"e"}
     root = import_directory(tree, ImportProfile(10, 3), blocks.put).cid
     directory = end(blocks, root, "d").cid
     way = [root, directory]

@@ -79,7 +79,12 @@ def test_settings_that_this_process_cannot_act_on_are_refused() -> None:
 
 def test_chains_follow_the_settings() -> None:
     policy = VerdictSettings("bearer", services=(A,), leeway=7).chain_policy
-    assert (policy.bound, policy.services, policy.leeway, policy.delegations) == (False, {A}, 7, 16)
+    assert (policy.bound, policy.services, policy.leeway, policy.delegations) == (
+        False,
+        frozenset({A}),
+        7,
+        16,
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from culm_models.dag.blocks.multihash import DEFAULT_HASHES
-from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
-from culm_models.dag.publish.machine import DEFAULT_POLICY
-from culm_models.dag.ucan.chain import ChainPolicy
+from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
 
 GIB = 1024**3
 
 
 @dataclass(frozen=True, slots=True)
 class DagFolderSettings:
-    """`chain`, `legacy`, `hashes` and `bounds` are those of the verdict settings (R28)."""
+    """The rules are the deployment's (R28), the quotas this folder's own."""
 
-    chain: ChainPolicy = DEFAULT_POLICY
-    legacy: bool = False
-    hashes: frozenset[int] = DEFAULT_HASHES
-    bounds: Bounds = DEFAULT_BOUNDS
+    verdict: VerdictSettings = DEFAULT_VERDICT
     peer_spool_bytes: int = GIB
     """Announced sizes of the spools of one peer (R34)."""
     spool_bytes: int = 16 * GIB
