@@ -7,6 +7,7 @@
 - `p2panda/`: announcements, and operations in entries.
 - `sds/`: the topics of SDS: their records, events and store.
 - `chotki/`: the topics of Chotki: packets, diffs, the merged state.
+- `dag/`: the topics of DAG replication: nodes, shards, publishes, orders.
 - `status_server`: the HTTP port of jobs and connectors: metrics, alive, ready.
 - `docs`: renders docs/topics.md from all of the above.
 - `errors`: the errors of this package and their stable codes.

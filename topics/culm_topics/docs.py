@@ -23,7 +23,8 @@ Every Kafka topic of Culm and the jobs between them, rendered from `culm_topics.
 `python -m culm_topics.docs`; do not edit.
 
 A topic's name starts with a prefix, `culm.` by default. Keys are plain bytes, values are CBOR arrays in
-their shortest encoding that start with a format number; no protocol data is in Kafka record headers.
+their shortest encoding that start with a format number; no protocol data is in Kafka record headers. Values
+of `dag.*` are DAG-CBOR, with links as tag 42.
 `culm topics create` creates what is missing, `culm topics check` says what differs, `culm topics acls`
 prints the rights.
 """
@@ -49,6 +50,8 @@ _KEYS = """\
 | store key (18) | of `chotki.*`: u8 4f (a field) or 56 (a vector), u64 source, u64 progress, u8 letter |
 | session key (40) | of `chotki.*`: the edge (32), then its session's number as u64 |
 | epoch key (5) | of `chotki.state`: u8 45, u32 partition |
+| space, id (32) | of `dag.*`: an Ed25519 public key; no CID in a key is as short |
+| CID | of `dag.*`: the bytes of a CIDv1, at most 128; where more follows, it says itself where it ends |
 
 Every client must put a key into the same partition: the Java client's partitioner (murmur2), which
 librdkafka calls `murmur2_random`. The number of partitions of a topic keyed by log is fixed for the
@@ -65,6 +68,10 @@ negative: `culm_topics.records.shard_of`, Spark's `pmod(xxhash64(key), partition
 explicitly. All `sds.*` topics of a deployment have the same number of partitions. The same function
 places what is Chotki's: packets by their source's key, what belongs to a block by its source (u64) and number
 (progress >> 28, u32) behind each other. `chotki.fields` and `chotki.state` have as many partitions.
+
+`dag.nodes`, `dag.shards` and `dag.shard-index` are partitioned by the CID in their key alone (murmur2 of its
+bytes: `culm_topics.dag.records.cid_partition`), which producers name: all chunks of a shard are in one
+partition, and its index is in the partition of the same number.
 """
 
 _BLOCKS = """\

@@ -30,7 +30,7 @@ LOGS: tuple[TopicSpec, ...] = (
     ),
     TopicSpec(
         name="rejected",
-        key="log key (40 or 41 bytes), or empty when no log can be told",
+        key="log key (40 or 41 bytes) or CID, or empty when none can be told",
         value="`RejectedRecord`",
         cddl="logs/cddl/rejected.cddl",
         partitions=1,

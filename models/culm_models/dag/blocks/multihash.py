@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection
-from typing import Final
+from typing import Final, Protocol
 
 import blake3
 
@@ -18,13 +18,24 @@ BLAKE2B_256: Final = 0xB220
 DEFAULT_HASHES: Final = frozenset({IDENTITY, SHA2_256, SHA2_512, BLAKE2B_256})
 """What a deployment checks unless its verdict settings say otherwise (R28)."""
 
-_Digest = Callable[[bytes | memoryview], bytes]
 
-_FUNCTIONS: Final[dict[int, _Digest]] = {
-    SHA2_256: lambda data: hashlib.sha256(data).digest(),
-    SHA2_512: lambda data: hashlib.sha512(data).digest(),
-    BLAKE2B_256: lambda data: hashlib.blake2b(data, digest_size=32).digest(),
-    BLAKE3: lambda data: blake3.blake3(data).digest(),
+class BlockHasher(Protocol):
+    """A hash of bytes that come in parts."""
+
+    def update(self, data: bytes | memoryview, /) -> object:
+        """Take the next bytes."""
+        ...
+
+    def digest(self) -> bytes:
+        """The digest of all bytes so far."""
+        ...
+
+
+_FUNCTIONS: Final[dict[int, Callable[[bytes | memoryview], BlockHasher]]] = {
+    SHA2_256: hashlib.sha256,
+    SHA2_512: hashlib.sha512,
+    BLAKE2B_256: lambda data: hashlib.blake2b(data, digest_size=32),
+    BLAKE3: blake3.blake3,
 }
 
 KNOWN_HASHES: Final = frozenset({IDENTITY, *_FUNCTIONS})
@@ -45,7 +56,14 @@ def check_block(cid: Cid, data: bytes | memoryview, hashes: Collection[int] = DE
     elif cid.is_identity:
         found = bytes(data)
     else:
-        found = _FUNCTIONS[cid.hash_code](data)
+        found = _FUNCTIONS[cid.hash_code](data).digest()
     # Whole digests are compared, so one that was cut short is never equal.
     if found != cid.digest:
         raise HashMismatch(f"the block is not that of {cid.text[:100]}")
+
+
+def block_hasher(cid: Cid, hashes: Collection[int] = DEFAULT_HASHES) -> BlockHasher:
+    """For a block that comes in parts: its bytes are the CID's when the digest of all is `cid.digest`."""
+    if cid.is_identity or not can_check(cid, hashes):
+        raise HashUnsupported(f"the hash function 0x{cid.hash_code:x} is not checked in parts here")
+    return _FUNCTIONS[cid.hash_code](b"")
