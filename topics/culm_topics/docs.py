@@ -146,11 +146,11 @@ with LogConsumer("127.0.0.1:9092", group_id="culm.my-program", state_dir="state"
   `bare_logs=True` is bare logs alone. Who does not ask sees logs of operations, as ever.
 - **Logs with gaps.** `sparse=True` (which includes `bare_logs`) reads `fragments` beside the logs: an entry
   with gaps before it is handed out with `is_sparse`, once, in no order; when its log has reached it, it comes
-  again in its place. `standing((public_key, log_id), flavour)` says the gap-free height, the runs beyond it,
+  again in its place. `coverage((public_key, log_id), flavour)` says the gap-free height, the runs beyond it,
   what is `missing` between them, and whether an entry `is_provable` by its certificate pool among all that
   was seen. A member of a group reads the fragments of the partitions whose logs it reads, after those logs as
   they stood when it took them; committed positions hold for both topics. Their schema is not known, so
-  `schema_ids` does not restrict fragments, and of a log that it leaves out `standing` knows the fragments
+  `schema_ids` does not restrict fragments, and of a log that it leaves out `coverage` knows the fragments
   alone. Memory: about 100 bytes for each run of them, up to a million runs.
 - **Payloads** that are not beside their entries: `culm_topics.logs.payload_reader.PayloadReader` iterates
   over the whole, verified payloads of `payloads` (with `positions()` and `start_at`, no group), and

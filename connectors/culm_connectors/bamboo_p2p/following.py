@@ -12,11 +12,11 @@ from functools import partial
 from typing import Final
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog, first_lacking, offers, proposals
+from culm_connectors.bamboo_p2p.notified import notifies_missing
 from culm_connectors.bamboo_p2p.policy.enforcement import PolicyEnforcement
 from culm_connectors.bamboo_p2p.policy.sources import Sighting, SourcePlan, SourceRole
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_connectors.bamboo_p2p.told import tells_more
 from culm_connectors.bamboo_p2p.worker import Worker
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.errors import CallRefused, RangeViolated
@@ -165,7 +165,7 @@ class Following:
         return Sighting(
             received,
             is_asked=bool(pulls) or interest in self._asking.get(remote.name, ()),
-            tells_more=any(tells_more(request, interest, self._store) for request in pulls),
+            notifies_missing=any(notifies_missing(request, interest, self._store) for request in pulls),
         )
 
     # One peer after the other is asked for one thing after the other.
@@ -174,10 +174,10 @@ class Following:
         queue = self._queues.get(remote.name)
         if queue is None:
             queue = self._queues[remote.name] = asyncio.Queue()
-            self._tasks[remote.name] = asyncio.create_task(self._keep_asking(remote, queue))
+            self._tasks[remote.name] = asyncio.create_task(self._ask_in_turn(remote, queue))
         return queue
 
-    async def _keep_asking(self, remote: RemotePeer, queue: asyncio.Queue[tuple[FollowedLog, Ask]]) -> None:
+    async def _ask_in_turn(self, remote: RemotePeer, queue: asyncio.Queue[tuple[FollowedLog, Ask]]) -> None:
         while True:
             interest, ask = await queue.get()
             await ask_for(remote, await self._worker.call(partial(ask, self._store)))

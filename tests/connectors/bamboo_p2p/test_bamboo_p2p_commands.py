@@ -38,11 +38,11 @@ async def test_a_log_comes_whole_and_a_dry_run_tells_of_it_before(tmp_path: Path
     async with serving(filled(tmp_path / "mine", 50)) as served:
         to_them = ("sync", served.url, "--dir", theirs, "--log", NAME, "--idle", "0.5")
         [would] = await command(*to_them, "--dry-run")
-        [row] = would["told"]
+        [row] = would["notified"]
         assert (row["height"], row["new_entries"], row["new_payloads"]) == (50, 50, 50)
         assert (row["bytes"], row["payloads_of_unknown_size"], would["entries"]) == (0, 50, 0)
         [sized] = await command(*to_them, "--dry-run", "--sizes")
-        [row] = sized["told"]
+        [row] = sized["notified"]
         assert (row["new_entries"], row["new_payloads"], row["bytes"]) == (50, 50, 50 * 20)
         assert row["payloads_of_unknown_size"] == 0
         *looks, came = await command(*to_them, "--progress")

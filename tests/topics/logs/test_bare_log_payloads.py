@@ -87,7 +87,7 @@ def test_a_fragment_is_proved_its_payload_found_and_the_log_goes_on(kafka_bootst
             (1, True, None),
             (4, True, None),
         ]
-        standing = consumer.standing((AUTHOR.public_key, 0), YAMF)
+        standing = consumer.coverage((AUTHOR.public_key, 0), YAMF)
         assert standing.missing == ((2, 4),) and standing.is_provable(4)
         assert payload_of(fragments[1], reader) is None  # type: ignore[arg-type]
         payload_hash = YAMF.hash(LARGE)
@@ -108,4 +108,4 @@ def test_a_fragment_is_proved_its_payload_found_and_the_log_goes_on(kafka_bootst
             found = payload_of(entry, reader)
             assert found == payload
             check_payload(decode_entry(entry.entry_bytes, YAMF), found, YAMF)
-        assert consumer.standing((AUTHOR.public_key, 0), YAMF).missing == ()
+        assert consumer.coverage((AUTHOR.public_key, 0), YAMF).missing == ()

@@ -68,14 +68,14 @@ def test_an_entry_comes_as_a_fragment_and_again_in_its_place(kafka_bootstrap: st
     write(settings, "a", 4, 13, sparse=True)
     with LogConsumer(settings, sparse=True) as consumer:
         assert take(consumer, 3) == [("a", 1, False), ("a", 4, True), ("a", 13, True)]
-        standing = consumer.standing((author_key("a"), 0), YAMF)
+        standing = consumer.coverage((author_key("a"), 0), YAMF)
         assert (standing.height, standing.missing) == (1, ((2, 4), (5, 13)))
         assert standing.is_provable(13) and not standing.is_provable(12)
-        assert consumer.standing((author_key("a"), 0)).highest == 0, "a log of the other flavour is another"
+        assert consumer.coverage((author_key("a"), 0)).highest == 0, "a log of the other flavour is another"
         write(settings, "a", 4, 13, sparse=True)
         write(settings, "a", 2, 3, 4, 5, sparse=False)
         assert take(consumer, 4) == [("a", number, False) for number in (2, 3, 4, 5)]
-        assert consumer.standing((author_key("a"), 0), YAMF).missing == ((6, 13),)
+        assert consumer.coverage((author_key("a"), 0), YAMF).missing == ((6, 13),)
         write(settings, "a", 5, 20, sparse=True)
         assert take(consumer, 1) == [("a", 20, True)]
 
@@ -110,7 +110,7 @@ def test_a_group_gets_a_fragment_once_and_still_knows_it_after_a_restart(kafka_b
         assert take(consumer, 2) == [("a", 1, False), ("a", 4, True)]
     with LogConsumer(settings, sparse=True, group_id=group) as consumer:
         assert take(consumer, 1) == [("a", 6, True)]
-        standing = consumer.standing((author_key("a"), 0), YAMF)
+        standing = consumer.coverage((author_key("a"), 0), YAMF)
         assert standing.sparse == ((4, 5), (6, 7))
     write(settings, "a", 4, 8, sparse=True)
     assert all_of(settings, group) == [("a", 8, True)]
@@ -139,7 +139,7 @@ def test_two_members_share_logs_and_their_fragments_while_the_group_moves(kafka_
                         got += seen(entry)
                         member.commit()
             for name in names:
-                standings = [one.standing((author_key(name), 0), YAMF) for one in (first, second)]
+                standings = [one.coverage((author_key(name), 0), YAMF) for one in (first, second)]
                 assert sorted(one.sparse for one in standings) == [(), ((4, 5), (9, 10))]
     assert sorted(got) == sorted(wanted)
 
@@ -150,7 +150,7 @@ def test_a_reader_may_begin_at_the_end_and_knows_the_fragments_before(kafka_boot
     with LogConsumer(settings, sparse=True, start="end") as consumer:
         write(settings, "a", 4, 6, sparse=True)
         assert take(consumer, 1) == [("a", 6, True)]
-        assert consumer.standing((author_key("a"), 0), YAMF).sparse == ((4, 5), (6, 7))
+        assert consumer.coverage((author_key("a"), 0), YAMF).sparse == ((4, 5), (6, 7))
 
 
 def test_a_selection_by_author_holds_for_fragments(kafka_bootstrap: str) -> None:

@@ -11,7 +11,7 @@ from culm_models.bamboo.entry import sign_entry
 from culm_models.bamboo.hashes import YAMF, YASMF
 from culm_models.keys import KeyPair
 from culm_topics.errors import RecordError
-from culm_topics.logs.consumer import LogEntry, LogStanding
+from culm_topics.logs.consumer import LogCoverage, LogEntry
 from culm_topics.logs.consumer.heights import LogHeights
 from culm_topics.logs.consumer.problems import Problems
 from culm_topics.logs.consumer.selection import Selection
@@ -43,7 +43,7 @@ def test_what_was_seen_and_what_is_missing_make_up_the_log(numbers: list[int], h
         assert sparse.add(KEY, number, 0) == (number not in seen)
         seen.add(number)
     heights.raise_to(KEY, height, 0) if height else None
-    standing = sparse.standing(KEY)
+    standing = sparse.coverage(KEY)
     seen |= set(range(1, height + 1))
     assert standing.highest == max(seen, default=0)
     assert all(start < end for start, end in standing.missing)
@@ -58,20 +58,20 @@ def test_an_entry_is_proved_by_its_certificate_pool_and_by_nothing_less(seq_num:
     pool = {*lower_pool(seq_num), *(upper_pool(seq_num) if later else ())}
     for number in pool:
         sparse.add(KEY, number, 0)
-    assert sparse.standing(KEY).is_provable(seq_num)
+    assert sparse.coverage(KEY).is_provable(seq_num)
     for absent in pool - {max(pool)}:
         lacking = SparseEntries(LogHeights())
         for number in pool - {absent}:
             lacking.add(KEY, number, 0)
-        standing = lacking.standing(KEY)
+        standing = lacking.coverage(KEY)
         assert standing.missing_of_pool(seq_num) == (absent,)
         assert not standing.is_provable(seq_num)
 
 
 def test_nothing_is_proved_of_a_log_that_nobody_saw() -> None:
-    assert not LogStanding(0).is_provable(1)
-    assert not LogStanding(3).is_provable(0)
-    assert LogStanding(3).is_provable(3) and LogStanding(3).missing == ()
+    assert not LogCoverage(0).is_provable(1)
+    assert not LogCoverage(3).is_provable(0)
+    assert LogCoverage(3).is_provable(3) and LogCoverage(3).missing == ()
 
 
 def test_what_the_log_has_reached_is_no_fragment_any_more() -> None:
@@ -83,14 +83,14 @@ def test_what_the_log_has_reached_is_no_fragment_any_more() -> None:
         assert push(one, log_key(bytes(32), 0), LogRecord(number, b"e", b"o", bytes(34), "s")) is not None
     assert len(one.sparse) == 0
     assert not one.sparse.add(log_key(bytes(32), 0), 2, 0)
-    assert one.standing(log_key(bytes(32), 0)) == LogStanding(2)
+    assert one.coverage(log_key(bytes(32), 0)) == LogCoverage(2)
 
 
 def test_memory_has_an_end_and_entries_are_handed_out_beyond_it() -> None:
     sparse = SparseEntries(LogHeights(), max_runs=2)
     assert all(sparse.add(KEY, number, 0) for number in (2, 4, 6, 6))
     assert len(sparse) == 2
-    assert sparse.standing(KEY).sparse == ((2, 3), (4, 5))
+    assert sparse.coverage(KEY).sparse == ((2, 3), (4, 5))
 
 
 def test_the_fragments_of_a_partition_that_is_given_up_are_forgotten() -> None:
@@ -98,8 +98,8 @@ def test_the_fragments_of_a_partition_that_is_given_up_are_forgotten() -> None:
     sparse.add(KEY, 3, 0)
     sparse.add(OTHER, 3, 1)
     sparse.drop([0])
-    assert (len(sparse), sparse.standing(KEY)) == (1, LogStanding(0))
-    assert sparse.standing(OTHER).sparse == ((3, 4),)
+    assert (len(sparse), sparse.coverage(KEY)) == (1, LogCoverage(0))
+    assert sparse.coverage(OTHER).sparse == ((3, 4),)
 
 
 RECORDS = {

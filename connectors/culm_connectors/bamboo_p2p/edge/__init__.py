@@ -6,5 +6,5 @@
 - `outbox`: what peers brought and Kafka has not; `publisher`: its way to topics, and who waits for that
 - `log_kinds`: p2panda's, or bare; `follow_topics`: what topics bring
 - `awaited_payloads`: payloads that come apart from their entries
-- `holdings`: what peers are known to hold; `refusals`: what is told on `rejected`
+- `holdings`: what peers are known to hold; `refusals`: what is reported on `rejected`
 """

@@ -203,7 +203,7 @@ class TopicsFollower:
 
     def _seen(self, log: LogKey, seq_num: int, schema_id: str, *, has_payload: bool, gap_free: bool) -> None:
         if seq_num == 1:
-            self._kinds.told(log, schema_id)
+            self._kinds.note_schema(log, schema_id)
         self._outbox.seen(log, seq_num, is_gap_free=gap_free)
         if has_payload:
             self._outbox.seen_payload(log, seq_num)

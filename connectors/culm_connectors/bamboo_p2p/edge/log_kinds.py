@@ -40,7 +40,7 @@ class LogKinds:
             self._known[log] = found
         return found
 
-    def told(self, log: LogKey, schema_id: str) -> None:
+    def note_schema(self, log: LogKey, schema_id: str) -> None:
         """A topic tells the kind of a log, by the schema in an entry's record."""
         self._known[log] = LogKind.OPERATIONS if schema_id else LogKind.BARE
 

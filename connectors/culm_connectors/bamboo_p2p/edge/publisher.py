@@ -54,9 +54,9 @@ class OutboxProgress:
     async def idle(self) -> None:
         """All that was due is in Kafka."""
         self._is_idle = not self._due.is_set()
-        await self.tell()
+        await self.notify()
 
-    async def tell(self) -> None:
+    async def notify(self) -> None:
         """What somebody waits for may be true now."""
         async with self._changed:
             self._changed.notify_all()
@@ -127,7 +127,7 @@ class OutboxPublisher:
         waited = await self._peer.work(lambda _: self._outbox.acknowledged(due))
         for waited_s in waited:
             self._latency.observe(waited_s)
-        await self._progress.tell()
+        await self._progress.notify()
 
     async def _produce_payloads(self, payloads: Sequence[tuple[bytes, LogKey, int, int]]) -> None:
         for payload_hash, log, seq_num, size in payloads:

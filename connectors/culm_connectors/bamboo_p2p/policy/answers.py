@@ -15,8 +15,8 @@ from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, CancelCode, Eagerness
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How it stands with a log and a peer when a proposal comes."""
+class Allowance:
+    """What is allowed of a log to a peer when a proposal comes."""
 
     is_known: bool
     is_paused: bool = False
@@ -30,18 +30,18 @@ FORBIDDEN = Policy(answer=PolicyAnswer.REFUSE, code=CancelCode.REFUSED, reveals=
 LATER = Policy(answer=PolicyAnswer.REFUSE, code=CancelCode.RESOURCES, reveals=False)
 
 
-def answer(rule: PeerRule, log: LogKey, standing: Standing, *, largest: int = MAX_SIZE) -> Policy:
+def answer(rule: PeerRule, log: LogKey, allowance: Allowance, *, largest: int = MAX_SIZE) -> Policy:
     """The policy for a proposal; no payload above `largest` bytes is taken."""
     is_readable, is_writable = rule.may_read(log), rule.may_write(log)
-    sends = is_readable and standing.is_known
+    sends = is_readable and allowance.is_known
     if not sends and not is_writable:
         return FORBIDDEN
-    if standing.is_paused:
+    if allowance.is_paused:
         return LATER
-    takes = is_writable and not (standing.author_is_full or standing.peer_is_full)
+    takes = is_writable and not (allowance.author_is_full or allowance.peer_is_full)
     if not sends and not takes:
         # More of an author is not wanted at all; of a peer, later.
-        return FORBIDDEN if standing.author_is_full else LATER
+        return FORBIDDEN if allowance.author_is_full else LATER
     # A log that is not there yet may be read by those who bring it.
     direction = Direction.BOTH if is_readable else Direction.PULL
     return Policy(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
-from culm_connectors.bamboo_p2p.policy.answers import LATER, Standing, answer
+from culm_connectors.bamboo_p2p.policy.answers import LATER, Allowance, answer
 from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, PeerRule
 from culm_connectors.bamboo_p2p.policy.quota import QuotaLedger
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
@@ -93,12 +93,12 @@ class PolicyEnforcement:
             if self._policy is None:
                 return LATER if self.is_paused(principal, log) else self._otherwise
             rule = self._policy.rule_for(principal)
-            return answer(rule, log, self._standing(principal, rule, log), largest=self._otherwise.max_size)
+            return answer(rule, log, self._allowance(principal, rule, log), largest=self._otherwise.max_size)
 
         return policy_for
 
-    def _standing(self, principal: str, rule: PeerRule, log: LogKey) -> Standing:
-        return Standing(
+    def _allowance(self, principal: str, rule: PeerRule, log: LogKey) -> Allowance:
+        return Allowance(
             is_known=bool(self._store.entries(log)) or log in self.followed,
             is_paused=self.is_paused(principal, log),
             author_is_full=self._author_is_full(log),

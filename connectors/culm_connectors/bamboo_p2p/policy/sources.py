@@ -23,12 +23,13 @@ class SourceRole(StrEnum):
 class Sighting:
     """What is seen of a source at a moment. `received` changes whenever it has sent something.
 
-    `is_asked`: what it was asked for stands, or is being asked for. `tells_more`: it has what is not here.
+    `is_asked`: what it was asked for stands, or is being asked for. `notifies_missing`: it has what is not
+    here.
     """
 
     received: tuple[float, ...] = ()
     is_asked: bool = True
-    tells_more: bool = False
+    notifies_missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class SourcePlan:
         others = {
             name: sighting
             for name, sighting in seen.items()
-            if name != sender and sighting.tells_more and not self._has_failed(name, now_s)
+            if name != sender and sighting.notifies_missing and not self._has_failed(name, now_s)
         }
         if seen[sender].received != self._received or not others:
             self._received, self._moved_s = seen[sender].received, now_s
@@ -96,7 +97,7 @@ class SourcePlan:
     def _best(self, seen: Mapping[str, Sighting]) -> str:
         """Who has more, then who failed longest ago or never, then who came first."""
         never = float("-inf")
-        return min(seen, key=lambda name: (not seen[name].tells_more, self._failed_s.get(name, never)))
+        return min(seen, key=lambda name: (not seen[name].notifies_missing, self._failed_s.get(name, never)))
 
     def _begin(self, name: str, now_s: float) -> SourceChange:
         self._sender, self._moved_s, self._received = name, now_s, ()

@@ -80,7 +80,7 @@ def sync(
         bool,
         typer.Option("--sizes", help="With --dry-run: also the bytes, for which entries come, and are kept."),
     ] = False,
-    tell_progress: Annotated[
+    emit_progress: Annotated[
         bool, typer.Option("--progress", help="Lines of JSON that say how much came of how much.")
     ] = False,
     policy: PolicyFile = None,
@@ -131,7 +131,7 @@ def sync(
             again=again,
         )
 
-    told = asyncio.run(
+    result = asyncio.run(
         sync_once(
             SyncPlan(
                 folder,
@@ -145,15 +145,15 @@ def sync(
                 trace=_trace(trace) if trace else no_trace,
                 is_dry=dry_run,
                 with_sizes=sizes,
-                tells_progress=tell_progress,
+                emits_progress=emit_progress,
             )
         )
     )
     if json:
-        emit_json(told)
+        emit_json(result)
     else:
-        _show(told)
-    if told["error"]:
+        _show(result)
+    if result["error"]:
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -176,11 +176,11 @@ def _trace(folder: Path) -> Trace:
     return write
 
 
-def _show(told: dict[str, Any]) -> None:
-    if told["error"]:
-        say(f"[bold red]the connection ended[/]: {safe(told['reason'])} [dim]({told['error']})[/]")
-    if told["dry_run"]:
-        for row in told["told"]:
+def _show(result: dict[str, Any]) -> None:
+    if result["error"]:
+        say(f"[bold red]the connection ended[/]: {safe(result['reason'])} [dim]({result['error']})[/]")
+    if result["dry_run"]:
+        for row in result["notified"]:
             unknown = row["payloads_of_unknown_size"]
             rest = f", and {unknown:,} payloads of unknown size" if unknown else ""
             out.print(
@@ -189,11 +189,12 @@ def _show(told: dict[str, Any]) -> None:
             )
     else:
         out.print(
-            f"{told['entries']:,} new entries and {told['payloads']:,} new payloads, "
-            f"{told['received_bytes']:,} bytes received, {told['sent_bytes']:,} sent, {told['duration_s']} s"
+            f"{result['entries']:,} new entries and {result['payloads']:,} new payloads, "
+            f"{result['received_bytes']:,} bytes received, {result['sent_bytes']:,} sent, "
+            f"{result['duration_s']} s"
         )
-    for code, number in told["cancelled"].items():
+    for code, number in result["cancelled"].items():
         if code not in ("done", "confirmed"):
             say(f"[yellow]{number} of the requests ended: {code}[/]")
-    if told["forks"]:
-        say(f"[bold red]{told['forks']} logs are forked[/]: the proofs are kept")
+    if result["forks"]:
+        say(f"[bold red]{result['forks']} logs are forked[/]: the proofs are kept")

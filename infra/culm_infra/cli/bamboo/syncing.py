@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
+from culm_connectors.bamboo_p2p.notified import NotifiedTotals, count_notified
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.policy.enforcement import log_name
 from culm_connectors.bamboo_p2p.session import Trace, no_trace
-from culm_connectors.bamboo_p2p.told import Told, tell
 from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.transport import Identity
 from culm_infra.cli.bamboo.folder import chosen_logs
@@ -43,7 +43,7 @@ Interest = Callable[["LogKey"], FollowedLog]
 
 @dataclass(frozen=True, slots=True)
 class SyncPlan:
-    """What one call is to do. `idle_s` None: stay. `tells_progress`: a line of JSON for each look."""
+    """What one call is to do. `idle_s` None: stay. `emits_progress`: a line of JSON for each look."""
 
     folder: Path
     flavour: HashFlavour | None
@@ -56,23 +56,23 @@ class SyncPlan:
     trace: Trace = no_trace
     is_dry: bool = False
     with_sizes: bool = False
-    tells_progress: bool = False
+    emits_progress: bool = False
 
     @property
     def shows_progress(self) -> bool:
         """Whether the totals are worth asking for: what a peer has costs it some work to say."""
-        return self.tells_progress or err.is_terminal
+        return self.emits_progress or err.is_terminal
 
 
 @dataclass(slots=True)
 class Seen:
-    """What has happened, counted by kind, and what the other end has told of."""
+    """What has happened, counted by kind, and what the other end has notified of."""
 
     counts: Counter[str] = field(default_factory=Counter)
     cancelled: Counter[str] = field(default_factory=Counter)
     pieces: int = 0
     """What the other end has passed without sending it."""
-    told: dict[LogKey, Told] = field(default_factory=dict)
+    notified: dict[LogKey, NotifiedTotals] = field(default_factory=dict)
     probes: list[tuple[Request, FollowedLog]] = field(default_factory=list)
     is_cut_short: bool = False
 
@@ -84,10 +84,10 @@ class Seen:
             self.cancelled[event.code.name.lower()] += 1  # type: ignore[attr-defined]
 
     @property
-    def totals(self) -> Told:
+    def totals(self) -> NotifiedTotals:
         """All logs together."""
-        total = Told()
-        for one in self.told.values():
+        total = NotifiedTotals()
+        for one in self.notified.values():
             total.entries += one.entries
             total.payloads += one.payloads
             total.new_entries += one.new_entries
@@ -113,8 +113,8 @@ async def sync_once(plan: SyncPlan) -> dict[str, Any]:
             if plan.is_dry or any(one.sparse and one.end is None for one in interests):
                 await _probe(peer, remote, interests, seen)
                 await _wait(peer, remote, plan, seen, None)
-                heights = {log: told.height for log, told in seen.told.items()}
-            expected = seen.told
+                heights = {log: one.height for log, one in seen.notified.items()}
+            expected = seen.notified
             if plan.is_dry and plan.with_sizes:
                 sized = [_sized(one) for one in interests]
                 await _run(peer, remote, plan, seen, sized)
@@ -142,7 +142,9 @@ async def sync_once(plan: SyncPlan) -> dict[str, Any]:
             "notified_pieces": seen.pieces,
             "skipped_payloads": seen.counts["skipped"],
             "forks": seen.counts["fork"],
-            "told": [_told(log, expected.get(log, told), told) for log, told in seen.told.items()],
+            "notified": [
+                _notified_row(log, expected.get(log, now), now) for log, now in seen.notified.items()
+            ],
             "cancelled": dict(seen.cancelled),
             "received_bytes": remote.session.received_bytes,
             "sent_bytes": remote.session.sent_bytes,
@@ -153,7 +155,7 @@ async def sync_once(plan: SyncPlan) -> dict[str, Any]:
         }
 
 
-def _told(log: LogKey, before: Told, after: Told) -> dict[str, Any]:
+def _notified_row(log: LogKey, before: NotifiedTotals, after: NotifiedTotals) -> dict[str, Any]:
     """What would come: numbers as they were before sizes were asked for, and sizes as they are known now."""
     return {
         "log": log_name(log),
@@ -230,7 +232,7 @@ async def _wait(
             if now_s - totals_s >= _TOTALS_S:
                 totals_s = now_s
                 await _count(peer, seen)
-                _tell_progress(plan, remote, seen)
+                _emit_progress(plan, remote, seen)
             expected = seen.totals
             pieces = seen.counts["entry"] + seen.counts["payload"]
             total = pieces + expected.new_entries + expected.new_payloads
@@ -257,7 +259,7 @@ async def _wait(
             has_asked = asking is None or asking.done()
             seen.is_cut_short = not has_asked or await _working(peer, remote, probes, asking)
     await _count(peer, seen)
-    _tell_progress(plan, remote, seen)
+    _emit_progress(plan, remote, seen)
 
 
 async def _working(
@@ -269,17 +271,17 @@ async def _working(
 
 
 async def _count(peer: BambooPeer, seen: Seen) -> None:
-    def count(store: FolderStore) -> dict[LogKey, Told]:
-        found: dict[LogKey, Told] = {}
+    def count(store: FolderStore) -> dict[LogKey, NotifiedTotals]:
+        found: dict[LogKey, NotifiedTotals] = {}
         for request, interest in seen.probes:
-            tell(request, interest, store, found.setdefault(interest.log, Told()))
+            count_notified(request, interest, store, found.setdefault(interest.log, NotifiedTotals()))
         return found
 
-    seen.told = await peer.read(count)
+    seen.notified = await peer.read(count)
 
 
-def _tell_progress(plan: SyncPlan, remote: RemotePeer, seen: Seen) -> None:
-    if not plan.tells_progress:
+def _emit_progress(plan: SyncPlan, remote: RemotePeer, seen: Seen) -> None:
+    if not plan.emits_progress:
         return
     expected = seen.totals
     emit_json(

@@ -8,7 +8,7 @@ import pytest
 
 from culm_connectors.bamboo_p2p.author import publish
 from culm_connectors.bamboo_p2p.errors import PolicyError
-from culm_connectors.bamboo_p2p.policy.answers import FORBIDDEN, LATER, Standing, answer
+from culm_connectors.bamboo_p2p.policy.answers import FORBIDDEN, LATER, Allowance, answer
 from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, PeerRule, RetentionRule, read_policy
 from culm_connectors.bamboo_p2p.policy.log_pattern import parse_log_pattern
 from culm_connectors.bamboo_p2p.policy.quota import QuotaLedger
@@ -22,7 +22,7 @@ from culm_models.keys import KeyPair
 AUTHOR = KeyPair.generate(b"author of a policy")
 KEY = AUTHOR.public_key.hex()
 LOG, OTHER = (AUTHOR.public_key, 0), (AUTHOR.public_key, 1)
-KNOWN, UNKNOWN = Standing(is_known=True), Standing(is_known=False)
+KNOWN, UNKNOWN = Allowance(is_known=True), Allowance(is_known=False)
 
 
 def written(folder: Path, text: str) -> Path:
@@ -107,7 +107,7 @@ def test_an_unknown_log_and_a_forbidden_one_are_answered_alike() -> None:
         CancelCode.REFUSED,
         False,
     )
-    paused = Standing(is_known=True, is_paused=True)
+    paused = Allowance(is_known=True, is_paused=True)
     assert answer(rule, OTHER, paused) == FORBIDDEN and answer(rule, LOG, paused) == LATER
 
 
@@ -127,9 +127,9 @@ def test_the_direction_follows_from_who_may_read_and_write() -> None:
 
 def test_a_full_author_is_refused_for_good_and_a_full_peer_for_now() -> None:
     writer = PeerRule(read=())
-    assert answer(writer, LOG, Standing(True, author_is_full=True)).code is CancelCode.REFUSED
-    assert answer(writer, LOG, Standing(True, peer_is_full=True)).code is CancelCode.RESOURCES
-    both = answer(PeerRule(), LOG, Standing(True, peer_is_full=True))
+    assert answer(writer, LOG, Allowance(True, author_is_full=True)).code is CancelCode.REFUSED
+    assert answer(writer, LOG, Allowance(True, peer_is_full=True)).code is CancelCode.RESOURCES
+    both = answer(PeerRule(), LOG, Allowance(True, peer_is_full=True))
     assert (both.answer, both.direction) == (PolicyAnswer.CONFIRM, Direction.PUSH)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from culm_connectors.bamboo_p2p.policy.sources import Sighting, SourceChange, SourcePlan, SourceRole
 
 TIMEOUT_S = 10.0
-MORE, IDLE = Sighting(tells_more=True), Sighting()
+MORE, IDLE = Sighting(notifies_missing=True), Sighting()
 SENDS, NOTIFIES = SourceRole.SENDS, SourceRole.NOTIFIES
 
 
@@ -59,7 +59,10 @@ def test_a_sender_whose_requests_have_ended_is_replaced_without_waiting() -> Non
 
 def test_two_that_have_both_failed_do_not_take_turns_faster_than_the_time_out() -> None:
     plan = begun("a", "b")
-    refused = {"a": Sighting(is_asked=False, tells_more=True), "b": Sighting(is_asked=False, tells_more=True)}
+    refused = {
+        "a": Sighting(is_asked=False, notifies_missing=True),
+        "b": Sighting(is_asked=False, notifies_missing=True),
+    }
     turns = [len(changes(plan, refused, now_s / 10)) for now_s in range(1, 100)]
     assert sum(turns) == 2
     assert plan.sender == "b"

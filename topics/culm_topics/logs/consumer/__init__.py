@@ -24,6 +24,6 @@ from culm_topics.logs.consumer.entry import LogEntry, RebuildProgress
 from culm_topics.logs.consumer.log_consumer import LogConsumer
 from culm_topics.logs.consumer.problems import Problem
 from culm_topics.logs.consumer.selection import Selection
-from culm_topics.logs.consumer.sparse import LogStanding
+from culm_topics.logs.consumer.sparse import LogCoverage
 
-__all__ = ["AutoCommit", "LogConsumer", "LogEntry", "LogStanding", "Problem", "RebuildProgress", "Selection"]
+__all__ = ["AutoCommit", "LogConsumer", "LogCoverage", "LogEntry", "Problem", "RebuildProgress", "Selection"]

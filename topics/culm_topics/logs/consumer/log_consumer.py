@@ -24,7 +24,7 @@ from culm_topics.logs.consumer.problems import Problem, Problems
 from culm_topics.logs.consumer.reader import PartitionReader
 from culm_topics.logs.consumer.selection import Selection
 from culm_topics.logs.consumer.sequencer import Sequencer
-from culm_topics.logs.consumer.sparse import LogStanding
+from culm_topics.logs.consumer.sparse import LogCoverage
 from culm_topics.records import log_key
 
 DEFAULT_AUTO_COMMIT = AutoCommit()
@@ -68,7 +68,7 @@ class LogConsumer:
 
     `sparse` (which includes `bare_logs`) reads `fragments` too: entries with gaps before them are handed out
     with `is_sparse`, once, in no order, whatever `schema_ids` says, since their schema is not known; each
-    comes again in its place when its log has reached it. `standing` says what of a log was seen and what is
+    comes again in its place when its log has reached it. `coverage` says what of a log was seen and what is
     missing. Committed positions hold for both topics; `positions()` are of `logs` alone, so a reader without
     a group gets the fragments of now at each start. About 100 bytes of memory for each run of fragments.
 
@@ -217,14 +217,14 @@ class LogConsumer:
         """The logs that wait for a missing entry."""
         return tuple(self._sequencer.problems.set_aside.values())
 
-    def standing(self, log: tuple[bytes, int], flavour: HashFlavour = YASMF) -> LogStanding:
+    def coverage(self, log: tuple[bytes, int], flavour: HashFlavour = YASMF) -> LogCoverage:
         """How far a log (public key and number) has come here, with `sparse` also beyond its first gap.
 
         It names the missing entries and says whether an entry can be proved by what was seen. Of logs in
         partitions that other members hold it knows nothing. Raises `RecordError`.
         """
         with self._lock:
-            return self._sequencer.standing(log_key(*log, flavour))
+            return self._sequencer.coverage(log_key(*log, flavour))
 
     def remaining_records(self) -> int:
         """With `stop_at_end`: records still to be looked at, repeats and unwanted ones included."""

@@ -12,7 +12,7 @@ from culm_topics.logs.consumer.entry import LogEntry
 from culm_topics.logs.consumer.heights import LogHeights, Verdict
 from culm_topics.logs.consumer.problems import Problem, Problems
 from culm_topics.logs.consumer.selection import Selection
-from culm_topics.logs.consumer.sparse import LogStanding, SparseEntries
+from culm_topics.logs.consumer.sparse import LogCoverage, SparseEntries
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import split_flavoured_log_key
 
@@ -119,11 +119,11 @@ class Sequencer:
                 self._following = hole.key
                 return
 
-    def standing(self, key: bytes) -> LogStanding:
-        """How the log stands: to its first gap, and what was seen beyond it."""
+    def coverage(self, key: bytes) -> LogCoverage:
+        """What of the log was seen: to its first gap, and what was seen beyond it."""
         if self.sparse is not None:
-            return self.sparse.standing(key)
-        return LogStanding(self.heights.height(key))
+            return self.sparse.coverage(key)
+        return LogCoverage(self.heights.height(key))
 
     def forget(self, partitions: frozenset[int]) -> None:
         """These partitions are another reader's now."""

@@ -1,7 +1,7 @@
 """What was seen of logs beyond their gap-free part: which entries, what is missing, what can be proved.
 
 Memory: about 100 bytes for each run of entries without a gap between them. Beyond `MAX_SPARSE_RUNS` runs
-entries are still handed out but not remembered: a repeat of one is handed out again, and `LogStanding` does
+entries are still handed out but not remembered: a repeat of one is handed out again, and `LogCoverage` does
 not name it.
 """
 
@@ -18,8 +18,8 @@ MAX_SPARSE_RUNS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class LogStanding:
-    """How a log stands to its reader: 1 to `height` without a gap, then `sparse` runs (end exclusive)."""
+class LogCoverage:
+    """What of a log its reader has: 1 to `height` without a gap, then `sparse` runs (end exclusive)."""
 
     height: int
     sparse: tuple[tuple[int, int], ...] = ()
@@ -96,12 +96,12 @@ class SparseEntries:
         if not len(entries):
             del self._logs[key]
 
-    def standing(self, key: bytes) -> LogStanding:
-        """How the log stands."""
+    def coverage(self, key: bytes) -> LogCoverage:
+        """What of the log was seen."""
         height = self._heights.height(key)
         self.reached(key, height)
         known = self._logs.get(key)
-        return LogStanding(height, tuple(known[1]) if known is not None else ())
+        return LogCoverage(height, tuple(known[1]) if known is not None else ())
 
     def drop(self, partitions: Iterable[int]) -> None:
         """Forget what was seen in these partitions: another reader has them now."""

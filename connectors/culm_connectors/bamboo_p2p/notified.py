@@ -1,4 +1,4 @@
-"""What another end has told of a range without sending it: which entries and payloads, and their sizes."""
+"""What another end has notified of without sending it: which entries and payloads, and their sizes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _MOST_LOOKED_AT: Final = 10_000
 
 
 @dataclass(slots=True)
-class Told:
+class NotifiedTotals:
     """What one end has of a log, and what of that is not here.
 
-    `height`: the highest entry that it has told of. `bytes_known`: the size of those payloads that are not
-    here and whose entries are; of `payloads_of_unknown_size` nothing more is known.
+    `height`: the highest entry that it has notified of. `bytes_known`: the size of those payloads that are
+    not here and whose entries are; of `payloads_of_unknown_size` nothing more is known.
     """
 
     height: int = 0
@@ -32,7 +32,7 @@ class Told:
     payloads_of_unknown_size: int = 0
 
 
-def tells_more(request: Request, interest: FollowedLog, store: FolderStore) -> bool:
+def notifies_missing(request: Request, interest: FollowedLog, store: FolderStore) -> bool:
     """Whether the other end has passed something that is wanted, and not here."""
     entries, payloads = store.entries(request.log), store.payloads(request.log)
     dropped = store.dropped(request.log)
@@ -59,21 +59,23 @@ def tells_more(request: Request, interest: FollowedLog, store: FolderStore) -> b
     return False
 
 
-def tell(request: Request, interest: FollowedLog, store: FolderStore, told: Told) -> None:
+def count_notified(
+    request: Request, interest: FollowedLog, store: FolderStore, totals: NotifiedTotals
+) -> None:
     """Count what the other end has passed. Of ranges that overlap, what is in both is counted twice."""
     log: LogKey = request.log
     entries, payloads = store.entries(log), store.payloads(log)
     looked_at = 0
     for first, last in _entry_runs(request):
-        told.height = max(told.height, last)
-        told.entries += last - first + 1
+        totals.height = max(totals.height, last)
+        totals.entries += last - first + 1
         held = sum(
             min(end, last + 1) - max(start, first) for start, end in entries if start <= last and end > first
         )
-        told.new_entries += last - first + 1 - held
+        totals.new_entries += last - first + 1 - held
     for first, last in _payload_runs(request):
-        told.height = max(told.height, last)
-        told.payloads += last - first + 1
+        totals.height = max(totals.height, last)
+        totals.payloads += last - first + 1
         number = first
         while number <= last:
             past = payloads.end_of_run(number)
@@ -86,19 +88,19 @@ def tell(request: Request, interest: FollowedLog, store: FolderStore, told: Told
             if following != number:
                 # Of a run of unknown entries nothing is known one by one.
                 end = min(last + 1, following if following is not None else last + 1)
-                told.new_payloads += end - number
-                told.payloads_of_unknown_size += end - number
+                totals.new_payloads += end - number
+                totals.payloads_of_unknown_size += end - number
                 number = end
                 continue
             if looked_at >= _MOST_LOOKED_AT:
-                told.new_payloads += last + 1 - number
-                told.payloads_of_unknown_size += last + 1 - number
+                totals.new_payloads += last + 1 - number
+                totals.payloads_of_unknown_size += last + 1 - number
                 break
             looked_at += 1
             found = store.entry(log, number)
             if found is not None and is_wanted(interest, number, found.entry.payload_size):
-                told.new_payloads += 1
-                told.bytes_known += found.entry.payload_size
+                totals.new_payloads += 1
+                totals.bytes_known += found.entry.payload_size
             number += 1
 
 
