@@ -64,7 +64,15 @@ from culm_models.dag.errors.ucans import (
     UcanUnbound,
     UcanVersionUnfit,
 )
-from culm_models.dag.errors.wire import DagFrameTooLarge
+from culm_models.dag.errors.wire import (
+    ChunkOverlap,
+    DagFrameTooLarge,
+    DagUnasked,
+    DagUnexpected,
+    ShardSizeChanged,
+    SpoolFull,
+    WaitingFull,
+)
 
 __all__ = [
     "BlockMissing",
@@ -77,12 +85,15 @@ __all__ = [
     "CarVersionUnknown",
     "ChainMixed",
     "ChangeUnknown",
+    "ChunkOverlap",
     "CidMalformed",
     "CidVersionUnfit",
     "DagError",
     "DagFrameTooLarge",
     "DagJsonMalformed",
     "DagPbMalformed",
+    "DagUnasked",
+    "DagUnexpected",
     "DirectoryTooLarge",
     "EntityBytesMalformed",
     "ForkCodec",
@@ -105,6 +116,8 @@ __all__ = [
     "ProofForm",
     "PublishIdChanged",
     "ShardMalformed",
+    "ShardSizeChanged",
+    "SpoolFull",
     "TooManyLinks",
     "UcanAbility",
     "UcanAttenuation",
@@ -124,4 +137,5 @@ __all__ = [
     "VerdictDiffers",
     "VerdictMalformed",
     "VerdictUnsupported",
+    "WaitingFull",
 ]

@@ -2,14 +2,50 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import deque
 from collections.abc import Iterable
+from typing import Final
 
-from culm_models.dag.blocks.cid import Cid
-from culm_models.dag.errors import DagError
-from culm_models.dag.exchange.events import ExchangeEvent
-from culm_models.dag.exchange.settings import ExchangeSettings, SpaceAccess, open_to_all
+from culm_models.dag.blocks.cid import DAG_CBOR, IDENTITY, RAW, Cid, cid_of_digest, make_cid
+from culm_models.dag.errors import DagError, DagFrameTooLarge, DagUnexpected, NodeSchema, WaitingFull
+from culm_models.dag.exchange.events import (
+    DagAcknowledged,
+    DoneReceived,
+    ExchangeEvent,
+    HelloReceived,
+    NodesReceived,
+    ShardSpooled,
+    TokenReceived,
+)
+from culm_models.dag.exchange.needs import needs_of_block
+from culm_models.dag.exchange.node_wants import NodeWants
+from culm_models.dag.exchange.offers import FRAME_ROOM, in_frames, link_size, offer_of_store, offers_of
+from culm_models.dag.exchange.ranges import bits_of
+from culm_models.dag.exchange.serving import Serving
+from culm_models.dag.exchange.settings import ExchangeSettings, SpaceAbility, SpaceAccess, open_to_all
+from culm_models.dag.exchange.shard_wants import ChunkFate, ShardWants
+from culm_models.dag.exchange.space_exchange import SpaceExchange
 from culm_models.dag.exchange.store import ExchangeStore
-from culm_models.dag.wire.messages import AckStatus
+from culm_models.dag.exchange.unasked import Unasked
+from culm_models.dag.wire.frames import FrameReader, frame_of
+from culm_models.dag.wire.messages import (
+    FRAME_MAX,
+    AckStatus,
+    DagAck,
+    DagBlocks,
+    DagCancel,
+    DagChunk,
+    DagDone,
+    DagHello,
+    DagMessage,
+    DagOffer,
+    DagWant,
+)
+
+WHOLE_SPACE: Final = make_cid(1, RAW, IDENTITY, b"")
+"""Stands for the space itself in an ACK that refuses to show it."""
+_NODE_LINK_ROOM: Final = 44
 
 
 class Exchange:
@@ -17,9 +53,6 @@ class Exchange:
 
     `peer` is the other end's proven key: spools belong to it.
     """
-
-    dropped: DagError | None
-    """The violation that ended the connection: say no more, close it with the code."""
 
     def __init__(
         self,
@@ -29,44 +62,348 @@ class Exchange:
         *,
         access: SpaceAccess = open_to_all,
     ) -> None:
-        raise NotImplementedError
+        self.dropped: DagError | None = None
+        """The violation that ended the connection: say no more, close it with the code."""
+        self.hello: DagHello | None = None
+        """What the other end has said of itself."""
+        self.received_bytes = self.sent_bytes = 0
+        """Of chunks."""
+        self._store = store
+        self._settings = settings
+        self._peer = peer
+        self._access = access
+        self._reader = FrameReader(settings.max_frame)
+        self._spaces: dict[bytes, SpaceExchange] = {}
+        self._nodes = NodeWants(store, settings.nodes_known_of)
+        self._shards = ShardWants(
+            store, peer, settings.hashes, most=settings.shards_known_of, bytes_max=settings.wanted_bytes
+        )
+        self._serving = Serving(
+            store, self._not_served, most=settings.wants_in_flight, legacy=settings.legacy
+        )
+        self._out: deque[DagMessage] = deque()
+        self._held: deque[DagMessage] = deque()
+        self._is_held_back = False
+        self._unasked = Unasked(settings, peer)
+        self._out.append(DagHello(settings.max_frame, settings.spaces, settings.policy, settings.verdict))
+
+    # What the driver does.
 
     def receive(self, data: bytes) -> list[ExchangeEvent]:
         """Take bytes from the other end, cut anywhere. A violation sets `dropped`, and is not raised."""
-        raise NotImplementedError
+        if self.dropped is not None:
+            return []
+        events: list[ExchangeEvent] = []
+        try:
+            self._held += self._reader.feed(data)
+            self._read_held(events)
+            # A fault behind whole messages is known by now.
+            self._reader.feed(b"")
+        except DagError as error:
+            self.dropped = error
+        return events
 
-    def next_frame(self) -> bytes:
-        """The next frame to send; empty while there is none. Chunks are read from the store as they go."""
-        raise NotImplementedError
+    def access_changed(self, space: bytes) -> list[ExchangeEvent]:
+        """The access may say of a space what it did not say before: offers are made anew.
+
+        Also owed after `TokenReceived`, whatever came of it; what was held back is read.
+        """
+        found = self._spaces.get(space)
+        if found is not None and self.hello is not None:
+            self._offer_all(found)
+        self._is_held_back = False
+        return self.receive(b"")
 
     def settle(self, space: bytes, results: Iterable[tuple[Cid, AckStatus, str | None]]) -> None:
         """Say what became of reported nodes and shards: the other end is told now, and not before.
 
-        After REFUSED of a spooled shard, it is not asked for again on this connection.
+        What was REFUSED, or comes LATER, is not asked for again on this connection.
         """
-        raise NotImplementedError
+        found = self._spaces[space]
+        for cid, status, code in results:
+            if self._nodes.settle((space, cid), status):
+                if status in (AckStatus.DURABLE, AckStatus.HAD):
+                    self._serving.other_end_has(space, cid)
+            elif not self._shards.settle(cid, status):
+                continue
+            found.acks.append((cid, status, code))
+            found.is_done_due = True
 
-    def offer(self, space: bytes) -> None:
-        """Tell the other end of heads and shards of a space that are here and that it was not told of."""
-        raise NotImplementedError
+    def offer(
+        self,
+        space: bytes,
+        dag_heads: Iterable[Cid] = (),
+        publish_heads: Iterable[Cid] = (),
+        shards: Iterable[tuple[Cid, int]] = (),
+    ) -> None:
+        """Tell the other end of what is new here; what was here before, it was told by itself."""
+        found = self._spaces.get(space)
+        if found is None or self.hello is None or self._access(space, SpaceAbility.READ) is not None:
+            return
+        found.others_done = None
+        found.offers.append(
+            offers_of(space, tuple(shards), tuple(dag_heads), tuple(publish_heads), self._max_frame)
+        )
 
     def want(self, space: bytes, links: Iterable[Cid]) -> None:
-        """Ask for nodes, beyond what the exchange finds missing by itself, as an id's publish."""
-        raise NotImplementedError
+        """Ask for nodes beyond those that the exchange finds missing by itself."""
+        if (found := self._spaces.get(space)) is not None:
+            self._nodes.add(space, tuple(links))
+            found.is_done_due = True
 
     def cancel(self, space: bytes, links: Iterable[Cid]) -> None:
-        """Ask for these no longer, as for a shard that came from someone else."""
-        raise NotImplementedError
+        """Want these no longer, as a shard that came from someone else."""
+        asked = tuple(cid for cid in links if self._nodes.cancel((space, cid)) | self._shards.drop(cid))
+        if asked:
+            self._out.append(DagCancel(space, asked))
 
-    def access_changed(self, space: bytes) -> None:
-        """What the access says of a space is not what it said before: offers and wants are made anew."""
-        raise NotImplementedError
+    def show(self, space: bytes, block: bytes) -> None:
+        """Show a UCAN of this end's own key, before anything is offered if HELLO has not come yet (R14)."""
+        self._out.append(DagBlocks(space, (block,)))
+        self._nodes.forget_absent()
+        self._shards.forget_absent()
+
+    def next_frame(self) -> bytes:
+        """The next frame to send; empty while there is none. Chunks are read from the store as they go."""
+        if self.dropped is not None:
+            return b""
+        message = self._next_message()
+        if message is None:
+            return b""
+        if isinstance(message, DagChunk):
+            self.sent_bytes += len(message.data)
+        return frame_of(message, FRAME_MAX if self.hello is None else self.hello.max_frame)
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of answers that wait for `next_frame`: while there are many, read no more."""
-        raise NotImplementedError
+        """About how many bytes of answers wait for `next_frame`: while there are many, read no more."""
+        return sum(link_size(cid) for one in self._spaces.values() for cid, _, _ in one.acks)
+
+    @property
+    def wanted_shards(self) -> tuple[int, int]:
+        """How many offered shards have not come yet, and their bytes: for progress."""
+        return self._shards.wanted
+
+    @property
+    def spaces(self) -> tuple[bytes, ...]:
+        """The spaces that either end named; empty until the other end's HELLO is here."""
+        return tuple(self._spaces)
 
     def is_done(self, space: bytes) -> bool:
         """Whether both ends have all that they want of a space, of what the other one has."""
-        raise NotImplementedError
+        found = self._spaces.get(space)
+        return (
+            found is not None and found.has_said_all and found.other_is_done and self._serving.is_idle(space)
+        )
+
+    # What comes in.
+
+    def _read_held(self, events: list[ExchangeEvent]) -> None:
+        while self._held and not self._is_held_back:
+            message = self._held.popleft()
+            if isinstance(message, DagHello):
+                self._hello(message, events)
+            elif self.hello is None:
+                raise DagUnexpected("a message before HELLO")
+            else:
+                self._read(message, events)
+
+    def _hello(self, message: DagHello, events: list[ExchangeEvent]) -> None:
+        if self.hello is not None:
+            raise DagUnexpected("a second HELLO")
+        self.hello = message
+        for space in dict.fromkeys((*self._settings.spaces, *message.spaces[: self._settings.spaces_max])):
+            found = self._spaces[space] = SpaceExchange(space)
+            self._offer_all(found)
+        events.append(HelloReceived(message.spaces, message.policy, message.verdict))
+
+    def _read(self, message: DagMessage, events: list[ExchangeEvent]) -> None:
+        assert not isinstance(message, DagHello), "read before"
+        found = self._spaces.get(message.space)
+        if found is None:
+            raise DagUnexpected("a space that no HELLO named")
+        match message:
+            case DagOffer():
+                self._offered(found, message)
+            case DagWant():
+                self._wanted(found, message)
+            case DagCancel():
+                found.unanswered.difference_update(message.links)
+                for cid in message.links:
+                    self._serving.cancel(message.space, cid)
+            case DagBlocks():
+                self._blocks(found, message, events)
+            case DagChunk():
+                self._chunk(found, message, events)
+            case DagAck():
+                self._acknowledged(found, message, events)
+            case DagDone():
+                found.others_done = message
+                events.append(DoneReceived(message.space, message.dag_heads, message.tip))
+
+    def _offered(self, found: SpaceExchange, message: DagOffer) -> None:
+        space = found.space
+        refusal = self._access(space, SpaceAbility.APPEND)
+        is_first, found.was_offered, found.is_done_due = not found.was_offered, True, True
+        heads = (*message.dag_heads, *message.publish_heads)
+        if refusal is not None:
+            found.acks += [(cid, AckStatus.REFUSED, refusal) for cid in heads]
+            return
+        for cid in heads:
+            if self._store.has_node(space, cid):
+                code = self._store.refused_with(cid)
+                found.acks.append((cid, AckStatus.HAD if code is None else AckStatus.REFUSED, code))
+                self._serving.other_end_has(space, cid)
+        found.acks += [
+            (cid, AckStatus.LATER, WaitingFull.code)
+            for cid in self._nodes.add(space, heads)
+            if not self._store.has_node(space, cid)
+        ]
+        if is_first:
+            self._nodes.add(space, self._store.missing_nodes(space, self._settings.nodes_known_of))
+        if self._settings.takes_shards:
+            for shard, size in message.shards:
+                self._shards.add(space, shard, size)
+
+    def _wanted(self, found: SpaceExchange, message: DagWant) -> None:
+        space = found.space
+        refusal = self._access(space, SpaceAbility.READ)
+        if refusal is not None:
+            links = (*message.nodes, *(shard for shard, _ in message.shards))
+            found.acks += [(cid, AckStatus.REFUSED, refusal) for cid in links]
+            return
+        for cid in message.nodes:
+            if self._serving.is_full:
+                found.unanswered.discard(cid)
+                found.acks.append((cid, AckStatus.LATER, None))
+            else:
+                self._serving.want_node(space, cid)
+        for shard, ranges in message.shards:
+            size = self._store.shard_size(space, shard)
+            bits = None if size is None else bits_of(ranges, size)
+            if size is None:
+                found.acks.append((shard, AckStatus.NOT_HERE, None))
+            elif bits is None:
+                raise NodeSchema("ranges that are not made of chunks")
+            elif self._serving.is_full:
+                found.acks.append((shard, AckStatus.LATER, None))
+            else:
+                self._serving.want_shard(space, shard, size, bits)
+
+    def _blocks(self, found: SpaceExchange, message: DagBlocks, events: list[ExchangeEvent]) -> None:
+        space = found.space
+        taken: list[tuple[Cid, bytes]] = []
+        for block in message.blocks:
+            digest = hashlib.sha256(block).digest()
+            cids = [cid_of_digest(codec, digest) for codec in (DAG_CBOR, RAW)]
+            asked = next((cid for cid in cids if self._nodes.is_wanted((space, cid))), None)
+            if asked is not None:
+                self._nodes.take((space, asked))
+                self._nodes.add(space, needs_of_block(asked, block, legacy=self._settings.legacy))
+                taken.append((asked, block))
+                continue
+            here = next((cid for cid in cids if self._store.has_node(space, cid)), None)
+            if here is not None:
+                found.acks.append((here, AckStatus.HAD, None))
+            elif token := self._unasked.token(cids, block):
+                # What was read before has its place before the token.
+                if taken:
+                    events.append(NodesReceived(space, tuple(taken)))
+                    taken = []
+                events.append(TokenReceived(space, token, block))
+                self._is_held_back = True
+            elif not any(self._nodes.is_unsettled((space, cid)) for cid in cids):
+                self._unasked.count(len(block))
+        if taken:
+            events.append(NodesReceived(space, tuple(taken)))
+
+    def _chunk(self, found: SpaceExchange, message: DagChunk, events: list[ExchangeEvent]) -> None:
+        fate = self._shards.take(message)
+        if fate is ChunkFate.UNASKED:
+            self._unasked.count(len(message.data))
+            return
+        self.received_bytes += len(message.data)
+        if fate is ChunkFate.WHOLE:
+            events.append(ShardSpooled(found.space, message.shard, message.size))
+
+    def _acknowledged(self, found: SpaceExchange, message: DagAck, events: list[ExchangeEvent]) -> None:
+        for cid, number, code in message.results:
+            status = AckStatus(number)
+            if status is not AckStatus.NOT_HERE:
+                found.unanswered.discard(cid)
+            if status in (AckStatus.DURABLE, AckStatus.HAD):
+                self._serving.other_end_has(found.space, cid)
+            else:
+                later = status is AckStatus.LATER
+                if self._nodes.not_coming((found.space, cid), later=later) | self._shards.drop(cid):
+                    found.is_done_due = True
+            events.append(DagAcknowledged(found.space, cid, status, code))
+
+    # What goes out.
+
+    @property
+    def _max_frame(self) -> int:
+        return FRAME_MAX if self.hello is None else self.hello.max_frame
+
+    def _offer_all(self, found: SpaceExchange) -> None:
+        refusal = self._access(found.space, SpaceAbility.READ)
+        found.others_done = None
+        if refusal is None:
+            found.offers = [offer_of_store(self._store, found.space, self._max_frame)]
+        else:
+            found.acks.append((WHOLE_SPACE, AckStatus.REFUSED, refusal))
+            found.offers = [offers_of(found.space, (), (), (), self._max_frame)]
+
+    def _not_served(self, space: bytes, cid: Cid, is_too_large: bool) -> None:
+        found = self._spaces[space]
+        found.unanswered.discard(cid)
+        if is_too_large:
+            found.acks.append((cid, AckStatus.REFUSED, DagFrameTooLarge.code))
+        else:
+            found.acks.append((cid, AckStatus.NOT_HERE, None))
+
+    def _next_message(self) -> DagMessage | None:
+        if self._out and (self.hello is not None or isinstance(self._out[0], DagHello)):
+            return self._out.popleft()
+        if self.hello is None:
+            return None
+        spaces = self._spaces.values()
+        room = self._max_frame
+        return (
+            _first(one.next_ack(room) for one in spaces)
+            or _first(one.next_offer() for one in spaces)
+            or self._next_want()
+            or _first(self._next_done(one) for one in spaces)
+            or self._serving.next_nodes(room)
+            or self._serving.next_chunk(room)
+            # What could not be served, or is not taken, is known by now.
+            or _first(one.next_ack(room) for one in spaces)
+        )
+
+    def _next_want(self) -> DagWant | None:
+        room = self._settings.wants_in_flight - self._nodes.in_flight - self._shards.in_flight
+        if room <= 0:
+            return None
+        fitting = (self._max_frame - FRAME_ROOM) // _NODE_LINK_ROOM
+        if places := self._nodes.next_to_ask(min(room, fitting)):
+            return DagWant(places[0][0], tuple(cid for _, cid in places), ())
+        while step := self._shards.next_step(room):
+            if step.not_taken is None:
+                return DagWant(step.space, (), ((step.shard, step.ranges),))
+            self._spaces[step.space].acks.append((step.shard, step.not_taken.status, step.not_taken.code))
+        return None
+
+    def _next_done(self, found: SpaceExchange) -> DagDone | None:
+        if not found.is_done_due or not found.was_offered or found.offers or found.acks:
+            return None
+        space = found.space
+        if not (self._nodes.is_idle(space) and self._shards.is_idle(space)):
+            return None
+        found.is_done_due = False
+        heads = next(in_frames(self._store.dag_heads(space), link_size, self._max_frame - FRAME_ROOM), ())
+        return DagDone(space, heads, self._store.tip(space))
+
+
+def _first(messages: Iterable[DagMessage | None]) -> DagMessage | None:
+    """The first that there is; those behind it are not made."""
+    return next((message for message in messages if message is not None), None)

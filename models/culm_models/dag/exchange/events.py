@@ -20,9 +20,9 @@ class HelloReceived:
 
 @dataclass(frozen=True, slots=True)
 class NodesReceived:
-    """Nodes and UCANs that were asked for or offered, well formed, a child before its parents.
+    """Nodes and UCANs that were asked for or offered: their hashes are right, all else is to be judged.
 
-    `Exchange.settle` is owed for each of them.
+    A child may come before its parents. `Exchange.settle` is owed for each of them.
     """
 
     space: bytes
@@ -30,17 +30,11 @@ class NodesReceived:
 
 
 @dataclass(frozen=True, slots=True)
-class NodesRefused:
-    """Blocks that were asked for or offered and break a rule of form; the other end is told by itself."""
-
-    space: bytes
-    blocks: tuple[tuple[Cid, bytes, str], ...] = field(repr=False)
-    """With the code."""
-
-
-@dataclass(frozen=True, slots=True)
 class TokenReceived:
-    """A UCAN that nobody asked for, well formed, whose issuer is the other end's key (R14)."""
+    """A UCAN that nobody asked for, whose issuer is the other end's key (R14); it is to be verified.
+
+    What follows is looked at when `Exchange.access_changed` is called, which is owed.
+    """
 
     space: bytes
     cid: Cid
@@ -76,11 +70,5 @@ class DoneReceived:
 
 
 ExchangeEvent: TypeAlias = (
-    HelloReceived
-    | NodesReceived
-    | NodesRefused
-    | TokenReceived
-    | ShardSpooled
-    | DagAcknowledged
-    | DoneReceived
+    HelloReceived | NodesReceived | TokenReceived | ShardSpooled | DagAcknowledged | DoneReceived
 )

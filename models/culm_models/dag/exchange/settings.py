@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
+from culm_models.dag.blocks.multihash import DEFAULT_HASHES
 from culm_models.dag.wire.messages import FRAME_MAX
 
 
@@ -35,6 +36,9 @@ class ExchangeSettings:
     """sha2-256 of the record of verdict settings (R28)."""
     spaces: tuple[bytes, ...] = ()
     """What HELLO names. Spaces that only the other end names are exchanged as well, where access allows."""
+    legacy: bool = False
+    hashes: frozenset[int] = DEFAULT_HASHES
+    """Of the record of verdict settings: a shard of another hash function cannot be verified."""
     max_frame: int = FRAME_MAX
     takes_shards: bool = True
     """False: nodes alone are asked for."""
@@ -48,8 +52,6 @@ class ExchangeSettings:
     """Nodes that are to be asked for, in all spaces."""
     shards_known_of: int = 65_536
     """Offered shards that are not here, in all spaces."""
-    heads_known_of: int = 16_384
-    """Heads that the other end has offered, in all spaces."""
     unasked_bytes: int = 67_108_864
     """What may come unasked, as after a CANCEL: it is dropped. More than this ends the connection."""
     tokens: int = 16

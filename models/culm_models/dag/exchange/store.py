@@ -19,7 +19,8 @@ class Reserved:
     """There is room for a shard of a peer."""
 
     bits: int
-    """The chunks that this peer has brought before (`ranges.chunk_bit`); 0 for none."""
+    """The chunks that this peer has brought before (`ranges.chunk_bit`); 0 for none. Where these are all, the
+    last one is asked for again, so that the shard is reported once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,11 @@ class ExchangeStore(Protocol):
         ...
 
     def has_node(self, space: bytes, cid: Cid) -> bool:
-        """Whether a node is here in this space, or was refused for good: nobody is asked for it again."""
+        """Whether a node is here in this space, or was refused for good: nobody is asked for it."""
+        ...
+
+    def refused_with(self, cid: Cid) -> str | None:
+        """The code with which a node was refused for good."""
         ...
 
     def node(self, space: bytes, cid: Cid) -> bytes | None:

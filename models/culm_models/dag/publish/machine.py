@@ -64,6 +64,11 @@ class PublishMachine:
         self._awaiting: dict[Cid, set[Cid]] = {}
 
     @property
+    def nodes(self) -> dict[Cid, ReplicaNode]:
+        """Nodes that are here and not refused, in an order or waiting."""
+        return self._store.nodes
+
+    @property
     def refused(self) -> dict[Cid, DagError]:
         """Nodes refused for good."""
         return self._store.refused

@@ -1,0 +1,57 @@
+"""What a node or UCAN names and cannot do without: what is asked for when it is not here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid
+from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
+from culm_models.dag.bounds import DEFAULT_BOUNDS
+from culm_models.dag.errors import DagError
+from culm_models.dag.replica.codec import decode_node
+from culm_models.dag.replica.node import PublishChange, ReplicaNode
+from culm_models.dag.ucan.did_key import did_key
+from culm_models.dag.ucan.forms import ucan_from_map, ucan_from_raw
+from culm_models.dag.ucan.token import Ucan
+
+_NODE_CODECS: Final = (DAG_CBOR, RAW)
+# What a map whose first key is one of a node goes on with, so that most are decoded once.
+_NODE_STARTS: Final = (b"\x65prior", b"\x66change")
+
+
+def may_be_node(cid: Cid) -> bool:
+    """Whether a node or UCAN can have this CID."""
+    return cid.codec in _NODE_CODECS and cid.version == 1 and cid.is_sha2_256
+
+
+def read_block(cid: Cid, block: bytes, *, legacy: bool = False) -> ReplicaNode | Ucan:
+    """The node or UCAN, by its form; no signature is verified. Raises `DagError`."""
+    if cid.codec == RAW:
+        return ucan_from_raw(block, legacy=legacy)
+    if block[1:].startswith(_NODE_STARTS) or len(block) > DEFAULT_BOUNDS.node:
+        return decode_node(block, legacy=legacy)
+    value = decode_dag_cbor(block)
+    if isinstance(value, dict) and "change" not in value:
+        return ucan_from_map(value, block, legacy=legacy)
+    return decode_node(block, legacy=legacy)
+
+
+def needs_of(found: ReplicaNode | Ucan) -> tuple[Cid, ...]:
+    """Prior, forks, origin and proofs."""
+    if isinstance(found, Ucan):
+        return found.claims.proofs
+    change = found.change
+    if not isinstance(change, PublishChange):
+        return found.parents
+    # A leaf of the id itself needs no proof.
+    claims = change.proof.claims
+    proofs = () if claims.issuer == did_key(change.id) else claims.proofs
+    return (*found.parents, change.origin, *proofs)
+
+
+def needs_of_block(cid: Cid, block: bytes, *, legacy: bool = False) -> tuple[Cid, ...]:
+    """What the block needs; nothing where it breaks a rule of form."""
+    try:
+        return needs_of(read_block(cid, block, legacy=legacy))
+    except DagError:
+        return ()

@@ -1,0 +1,66 @@
+"""Lists cut into messages that fit a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, TypeVar
+
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.exchange.store import ExchangeStore
+from culm_models.dag.wire.messages import DagOffer
+
+FRAME_ROOM: Final = 128
+"""What a message takes beside its lists."""
+_LINK_ROOM: Final = 8
+_SIZE_ROOM: Final = 6
+
+_T = TypeVar("_T")
+
+
+def link_size(cid: Cid) -> int:
+    """Bytes of a link in a list, at most."""
+    return len(cid.raw) + _LINK_ROOM
+
+
+def in_frames(items: Iterable[_T], size_of: Callable[[_T], int], max_frame: int) -> Iterator[tuple[_T, ...]]:
+    """As many items as fit each time; none of them gives nothing."""
+    batch: list[_T] = []
+    room = max_frame - FRAME_ROOM
+    for item in items:
+        size = size_of(item)
+        if batch and size > room:
+            yield tuple(batch)
+            batch, room = [], max_frame - FRAME_ROOM
+        batch.append(item)
+        room -= size
+    if batch:
+        yield tuple(batch)
+
+
+def offers_of(
+    space: bytes,
+    shards: Iterable[tuple[Cid, int]],
+    dag_heads: Sequence[Cid],
+    publish_heads: Sequence[Cid],
+    max_frame: int,
+) -> Iterator[DagOffer]:
+    """One offer in frames: shards first, heads in the last ones, so that who has these has seen them all."""
+    for batch in in_frames(shards, lambda one: link_size(one[0]) + _SIZE_ROOM, max_frame):
+        yield DagOffer(space, (), (), batch)
+    heads = [(cid, False) for cid in dag_heads] + [(cid, True) for cid in publish_heads]
+    for marked in in_frames(heads, lambda one: link_size(one[0]), max_frame):
+        yield DagOffer(
+            space,
+            tuple(cid for cid, is_publish in marked if not is_publish),
+            tuple(cid for cid, is_publish in marked if is_publish),
+            (),
+        )
+    if not heads:
+        yield DagOffer(space, (), (), ())
+
+
+def offer_of_store(store: ExchangeStore, space: bytes, max_frame: int) -> Iterator[DagOffer]:
+    """All that is here of a space."""
+    return offers_of(
+        space, store.shards(space), store.dag_heads(space), store.publish_heads(space), max_frame
+    )

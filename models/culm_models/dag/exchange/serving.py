@@ -1,0 +1,139 @@
+"""What the other end wants of this one: nodes with their ancestors, and chunks of shards as they go."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.exchange.bounded import RecentSet
+from culm_models.dag.exchange.needs import needs_of_block
+from culm_models.dag.exchange.ranges import all_chunks, chunk_bit, chunk_length
+from culm_models.dag.exchange.store import ExchangeStore
+from culm_models.dag.wire.messages import CHUNK_SIZE, DagBlocks, DagChunk
+
+_SENT_REMEMBERED: Final = 16_384
+_AHEAD_BYTES: Final = 262_144
+_FRAME_ROOM: Final = 256
+"""What a message of one block or chunk takes beside it: head, space, CID, numbers."""
+_ITEM_ROOM: Final = 5
+NotServed = Callable[[bytes, Cid, bool], None]
+"""Is told of a space and a link that cannot be sent: it is not here, or (True) no frame is large enough."""
+
+
+@dataclass(slots=True)
+class _ServedShard:
+    space: bytes
+    size: int
+    bits: int
+
+
+class Serving:
+    """Queues of one connection; as many links as the other end may have in flight."""
+
+    def __init__(self, store: ExchangeStore, not_served: NotServed, *, most: int, legacy: bool) -> None:
+        self._store = store
+        self._not_served = not_served
+        self._most = most
+        self._legacy = legacy
+        self._nodes: OrderedDict[tuple[bytes, Cid], None] = OrderedDict()
+        self._shards: OrderedDict[Cid, _ServedShard] = OrderedDict()
+        # Nobody is sent the same ancestors again and again, or what it has said to have.
+        self._known: RecentSet[tuple[bytes, Cid]] = RecentSet(_SENT_REMEMBERED)
+
+    def is_idle(self, space: bytes) -> bool:
+        """Whether nothing of a space is to be sent."""
+        return not any(place[0] == space for place in self._nodes) and not any(
+            one.space == space for one in self._shards.values()
+        )
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more is taken on for now."""
+        return len(self._nodes) + len(self._shards) >= self._most
+
+    def want_node(self, space: bytes, cid: Cid) -> None:
+        """Send a node."""
+        self._nodes[space, cid] = None
+
+    def want_shard(self, space: bytes, cid: Cid, size: int, bits: int) -> None:
+        """Send chunks of a shard that is here; those that were wanted before stay wanted."""
+        found = self._shards.setdefault(cid, _ServedShard(space, size, 0))
+        found.bits |= bits or all_chunks(size)
+
+    def cancel(self, space: bytes, cid: Cid) -> None:
+        """Send something no longer."""
+        self._nodes.pop((space, cid), None)
+        found = self._shards.get(cid)
+        if found is not None and found.space == space:
+            del self._shards[cid]
+
+    def other_end_has(self, space: bytes, cid: Cid) -> None:
+        """The other end has a node: it need not be sent ahead."""
+        self._known.add((space, cid))
+
+    def next_nodes(self, max_frame: int) -> DagBlocks | None:
+        """As many wanted nodes of one space as fit a frame, each with what it builds on."""
+        while self._nodes:
+            space = next(iter(self._nodes))[0]
+            blocks = self._nodes_of(space, max_frame - _FRAME_ROOM)
+            if blocks:
+                return DagBlocks(space, tuple(blocks))
+        return None
+
+    def _nodes_of(self, space: bytes, room: int) -> list[bytes]:
+        blocks: list[bytes] = []
+        sent: deque[tuple[Cid, bytes]] = deque()
+        for place in [one for one in self._nodes if one[0] == space]:
+            block = self._store.node(space, place[1])
+            if block is None or len(block) + _ITEM_ROOM > room:
+                if block is not None and blocks:
+                    break
+                del self._nodes[place]
+                self._not_served(space, place[1], block is not None)
+                continue
+            del self._nodes[place]
+            self._known.add(place)
+            blocks.append(block)
+            sent.append((place[1], block))
+            room -= len(block) + _ITEM_ROOM
+        room = min(room, _AHEAD_BYTES)
+        for cid, block in self._ahead(space, sent):
+            room -= len(block) + _ITEM_ROOM
+            if room < 0:
+                break
+            self._nodes.pop((space, cid), None)
+            self._known.add((space, cid))
+            blocks.append(block)
+        return blocks
+
+    def _ahead(self, space: bytes, sent: deque[tuple[Cid, bytes]]) -> Iterator[tuple[Cid, bytes]]:
+        """What sent nodes name, children before parents, while the other end may lack it."""
+        while sent:
+            cid, block = sent.popleft()
+            for need in needs_of_block(cid, block, legacy=self._legacy):
+                place = (space, need)
+                if place in self._known or (found := self._store.node(space, need)) is None:
+                    continue
+                yield need, found
+                sent.append((need, found))
+
+    def next_chunk(self, max_frame: int) -> DagChunk | None:
+        """The next chunk of the shard that has been wanted for longest."""
+        while self._shards:
+            cid, one = next(iter(self._shards.items()))
+            offset = ((one.bits & -one.bits).bit_length() - 1) * CHUNK_SIZE
+            length = chunk_length(one.size, offset)
+            fits = length + _FRAME_ROOM <= max_frame
+            data = self._store.read_shard(cid, offset, length) if fits else b""
+            if len(data) < length:
+                del self._shards[cid]
+                self._not_served(one.space, cid, not fits)
+                continue
+            one.bits &= ~chunk_bit(offset)
+            if not one.bits:
+                del self._shards[cid]
+            return DagChunk(one.space, cid, one.size, offset, data)
+        return None

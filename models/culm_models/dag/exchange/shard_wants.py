@@ -1,0 +1,200 @@
+"""Shards that one end lacks and the other has offered: their transfers, chunk by chunk (R27, R34)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.blocks.multihash import can_check
+from culm_models.dag.errors import ChunkOverlap, ShardSizeChanged
+from culm_models.dag.exchange.bounded import RecentSet
+from culm_models.dag.exchange.ranges import Range, all_chunks, bits_of, chunk_bit, chunk_count, ranges_of
+from culm_models.dag.exchange.store import ExchangeStore, NotReserved
+from culm_models.dag.wire.messages import AckStatus, DagChunk
+
+# So that a WANT fits the smallest frame; what is missing beyond them is asked for next.
+_RUNS_MAX: Final = 16
+_CID_BYTES_MAX: Final = 128
+
+
+class ChunkFate(Enum):
+    """What became of a chunk."""
+
+    UNASKED = "unasked"
+    KEPT = "kept"
+    WHOLE = "whole"
+    """Kept, and its shard is whole now."""
+
+
+@dataclass(slots=True)
+class Transfer:
+    """A shard that is wanted; `missing` and `asked` are chunks, a bit each."""
+
+    space: bytes
+    size: int
+    missing: int = 0
+    asked: int = 0
+    is_begun: bool = False
+    asked_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStep:
+    """A shard to ask for now, or one that is not taken."""
+
+    shard: Cid
+    space: bytes
+    ranges: tuple[Range, ...] = ()
+    """None of them: all of it."""
+    not_taken: NotReserved | None = None
+
+
+class ShardWants:
+    """What is wanted of shards, of all spaces of one connection."""
+
+    def __init__(
+        self, store: ExchangeStore, peer: bytes, hashes: Collection[int], *, most: int, bytes_max: int
+    ) -> None:
+        self._store = store
+        self._peer = peer
+        self._hashes = hashes
+        self._most = most
+        self._bytes_max = bytes_max
+        self._transfers: dict[Cid, Transfer] = {}
+        self._queue: deque[Cid] = deque()
+        self._asked: set[Cid] = set()
+        self._asked_bytes = 0
+        self._unsettled: dict[Cid, Transfer] = {}
+        self._absent: RecentSet[Cid] = RecentSet(most)
+        self._counts: dict[bytes, int] = {}
+
+    @property
+    def in_flight(self) -> int:
+        """How many are asked for and have not come."""
+        return len(self._asked)
+
+    @property
+    def wanted(self) -> tuple[int, int]:
+        """How many shards are wanted and have not come, and their bytes."""
+        return len(self._transfers), sum(one.size for one in self._transfers.values())
+
+    def is_idle(self, space: bytes) -> bool:
+        """Whether nothing of a space is wanted, on its way, or not settled."""
+        return not self._counts.get(space)
+
+    def add(self, space: bytes, shard: Cid, size: int) -> None:
+        """The other end offers a shard. Raises `ShardSizeChanged`."""
+        known = self._transfers.get(shard) or self._unsettled.get(shard)
+        if known is not None:
+            _require_size(shard, known, size)
+            return
+        if shard in self._absent or not self._may_be_shard(shard):
+            return
+        if len(self._transfers) >= self._most or self._store.has_shard(shard):
+            return
+        self._transfers[shard] = Transfer(space, size)
+        self._queue.append(shard)
+        self._count(space, 1)
+
+    def _may_be_shard(self, cid: Cid) -> bool:
+        """Whether it can be received: what cannot be verified is never taken."""
+        if cid.version != 1 or cid.is_identity or len(cid.raw) > _CID_BYTES_MAX:
+            return False
+        return can_check(cid, self._hashes)
+
+    def next_step(self, room: int) -> ShardStep | None:
+        """The next shard to ask for, where so many more may be in flight."""
+        while self._queue:
+            shard = self._queue[0]
+            one = self._transfers.get(shard)
+            if one is None:
+                self._queue.popleft()
+                continue
+            if room <= 0 or (self._asked and self._asked_bytes + one.size > self._bytes_max):
+                return None
+            self._queue.popleft()
+            if not one.is_begun:
+                reserved = self._store.reserve(self._peer, one.space, shard, one.size)
+                if isinstance(reserved, NotReserved):
+                    self._drop(shard)
+                    return ShardStep(shard, one.space, not_taken=reserved)
+                one.is_begun = True
+                one.missing = all_chunks(one.size) & ~reserved.bits
+                if not one.missing:
+                    # All is here and nobody verified it: its last chunk comes again, and the verdict with it.
+                    one.missing = 1 << (chunk_count(one.size) - 1)
+            return ShardStep(shard, one.space, self._ask(shard, one))
+        return None
+
+    def _ask(self, shard: Cid, one: Transfer) -> tuple[Range, ...]:
+        ranges = ranges_of(one.missing, one.size)[:_RUNS_MAX]
+        one.asked = bits_of(ranges, one.size) or 0
+        one.asked_bytes = sum(length for _, length in ranges)
+        self._asked.add(shard)
+        self._asked_bytes += one.asked_bytes
+        return () if one.asked == all_chunks(one.size) else ranges
+
+    def take(self, chunk: DagChunk) -> ChunkFate:
+        """A chunk has come. Raises `ShardSizeChanged`, `ChunkOverlap`."""
+        one = self._transfers.get(chunk.shard)
+        if one is None or not one.is_begun:
+            return ChunkFate.UNASKED
+        _require_size(chunk.shard, one, chunk.size)
+        bit = chunk_bit(chunk.offset)
+        if not one.asked & bit:
+            if not one.missing & bit:
+                raise ChunkOverlap(f"the chunk of {chunk.shard} at {chunk.offset} is here")
+            return ChunkFate.UNASKED
+        self._store.spool(self._peer, chunk.shard, chunk.offset, chunk.data)
+        one.asked &= ~bit
+        one.missing &= ~bit
+        one.asked_bytes -= len(chunk.data)
+        self._asked_bytes -= len(chunk.data)
+        if one.asked:
+            return ChunkFate.KEPT
+        self._asked.remove(chunk.shard)
+        if one.missing:
+            self._queue.append(chunk.shard)
+            return ChunkFate.KEPT
+        self._unsettled[chunk.shard] = self._transfers.pop(chunk.shard)
+        return ChunkFate.WHOLE
+
+    def settle(self, shard: Cid, status: AckStatus) -> bool:
+        """It is known what became of a whole shard; False where nobody waited for that."""
+        one = self._unsettled.pop(shard, None)
+        if one is None:
+            return False
+        if status in (AckStatus.REFUSED, AckStatus.LATER):
+            self._absent.add(shard)
+        self._count(one.space, -1)
+        return True
+
+    def drop(self, shard: Cid) -> bool:
+        """Want a shard no longer on this connection; True when the other end was asked for it."""
+        was_asked = shard in self._asked
+        if shard in self._transfers:
+            self._drop(shard)
+        return was_asked
+
+    def _drop(self, shard: Cid) -> None:
+        one = self._transfers.pop(shard)
+        self._asked.discard(shard)
+        self._asked_bytes -= one.asked_bytes
+        self._absent.add(shard)
+        self._count(one.space, -1)
+
+    def forget_absent(self) -> None:
+        """What was not sent, or was not taken, is wanted again when it is offered."""
+        self._absent = RecentSet(self._most)
+
+    def _count(self, space: bytes, change: int) -> None:
+        self._counts[space] = self._counts.get(space, 0) + change
+
+
+def _require_size(shard: Cid, one: Transfer, size: int) -> None:
+    if one.size != size:
+        raise ShardSizeChanged(f"{shard} has {one.size} bytes, and has {size} bytes")

@@ -1,0 +1,69 @@
+"""Where one connection stands with one space: what was offered, what is to be acknowledged, who is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.exchange.offers import in_frames, link_size
+from culm_models.dag.wire.messages import AckStatus, DagAck, DagDone, DagOffer
+
+_ACK_ROOM: Final = 8
+
+
+@dataclass(slots=True)
+class SpaceExchange:
+    """One space of one connection."""
+
+    space: bytes
+    offers: list[Iterator[DagOffer]] = field(default_factory=list)
+    """To be sent."""
+    acks: list[tuple[Cid, AckStatus, str | None]] = field(default_factory=list)
+    """To be sent."""
+    unanswered: set[Cid] = field(default_factory=set)
+    """Heads that the other end was told of, and has said nothing of."""
+    was_offered: bool = False
+    """Whether the other end has made an offer."""
+    is_done_due: bool = True
+    """Whether DONE has not been said since something changed."""
+    others_done: DagDone | None = None
+    """What the other end said last, unless it was offered more since."""
+
+    @property
+    def other_is_done(self) -> bool:
+        """Whether the other end has all that it wants of what it was offered.
+
+        DONE may have been said before the last offer came: who has answered its heads has seen that.
+        """
+        done = self.others_done
+        return done is not None and self.unanswered <= {*done.dag_heads, *([done.tip] if done.tip else [])}
+
+    @property
+    def has_said_all(self) -> bool:
+        """Whether offers, acknowledgements and DONE have been sent."""
+        return not (self.offers or self.acks or self.is_done_due)
+
+    def next_ack(self, max_frame: int) -> DagAck | None:
+        """As many acknowledgements as fit a frame."""
+        if not self.acks:
+            return None
+        batch = next(in_frames(self.acks, _ack_size, max_frame))
+        del self.acks[: len(batch)]
+        return DagAck(self.space, tuple((cid, int(status), code) for cid, status, code in batch))
+
+    def next_offer(self) -> DagOffer | None:
+        """The next offer; DONE counts from here on."""
+        while self.offers:
+            message = next(self.offers[0], None)
+            if message is not None:
+                self.unanswered.update(message.dag_heads, message.publish_heads)
+                self.others_done = None
+                return message
+            self.offers.pop(0)
+        return None
+
+
+def _ack_size(one: tuple[Cid, AckStatus, str | None]) -> int:
+    return link_size(one[0]) + _ACK_ROOM + len(one[2] or "")
