@@ -1,0 +1,71 @@
+"""The verdict settings of a deployment (R28): one record of `dag.settings`, which every process agrees to.
+
+The first record of the topic counts, behind the last one without a value. So of two processes that publish
+their own at once, both read the same one afterwards, and at most one of them may start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from culm_models.dag.verdict import VerdictSettings, decode_verdict, require_verdict
+from culm_topics.dag.records import VERDICT_KEY
+from culm_topics.errors import KafkaFailure
+from culm_topics.kafka import clients
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.whole_topic import read_to_end
+
+SETTINGS_TOPIC: Final = "dag.settings"
+_FLUSH_SECONDS: Final = 30.0
+
+
+def standing_verdict(records: Iterable[tuple[bytes, bytes]]) -> VerdictSettings | None:
+    """What (key, value) records of the topic, in their order, say; None while they say nothing.
+
+    Raises `VerdictMalformed` where what stands first is no verdict settings: nobody may act without knowing.
+    """
+    standing = b""
+    for key, value in records:
+        if key == VERDICT_KEY and not (standing and value):
+            standing = value
+    return decode_verdict(standing) if standing else None
+
+
+def read_verdict(settings: KafkaSettings) -> VerdictSettings | None:
+    """The deployment's verdict settings; None where nobody has published any.
+
+    Raises `VerdictMalformed`, `TopicMissing`, `KafkaFailure`.
+    """
+    return standing_verdict((one.key, one.value) for one in read_to_end(settings, SETTINGS_TOPIC))
+
+
+def agree_verdict(settings: KafkaSettings, own: VerdictSettings) -> VerdictSettings:
+    """Before a process starts: its own settings are the deployment's, or become them where there are none.
+
+    Raises `VerdictDiffers` with the fields that differ, `VerdictUnsupported` for what this process cannot do,
+    and what `read_verdict` raises. Blocks.
+    """
+    own.require_supported()
+    found = read_verdict(settings)
+    if found is None:
+        _publish(settings, own)
+        found = read_verdict(settings)
+    if found is None:
+        raise KafkaFailure(f"{settings.topic(SETTINGS_TOPIC)}: what was published is not there")
+    require_verdict(own, found)
+    return found
+
+
+def _publish(settings: KafkaSettings, own: VerdictSettings) -> None:
+    topic = settings.topic(SETTINGS_TOPIC)
+    failures: list[str] = []
+    producer = clients.producer(settings)
+    producer.produce(
+        topic,
+        own.encode(),
+        VERDICT_KEY,
+        on_delivery=lambda error, _: failures.append(error.str()) if error is not None else None,
+    )
+    if producer.flush(_FLUSH_SECONDS) or failures:
+        raise KafkaFailure(f"{topic}: {failures[0] if failures else 'nothing was acknowledged in time'}")
