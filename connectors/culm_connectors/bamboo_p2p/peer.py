@@ -335,26 +335,25 @@ class BambooPeer:
         self._hooks.settled(brought, events_of)
         self._store.commit()
         self._is_spool_full = self._store.is_spool_full
-        told: list[tuple[str, list[BambooP2pEvent], bool]] = []
+        told: list[tuple[str, list[BambooP2pEvent], bool, bool]] = []
         for name, connection in tuple(self._peer.connections.items()):
             events = events_of[name]
             if events and (remote := self.remotes.get(name)) is not None:
                 self.enforcement.count(remote.principal, events)
-            is_due = bool(connection.control_waiting) or connection.data_is_due
+            control_is_due, data_is_due = bool(connection.control_waiting), connection.data_is_due
             # Who waits with a proposal waits for credit, or for an answer.
-            if events or is_due or connection.credit != self._credit.get(name):
+            if events or control_is_due or data_is_due or connection.credit != self._credit.get(name):
                 self._credit[name] = connection.credit
-                told.append((name, events, is_due))
+                told.append((name, events, control_is_due, data_is_due))
         if told:
             self._loop.call_soon_threadsafe(self._report_events, told)
 
-    def _report_events(self, told: list[tuple[str, list[BambooP2pEvent], bool]]) -> None:
-        for name, events, is_due in told:
+    def _report_events(self, told: list[tuple[str, list[BambooP2pEvent], bool, bool]]) -> None:
+        for name, events, control_is_due, data_is_due in told:
             remote = self.remotes.get(name)
             if remote is None:
                 continue
-            if is_due:
-                remote.session.wake()
+            remote.session.wake(control=control_is_due, data=data_is_due)
             remote.receive_events(events)
             for event in events:
                 for listener in self.listeners:

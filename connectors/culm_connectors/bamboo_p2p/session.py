@@ -61,10 +61,12 @@ class BambooSession:
         self.busy_s = 0.0
         """How long it took the worker to take in what came."""
 
-    def wake(self) -> None:
-        """The connection may have something to send."""
-        self._control_due.set()
-        self._data_due.set()
+    def wake(self, *, control: bool = True, data: bool = True) -> None:
+        """The connection may have something to send on these channels."""
+        if control:
+            self._control_due.set()
+        if data:
+            self._data_due.set()
 
     def stop(self) -> None:
         """Have `run` come to its end."""

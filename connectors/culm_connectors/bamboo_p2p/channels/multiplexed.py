@@ -20,6 +20,8 @@ from culm_models.bamboo_p2p.wire.setup import decode_setup
 from culm_models.bymux.endpoint import CONTROL, DATA, Endpoint
 
 _READ_BYTES: Final = 65_536
+_DATA_READ_MAX: Final = 262_144
+"""So much data is handed on at once: a batch that is verified by all cores, and stored in one transaction."""
 _WAITING_BYTES: Final = 128 * 1024
 """Above so much that the transport has not taken, nothing more is made for it."""
 _MAX_OUT_BYTES: Final = 1024 * 1024
@@ -33,6 +35,7 @@ class Multiplexed:
     def __init__(self, channel: ByteChannel, *, window: int) -> None:
         self._channel = channel
         self._endpoint = Endpoint(window)
+        self._data_read_bytes = min(window // 2, _DATA_READ_MAX)
         self._setup_in: bytearray | None = bytearray()
         self._setup_is_out = False
         self._control: deque[bytes] = deque()
@@ -61,6 +64,14 @@ class Multiplexed:
             self._given_bytes = 0
             await self._notify()
         data = await self._next(self._data)
+        # What came behind it, too: but for a part of the window, so that more comes while this is taken in.
+        if self._data and len(data) < self._data_read_bytes:
+            chunks = [data]
+            size = len(data)
+            while self._data and size < self._data_read_bytes:
+                chunks.append(self._data.popleft())
+                size += len(chunks[-1])
+            data = b"".join(chunks)
         self._given_bytes = len(data)
         return data
 

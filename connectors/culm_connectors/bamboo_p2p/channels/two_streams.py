@@ -19,6 +19,8 @@ CONTROL_TYPE: Final = 0x00
 DATA_TYPE: Final = 0x01
 _OPENING_TIMEOUT_S: Final = 10.0
 _READ_BYTES: Final = 65_536
+_DATA_READ_BYTES: Final = 262_144
+"""A batch that is verified by all cores, and stored in one transaction."""
 
 
 class TwoStreams:
@@ -42,7 +44,7 @@ class TwoStreams:
 
     async def read_data(self) -> bytes:
         """What comes next on the data channel."""
-        return await self._data_in.read(_READ_BYTES)
+        return await self._data_in.read(_DATA_READ_BYTES)
 
     async def write_control(self, data: bytes) -> None:
         """Send on the control channel."""
