@@ -8,6 +8,7 @@ from culm_models.bamboo.hashes import YAMF, HashFlavour
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.memory_store import MemoryStore
 from culm_models.bamboo_p2p.peer import GivenEntry, Peer
+from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import PeerSettings
 from culm_models.bamboo_p2p.wire.control import decode_control, encode_control
 from culm_models.bamboo_p2p.wire.data import encode_data
@@ -38,7 +39,10 @@ class HandMade:
         self.flavour = flavour
         self.settings = settings or PeerSettings()
         self.held = tuple(entries)
+        self.is_proactive = is_proactive
         self.said: list[tuple[str, bytes]] = []
+        self.asked: tuple[int, RequestedRange] | None = None
+        """What the real end was made to propose, and how many times the other one had spoken before."""
         self.store = MemoryStore(flavour)
         self.peer = Peer(self.store, self.settings)
         self.peer.add(self.held)
@@ -61,6 +65,12 @@ class HandMade:
         self.said.append(("data", data))
         self.end.receive_data(data, now_ms)
         self.peer.settle()
+        return self
+
+    def propose(self, wanted: RequestedRange) -> HandMade:
+        """Have the real end propose a request."""
+        self.asked = len(self.said), wanted
+        self.end.propose(wanted)
         return self
 
     def control(self, *messages: ControlMessage) -> HandMade:

@@ -8,7 +8,7 @@ import pytest
 
 from culm_models.bamboo import decode_entry
 from culm_models.bamboo.entry import sign_entry
-from culm_models.bamboo.hashes import YAMF
+from culm_models.bamboo.hashes import YAMF, YASMF
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import (
     COMPRESSED_BYTES_MAX,
@@ -17,6 +17,7 @@ from culm_models.bamboo_p2p.settings import (
     PeerSettings,
     Policy,
 )
+from culm_models.bamboo_p2p.wire.control import encode_control
 from culm_models.bamboo_p2p.wire.messages import (
     Adjust,
     Apology,
@@ -76,8 +77,7 @@ def proposing(**wants: object) -> HandMade:
     """An end that holds nothing and proposed request 0 itself."""
     made = HandMade(is_proactive=True)
     made.control(Grant(4))
-    made.end.propose(RequestedRange(*LOG, 1, **wants))  # type: ignore[arg-type]
-    return made
+    return made.propose(RequestedRange(*LOG, 1, **wants))  # type: ignore[arg-type]
 
 
 FORKED = sign_entry(AUTHOR, LOG[1], 1, b"another", flavour=YAMF)
@@ -89,6 +89,16 @@ VIOLATIONS: dict[str, tuple[str, Callable[[], HandMade]]] = {
     "an unused byte of control": ("malformed", lambda: serving().control_bytes(b"\x88")),
     "an unused byte of data": ("malformed", lambda: serving().data_bytes(b"\x01")),
     "evidence that is no entry": ("malformed", lambda: serving().control_bytes(b"\x85\x00\x02")),
+    "a hash of the other flavour": (
+        "malformed",
+        lambda: serving().control_bytes(
+            encode_control(proposal(lower=2, start=2, expected_hash=YASMF.hash(b"")))
+        ),
+    ),
+    "a payload size in more bytes than it needs": (
+        "malformed",
+        lambda: asking().data_bytes(b"\x80\xf8\x01"),
+    ),
     # 0x02
     "too much credit": ("credit", lambda: serving().control(Grant(2**64 - 1), Grant(1))),
     "a proposal without credit": (
@@ -236,6 +246,10 @@ VIOLATIONS: dict[str, tuple[str, Callable[[], HandMade]]] = {
     # 0x0b
     "an apology for nothing": ("apology", lambda: asking().data(Apology())),
     "an apology for valid metadata": ("apology", lambda: asking().data(metadata(1), Apology())),
+    "an apology for a payload that was skipped": (
+        "apology",
+        lambda: asking().data(metadata(1), Skip(SkipReason.UNAVAILABLE), Apology()),
+    ),
     "two apologies for one piece": (
         "apology",
         lambda: asking().data(metadata(1), RawPayload(1), b"1", Apology(), RawPayload(1), b"1", Apology()),
@@ -253,6 +267,7 @@ VIOLATIONS: dict[str, tuple[str, Callable[[], HandMade]]] = {
         "invalid_data",
         lambda: _greedy().data(metadata(1, signature=bytes(64)), RawPayload(1)),
     ),
+    "an entry behind the end of the log": ("invalid_data", lambda: _behind_the_end()),
     # 0x0d
     "an end of log behind the start": (
         "evidence",
@@ -292,6 +307,16 @@ def _without_window() -> HandMade:
     made = HandMade(settings=PeerSettings(receive_window=0))
     made.control(proposal())
     return made.data(Switch(0))
+
+
+def _behind_the_end() -> HandMade:
+    ended = sign_entry(AUTHOR, LOG[1], 1, b"", end_of_log=True, flavour=YAMF)
+    last = decode_entry(ended, YAMF)
+    return asking().data(
+        Metadata(True, None, 0, last.payload_hash, last.signature),
+        RawPayload(0),
+        Metadata(False, None, 0, last.payload_hash, bytes(64)),
+    )
 
 
 def _greedy() -> HandMade:
