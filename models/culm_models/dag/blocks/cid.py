@@ -10,6 +10,8 @@ import hashlib
 from functools import total_ordering
 from typing import Final
 
+import libipld
+
 from culm_models.dag.blocks.multibase import base32, base58, from_base32, from_base58
 from culm_models.dag.blocks.varint import VARINT_MAX, read_varint, write_varint
 from culm_models.dag.errors import CidMalformed, VarintMalformed
@@ -32,27 +34,37 @@ _USUAL_STARTS: Final = {
     b"\x01" + write_varint(codec) + _V0_START: codec for codec in (RAW, DAG_PB, DAG_CBOR, DAG_JSON, CAR)
 }
 _STARTS: Final = {codec: start for start, codec in _USUAL_STARTS.items()}
+_USUAL_FOUR: Final = frozenset(start[:4] for start in _USUAL_STARTS)
+_USUAL_SIZES: Final = {4 + _SHA2_256_SIZE: 4, 5 + _SHA2_256_SIZE: 5}
 
 
 @total_ordering
 class Cid:
     """One CID. Equal when the bytes are; ordered by text."""
 
-    __slots__ = ("_text", "codec", "digest", "hash_code", "raw", "version")
+    __slots__ = ("_digest_at", "_text", "codec", "hash_code", "raw", "version")
 
-    def __init__(self, raw: bytes, version: int, codec: int, hash_code: int, digest: bytes) -> None:
+    def __init__(self, raw: bytes, version: int, codec: int, hash_code: int, digest_at: int) -> None:
         self.raw = raw
         self.version = version
         self.codec = codec
         self.hash_code = hash_code
-        self.digest = digest
+        self._digest_at = digest_at
         self._text: str | None = None
+
+    @property
+    def digest(self) -> bytes:
+        """What the hash function gave, or the content itself of an identity."""
+        return self.raw[self._digest_at :]
 
     @property
     def text(self) -> str:
         """The one spelling of the CID (R1)."""
         if self._text is None:
-            self._text = base58(self.raw) if self.version == 0 else "b" + base32(self.raw)
+            if self.raw[:4] in _USUAL_FOUR and self.is_sha2_256:
+                self._text = libipld.encode_cid(self.raw)
+            else:
+                self._text = base58(self.raw) if self.version == 0 else "b" + base32(self.raw)
         return self._text
 
     @property
@@ -63,7 +75,7 @@ class Cid:
     @property
     def is_sha2_256(self) -> bool:
         """Whether the digest is a whole sha2-256."""
-        return self.hash_code == SHA2_256 and len(self.digest) == _SHA2_256_SIZE
+        return self.hash_code == SHA2_256 and len(self.raw) - self._digest_at == _SHA2_256_SIZE
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Cid) and self.raw == other.raw
@@ -81,6 +93,28 @@ class Cid:
         return f"Cid({self.text})"
 
 
+def usual_cid(raw: bytes) -> Cid | None:
+    """The CID of a common codec by sha2-256 that bytes are; None where they are another, or none."""
+    size = _USUAL_SIZES.get(len(raw))
+    if size is None:
+        return None
+    codec = _USUAL_STARTS.get(raw[:size])
+    return None if codec is None else Cid(raw, 1, codec, SHA2_256, size)
+
+
+def usual_cid_at(data: bytes, at: int) -> Cid | None:
+    """The CID of a common codec by sha2-256 that begins at `at`, if one does."""
+    size = 4
+    codec = _USUAL_STARTS.get(data[at : at + 4])
+    if codec is None:
+        size = 5
+        codec = _USUAL_STARTS.get(data[at : at + 5])
+    end = at + size + _SHA2_256_SIZE
+    if codec is None or end > len(data):
+        return None
+    return Cid(data[at:end], 1, codec, SHA2_256, size)
+
+
 def cid_from_bytes(raw: bytes | memoryview) -> Cid:
     """The one CID that bytes are, whole and with nothing behind it."""
     cid, end = read_cid(raw, 0)
@@ -96,13 +130,13 @@ def read_cid(data: bytes | memoryview, at: int) -> tuple[Cid, int]:
         end = at + size + _SHA2_256_SIZE
         if codec is not None and end <= len(data):
             raw = bytes(data[at:end])
-            return Cid(raw, 1, codec, SHA2_256, raw[size:]), end
+            return Cid(raw, 1, codec, SHA2_256, size), end
     if bytes(data[at : at + 2]) == _V0_START:
         end = at + _V0_SIZE
         raw = bytes(data[at:end])
         if len(raw) != _V0_SIZE:
             raise CidMalformed("the bytes end in a CID")
-        return Cid(raw, 0, DAG_PB, SHA2_256, raw[2:]), end
+        return Cid(raw, 0, DAG_PB, SHA2_256, 2), end
     try:
         version, place = read_varint(data, at)
         if version != 1:
@@ -116,7 +150,7 @@ def read_cid(data: bytes | memoryview, at: int) -> tuple[Cid, int]:
     if end > len(data):
         raise CidMalformed("the bytes end in a CID")
     raw = bytes(data[at:end])
-    return Cid(raw, 1, codec, hash_code, raw[place - at :]), end
+    return Cid(raw, 1, codec, hash_code, place - at), end
 
 
 def cid_from_text(text: str) -> Cid:
@@ -137,13 +171,13 @@ def make_cid(version: int, codec: int, hash_code: int, digest: bytes) -> Cid:
     if version == 0:
         if codec != DAG_PB or hash_code != SHA2_256 or len(digest) != _SHA2_256_SIZE:
             raise CidMalformed("a CIDv0 is always dag-pb with sha2-256")
-        return Cid(_V0_START + digest, 0, codec, hash_code, digest)
+        return Cid(_V0_START + digest, 0, codec, hash_code, 2)
     if version != 1:
         raise CidMalformed(f"no CID has version {version}")
     if not (0 <= codec <= VARINT_MAX and 0 <= hash_code <= VARINT_MAX):
         raise CidMalformed("a code does not fit a varint")
     start = b"\x01" + write_varint(codec) + write_varint(hash_code) + write_varint(len(digest))
-    return Cid(start + digest, 1, codec, hash_code, digest)
+    return Cid(start + digest, 1, codec, hash_code, len(start))
 
 
 def cid_of(codec: int, data: bytes | memoryview) -> Cid:
@@ -156,4 +190,4 @@ def cid_of_digest(codec: int, digest: bytes) -> Cid:
     start = _STARTS.get(codec)
     if start is None:
         return make_cid(1, codec, SHA2_256, digest)
-    return Cid(start + digest, 1, codec, SHA2_256, digest)
+    return Cid(start + digest, 1, codec, SHA2_256, len(start))

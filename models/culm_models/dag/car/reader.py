@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final
 
-from culm_models.dag.blocks.cid import Cid, read_cid
+from culm_models.dag.blocks.cid import SHA2_256, Cid, read_cid, usual_cid_at
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
 from culm_models.dag.blocks.multihash import DEFAULT_HASHES, check_block
 from culm_models.dag.blocks.varint import VARINT_BYTES_MAX, read_varint
@@ -24,15 +25,34 @@ from culm_models.dag.errors import (
 _V2_PRAGMA: Final = bytes.fromhex("0aa16776657273696f6e02")
 # No CID that is not an identity is longer; one that is may be as long as a block.
 _CID_ROOM: Final = 256
+# A length of three bytes and a CID of the usual kind.
+_HEAD_SIZE: Final = 3 + 5 + 32
 
 
-@dataclass(frozen=True, slots=True)
 class Section:
-    """A block in a CAR: where its bytes lie in the file, too."""
+    """A block in a CAR: where its bytes lie in the file, too. Small, since there may be a million of them.
 
-    cid: Cid
-    data: memoryview
-    offset: int
+    `end` is where the block ends in the bytes at hand.
+    """
+
+    __slots__ = ("_at", "_base", "_view", "cid", "end")
+
+    def __init__(self, view: memoryview, base: int, cid: Cid, at: int, end: int) -> None:
+        self._view = view
+        self._base = base
+        self.cid = cid
+        self._at = at
+        self.end = end
+
+    @property
+    def data(self) -> memoryview:
+        """The block."""
+        return self._view[self._at : self.end]
+
+    @property
+    def offset(self) -> int:
+        """Where in the file the block begins."""
+        return self._base + self._at
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +81,59 @@ def read_car(
 
 
 def _sections(view: memoryview, at: int, hashes: Collection[int], bounds: Bounds) -> Iterator[Section]:
-    count = 0
-    while at < len(view):
+    count, length = 0, len(view)
+    usual_max = bounds.sections if SHA2_256 in hashes else 0
+    while at < length:
+        usual = _usual_section(view, at, 0, bounds) if count < usual_max else None
+        if usual is not None:
+            count += 1
+            yield usual
+            at = usual.end
+            continue
         size, start = _section_size(view, at, bounds)
         end = start + size
-        if end > len(view):
+        if end > length:
             raise CarSectionMalformed(f"the bytes end in the section at byte {at}")
         count += 1
         if count > bounds.sections:
             raise BlockTooLarge(f"a CAR with more than {bounds.sections} sections")
-        yield _section(view[start:end], start, hashes, bounds)
+        yield _section(view, start, end, 0, hashes, bounds)
         at = end
 
 
-def _section(body: memoryview, offset: int, hashes: Collection[int], bounds: Bounds) -> Section:
-    cid, size = read_cid(body, 0)
-    block = body[size:]
+def _usual_section(view: memoryview, at: int, base: int, bounds: Bounds) -> Section | None:
+    """The section at a place if it is as nearly all are, whole and good; None says nothing.
+
+    As nearly all are: a length of two or three bytes, a CID of the usual kind by sha2-256.
+    """
+    head = bytes(view[at : at + _HEAD_SIZE])
+    if len(head) < _HEAD_SIZE or head[0] < 0x80 or not head[1]:
+        return None
+    start, size = 2, head[0] & 0x7F | (head[1] & 0x7F) << 7
+    if head[1] >= 0x80:
+        if not 0 < head[2] < 0x80:
+            return None
+        start, size = 3, size | head[2] << 14
+    cid = usual_cid_at(head, start)
+    end = at + start + size
+    if cid is None or end > len(view):
+        return None
+    found = at + start + len(cid.raw)
+    if not 0 <= end - found <= bounds.block or not cid.raw.endswith(sha256(view[found:end]).digest()):
+        return None
+    return Section(view, base, cid, found, end)
+
+
+def _section(
+    view: memoryview, start: int, end: int, base: int, hashes: Collection[int], bounds: Bounds
+) -> Section:
+    """The section whose bytes are those from `start` to before `end`."""
+    cid, size = read_cid(view[start:end], 0)
+    block = view[start + size : end]
     if len(block) > bounds.block:
         raise BlockTooLarge(f"a block over {bounds.block} bytes")
     check_block(cid, block, hashes)
-    return Section(cid, block, offset + size)
+    return Section(view, base, cid, start + size, end)
 
 
 def _header_size(view: memoryview, bounds: Bounds) -> tuple[int, int]:
@@ -187,7 +240,15 @@ class CarStream:
 
     def _take(self, data: bytes, found: list[Section]) -> None:
         view, at = memoryview(data), 0
+        usual_max = self._bounds.sections if SHA2_256 in self._hashes and self.roots is not None else 0
         while at < len(view):
+            usual = _usual_section(view, at, self._taken, self._bounds) if self._count < usual_max else None
+            if usual is not None:
+                self._require_room(usual.end)
+                self._count += 1
+                found.append(usual)
+                at = usual.end
+                continue
             self._needed = 1
             if not _varint_is_there(view, at):
                 break
@@ -207,9 +268,7 @@ class CarStream:
                 self._count += 1
                 if self._count > self._bounds.sections:
                     raise BlockTooLarge(f"a CAR with more than {self._bounds.sections} sections")
-                found.append(
-                    _section(view[start : start + size], self._taken + start, self._hashes, self._bounds)
-                )
+                found.append(_section(view, start, start + size, self._taken, self._hashes, self._bounds))
             at = start + size
             self._needed = 1
         self._taken += at
