@@ -20,11 +20,15 @@ from culm_models.dag.errors import DagJsonMalformed, NonCanonical
 _RESERVED: Final = "/"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _INTEGER_DIGITS_MAX: Final = 20
+_CANONICAL: Final = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def to_dag_json(value: Any) -> Any:
     """A value as `json` writes it; refuses maps with the key `/`, which DAG-JSON cannot spell."""
-    if isinstance(value, Cid):
+    kind = type(value)
+    if kind is str or kind is int or value is None:
+        return value
+    if kind is Cid:
         return {_RESERVED: value.text}
     if isinstance(value, bytes):
         return {_RESERVED: {"bytes": base64.b64encode(value).decode().rstrip("=")}}
@@ -54,8 +58,7 @@ def encode_dag_json(value: Any) -> bytes:
     """The canonical text: keys sorted bytewise at every level, no spaces, only the necessary escapes."""
     try:
         # Code points sort as their UTF-8 does.
-        text = json.dumps(to_dag_json(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-        return text.encode()
+        return _CANONICAL.encode(to_dag_json(value)).encode()
     except UnicodeEncodeError:
         raise DagJsonMalformed("a text holds half a surrogate pair") from None
 

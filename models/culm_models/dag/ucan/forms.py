@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from functools import lru_cache
 from typing import Any, Final
 
 from culm_models.dag.blocks.cid import DAG_CBOR, RAW, cid_from_text, cid_of
@@ -130,8 +131,12 @@ def signed_text(claims: Claims) -> bytes:
         payload["nbf"] = claims.not_before
     if claims.nonce is not None:
         payload["nnc"] = claims.nonce
-    header = {"alg": "EdDSA", "typ": "JWT", "ucv": claims.version}
-    return base64url(encode_dag_json(header)) + b"." + base64url(encode_dag_json(payload))
+    return _header(claims.version) + b"." + base64url(encode_dag_json(payload))
+
+
+@lru_cache(maxsize=2)
+def _header(version: str) -> bytes:
+    return base64url(encode_dag_json({"alg": "EdDSA", "typ": "JWT", "ucv": version}))
 
 
 def jwt_text(ucan: Ucan) -> str:
