@@ -1,5 +1,7 @@
 """A folder of DAGs: SQLite for nodes and indexes, a file a shard, a file a spool.
 
 `folder`: `DagFolder`, the one class that others use. `outcomes`: what became of what it was given.
-`settings`: rules and quotas of one folder.
+`settings`: rules and quotas. `tables`: the database. `node_table`: nodes as they come;
+`node_queries`: what they say; `published`: order and states of an id. `shard_table`: whole shards;
+`spools`: shards on their way; `verification`: a shard's file, read to its end.
 """

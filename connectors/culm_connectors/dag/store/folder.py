@@ -6,16 +6,28 @@ verified whole; a spool is a file below `spools/`, of one peer and one shard.
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from culm_connectors.dag.store.node_queries import NodeQueries
+from culm_connectors.dag.store.node_table import NodeTable
 from culm_connectors.dag.store.outcomes import BlockOutcome, BlockPlace, Lack, PublishedDag
+from culm_connectors.dag.store.published import PublishedReader
 from culm_connectors.dag.store.settings import DagFolderSettings
+from culm_connectors.dag.store.shard_table import ShardTable
+from culm_connectors.dag.store.spools import Spools
+from culm_connectors.dag.store.tables import open_database
+from culm_connectors.dag.store.verification import VerifiedShard, verify_shard
 from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.errors import Blocked, BlockTooLarge, DagError
 from culm_models.dag.exchange.ranges import Range
 from culm_models.dag.exchange.store import NotReserved, Reserved
+from culm_models.dag.order.total_order import TotalOrder
+from culm_models.dag.wire.messages import AckStatus
 
 
 class DagFolder:
@@ -36,19 +48,50 @@ class DagFolder:
 
         Torn and expired spools are dropped.
         """
-        raise NotImplementedError
+        self.folder = folder
+        self.settings = settings or DagFolderSettings()
+        verdict = self.settings.verdict
+        self._database = open_database(folder, create=create)
+        self._nodes = NodeTable(self._database, verdict)
+        self._queries = NodeQueries(self._database, verdict)
+        self._shards = ShardTable(self._database, folder)
+        self._spools = Spools(self._database, folder, self.settings, clock_s)
+        self._published = PublishedReader(self._database, verdict, self._nodes, self._queries, self._shards)
+        self._orders: dict[bytes, TotalOrder] = {}
+        self._data_version = self._version()
+        self.transaction()
+        self._spools.drop_torn()
+        self._spools.drop_expired()
+        self.commit()
 
     def close(self) -> None:
         """Let go of the folder; what was not committed is lost."""
-        raise NotImplementedError
+        self._spools.close()
+        self._shards.close()
+        self._database.close()
 
     def commit(self) -> None:
         """Make what was put in survive a crash of this process."""
-        raise NotImplementedError
+        if not self._database.in_transaction:
+            return
+        self._database.execute("COMMIT")
+        for table in (self._spools, self._shards):
+            for path in table.to_delete:
+                path.unlink(missing_ok=True)
+            table.to_delete = []
+
+    def rollback(self) -> None:
+        """Forget what was changed since the last `commit`."""
+        if self._database.in_transaction:
+            self._database.execute("ROLLBACK")
+        self._spools.to_delete, self._shards.to_delete = [], []
+        self._orders.clear()
 
     def transaction(self) -> sqlite3.Connection:
         """The database, in a transaction until `commit`: for whoever keeps tables of its own beside these."""
-        raise NotImplementedError
+        if not self._database.in_transaction:
+            self._database.execute("BEGIN IMMEDIATE")
+        return self._database
 
     # Nodes and UCANs.
 
@@ -58,131 +101,206 @@ class DagFolder:
         `received_at`: seconds since 1970 of the receipt, which stands in the record of a publish (R24); one
         that is here is judged again at a further receipt. Refusals for good are remembered (R25).
         """
-        raise NotImplementedError
+        self.transaction()
+        outcomes = [self._nodes.put(space, block, received_at) for block in blocks]
+        for id in self._nodes.ids_changed:
+            self._orders.pop(id, None)
+        self._nodes.ids_changed.clear()
+        return outcomes
 
     def refused_with(self, cid: Cid) -> str | None:
         """The code with which a node or UCAN was refused for good."""
-        raise NotImplementedError
+        return self._nodes.refused_with(cid)
 
     def read_node(self, cid: Cid) -> bytes | None:
         """The block of a node or UCAN of any space."""
-        raise NotImplementedError
+        return self._queries.block(cid)
 
     def spaces(self) -> list[bytes]:
         """Every space of which there is a node or a shard, ascending."""
-        raise NotImplementedError
+        return self._queries.spaces()
 
     def nodes(self, space: bytes) -> Iterator[tuple[Cid, bytes]]:
         """All nodes and UCANs of a space, ascending by text."""
-        raise NotImplementedError
+        return ((cid, block) for cid, _, block in self._queries.of_space(space))
 
     def receipts(self, cid: Cid) -> list[int]:
         """When a publish was received, ascending."""
-        raise NotImplementedError
+        row = self._database.execute("SELECT node FROM nodes WHERE cid = ?", (cid.raw,)).fetchone()
+        return [] if row is None else self._nodes.receipts(row[0])
 
     def node(self, space: bytes, cid: Cid) -> bytes | None:
         """See `ExchangeStore`."""
-        raise NotImplementedError
+        return self._queries.block(cid, space)
 
     def has_node(self, space: bytes, cid: Cid) -> bool:
         """See `ExchangeStore`."""
-        raise NotImplementedError
+        return self._queries.is_placed(space, cid) or self._nodes.refused_with(cid) is not None
 
     def dag_heads(self, space: bytes) -> list[Cid]:
         """See `ExchangeStore`."""
-        raise NotImplementedError
+        return self._queries.heads(space, publishes=False)
 
     def publish_heads(self, space: bytes) -> list[Cid]:
         """See `ExchangeStore`."""
-        raise NotImplementedError
+        return self._queries.heads(space, publishes=True)
 
     def tip(self, space: bytes) -> Cid | None:
         """See `ExchangeStore`."""
-        raise NotImplementedError
+        if (version := self._version()) != self._data_version:
+            self._data_version = version
+            self._orders.clear()
+        if space not in self._orders:
+            self._orders[space] = self._queries.order(space)
+        return self._orders[space].tip
 
     def missing_nodes(self, space: bytes, most: int) -> list[Cid]:
         """See `ExchangeStore`."""
-        raise NotImplementedError
+        return self._queries.missing(space, most)
 
     def lack(self, heads: Iterable[Cid]) -> Lack:
         """What is not here of the states of some nodes; of a publish, of its chain and its origin."""
-        raise NotImplementedError
+        return self._queries.lack(heads)
 
     def published(self, id: bytes) -> PublishedDag:
         """Order, states and heads of an id."""
-        raise NotImplementedError
+        return self._published.read(id)
+
+    def _version(self) -> int:
+        return int(self._database.execute("PRAGMA data_version").fetchone()[0])
 
     # Shards.
 
     def add_shard(self, space: bytes, cid: Cid, data: bytes | memoryview) -> bool:
         """Verify and keep a shard that is in memory; False when it was here. Raises `DagError`."""
-        raise NotImplementedError
+        with tempfile.NamedTemporaryFile(dir=self.folder, prefix=".adding-", delete=False) as file:
+            path = Path(file.name)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            return self.add_verified(space, verify_shard(path, cid, self.settings.verdict), path)
+        finally:
+            path.unlink(missing_ok=True)
+
+    def add_verified(self, space: bytes, verified: VerifiedShard, path: Path) -> bool:
+        """Keep a file of this file system that `verify_shard` has read, by renaming it; False: it was here.
+
+        Raises `Blocked`.
+        """
+        self._require_open(space, verified.cid)
+        self.transaction()
+        is_new = self._shards.keep(space, verified, path)
+        self._spools.drop_of_shard(verified.cid)
+        return is_new
 
     def shards(self, space: bytes) -> Iterator[tuple[Cid, int]]:
-        """See `ExchangeStore`; ascending."""
-        raise NotImplementedError
+        """See `ExchangeStore`; ascending by bytes."""
+        return self._shards.of_space(space)
 
     def has_shard(self, cid: Cid) -> bool:
         """See `ExchangeStore`."""
-        raise NotImplementedError
+        return self._shards.size(cid) is not None
 
     def shard_size(self, space: bytes, cid: Cid) -> int | None:
         """See `ExchangeStore`."""
-        raise NotImplementedError
+        return self._shards.size(cid) if self._shards.belongs(space, cid) else None
 
     def shard_path(self, cid: Cid) -> Path | None:
         """The file of a shard that is here whole; it never changes."""
-        raise NotImplementedError
+        return self._shards.file_path(cid) if self.has_shard(cid) else None
 
     def read_shard(self, cid: Cid, offset: int, length: int) -> bytes:
         """See `ExchangeStore`."""
-        raise NotImplementedError
+        return self._shards.read(cid, offset, length)
 
     def block_place(self, cid: Cid) -> BlockPlace | None:
         """Where a block lies, in the shard that came first among those that hold it."""
-        raise NotImplementedError
+        return self._shards.block_place(cid)
 
     def block(self, cid: Cid) -> bytes | None:
         """A block of any shard that is here, of an identity CID, or of a node."""
-        raise NotImplementedError
+        if cid.is_identity:
+            return cid.digest
+        place = self._shards.block_place(cid)
+        if place is None:
+            return self._queries.block(cid)
+        return self._shards.read(place.shard, place.offset, place.length)
 
     def drop_shard(self, cid: Cid) -> bool:
         """Forget a shard as if it had never come (R33); whether it was here."""
-        raise NotImplementedError
+        self.transaction()
+        return self._shards.drop(cid)
 
     def set_blocked(self, key: bytes, reason: str | None) -> None:
         """Refuse a shard (the bytes of its CID) or a space from now on; with None, no longer (R33)."""
-        raise NotImplementedError
+        database = self.transaction()
+        if reason is None:
+            database.execute("DELETE FROM blocked WHERE key = ?", (key,))
+        else:
+            database.execute("INSERT OR REPLACE INTO blocked VALUES (?, ?)", (key, reason))
 
     def blocked(self, key: bytes) -> str | None:
         """Why a shard or a space is refused."""
-        raise NotImplementedError
+        row = self._database.execute("SELECT reason FROM blocked WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def _require_open(self, space: bytes, shard: Cid) -> None:
+        if self.blocked(shard.raw) is not None or self.blocked(space) is not None:
+            raise Blocked(f"{shard} or its space is blocked here")
 
     # Spools (R34).
 
     def reserve(self, peer: bytes, space: bytes, shard: Cid, size: int) -> Reserved | NotReserved:
         """See `ExchangeStore`. Over a quota: LATER with the code `dag.spool_full`."""
-        raise NotImplementedError
+        if self.has_shard(shard):
+            return NotReserved(AckStatus.HAD)
+        if size > self.settings.verdict.bounds.car:
+            return NotReserved(AckStatus.REFUSED, BlockTooLarge.code)
+        try:
+            self._require_open(space, shard)
+        except Blocked as error:
+            return NotReserved(AckStatus.REFUSED, error.code)
+        self.transaction()
+        return self._spools.reserve(peer, space, shard, size)
 
     def spool(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> None:
         """See `ExchangeStore`."""
-        raise NotImplementedError
+        self.transaction()
+        self._spools.write(peer, shard, offset, data)
 
     def spooled(self, peer: bytes, shard: Cid) -> tuple[int, tuple[Range, ...]] | None:
         """Announced size and ranges of a spool."""
-        raise NotImplementedError
+        return self._spools.ranges(peer, shard)
 
-    def accept_spool(self, peer: bytes, shard: Cid) -> None:
-        """Verify a whole spool and make it a shard; other peers' spools of it are dropped.
+    def whole_spool(self, peer: bytes, shard: Cid) -> Path | None:
+        """The file of a spool that is whole, for `verify_shard` in another thread; None where it is not."""
+        return self._spools.whole(peer, shard)
 
-        Raises `DagError`, and then the spool is gone. To verify in another thread: `store.verification`.
+    def accept_spool(self, peer: bytes, shard: Cid, verified: VerifiedShard | None = None) -> bool:
+        """Verify a whole spool (unless that was done) and make it a shard; False: it is not whole, or gone.
+
+        Raises `DagError`, and then the spool is gone. Other peers' spools of the shard are dropped.
         """
-        raise NotImplementedError
+        found, path = self._spools.row(peer, shard), self._spools.whole(peer, shard)
+        if found is None or path is None:
+            return False
+        self.transaction()
+        try:
+            verified = verified or verify_shard(path, shard, self.settings.verdict)
+            self.add_verified(found[3], verified, path)
+        except DagError:
+            self._spools.drop(found[0])
+            raise
+        return True
 
     def drop_spool(self, peer: bytes, shard: Cid) -> None:
         """Forget a spool."""
-        raise NotImplementedError
+        self.transaction()
+        if (found := self._spools.row(peer, shard)) is not None:
+            self._spools.drop(found[0])
 
     def drop_expired_spools(self) -> int:
         """Forget spools whose last byte came too long ago; how many."""
-        raise NotImplementedError
+        self.transaction()
+        return self._spools.drop_expired()

@@ -1,0 +1,116 @@
+"""What a folder says of its nodes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+
+from culm_connectors.dag.store.outcomes import BlockKind, Lack
+from culm_models.dag.blocks.cid import Cid, cid_from_bytes
+from culm_models.dag.exchange.needs import needs_of_block
+from culm_models.dag.order.total_order import TotalOrder, order_of
+from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.walk.shard_blocks import is_opaque
+
+
+class NodeQueries:
+    """Questions to the tables of one folder."""
+
+    def __init__(self, database: sqlite3.Connection, settings: VerdictSettings) -> None:
+        self._database = database
+        self._settings = settings
+
+    def block(self, cid: Cid, space: bytes | None = None) -> bytes | None:
+        """The block of a node or UCAN, in any space or in one."""
+        query = "SELECT block FROM nodes WHERE cid = ?"
+        given: tuple[bytes, ...] = (cid.raw,)
+        if space is not None:
+            query += " AND node IN (SELECT node FROM places WHERE places.node = nodes.node AND space = ?)"
+            given = (cid.raw, space)
+        row = self._database.execute(query, given).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def is_placed(self, space: bytes, cid: Cid) -> bool:
+        """Whether a node is here in a space; a publish counts wherever it is asked for."""
+        query = (
+            "SELECT 1 FROM nodes n WHERE n.cid = ? AND (n.kind = ? OR EXISTS "
+            "(SELECT 1 FROM places p WHERE p.space = ? AND p.node = n.node))"
+        )
+        given = (cid.raw, BlockKind.PUBLISH.value, space)
+        return self._database.execute(query, given).fetchone() is not None
+
+    def heads(self, space: bytes, *, publishes: bool) -> list[Cid]:
+        """What nothing in the space builds on, ascending."""
+        query = (
+            "SELECT n.cid FROM places p JOIN nodes n USING (node) "
+            "WHERE p.space = ? AND p.is_head = 1 AND (n.kind = ?) = ?"
+        )
+        rows = self._database.execute(query, (space, BlockKind.PUBLISH.value, publishes))
+        return sorted(cid_from_bytes(raw) for (raw,) in rows)
+
+    def missing(self, space: bytes, most: int) -> list[Cid]:
+        """What the nodes of a space name, and what is not here in it."""
+        query = (
+            "SELECT DISTINCT l.named FROM places p JOIN links l ON l.child = p.node "
+            "LEFT JOIN nodes n ON n.cid = l.named WHERE p.space = ?1 AND (n.node IS NULL OR "
+            "(n.kind != ?2 AND NOT EXISTS (SELECT 1 FROM places q WHERE q.space = ?1 AND q.node = n.node))) "
+            "AND NOT EXISTS (SELECT 1 FROM refused r WHERE r.cid = l.named) LIMIT ?3"
+        )
+        rows = self._database.execute(query, (space, BlockKind.PUBLISH.value, most))
+        return sorted(cid_from_bytes(raw) for (raw,) in rows)
+
+    def spaces(self) -> list[bytes]:
+        """Every space of which anything is here, ascending."""
+        query = "SELECT DISTINCT space FROM places UNION SELECT DISTINCT space FROM shard_places"
+        return sorted(space for (space,) in self._database.execute(query))
+
+    def of_space(self, space: bytes) -> Iterator[tuple[Cid, BlockKind, bytes]]:
+        """All nodes and UCANs of a space, ascending; their blocks are read one by one."""
+        query = "SELECT n.cid, n.kind FROM places p JOIN nodes n USING (node) WHERE p.space = ?"
+        rows = self._database.execute(query, (space,)).fetchall()
+        for cid, kind in sorted((cid_from_bytes(raw), kind) for raw, kind in rows):
+            block = self.block(cid)
+            if block is not None:
+                yield cid, BlockKind(kind), block
+
+    def lack(self, heads: Iterable[Cid]) -> Lack:
+        """What is not here of what some nodes stand for."""
+        stack = list(heads)
+        seen = set(stack)
+        missing: set[Cid] = set()
+        shards: set[Cid] = set()
+        while stack:
+            cid = stack.pop()
+            block = self.block(cid)
+            if block is None:
+                missing.add(cid)
+                continue
+            query = "SELECT s.shard FROM names s JOIN nodes n USING (node) WHERE n.cid = ?"
+            shards |= {cid_from_bytes(raw) for (raw,) in self._database.execute(query, (cid.raw,))}
+            for need in needs_of_block(cid, block, legacy=self._settings.legacy):
+                if need not in seen:
+                    seen.add(need)
+                    stack.append(need)
+        opaque = {one for one in shards if is_opaque(one, self._settings.hashes)}
+        absent = {one for one in shards - opaque if not one.is_identity and not self._has_shard(one)}
+        return Lack(tuple(sorted(missing)), tuple(sorted(absent)), tuple(sorted(opaque)))
+
+    def _has_shard(self, cid: Cid) -> bool:
+        query = "SELECT 1 FROM shards WHERE cid = ?"
+        return self._database.execute(query, (cid.raw,)).fetchone() is not None
+
+    def order(self, id: bytes) -> TotalOrder:
+        """The order of an id, from its rows."""
+        query = (
+            "SELECT n.cid, (SELECT l.named FROM links l WHERE l.child = n.node AND l.how = 0) "
+            "FROM publishes p JOIN nodes n USING (node) WHERE p.id = ? AND p.in_order = 1"
+        )
+        rows = self._database.execute(query, (id,)).fetchall()
+        return order_of(
+            (cid_from_bytes(raw), None if prior is None else cid_from_bytes(prior)) for raw, prior in rows
+        )
+
+    def waiting(self, id: bytes) -> list[Cid]:
+        """Publishes of an id that are here and not in its order, ascending."""
+        query = "SELECT n.cid FROM publishes p JOIN nodes n USING (node) WHERE p.id = ? AND p.in_order = 0"
+        return sorted(cid_from_bytes(raw) for (raw,) in self._database.execute(query, (id,)))

@@ -1,0 +1,131 @@
+"""Order and states of an id, computed from what is here (R15, R32)."""
+
+from __future__ import annotations
+
+import mmap
+import sqlite3
+from collections.abc import Iterator, Mapping
+
+from culm_connectors.dag.store.node_queries import NodeQueries
+from culm_connectors.dag.store.node_table import NodeTable
+from culm_connectors.dag.store.outcomes import OrderedPublish, PublishedDag
+from culm_connectors.dag.store.shard_table import ShardTable
+from culm_models.dag.blocks.cid import Cid, cid_from_bytes
+from culm_models.dag.errors import DagError, UcanProofMissing
+from culm_models.dag.exchange.needs import needs_of_block
+from culm_models.dag.publish.states import PublishState, content_state
+from culm_models.dag.replica.codec import decode_node
+from culm_models.dag.replica.node import PublishChange, ReplicaNode
+from culm_models.dag.replica.store import ReplicaStore
+from culm_models.dag.ucan.claims import revoked_by
+from culm_models.dag.ucan.did_key import did_key
+from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.walk.shard_blocks import ShardBlocks
+
+
+class MappedShards(Mapping[Cid, ShardBlocks]):
+    """The shards of a folder as blocks: views into mapped files, read where somebody looks at them."""
+
+    def __init__(self, database: sqlite3.Connection, shards: ShardTable) -> None:
+        self._database = database
+        self._shards = shards
+        self._opened: dict[Cid, ShardBlocks] = {}
+
+    def __getitem__(self, cid: Cid) -> ShardBlocks:
+        if cid not in self._opened:
+            row = self._database.execute("SELECT shard FROM shards WHERE cid = ?", (cid.raw,)).fetchone()
+            if row is None:
+                raise KeyError(cid)
+            with self._shards.file_path(cid).open("rb") as file:
+                view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            query = "SELECT cid, offset, length FROM blocks WHERE shard = ?"
+            self._opened[cid] = ShardBlocks(
+                (),
+                {
+                    cid_from_bytes(raw): view[offset : offset + length]
+                    for raw, offset, length in self._database.execute(query, row)
+                },
+            )
+        return self._opened[cid]
+
+    def __iter__(self) -> Iterator[Cid]:
+        rows = self._database.execute("SELECT cid FROM shards").fetchall()
+        return (cid_from_bytes(raw) for (raw,) in rows)
+
+    def __len__(self) -> int:
+        return int(self._database.execute("SELECT count(*) FROM shards").fetchone()[0])
+
+
+class PublishedReader:
+    """What the nodes and shards of one folder say of an id."""
+
+    def __init__(
+        self,
+        database: sqlite3.Connection,
+        settings: VerdictSettings,
+        nodes: NodeTable,
+        queries: NodeQueries,
+        shards: ShardTable,
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._nodes = nodes
+        self._queries = queries
+        self._shards = shards
+
+    def read(self, id: bytes) -> PublishedDag:
+        """Order, states, heads, and what waits."""
+        order = self._queries.order(id)
+        shards = MappedShards(self._database, self._shards)
+        found: list[OrderedPublish] = []
+        revoked: frozenset[Cid] = frozenset()
+        for cid in order.order():
+            node = self._node(cid)
+            change = node.change
+            assert isinstance(change, PublishChange), "an order has publishes alone"
+            state = self._revocation(node, revoked) if revoked else None
+            if state is not PublishState.REVOKED and change.proof.claims.issuer == did_key(id):
+                revoked |= frozenset(revoked_by(change.proof.claims))
+            if state is None:
+                state = content_state(change, self._below(change.origin), shards, self._settings)
+            found.append(OrderedPublish(cid, node.prior, change.link, change.origin, change.shard, state))
+        heads = tuple(cid for cid in sorted(order.heads()) if cid != order.tip)
+        return PublishedDag(id, tuple(found), heads, tuple(self._queries.waiting(id)))
+
+    def _node(self, cid: Cid) -> ReplicaNode:
+        block = self._queries.block(cid)
+        assert block is not None, "what is in an order is here"
+        return decode_node(block, legacy=self._settings.legacy, bounds=self._settings.bounds)
+
+    def _revocation(self, node: ReplicaNode, revoked: frozenset[Cid]) -> PublishState | None:
+        """What revocations before a publish make of it: revoked, or pending while a proof may help."""
+        query = "SELECT node FROM nodes WHERE cid = ?"
+        (row,) = self._database.execute(query, (node.cid.raw,)).fetchone()
+        state = PublishState.REVOKED
+        for time in self._nodes.receipts(row):
+            refused = self._nodes.judge(node, time, revoked)
+            if refused is None:
+                return None
+            if isinstance(refused.error, UcanProofMissing):
+                state = PublishState.PENDING
+        return state
+
+    def _below(self, origin: Cid) -> ReplicaStore:
+        """The nodes below an origin, and which of those that are named there were refused."""
+        store = ReplicaStore(legacy=self._settings.legacy, bounds=self._settings.bounds)
+        stack, seen = [origin], {origin}
+        while stack:
+            cid = stack.pop()
+            block = self._queries.block(cid)
+            if block is None:
+                if code := self._nodes.refused_with(cid):
+                    store.refuse(cid, DagError(code))
+                continue
+            node, _ = store.add(block)
+            if node.is_publish:
+                continue
+            for need in needs_of_block(cid, block, legacy=self._settings.legacy):
+                if need not in seen:
+                    seen.add(need)
+                    stack.append(need)
+        return store

@@ -1,0 +1,154 @@
+"""Shards on their way: a file and a row each, by peer and shard, with quotas by announced size (R34)."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from culm_connectors.dag.store.settings import DagFolderSettings
+from culm_connectors.dag.store.tables import SPOOLS
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.errors import SpoolFull
+from culm_models.dag.exchange.ranges import Range, all_chunks, chunk_bit, chunk_count, ranges_of
+from culm_models.dag.exchange.store import NotReserved, Reserved
+from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus
+
+_OPEN_FILES: Final = 64
+DEPLOYMENT_PEER: Final = bytes(32)
+"""Spools of this peer count towards no quota: what the deployment itself holds, as an edge reads it."""
+
+
+class Spools:
+    """The spools of one folder, inside the folder's transaction."""
+
+    def __init__(
+        self,
+        database: sqlite3.Connection,
+        folder: Path,
+        settings: DagFolderSettings,
+        clock_s: Callable[[], float],
+    ) -> None:
+        self._database = database
+        self._folder = folder / SPOOLS
+        self._settings = settings
+        self._clock_s = clock_s
+        self._files: OrderedDict[int, int] = OrderedDict()
+        self.to_delete: list[Path] = []
+        """Files that go once what says so is committed."""
+
+    def close(self) -> None:
+        """Let go of open files."""
+        while self._files:
+            os.close(self._files.popitem()[1])
+
+    def path(self, row: int) -> Path:
+        """The file of a spool."""
+        return self._folder / f"{row}.part"
+
+    def row(self, peer: bytes, shard: Cid) -> tuple[int, int, int, bytes] | None:
+        """Number, announced size, chunks (a bit each) and space of a spool."""
+        query = "SELECT spool, size, bits, space FROM spools WHERE peer = ? AND cid = ?"
+        found = self._database.execute(query, (peer, shard.raw)).fetchone()
+        return None if found is None else (found[0], found[1], int.from_bytes(found[2], "little"), found[3])
+
+    def reserve(self, peer: bytes, space: bytes, shard: Cid, size: int) -> Reserved | NotReserved:
+        """Make room for all of a shard."""
+        found = self.row(peer, shard)
+        if found is not None and found[1] == size:
+            return Reserved(found[2])
+        if found is not None:
+            self.drop(found[0])
+        if peer != DEPLOYMENT_PEER and not self._has_room(peer, size):
+            self.drop_expired()
+            if not self._has_room(peer, size):
+                return NotReserved(AckStatus.LATER, SpoolFull.code)
+        self._database.execute(
+            "INSERT INTO spools (peer, cid, size, space, bits, touched_at) VALUES (?, ?, ?, ?, ?, ?)",
+            (peer, shard.raw, size, space, b"", int(self._clock_s())),
+        )
+        return Reserved(0)
+
+    def _has_room(self, peer: bytes, size: int) -> bool:
+        query = "SELECT ifnull(sum(size), 0), ifnull(sum(size * (peer = ?)), 0) FROM spools WHERE peer != ?"
+        in_all, of_peer = self._database.execute(query, (peer, DEPLOYMENT_PEER)).fetchone()
+        settings = self._settings
+        return bool(in_all + size <= settings.spool_bytes and of_peer + size <= settings.peer_spool_bytes)
+
+    def write(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> None:
+        """Keep one chunk, while there is a spool."""
+        found = self.row(peer, shard)
+        if found is None:
+            return
+        row, size, bits, _ = found
+        file = self._file(row)
+        view, at = memoryview(data), offset
+        while view:
+            written = os.pwrite(file, view, at)
+            view, at = view[written:], at + written
+        bits |= chunk_bit(offset)
+        self._database.execute(
+            "UPDATE spools SET bits = ?, touched_at = ? WHERE spool = ?",
+            (bits.to_bytes(-(-chunk_count(size) // 8), "little"), int(self._clock_s()), row),
+        )
+
+    def _file(self, row: int) -> int:
+        file = self._files.pop(row, None)
+        if file is None:
+            file = os.open(self.path(row), os.O_RDWR | os.O_CREAT, 0o600)
+        self._files[row] = file
+        if len(self._files) > _OPEN_FILES:
+            os.close(self._files.popitem(last=False)[1])
+        return file
+
+    def ranges(self, peer: bytes, shard: Cid) -> tuple[int, tuple[Range, ...]] | None:
+        """Announced size and ranges of a spool."""
+        found = self.row(peer, shard)
+        return None if found is None else (found[1], ranges_of(found[2], found[1]))
+
+    def whole(self, peer: bytes, shard: Cid) -> Path | None:
+        """The file of a spool all of whose chunks are here, on the disk."""
+        found = self.row(peer, shard)
+        if found is None or found[2] != all_chunks(found[1]):
+            return None
+        os.fsync(self._file(found[0]))
+        return self.path(found[0])
+
+    def drop(self, row: int) -> None:
+        """Forget a spool."""
+        self._database.execute("DELETE FROM spools WHERE spool = ?", (row,))
+        if (file := self._files.pop(row, None)) is not None:
+            os.close(file)
+        self.to_delete.append(self.path(row))
+
+    def drop_of_shard(self, shard: Cid) -> None:
+        """Forget all spools of a shard that is here."""
+        query = "SELECT spool FROM spools WHERE cid = ?"
+        for (row,) in self._database.execute(query, (shard.raw,)).fetchall():
+            self.drop(row)
+
+    def drop_expired(self) -> int:
+        """Forget spools whose last byte came too long ago; how many."""
+        before = int(self._clock_s()) - self._settings.spool_expires_s
+        query = "SELECT spool FROM spools WHERE touched_at <= ?"
+        rows = self._database.execute(query, (before,)).fetchall()
+        for (row,) in rows:
+            self.drop(row)
+        return len(rows)
+
+    def drop_torn(self) -> None:
+        """Forget spools whose file has not what their row says, and files without a row."""
+        query = "SELECT spool, size, bits FROM spools"
+        known: set[str] = set()
+        for row, size, data in self._database.execute(query).fetchall():
+            bits = int.from_bytes(data, "little")
+            end = min(bits.bit_length() * CHUNK_SIZE, size)
+            path = self.path(row)
+            if bits and (not path.exists() or path.stat().st_size < end):
+                self.drop(row)
+            else:
+                known.add(path.name)
+        self.to_delete += [path for path in self._folder.iterdir() if path.name not in known]

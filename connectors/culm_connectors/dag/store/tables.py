@@ -1,0 +1,92 @@
+"""The tables of a folder of DAGs, and the opening of its database: one format number."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from culm_connectors.dag.errors import DagFolderError
+
+DATABASE_FILE: Final = "dag.sqlite"
+SHARDS: Final = "shards"
+SPOOLS: Final = "spools"
+FORMAT: Final = 1
+_APPLICATION_ID: Final = 0x43444147
+_BUSY_TIMEOUT_S: Final = 30.0
+
+BUILDS, NEEDS = range(2)
+"""How a node names another one: as prior or fork; as origin or proof."""
+
+_SCHEMA: Final = """
+CREATE TABLE nodes (
+    node INTEGER PRIMARY KEY, cid BLOB NOT NULL UNIQUE, kind TEXT NOT NULL, block BLOB NOT NULL
+);
+CREATE TABLE links (
+    named BLOB NOT NULL, child INTEGER NOT NULL, how INTEGER NOT NULL, PRIMARY KEY (named, child, how)
+) WITHOUT ROWID;
+CREATE INDEX links_of ON links (child);
+CREATE TABLE places (
+    space BLOB NOT NULL, node INTEGER NOT NULL, is_head INTEGER NOT NULL, PRIMARY KEY (space, node)
+) WITHOUT ROWID;
+CREATE INDEX places_of ON places (node);
+CREATE INDEX heads ON places (space) WHERE is_head = 1;
+CREATE TABLE names (shard BLOB NOT NULL, node INTEGER NOT NULL, PRIMARY KEY (shard, node)) WITHOUT ROWID;
+CREATE INDEX names_of ON names (node);
+CREATE TABLE publishes (
+    node INTEGER PRIMARY KEY, id BLOB NOT NULL, is_authorised INTEGER NOT NULL, in_order INTEGER NOT NULL
+);
+CREATE INDEX publishes_of ON publishes (id);
+CREATE TABLE receipts (
+    node INTEGER NOT NULL, received_at INTEGER NOT NULL, PRIMARY KEY (node, received_at)
+) WITHOUT ROWID;
+CREATE TABLE refused (refusal INTEGER PRIMARY KEY, cid BLOB NOT NULL UNIQUE, code TEXT NOT NULL);
+CREATE TABLE shards (shard INTEGER PRIMARY KEY, cid BLOB NOT NULL UNIQUE, size INTEGER NOT NULL);
+CREATE TABLE shard_places (
+    space BLOB NOT NULL, shard BLOB NOT NULL, PRIMARY KEY (space, shard)
+) WITHOUT ROWID;
+CREATE TABLE blocks (
+    cid BLOB NOT NULL, shard INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL,
+    PRIMARY KEY (cid, shard)
+) WITHOUT ROWID;
+CREATE TABLE spools (
+    spool INTEGER PRIMARY KEY, peer BLOB NOT NULL, cid BLOB NOT NULL, size INTEGER NOT NULL,
+    space BLOB NOT NULL, bits BLOB NOT NULL, touched_at INTEGER NOT NULL, UNIQUE (peer, cid)
+);
+CREATE TABLE blocked (key BLOB PRIMARY KEY, reason TEXT NOT NULL);
+"""
+"""CIDs are bytes, `named` too; ids and spaces have 32. `bits` of a spool are its chunks, low bits first."""
+
+
+def open_database(folder: Path, *, create: bool) -> sqlite3.Connection:
+    """The database of a folder; with `create`, one is made where there is none. Error: `DagFolderError`."""
+    path = folder / DATABASE_FILE
+    if not create and not path.exists():
+        raise DagFolderError(f"{folder} holds no DAGs", hint="put, sync or import into it first")
+    try:
+        for one in (folder, folder / SHARDS, folder / SPOOLS):
+            one.mkdir(parents=True, exist_ok=True, mode=0o700)
+        database = sqlite3.connect(
+            path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        )
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        found = database.execute("PRAGMA user_version").fetchone()[0]
+        if not found:
+            database.execute("BEGIN IMMEDIATE")
+            found = database.execute("PRAGMA user_version").fetchone()[0]
+            if not found:
+                for statement in _SCHEMA.split(";"):
+                    database.execute(statement)
+                database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+                database.execute(f"PRAGMA user_version = {FORMAT}")
+                found = FORMAT
+            database.execute("COMMIT")
+    except (OSError, sqlite3.Error) as error:
+        raise DagFolderError(f"{path} cannot be used: {error}") from error
+    if found != FORMAT:
+        database.close()
+        raise DagFolderError(
+            f"{path} has the format {found}, and this program reads {FORMAT}", hint="use a newer Culm"
+        )
+    return database
