@@ -57,7 +57,8 @@ class ShardTable:
         query = (
             "SELECT h.cid, h.size FROM shards h WHERE h.cid > ?2 AND h.cid IN "
             "(SELECT shard FROM shard_places WHERE space = ?1 UNION "
-            "SELECT s.shard FROM names s JOIN places p ON p.node = s.node AND p.space = ?1) ORDER BY h.cid LIMIT ?3"
+            "SELECT s.shard FROM names s JOIN places p ON p.node = s.node AND p.space = ?1) "
+            "ORDER BY h.cid LIMIT ?3"
         )
         while rows := self._database.execute(query, (space, after, _PAGE)).fetchall():
             for raw, size in rows:
