@@ -50,6 +50,7 @@ _BUSY = "print(flush=True)\nwhile True: pass"
 _SHORT = (
     *("sparse-crypto", "undecryptable", "sparse-stream", "expensive-cbor", "sds-join-leave"),
     *("chotki-small-packets", "chotki-no-v"),
+    *("bamboo-adjusts", "bamboo-entries"),
 )
 _ROOT = Path(__file__).parents[2]
 
@@ -109,7 +110,11 @@ def target(tmp_path: Path, kafka_bootstrap: str, topic_prefix: str) -> Iterator[
             *("--metrics-port", str(metrics_port), "--serve-at-once"),
         ),
         # Replicas of Chotki call by TCP at the port that has QUIC by UDP.
-        environment(kafka) | {"CULM_CONNECTOR__CHOTKI__LISTEN": f'["tcp://{HOST}:{port}"]'},
+        environment(kafka)
+        | {
+            "CULM_CONNECTOR__CHOTKI__LISTEN": f'["tcp://{HOST}:{port}"]',
+            "CULM_CONNECTOR__BAMBOO__LISTEN": f'["quic://{HOST}:{port}/yamf"]',
+        },
         tmp_path / "connector.log",
     )
     edge = Edge(process, tmp_path / "edge", port)

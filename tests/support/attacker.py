@@ -34,6 +34,7 @@ from tests.support.attacks import (
     unknown_heights,
 )
 from tests.support.hostile import Hostile, hostile
+from tests.support.hostile_bamboo import BAMBOO_ATTACKS
 from tests.support.hostile_chotki import CHOTKI_ATTACKS, SRC, handshake, in_pieces
 from tests.support.hostile_quic import flood, hostile_client, keyed_attacks, stranger_attacks
 from tests.support.hostile_sds import deaf_readers, join_and_leave
@@ -212,6 +213,7 @@ ATTACKS: dict[str, Attack] = {
     "sds-profile-first": partial(frames, lambda: another_profile_first("quiet", lamport=1)),
     **{name: partial(chotki, packets) for name, packets in CHOTKI_ATTACKS.items()},
     "chotki-deaf-readers": chotki_deaf_readers,
+    **BAMBOO_ATTACKS,
 }
 
 

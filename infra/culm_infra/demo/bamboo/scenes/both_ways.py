@@ -43,7 +43,9 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
             await remote.propose(RequestedRange(*log, 1, end=last, upper=last, direction=Direction.BOTH))
 
             async def is_through() -> bool:
-                return not await remote.open_requests()
+                # West may be through with what it has sent, and east not yet with what it reads.
+                ends = remote, *east.peer.remotes.values()
+                return not any([await end.open_requests() for end in ends])
 
             await stage.until(is_through, "the one request to be freed")
             figures.equal("requests", west.counts["proposed"] + east.counts["proposed"], 1)
