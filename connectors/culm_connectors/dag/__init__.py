@@ -1,4 +1,5 @@
 """DAG replication and publishing at peers and at the edge of a deployment.
 
-`store/`: a folder of nodes, UCANs, publishes and shards. `errors`.
+`store/`: a folder of nodes, UCANs, publishes and shards. `peer`: `DagPeer`, one folder with its connections;
+`session` drives one of them, `progress` says how far it is. `settings`; `errors`.
 """

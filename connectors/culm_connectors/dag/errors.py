@@ -9,3 +9,9 @@ class DagFolderError(ConnectorError):
     """A folder of DAGs that is missing, damaged, or of another format."""
 
     code: ClassVar[str] = "dag.folder"
+
+
+class DagSyncError(ConnectorError):
+    """An exchange with another end that did not come to its end."""
+
+    code: ClassVar[str] = "dag.sync"

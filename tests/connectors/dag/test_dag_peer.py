@@ -1,0 +1,147 @@
+"""Peers over QUIC (reference 6, R34): they come to hold the same, and stopped transfers go on."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from culm_connectors.dag.peer import DagPeer, SyncProgress
+from culm_connectors.dag.store.folder import DagFolder
+from culm_models.dag.exchange.settings import SpaceAbility, SpaceAccess
+from culm_models.dag.replica.codec import encode_append
+from culm_models.testing.dag.replica import NOW
+from culm_models.testing.dag.scenario import SPACES, draw_scenario, large_shard
+
+SPACE = SPACES[0]
+SHARD, SHARD_BYTES = large_shard(1)
+LOCAL = ("127.0.0.1", 0)
+
+
+def filled(folder: DagFolder) -> None:
+    node = encode_append([SHARD])
+    folder.put_blocks(SPACE, [node.data], received_at=NOW)
+    folder.add_shard(SPACE, SHARD, SHARD_BYTES)
+
+
+@pytest.mark.parametrize("seed", [3, 5])
+async def test_peers_come_to_hold_the_same(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    scenario = draw_scenario(rng)
+    async with DagPeer.open(tmp_path / "a") as one, DagPeer.open(tmp_path / "b") as other:
+
+        def fill(folder: DagFolder) -> None:
+            for space, _, block in scenario.nodes:
+                if rng.random() < 0.7:
+                    folder.put_blocks(space, [block], received_at=NOW)
+            for space, cid, data in scenario.shards:
+                if rng.random() < 0.7:
+                    folder.add_shard(space, cid, data)
+
+        await one.work(fill)
+        await other.work(fill)
+        seen: list[SyncProgress] = []
+        async with other.listen(LOCAL) as address:
+            await one.sync(address, scenario.spaces, on_progress=seen.append)
+            again = await one.sync(address, scenario.spaces)
+        assert seen
+        assert (again.nodes, again.shards, again.received_bytes, again.sent_bytes) == (0, 0, 0, 0)
+        for space in scenario.spaces:
+
+            def said(folder: DagFolder, space: bytes = space) -> object:
+                return [
+                    *(cid for cid, _ in folder.nodes(space)),
+                    *folder.shards(space),
+                    *folder.dag_heads(space),
+                    folder.published(space),
+                ]
+
+            assert await one.work(said) == await other.work(said)
+
+
+async def test_a_shard_is_verified_before_it_is_seen(tmp_path: Path) -> None:
+    async with DagPeer.open(tmp_path / "a") as one, DagPeer.open(tmp_path / "b") as other:
+        await other.work(filled)
+        path = await other.work(lambda folder: folder.shard_path(SHARD))
+        assert path is not None
+        path.chmod(0o600)
+        path.write_bytes(SHARD_BYTES[:-1] + bytes([SHARD_BYTES[-1] ^ 1]))
+        async with other.listen(LOCAL) as address:
+            result = await one.sync(address, [SPACE])
+        assert result.refused == [(SHARD, "dag.hash")]
+        assert not await one.work(lambda folder: folder.has_shard(SHARD))
+        assert await one.work(lambda folder: folder.spooled(other.identity.peer_id, SHARD)) is None
+
+
+async def test_a_stopped_transfer_goes_on_with_what_is_missing(tmp_path: Path) -> None:
+    async with DagPeer.open(tmp_path / "a") as one, DagPeer.open(tmp_path / "b") as other:
+        await other.work(filled)
+        async with other.listen(LOCAL) as address:
+            stopped = asyncio.Event()
+
+            def stop(progress: SyncProgress) -> None:
+                if progress.received_bytes:
+                    stopped.set()
+
+            syncing = asyncio.create_task(one.sync(address, [SPACE], on_progress=stop))
+            await asyncio.wait((syncing, asyncio.create_task(stopped.wait())), return_when="FIRST_COMPLETED")
+            syncing.cancel()
+            await asyncio.gather(syncing, return_exceptions=True)
+            spooled = await one.work(lambda folder: folder.spooled(other.identity.peer_id, SHARD))
+            held = sum(length for _, length in spooled[1]) if spooled else 0
+            rest = await one.sync(address, [SPACE])
+        if spooled:
+            assert rest.received_bytes == len(SHARD_BYTES) - held
+        assert await one.work(lambda folder: folder.read_shard(SHARD, 0, len(SHARD_BYTES))) == SHARD_BYTES
+
+
+async def test_who_may_do_nothing_gets_and_gives_nothing(tmp_path: Path) -> None:
+    def nothing(peer: bytes) -> SpaceAccess:
+        def access(space: bytes, ability: SpaceAbility) -> str | None:
+            return "dag.not_allowed"
+
+        return access
+
+    folder = DagFolder(tmp_path / "b", create=True)
+    async with (
+        DagPeer.open(tmp_path / "a") as one,
+        DagPeer.over(folder, access=nothing) as other,
+    ):
+        mine = encode_append([])
+        await one.work(lambda held: held.put_blocks(SPACE, [mine.data], received_at=NOW))
+        await other.work(filled)
+        async with other.listen(LOCAL) as address:
+            result = await one.sync(address, [SPACE])
+        assert (mine.cid, "dag.not_allowed") in result.refused
+        assert (result.nodes, result.shards) == (0, 0)
+        assert await other.work(lambda held: held.node(SPACE, mine.cid)) is None
+    folder.close()
+
+
+async def test_what_comes_is_offered_to_the_others(tmp_path: Path) -> None:
+    async with (
+        DagPeer.open(tmp_path / "a") as one,
+        DagPeer.open(tmp_path / "b") as middle,
+        DagPeer.open(tmp_path / "c") as other,
+        middle.listen(LOCAL) as address,
+    ):
+        await one.work(filled)
+        kept = asyncio.Event()
+
+        def look(progress: SyncProgress) -> None:
+            if progress.shards:
+                kept.set()
+
+        async def follow() -> None:
+            # It is done at once, and hears of what comes later as long as it stays.
+            await other.follow(address, [SPACE], on_progress=look)
+
+        following = asyncio.create_task(follow())
+        await one.sync(address, [SPACE])
+        async with asyncio.timeout(20):
+            await kept.wait()
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        assert await other.work(lambda folder: folder.has_shard(SHARD))
