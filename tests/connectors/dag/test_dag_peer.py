@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.dag.peer import DagPeer, SyncProgress
+from culm_connectors.dag.peer import DagPeer
+from culm_connectors.dag.progress import SyncProgress
 from culm_connectors.dag.store.folder import DagFolder
 from culm_models.dag.exchange.settings import SpaceAbility, SpaceAccess
 from culm_models.dag.replica.codec import encode_append
