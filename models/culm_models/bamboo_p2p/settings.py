@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, CancelCode, Eagerness, Propose, Setup
 
 TURN_BYTES: Final = 64 * 1024
@@ -66,11 +67,21 @@ Answers = Callable[[Propose], Policy]
 """Says by which policy a proposal is answered; asked again for one that had to wait."""
 
 
+ExpectsPayload = Callable[[LogKey, int], bool]
+"""Whether a payload that is not held, of a log by its sequence number, is on its way to here."""
+
+
+def expects_none(log: LogKey, seq_num: int) -> bool:
+    """What is not here does not come from elsewhere."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class PeerSettings:
     """Windows in bytes; `credit` is how many proposals of the other end may stand at a time.
 
-    `answers` takes the place of the one `policy` where proposals are not all answered alike.
+    `answers` takes the place of the one `policy` where proposals are not all answered alike. A payload that
+    is expected is not passed over as one that cannot be had; who stops expecting it says so by `Changes`.
     """
 
     sends_greedily: bool = False
@@ -80,6 +91,7 @@ class PeerSettings:
     credit: int = 64
     policy: Policy = field(default_factory=Policy)
     answers: Answers | None = None
+    expects_payload: ExpectsPayload = expects_none
 
     def policy_for(self, proposal: Propose) -> Policy:
         """How a proposal is answered."""

@@ -4,7 +4,6 @@
 - `tables`: what is kept beside the logs (origin, offsets, outbox); `opening`: of such a folder
 - `hooks`: what of connections goes on to all that; `budgets`: what one principal may use
 - `outbox`: what peers brought and Kafka has not; `publisher`: its way to topics, and who waits for that
-- `log_kinds`: p2panda's, or bare; `follow_topics`: what topics bring
-- `awaited_payloads`: payloads that come apart from their entries
+- `log_kinds`: p2panda's, or bare; `from_topics/`: what topics bring
 - `holdings`: what peers are known to hold; `refusals`: what is reported on `rejected`
 """

@@ -12,9 +12,10 @@ from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
 from culm_connectors.bamboo_p2p.channels.multiplexed import Multiplexed
 from culm_connectors.bamboo_p2p.channels.two_streams import accept_streams
 from culm_connectors.bamboo_p2p.edge.access import EdgePolicy, LogAccess
-from culm_connectors.bamboo_p2p.edge.awaited_payloads import AwaitedPayloads
 from culm_connectors.bamboo_p2p.edge.budgets import PrincipalBudgets
-from culm_connectors.bamboo_p2p.edge.follow_topics import TopicsFollower
+from culm_connectors.bamboo_p2p.edge.from_topics.awaited_payloads import AwaitedPayloads
+from culm_connectors.bamboo_p2p.edge.from_topics.expected_payloads import WAIT_S, ExpectedPayloads
+from culm_connectors.bamboo_p2p.edge.from_topics.follow_topics import TopicsFollower
 from culm_connectors.bamboo_p2p.edge.holdings import Holdings
 from culm_connectors.bamboo_p2p.edge.hooks import EdgeHooks
 from culm_connectors.bamboo_p2p.edge.log_kinds import LogKinds
@@ -36,6 +37,7 @@ from culm_connectors.logs.index.documents import ReadFacts
 from culm_connectors.transport import CloseCode, Identity
 from culm_connectors.transport.interface import ByteChannel, Connection
 from culm_models.bamboo.hashes import FLAVOURS, HashFlavour
+from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.peer import Peer
 from culm_models.bamboo_p2p.settings import PeerSettings
 from culm_topics.kafka.origin import Origin
@@ -68,6 +70,7 @@ class FlavourEdge:
         refusals: RefusalReports,
         access: LogAccess,
         budgets: PrincipalBudgets,
+        expected: ExpectedPayloads,
         metrics: BambooMetrics,
         settings: BambooEdgeSettings,
         flavour: HashFlavour,
@@ -85,6 +88,7 @@ class FlavourEdge:
         self._progress = progress
         self._access = access
         self._budgets = budgets
+        self._expected = expected
         self._metrics = metrics
         self._settings = settings
 
@@ -96,6 +100,7 @@ class FlavourEdge:
             group.create_task(self._publisher.release_now_and_then())
             group.create_task(self._sender.send_for_ever())
             group.create_task(self._measure())
+            group.create_task(self._stop_expecting())
 
     async def _measure(self) -> None:
         """Look how much there is, for ever."""
@@ -107,6 +112,17 @@ class FlavourEdge:
         while True:
             self.sizes = await self.peer.work(sizes)
             await asyncio.sleep(_MEASURED_EVERY_S)
+
+    async def _stop_expecting(self) -> None:
+        """Let peers be told of payloads that do not come, for ever."""
+
+        def step(peer: Peer) -> None:
+            if overdue := self._expected.take_overdue():
+                peer.notify_connections(Changes(overdue))
+
+        while True:
+            await asyncio.sleep(WAIT_S / 4)
+            await self.peer.work(step)
 
     async def keep_connected(self) -> None:
         """Hold connections to those who are to be called, until cancelled."""
@@ -180,7 +196,8 @@ async def open_flavour(
         # Another id than that of the connector: p2panda's follower takes what this edge produces as it takes
         # what comes from other connectors, by its own rules of interest.
         connector_id = bytes(one ^ 0xFF for one in context.connector_id)
-        awaited = AwaitedPayloads(store, tables, max_bytes=settings.unclaimed_payload_bytes)
+        expected = ExpectedPayloads()
+        awaited = AwaitedPayloads(store, tables, expected, max_bytes=settings.unclaimed_payload_bytes)
         outbox = KafkaOutbox(
             store,
             tables,
@@ -210,7 +227,7 @@ async def open_flavour(
         access = LogAccess(context.access)
         policy = EdgePolicy.of(_rules(settings.policy), access)
         async with BambooPeer.over(
-            store, identity=identity, settings=_peer_settings(settings), hooks=hooks, policy=policy
+            store, identity=identity, settings=_peer_settings(settings, expected), hooks=hooks, policy=policy
         ) as peer:
             publisher = OutboxPublisher(
                 peer,
@@ -236,6 +253,7 @@ async def open_flavour(
                 refusals,
                 access,
                 budgets,
+                expected,
                 metrics,
                 settings,
                 flavour,
@@ -249,7 +267,7 @@ def _rules(path: Path | None) -> FolderPolicy:
     return FolderPolicy() if path is None else read_policy(path)
 
 
-def _peer_settings(settings: BambooEdgeSettings) -> BambooPeerSettings:
+def _peer_settings(settings: BambooEdgeSettings, expected: ExpectedPayloads) -> BambooPeerSettings:
     """What the connections are told."""
     files = settings.tls
     return BambooPeerSettings(
@@ -259,6 +277,7 @@ def _peer_settings(settings: BambooEdgeSettings) -> BambooPeerSettings:
             send_window=settings.send_window_bytes,
             receive_window=settings.receive_window_bytes,
             credit=settings.credit,
+            expects_payload=lambda log, seq_num: (log, seq_num) in expected,
         ),
         tls=TlsFiles(files.certificate, files.private_key, files.ca, files.server_name),
         data_window_bytes=settings.data_window_bytes,

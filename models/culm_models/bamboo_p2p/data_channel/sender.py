@@ -197,7 +197,9 @@ class Sender:
             may_send = may_send and self._link.sends_greedily and request.verified_only != index
             return may_send and max(own_at, others_at) in parts and request.wanted.wants_payload(size), False
         # After an apology the good payload follows when it comes: it is not passed over, either.
-        is_awaited = request.verified_only == index
+        is_awaited = request.verified_only == index or self._link.settings.expects_payload(
+            request.log, piece.seq_num
+        )
         return False, not (others_at > begins or request.wanted.mandatory or is_awaited)
 
     def _metadata_is_there(self, request: Request, piece: Piece) -> bool:

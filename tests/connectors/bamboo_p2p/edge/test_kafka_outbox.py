@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from culm_connectors.bamboo_p2p.author import publish
-from culm_connectors.bamboo_p2p.edge.awaited_payloads import AwaitedPayloads
+from culm_connectors.bamboo_p2p.edge.from_topics.awaited_payloads import AwaitedPayloads
+from culm_connectors.bamboo_p2p.edge.from_topics.expected_payloads import ExpectedPayloads
 from culm_connectors.bamboo_p2p.edge.log_kinds import LogKinds
 from culm_connectors.bamboo_p2p.edge.opening import open_edge_folder
 from culm_connectors.bamboo_p2p.edge.outbox import BroughtBy, KafkaOutbox
@@ -166,7 +167,7 @@ def test_a_log_whose_first_payload_is_not_held_is_in_fragments_until_it_is(tmp_p
 
 
 def test_payloads_and_entries_of_topics_find_each_other_in_any_order(folder: OutboxedFolder) -> None:
-    awaited = AwaitedPayloads(folder.store, folder.tables, max_bytes=100)
+    awaited = AwaitedPayloads(folder.store, folder.tables, ExpectedPayloads(), max_bytes=100)
     held = folder.source.entry(LOG, 1)
     assert held is not None
     assert awaited.chunk(held.entry.payload_hash, 0, b"payload") == []

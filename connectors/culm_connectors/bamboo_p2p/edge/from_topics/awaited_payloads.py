@@ -7,6 +7,7 @@ from its start again when the connector starts the next time.
 
 from __future__ import annotations
 
+from culm_connectors.bamboo_p2p.edge.from_topics.expected_payloads import ExpectedPayloads
 from culm_connectors.bamboo_p2p.edge.tables import EdgeTables
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_models.bamboo.log_store import LogKey
@@ -17,11 +18,14 @@ from culm_topics.records import log_key, split_flavoured_log_key
 class AwaitedPayloads:
     """The entries of one folder that lack payloads, and the payloads that lack entries."""
 
-    def __init__(self, store: FolderStore, tables: EdgeTables, *, max_bytes: int) -> None:
+    def __init__(
+        self, store: FolderStore, tables: EdgeTables, expected: ExpectedPayloads, *, max_bytes: int
+    ) -> None:
         self.has_dropped = False
         """Whether chunks were dropped that an entry may ask for yet."""
         self._store = store
         self._tables = tables
+        self._expected = expected
         self._max_bytes = max_bytes
         self._unclaimed_bytes = tables.unclaimed_bytes()
 
@@ -41,6 +45,8 @@ class AwaitedPayloads:
         is_whole = False
         for offset, data in chunks:
             is_whole = self._put(log, held, offset, data)
+        if not is_whole:
+            self._expected.expect(log, seq_num)
         return is_whole
 
     def chunk(self, payload_hash: bytes, offset: int, data: bytes) -> list[tuple[LogKey, int]]:
@@ -70,4 +76,7 @@ class AwaitedPayloads:
         self._store.put_unverified(log, seq_num, offset, data)
         if not self._store.unverified(log, seq_num).covers(0, size):
             return False
-        return self._store.verify_payload(log, seq_num)
+        is_held = self._store.verify_payload(log, seq_num)
+        if is_held:
+            self._expected.came(log, seq_num)
+        return is_held
