@@ -161,6 +161,37 @@ with LogConsumer("127.0.0.1:9092", group_id="culm.my-program", state_dir="state"
 - librdkafka's own log lines go to the logger `culm_topics.librdkafka`, one of each kind in ten seconds.
 """
 
+_DAGS = """\
+## Reading what is published
+
+`culm_topics.dag.consumer.DagConsumer` follows `dag.published` and hands out what changes of each id, and
+opens its content by `dag.shard-index`, block by block, each checked by its CID:
+
+```python
+from culm_topics.dag.consumer import DagChangeKind, DagConsumer
+
+with DagConsumer("127.0.0.1:9092", state_dir="state") as consumer:
+    for change in consumer:
+        if change.kind is DagChangeKind.COMPLETE:
+            for piece in consumer.content.file(str(change.published.complete.link)):
+                ...
+```
+
+- Changes: `tip`, `complete` (the latest of which everything is here), `revoked`, and `superseded`: it was the
+  tip, and the new tip does not build on it, so both can be opened and merged.
+- `positions()` and `origin` are kept by the program and given back as `start_at` and `origin`. The topic is
+  compacted: of what was replaced meanwhile only the outcome comes.
+- `content.block(cid)`, `content.file("CID/path", start, stop)`, `content.shard(cid)`: a block is read out of
+  the one or two chunks where it lies. At which offset of `dag.shards` those are nobody writes down, since a
+  rebuilt deployment has other offsets: they are looked for backwards from the time at which the broker took
+  the shard's index, and what was passed is remembered. `cache_bytes` of chunks stay in memory;
+  `state_dir` keeps where blocks lie (some 100 bytes a block) across restarts.
+- `culm_topics.dag.orders.read_orders` gives the order of each id, as far back as `dag.order` goes.
+- The verdict settings of the deployment stand in `dag.settings`: the first record behind the last one without
+  a value. `culm_topics.dag.verdict.agree_verdict` publishes a process's own where there are none, and refuses
+  where they differ.
+"""
+
 
 def render() -> str:
     """The whole of docs/topics.md."""
@@ -176,6 +207,7 @@ def render() -> str:
             _KEYS,
             _BLOCKS,
             _READING,
+            _DAGS,
             _jobs(),
             _rights(),
             _properties(),

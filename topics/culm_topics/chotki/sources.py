@@ -18,7 +18,7 @@ from culm_topics.chotki.records import SourceRecord, source_key, split_source_ke
 from culm_topics.errors import KafkaFailure, RecordError
 from culm_topics.kafka import clients
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.readers.partitions import TopicPartitions, read_until
+from culm_topics.readers.partitions import TopicPartitions, read_through
 from culm_topics.readers.whole_topic import PassedOver, TopicMessage
 
 SOURCES_TOPIC: Final = "chotki.sources"
@@ -120,7 +120,7 @@ class SourceFollower:
     def catch_up(self) -> Mapping[int, SourceRecord]:
         """Read to the end of now; who holds each source."""
         ends = {one: self._reader.range_of(one)[1] for one in self._reader.positions}
-        while (records := read_until(self._reader, ends, _SILENCE_SECONDS)) is not None:
+        for records in read_through(self._reader, ends, _SILENCE_SECONDS):
             for record in records:
                 self.table.take(record)
         return self.table.holders

@@ -2,6 +2,8 @@
 
 - `catalogue`: the topics; `records/`: their keys and values; `cddl/`: the same shapes as CDDL.
 - `shard_chunks`: shards in chunks, cut and put together.
+- `orders`: orders of publishes, as their records make them.
+- `consumer/`: `DagConsumer`, what is published and its content, for programs.
 - `verdict`: the verdict settings that every process of a deployment agrees to.
 - `errors`: what goes wrong between a program and its shards.
 """

@@ -6,7 +6,7 @@ this reader.
 
 import time
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -148,6 +148,22 @@ def read_until(
         if time.monotonic() > deadline_s:
             raise KafkaFailure(f"the broker sent nothing of {reader.topic} for {silence_seconds:.0f} s")
     return None
+
+
+def read_through(
+    reader: TopicPartitions, ends: Mapping[int, int], silence_seconds: float, most: int = BATCH_RECORDS
+) -> Iterator[list[TopicMessage]]:
+    """All records up to `ends`, and what came with them from behind: for who goes on reading later.
+
+    `KafkaFailure` when nothing comes for `silence_seconds` although something should.
+    """
+    deadline_s = time.monotonic() + silence_seconds
+    while any(reader.positions[partition] < end for partition, end in ends.items()):
+        if records := reader.poll(0.2, most):
+            yield records
+            deadline_s = time.monotonic() + silence_seconds
+        elif time.monotonic() > deadline_s:
+            raise KafkaFailure(f"the broker sent nothing of {reader.topic} for {silence_seconds:.0f} s")
 
 
 def starts_of(reader: TopicPartitions, partitions: Collection[int], *, at_end: bool) -> dict[int, int]:

@@ -1,0 +1,220 @@
+"""DagConsumer on a real broker: changes of ids, resumed; blocks, files and shards out of shards in Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid, cid_of
+from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
+from culm_models.dag.car import read_car, write_car
+from culm_models.dag.errors import BlockMissing, PathUnknown
+from culm_models.dag.publish.states import PublishState
+from culm_models.dag.sharding.cut import cut_dag
+from culm_models.dag.unixfs.importing import PROFILES, import_directory
+from culm_topics.dag.consumer import DagConsumer, DagContent
+from culm_topics.dag.consumer.dag_consumer import PUBLISHED_TOPIC
+from culm_topics.dag.errors import ShardHashRefused
+from culm_topics.dag.records import (
+    NO_LINKS,
+    BlockPlace,
+    CompletePublish,
+    PublishedRecord,
+    PublishRecord,
+    cid_partition,
+    first_links,
+    shard_index,
+)
+from culm_topics.dag.shard_chunks import cut_shard
+from culm_topics.errors import OriginChanged, TopicMissing
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.origin import Origin
+from tests.support.topic_io import produce, write_records
+
+pytestmark = pytest.mark.kafka
+
+PARTITIONS = 2
+SPACE = bytes(range(32))
+LARGE = random.Random(3).randbytes(3_000_000)
+
+
+@pytest.fixture
+def settings(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
+    settings = KafkaSettings(bootstrap=kafka_bootstrap, prefix=topic_prefix, partitions=PARTITIONS)
+    admin.create(settings)
+    return settings
+
+
+def write_shards(settings: KafkaSettings, *shards: bytes, forged: bytes | None = None) -> None:
+    """CARs as an edge produces them, and their indexes as the job does."""
+    chunks: list[tuple[int, bytes | None, bytes | None]] = []
+    indexes: list[tuple[int, bytes | None, bytes | None]] = []
+    for data in shards:
+        shard = cid_of(CAR, data)
+        place = cid_partition(shard, PARTITIONS)
+        for key, chunk in cut_shard(shard, len(data), [forged or data], space=SPACE):
+            chunks.append((place, key, chunk.encode()))
+        car = read_car(data)
+        blocks = [BlockPlace(one.cid, one.offset, len(one.data)) for one in car.sections]
+        for key, record in shard_index(shard, len(data), car.roots, blocks):
+            indexes.append((place, key, record.encode()))
+    write_records(settings, "dag.shards", chunks)
+    write_records(settings, "dag.shard-index", indexes)
+
+
+def shard_of(block: bytes) -> bytes:
+    return write_car([], [(cid_of(RAW, block), block)])
+
+
+def others(start: int, count: int) -> list[bytes]:
+    return [shard_of(one.to_bytes(4, "big")) for one in range(start, start + count)]
+
+
+def put_directory(settings: KafkaSettings) -> Cid:
+    """A directory of a large file and a small one, in shards of 1,500,000 bytes, among others."""
+    blocks: dict[Cid, bytes] = {}
+    root = import_directory(
+        {"large": LARGE, "small": b"small"}, PROFILES["ipfs-cid-v1"], blocks.__setitem__
+    ).cid
+    shards = [shard.data for shard in cut_dag(root, blocks.get, 1_500_000)]
+    write_shards(settings, *others(0, 30), *shards)
+    write_shards(settings, *others(30, 30))
+    return root
+
+
+def test_files_are_read_out_of_shards(settings: KafkaSettings, tmp_path: Path) -> None:
+    root = put_directory(settings)
+    with DagContent(settings, state_dir=tmp_path, cache_bytes=2_000_000) as content:
+        assert b"".join(content.file(f"{root}/large")) == LARGE
+        assert content.file_size(f"{root}/large") == len(LARGE)
+        assert b"".join(content.file(f"{root}/small")) == b"small"
+        assert b"".join(content.file(f"{root}/large", 1_000_000, 1_000_010)) == LARGE[1_000_000:1_000_010]
+        with pytest.raises(PathUnknown):
+            content.resolve(f"{root}/none")
+        with pytest.raises(BlockMissing):
+            content.resolve(str(cid_of(RAW, b"nowhere")))
+    with DagContent(settings, state_dir=tmp_path) as content:
+        before = content.chunks_read
+        assert content.block(root) is not None
+        assert content.chunks_read - before <= 16
+        block = (31).to_bytes(4, "big")
+        assert content.block(cid_of(RAW, block)) == block
+
+
+def test_a_whole_shard_is_put_together_and_one_that_was_dropped_is_not_there(settings: KafkaSettings) -> None:
+    block = bytes(2_000_000)
+    data = shard_of(block)
+    shard = cid_of(CAR, data)
+    write_shards(settings, data)
+    with DagContent(settings) as content:
+        assembly = content.shard(shard)
+        assert assembly is not None
+        with assembly:
+            assert assembly.read() == data
+        assert content.shard(cid_of(CAR, b"none")) is None
+        place = cid_partition(shard, PARTITIONS)
+        keys = [key for key, _ in shard_index(shard, len(data), [], [])]
+        write_records(settings, "dag.shard-index", [(place, key, None) for key in keys])
+        content.catch_up()
+        assert content.shard(shard) is None
+        assert content.block(cid_of(RAW, block)) is None
+
+
+def test_bytes_that_are_not_the_block_are_refused(settings: KafkaSettings) -> None:
+    data = shard_of(b"block")
+    shard = cid_of(CAR, data)
+    write_shards(settings, data, forged=bytes(len(data)))
+    with DagContent(settings) as content:
+        for _ in range(2):
+            with pytest.raises(ShardHashRefused):
+                content.block(cid_of(RAW, b"block"))
+            with pytest.raises(ShardHashRefused):
+                content.shard(shard)
+
+
+def publish(number: int, prior: Cid | None = None) -> PublishRecord:
+    """As much of a publish as ancestry asks for."""
+    value = {"n": number} if prior is None else {"n": number, "prior": prior}
+    data = encode_dag_cbor(value)
+    return PublishRecord(cid_of(DAG_CBOR, data), prior, data, 0)
+
+
+ID, OTHER = bytes(32), bytes([7]) * 32
+A = publish(1)
+B, C = publish(2, A.cid), publish(3, A.cid)
+D = publish(4, C.cid)
+
+
+def said(tip: PublishRecord, *, complete: Cid | None = None, revoked: tuple[Cid, ...] = ()) -> bytes:
+    found = None if complete is None else CompletePublish(complete, tip.cid, tip.cid, None)
+    return PublishedRecord(
+        tip.cid, (tip.cid,), 1, PublishState.PENDING, NO_LINKS, first_links(revoked), found
+    ).encode()
+
+
+def test_changes_come_in_order_and_go_on_where_they_were(settings: KafkaSettings) -> None:
+    produce(settings, "dag.publishes", [(ID, one.encode()) for one in (A, B, C, D)])
+    produce(settings, PUBLISHED_TOPIC, [(ID, said(A, complete=A.cid)), (OTHER, said(A)), (ID, b"junk")])
+    with DagConsumer(settings, ids=[ID], stop_at_end=True) as consumer:
+        found = [(change.kind.value, change.cid) for change in consumer]
+        assert found == [("tip", A.cid), ("complete", A.cid)]
+        positions, origin = consumer.positions(), consumer.origin
+        assert consumer.passed_over.records == 1
+        assert consumer.published()[ID].tip == A.cid
+    produce(
+        settings,
+        PUBLISHED_TOPIC,
+        [(ID, said(B)), (ID, said(D, complete=D.cid)), (ID, said(D, complete=C.cid, revoked=(D.cid,)))],
+    )
+    kafka = settings
+    with DagConsumer(kafka, ids=[ID], start_at=positions, origin=origin, stop_at_end=True) as consumer:
+        found = [(change.kind.value, change.cid) for change in consumer]
+    assert found == [
+        ("tip", B.cid),
+        ("superseded", B.cid),
+        ("tip", D.cid),
+        ("complete", D.cid),
+        ("complete", C.cid),
+        ("revoked", D.cid),
+    ]
+    with DagConsumer(kafka, stop_at_end=True) as consumer:
+        assert consumer.load().keys() == {ID, OTHER}
+        assert consumer.poll(0) is None
+
+
+def test_positions_stay_before_changes_that_were_not_handed_out(settings: KafkaSettings) -> None:
+    produce(settings, "dag.publishes", [(ID, one.encode()) for one in (A, B)])
+    produce(settings, PUBLISHED_TOPIC, [(ID, said(A)), (ID, said(B))])
+    with DagConsumer(settings) as consumer:
+        first = consumer.poll(30)
+        assert first is not None and first.cid == A.cid
+        positions = consumer.positions()
+    with DagConsumer(settings, start_at=positions, stop_at_end=True) as consumer:
+        assert [change.cid for change in consumer] == [B.cid]
+
+
+def test_changes_are_awaited_and_the_iteration_is_stopped(settings: KafkaSettings) -> None:
+    produce(settings, PUBLISHED_TOPIC, [(ID, said(A))])
+
+    async def first() -> list[Cid]:
+        found = []
+        with DagConsumer(settings) as consumer:
+            async for change in consumer:
+                found.append(change.cid)
+                consumer.stop()
+        return found
+
+    assert asyncio.run(first()) == [A.cid]
+
+
+def test_positions_of_other_topics_are_refused(kafka_bootstrap: str, settings: KafkaSettings) -> None:
+    with pytest.raises(OriginChanged):
+        DagConsumer(settings, start_at={0: 1}, origin=Origin("elsewhere", {}))
+    with pytest.raises(TopicMissing):
+        DagConsumer(KafkaSettings(bootstrap=kafka_bootstrap, prefix="none."))
+    with pytest.raises(TopicMissing):
+        DagContent(KafkaSettings(bootstrap=kafka_bootstrap, prefix="none."))

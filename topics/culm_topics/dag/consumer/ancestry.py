@@ -1,0 +1,70 @@
+"""Which publish builds on which: the priors of `dag.publishes`, some 250 bytes of memory a publish.
+
+A publish names its prior in the bytes that its CID is made of, so a record tells the truth whatever became of
+the publish. What the job writes was in `dag.publishes` before, so whoever reads that to its end knows enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
+from culm_models.dag.errors import DagError
+from culm_topics.dag.records import decode_publish_record
+from culm_topics.errors import RecordError
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.partitions import TopicPartitions, read_through
+from culm_topics.readers.whole_topic import PassedOver
+
+PUBLISHES_TOPIC: Final = "dag.publishes"
+_SILENCE_SECONDS: Final = 30.0
+_BATCH_RECORDS: Final = 200
+
+
+class PublishAncestry:
+    """Follows partitions of `dag.publishes`. Raises `TopicMissing`, `KafkaFailure`."""
+
+    def __init__(self, settings: KafkaSettings, wanted: Callable[[bytes], bool]) -> None:
+        self._wanted = wanted
+        self._priors: dict[bytes, bytes | None] = {}
+        self._reader = TopicPartitions(settings, PUBLISHES_TOPIC)
+        self._is_reading = False
+        self.passed_over = PassedOver(PUBLISHES_TOPIC)
+        """Records that are none."""
+
+    def catch_up(self) -> None:
+        """Read to the end of now."""
+        if not self._is_reading:
+            self._reader.assign({one: self._reader.range_of(one)[0] for one in range(self._reader.count())})
+            self._is_reading = True
+        ends = {one: self._reader.range_of(one)[1] for one in self._reader.positions}
+        for messages in read_through(self._reader, ends, _SILENCE_SECONDS, _BATCH_RECORDS):
+            for message in messages:
+                if not self._wanted(message.key):
+                    continue
+                try:
+                    _, record = decode_publish_record(message.key, message.value)
+                    prior = _prior_of(record.data)
+                except (RecordError, DagError) as error:
+                    self.passed_over.add(message, error)
+                    continue
+                self._priors[record.cid.raw] = prior
+
+    def builds_on(self, new: Cid, old: Cid) -> bool:
+        """Whether `old` is `new` or an ancestor of it, of what was read."""
+        at: bytes | None = new.raw
+        while at is not None and at != old.raw:
+            at = self._priors.get(at)
+        return at is not None
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._reader.close()
+
+
+def _prior_of(data: bytes) -> bytes | None:
+    value = decode_dag_cbor(data)
+    prior = value.get("prior") if isinstance(value, dict) else None
+    return prior.raw if isinstance(prior, Cid) else None

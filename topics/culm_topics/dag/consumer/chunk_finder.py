@@ -1,0 +1,139 @@
+"""Chunks of shards by shard and offset, out of `dag.shards`, of which nobody wants to read all.
+
+All chunks of a shard are in one partition, produced behind each other, and before the job wrote the shard's
+index: the broker's time of that index says near which offset they lie. From there it is read backwards, in
+windows that grow fourfold, so that at most some four times is read of what lies between; where every chunk
+lies that was passed is remembered.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.wire.messages import CHUNK_SIZE
+from culm_topics.dag.consumer.shard_places import ShardPlace
+from culm_topics.dag.records import (
+    ShardChunkRecord,
+    cid_partition,
+    decode_shard_chunk,
+    shard_chunk_key,
+)
+from culm_topics.errors import RecordError
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.partitions import TopicPartitions, read_until
+from culm_topics.readers.whole_topic import PassedOver, TopicMessage
+
+SHARDS_TOPIC: Final = "dag.shards"
+_FIRST_WINDOW: Final = 16
+_MAX_PLACES: Final = 200_000
+_BATCH_RECORDS: Final = 8
+_SILENCE_SECONDS: Final = 30.0
+# What the client fetches ahead of what is taken.
+_QUEUED_KBYTES: Final = "8192"
+
+
+class ChunkFinder:
+    """Raises `TopicMissing`, `KafkaFailure`. Holds `cache_bytes` of chunks in memory, and some at hand."""
+
+    def __init__(self, settings: KafkaSettings, cache_bytes: int) -> None:
+        self._reader = TopicPartitions(
+            settings, SHARDS_TOPIC, defaults={"queued.max.messages.kbytes": _QUEUED_KBYTES}
+        )
+        self._partitions = 0
+        self._cache_bytes = cache_bytes
+        self._held_bytes = 0
+        self._chunks: OrderedDict[bytes, ShardChunkRecord] = OrderedDict()
+        # By key: partition and offset. What was not passed for long is looked for again.
+        self._places: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
+        self.records_read = 0
+        """How many records of the topic were fetched."""
+        self.passed_over = PassedOver(SHARDS_TOPIC)
+        """Records that are none."""
+
+    def read(self, shard: ShardPlace, start: int, length: int) -> bytes | None:
+        """So many bytes of a shard from `start` on; None where the topic does not hold them."""
+        pieces = []
+        end = start + length
+        for offset in range(start - start % CHUNK_SIZE, max(end, start + 1), CHUNK_SIZE):
+            if (record := self.chunk(shard, offset)) is None:
+                return None
+            pieces.append(bytes(record.data[max(start - offset, 0) : end - offset]))
+        return b"".join(pieces)
+
+    def chunk(self, shard: ShardPlace, offset: int) -> ShardChunkRecord | None:
+        """The chunk that begins at `offset`; None where the topic does not hold it."""
+        key = shard_chunk_key(shard.cid, offset)
+        if (record := self._chunks.get(key)) is not None:
+            self._chunks.move_to_end(key)
+            return record
+        place = self._places.get(key)
+        if place is not None and (record := self._read(*place, place[1] + 1, key)) is not None:
+            return record
+        return self._search(shard, key)
+
+    def forget(self, shard: Cid) -> None:
+        """Drop what is held of a shard, since it was not what its CID says."""
+        for key in [one for one in self._chunks if one.startswith(shard.raw)]:
+            self._held_bytes -= len(self._chunks.pop(key).data)
+        for key in [one for one in self._places if one.startswith(shard.raw)]:
+            del self._places[key]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._reader.close()
+
+    def _search(self, shard: ShardPlace, key: bytes) -> ShardChunkRecord | None:
+        self._partitions = self._partitions or self._reader.count()
+        partition = cid_partition(shard.cid, self._partitions)
+        low, end = self._reader.range_of(partition)
+        near = min(max(self._reader.offset_at(partition, shard.written_ms + 1), low), end)
+        stop, window = near, _FIRST_WINDOW
+        while stop > low:
+            start = max(low, stop - window)
+            if (record := self._read(partition, start, stop, key)) is not None:
+                return record
+            stop, window = start, window * 4
+        return self._read(partition, near, end, key)
+
+    def _read(self, partition: int, start: int, stop: int, key: bytes) -> ShardChunkRecord | None:
+        """Read these offsets to their end; the record of this key among them, the last one."""
+        if start >= stop:
+            return None
+        self._reader.assign({partition: start})
+        found = None
+        ends = {partition: stop}
+        while (messages := read_until(self._reader, ends, _SILENCE_SECONDS, _BATCH_RECORDS)) is not None:
+            for message in messages:
+                record = self._take(message)
+                if message.key == key:
+                    found = record
+        self._reader.assign({})
+        if found is not None:
+            self._hold(key, found)
+        else:
+            self._places.pop(key, None)
+        return found
+
+    def _take(self, message: TopicMessage) -> ShardChunkRecord | None:
+        self.records_read += 1
+        if not message.value:
+            self._places.pop(message.key, None)
+            return None
+        try:
+            _, _, record = decode_shard_chunk(message.key, message.value)
+        except RecordError as error:
+            self.passed_over.add(message, error)
+            return None
+        self._places[message.key] = (message.partition, message.offset)
+        self._places.move_to_end(message.key)
+        while len(self._places) > _MAX_PLACES:
+            self._places.popitem(last=False)
+        return record
+
+    def _hold(self, key: bytes, record: ShardChunkRecord) -> None:
+        self._chunks[key] = record
+        self._held_bytes += len(record.data)
+        while self._held_bytes > self._cache_bytes and len(self._chunks) > 1:
+            self._held_bytes -= len(self._chunks.popitem(last=False)[1].data)

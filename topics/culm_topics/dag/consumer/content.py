@@ -1,0 +1,164 @@
+"""`DagContent`: blocks, files and shards of a deployment, read out of Kafka and checked by their CIDs.
+
+A block is found by `dag.shard-index` and read out of the chunk where it lies; no shard is read whole for it.
+Who asks need not trust anybody: bytes that are not the CID's are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.blocks.multihash import DEFAULT_HASHES, check_block
+from culm_models.dag.errors import HashMismatch
+from culm_models.dag.paths.resolve import PathEnd, parse_path, resolve_path
+from culm_models.dag.unixfs.files import file_size, read_file
+from culm_models.dag.wire.messages import CHUNK_SIZE, SHARD_SIZE_MAX
+from culm_topics.dag.consumer.chunk_finder import SHARDS_TOPIC, ChunkFinder
+from culm_topics.dag.consumer.shard_places import INDEX_TOPIC, ShardPlaces
+from culm_topics.dag.errors import ShardHashRefused
+from culm_topics.dag.shard_chunks import ShardAssembly
+from culm_topics.kafka import clients
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.local import local_kafka
+from culm_topics.kafka.origin import Origin, ask_origin
+from culm_topics.readers.partitions import TopicPartitions, read_through
+
+DEFAULT_CACHE_BYTES: Final = 64 * 1024 * 1024
+_SILENCE_SECONDS: Final = 30.0
+_BATCH_RECORDS: Final = 32
+PLACES_FILE: Final = "shard-places.sqlite"
+
+
+class DagContent:
+    """Opens what is in the shards of a deployment.
+
+    `state_dir` keeps where blocks lie across restarts (some 100 bytes a block); without it that is a
+    temporary file, filled at the first question. `cache_bytes` of chunks are held in memory. `kafka` is as in
+    `LogConsumer`.
+
+    Errors: `TopicMissing`, `KafkaFailure`; `ShardHashRefused` for bytes that are not their CID's. Not for
+    several threads.
+    """
+
+    def __init__(
+        self,
+        kafka: KafkaSettings | str | None = None,
+        *,
+        state_dir: Path | str | None = None,
+        cache_bytes: int = DEFAULT_CACHE_BYTES,
+        hashes: Collection[int] = DEFAULT_HASHES,
+    ) -> None:
+        settings = KafkaSettings(bootstrap=kafka) if isinstance(kafka, str) else kafka or local_kafka()
+        self._hashes = hashes
+        topics = (settings.topic(INDEX_TOPIC), settings.topic(SHARDS_TOPIC))
+        self.origin: Origin = ask_origin(clients.admin(settings), topics)
+        """The cluster and the topics that the file in `state_dir` belongs to."""
+        path = None
+        if state_dir is not None:
+            Path(state_dir).mkdir(parents=True, exist_ok=True)
+            path = Path(state_dir) / PLACES_FILE
+        self._places = ShardPlaces(path, self.origin)
+        self._index = TopicPartitions(settings, INDEX_TOPIC)
+        self._finder = ChunkFinder(settings, cache_bytes)
+        self._is_reading = False
+
+    @property
+    def chunks_read(self) -> int:
+        """How many records of `dag.shards` were fetched so far."""
+        return self._finder.records_read
+
+    def catch_up(self) -> None:
+        """Read the index to its end of now; a question about what is not known does so, too."""
+        if not self._is_reading:
+            known = self._places.positions()
+            starts = {}
+            for one in range(self._index.count()):
+                low, end = self._index.range_of(one)
+                starts[one] = min(max(known.get(one, low), low), end)
+            self._index.assign(starts)
+            self._is_reading = True
+        ends = {one: self._index.range_of(one)[1] for one in self._index.positions}
+        for messages in read_through(self._index, ends, _SILENCE_SECONDS, _BATCH_RECORDS):
+            self._places.take(messages, self._index.positions)
+
+    def block(self, cid: Cid) -> bytes | None:
+        """One block, checked; None where no shard that is here holds it."""
+        if cid.is_identity:
+            return cid.digest
+        held = self._places.block(cid)
+        if held is None:
+            self.catch_up()
+            held = self._places.block(cid)
+        if held is None:
+            return None
+        data = self._finder.read(held.shard, held.offset, held.length)
+        if data is None:
+            return None
+        try:
+            check_block(cid, data, self._hashes)
+        except HashMismatch as error:
+            self._finder.forget(held.shard.cid)
+            raise ShardHashRefused(f"in shard {held.shard.cid} another block lies: {error}") from error
+        return data
+
+    def resolve(self, path: str) -> PathEnd:
+        """Where `CID/segment/…` leads. Raises `PathUnknown`, `BlockMissing` and other `DagError`."""
+        root, segments = parse_path(path)
+        return resolve_path(root, segments, self.block)
+
+    def file_size(self, path: str) -> int:
+        """The bytes of the file to which `CID/segment/…` leads."""
+        return file_size(self.resolve(path).cid, self.block)
+
+    def file(self, path: str, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        """The bytes of the file to which `CID/segment/…` leads, or a range of them, in pieces.
+
+        Raises `DagError` where there is no such file, or a block of it is not here.
+        """
+        return read_file(self.resolve(path).cid, self.block, start, stop)
+
+    def shard(self, cid: Cid, *, max_bytes: int = SHARD_SIZE_MAX) -> ShardAssembly | None:
+        """A whole shard, verified, to be closed; None where it is not here, or not all of it.
+
+        `ShardTooLarge` where it has more than `max_bytes`, `HashUnsupported` where nobody can check it.
+        """
+        place = self._places.shard(cid)
+        if place is None:
+            self.catch_up()
+            place = self._places.shard(cid)
+        if place is None:
+            return None
+        assembly = ShardAssembly(cid, place.size, max_bytes=max_bytes, hashes=self._hashes)
+        try:
+            for offset in range(0, place.size, CHUNK_SIZE):
+                record = self._finder.chunk(place, offset)
+                if record is None:
+                    assembly.close()
+                    return None
+                assembly.add(offset, record)
+        except BaseException:
+            self._finder.forget(cid)
+            assembly.close()
+            raise
+        return assembly
+
+    def close(self) -> None:
+        """Close the connections and the file."""
+        self._finder.close()
+        self._index.close()
+        self._places.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,233 @@
+"""`DagConsumer`: what is published under ids, as it changes, and its content (reference 5.4).
+
+from culm_topics.dag.consumer import DagChangeKind, DagConsumer
+
+with DagConsumer("127.0.0.1:9092") as consumer:
+    for change in consumer:
+        if change.kind is DagChangeKind.COMPLETE:
+            store(change.id, b"".join(consumer.content.file(str(change.published.complete.link))))
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from threading import Event
+from types import TracebackType
+from typing import Final, Self
+
+from culm_topics.dag.consumer.ancestry import PublishAncestry
+from culm_topics.dag.consumer.changes import DagChange, changes_between
+from culm_topics.dag.consumer.content import DEFAULT_CACHE_BYTES, DagContent
+from culm_topics.dag.records import PublishedRecord, id_of_key
+from culm_topics.errors import RecordError
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.local import local_kafka
+from culm_topics.kafka.origin import Origin
+from culm_topics.readers.partitions import TopicPartitions
+from culm_topics.readers.topic_watch import TopicWatch
+from culm_topics.readers.whole_topic import PassedOver, TopicMessage
+
+PUBLISHED_TOPIC: Final = "dag.published"
+_POLL_SECONDS: Final = 0.2
+_BATCH_RECORDS: Final = 200
+
+
+class DagConsumer:
+    """Follows `dag.published` and hands out what changes of each id; an iterator of `DagChange`.
+
+    A new tip that does not build on the former one comes behind `superseded` for that one: open both and
+    publish the merge, where content shall be merged. `ids` restricts what is handed out.
+
+    `start_at` (offsets by partition, an earlier `positions()`) with `origin` resumes: changes before it are
+    not handed out again. The topic is compacted, so of what was replaced meanwhile only the outcome comes.
+    `stop_at_end` ends the iteration at the end that the topic had at the start. `kafka` is as in
+    `LogConsumer`; `state_dir` and `cache_bytes` are as in `DagContent`.
+
+    Errors: `TopicMissing`, `TopicRecreated`, `OriginChanged`, `KafkaFailure`. Not for several threads, but
+    for `stop()`.
+    """
+
+    def __init__(
+        self,
+        kafka: KafkaSettings | str | None = None,
+        *,
+        ids: Collection[bytes] | None = None,
+        start_at: Mapping[int, int] | None = None,
+        origin: Origin | None = None,
+        state_dir: Path | str | None = None,
+        cache_bytes: int = DEFAULT_CACHE_BYTES,
+        stop_at_end: bool = False,
+        topic_check_seconds: float = 30.0,
+    ) -> None:
+        self._settings = KafkaSettings(bootstrap=kafka) if isinstance(kafka, str) else kafka or local_kafka()
+        self._ids = None if ids is None else frozenset(ids)
+        self._start_at = dict(start_at or {})
+        self._stop_at_end = stop_at_end
+        self._state_dir, self._cache_bytes = state_dir, cache_bytes
+        topic = self._settings.topic(PUBLISHED_TOPIC)
+        self._watch = TopicWatch(self._settings, topic, interval_seconds=topic_check_seconds)
+        if origin is not None:
+            origin.check(
+                self._watch.origin,
+                what="the positions to read changes from",
+                remedy="read everything again, without `start_at`",
+            )
+        self._reader = TopicPartitions(self._settings, PUBLISHED_TOPIC)
+        self._ancestry = PublishAncestry(self._settings, self._wants)
+        self._content: DagContent | None = None
+        self._published: dict[bytes, PublishedRecord] = {}
+        self._ready: deque[tuple[DagChange, tuple[int, int]]] = deque()
+        self._handed_out: dict[int, int] = {}
+        self._ends: dict[int, int] | None = None
+        self._stopped = Event()
+        self.passed_over = PassedOver(PUBLISHED_TOPIC)
+        """Records that are none: one costs only itself."""
+
+    @property
+    def origin(self) -> Origin:
+        """The cluster and the topic that `positions()` belong to: to be kept beside them."""
+        return self._watch.origin
+
+    @property
+    def content(self) -> DagContent:
+        """Blocks, files and shards; opened at the first use."""
+        if self._content is None:
+            self._content = DagContent(
+                self._settings, state_dir=self._state_dir, cache_bytes=self._cache_bytes
+            )
+        return self._content
+
+    def published(self) -> Mapping[bytes, PublishedRecord]:
+        """What stands of each id, of the records that were read."""
+        return dict(self._published)
+
+    def positions(self) -> dict[int, int]:
+        """By partition the offset to resume from: behind the records whose changes were handed out.
+
+        The change at hand counts as handed out; the others of its record come again.
+        """
+        positions = dict(self._handed_out)
+        for _, (partition, offset) in self._ready:
+            positions[partition] = min(positions.get(partition, offset), offset)
+        return positions
+
+    def load(self) -> Mapping[bytes, PublishedRecord]:
+        """Read to the end of now, hand out nothing of it, and say what stands of each id."""
+        self._begin()
+        ends = {one: self._reader.range_of(one)[1] for one in self._reader.positions}
+        while any(self._reader.positions[one] < end for one, end in ends.items()):
+            self._fetch(_POLL_SECONDS)
+            self._ready.clear()
+        return self.published()
+
+    def poll(self, timeout_seconds: float) -> DagChange | None:
+        """The next change, or None when none comes in time."""
+        self._begin()
+        deadline_s = time.monotonic() + timeout_seconds
+        while not self._ready:
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0 or self._is_finished or self._stopped.is_set():
+                return None
+            self._fetch(min(left_s, _POLL_SECONDS))
+        return self._ready.popleft()[0]
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> DagChange:
+        while not self._stopped.is_set():
+            if (change := self.poll(_POLL_SECONDS)) is not None:
+                return change
+            if self._is_finished:
+                break
+        raise StopIteration
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> DagChange:
+        while not self._stopped.is_set():
+            if (change := await asyncio.to_thread(self.poll, _POLL_SECONDS)) is not None:
+                return change
+            if self._is_finished:
+                break
+        raise StopAsyncIteration
+
+    def stop(self) -> None:
+        """End the iteration before the next change; safe from other threads and from signal handlers."""
+        self._stopped.set()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._stopped.set()
+        self._reader.close()
+        self._ancestry.close()
+        if self._content is not None:
+            self._content.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _wants(self, id: bytes) -> bool:
+        return self._ids is None or id in self._ids
+
+    @property
+    def _is_finished(self) -> bool:
+        if not self._stop_at_end or self._ends is None or self._ready:
+            return False
+        return all(self._reader.positions[one] >= end for one, end in self._ends.items())
+
+    def _begin(self) -> None:
+        if self._ends is None:
+            # From the beginning in any case: what stood before is what changes are told from.
+            lows = {one: self._reader.range_of(one)[0] for one in range(self._reader.count())}
+            self._ends = self._reader.read_from(lows)
+            self._handed_out = {one: max(low, self._start_at.get(one, low)) for one, low in lows.items()}
+
+    def _fetch(self, timeout_seconds: float) -> None:
+        self._watch.poll()
+        messages = self._reader.poll(timeout_seconds, _BATCH_RECORDS)
+        if self._stop_at_end and self._ends is not None:
+            messages = [one for one in messages if one.offset < self._ends[one.partition]]
+        is_caught_up = False
+        for message in messages:
+            if not self._wants(message.key):
+                continue
+            try:
+                id = id_of_key(PUBLISHED_TOPIC, message.key)
+                record = PublishedRecord.decode(message.value) if message.value else None
+            except RecordError as error:
+                self.passed_over.add(message, error)
+                continue
+            if record is None:
+                self._published.pop(id, None)
+                continue
+            before = self._published.get(id)
+            if not is_caught_up and before is not None and before.tip != record.tip:
+                self._ancestry.catch_up()
+                is_caught_up = True
+            self._note(message, id, before, record)
+        for one, position in self._reader.positions.items():
+            self._handed_out[one] = max(self._handed_out[one], position)
+
+    def _note(
+        self, message: TopicMessage, id: bytes, before: PublishedRecord | None, record: PublishedRecord
+    ) -> None:
+        self._published[id] = record
+        if message.offset < self._start_at.get(message.partition, 0):
+            return
+        place = (message.partition, message.offset)
+        for change in changes_between(id, before, record, self._ancestry.builds_on):
+            self._ready.append((change, place))
