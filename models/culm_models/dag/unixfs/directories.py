@@ -29,21 +29,17 @@ class DirectoryEntry:
 
 
 def list_directory(cid: Cid, find: FindBlock) -> Iterator[DirectoryEntry]:
-    """The entries of a directory as they are stored, those of a sharded one shard by shard."""
-    for _, node, message in _shards(cid, find):
-        for link in node.links:
-            name = _entry_name(link, message)
-            if name is not None:
-                yield DirectoryEntry(name, link.cid, link.size)
+    """The entries of a directory as they are stored: those of a further shard where it is linked to."""
+    for one in _walk(cid, find):
+        if isinstance(one, DirectoryEntry):
+            yield one
 
 
 def directory_blocks(cid: Cid, find: FindBlock) -> Iterator[Cid]:
     """The blocks that hold the names of a directory, each once."""
-    given: set[Cid] = set()
-    for shard, _, _ in _shards(cid, find):
-        if shard not in given:
-            given.add(shard)
-            yield shard
+    for one in _walk(cid, find):
+        if isinstance(one, Cid):
+            yield one
 
 
 def find_entry(cid: Cid, name: str, find: FindBlock) -> tuple[Cid | None, list[Cid]]:
@@ -108,19 +104,25 @@ def _directory(cid: Cid, find: FindBlock) -> tuple[PbNode, UnixFsNode]:
     return node, message
 
 
-def _shards(cid: Cid, find: FindBlock) -> Iterator[tuple[Cid, PbNode, UnixFsNode]]:
-    """The nodes of a directory, a shard before those below it; each once, whatever links to it."""
-    seen: set[Cid] = set()
-    waiting = [cid]
-    while waiting:
-        at = waiting.pop()
-        if at in seen:
+def _walk(cid: Cid, find: FindBlock) -> Iterator[Cid | DirectoryEntry]:
+    """The nodes of a directory, each once, and its entries, those of a shard in its place."""
+    seen: set[Cid] = {cid}
+    node, message = _directory(cid, find)
+    yield cid
+    levels = [(message, iter(node.links))]
+    while levels:
+        message, links = levels[-1]
+        link = next(links, None)
+        if link is None:
+            levels.pop()
             continue
-        seen.add(at)
-        node, message = _directory(at, find)
-        if at != cid and message.kind == NodeKind.DIRECTORY:
-            raise DagPbMalformed("a shard of a directory that is none")
-        yield at, node, message
-        if message.kind == NodeKind.SHARDED_DIRECTORY:
-            below = [link.cid for link in node.links if _entry_name(link, message) is None]
-            waiting += reversed(below)
+        name = _entry_name(link, message)
+        if name is not None:
+            yield DirectoryEntry(name, link.cid, link.size)
+        elif link.cid not in seen:
+            seen.add(link.cid)
+            node, message = _directory(link.cid, find)
+            if message.kind == NodeKind.DIRECTORY:
+                raise DagPbMalformed("a shard of a directory that is none")
+            yield link.cid
+            levels.append((message, iter(node.links)))
