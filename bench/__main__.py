@@ -39,6 +39,10 @@ CASES = {
     "lzfoo": "bench.lzfoo",
     "bamboo": "bench.bamboo_ends",
     "bamboo-stream": "bench.bamboo_stream",
+    "dag-node": "bench.dag_node",
+    "dag-car": "bench.dag_car",
+    "dag-ucan": "bench.dag_ucan",
+    "dag-tip": "bench.dag_tip",
 }
 
 talk = Console(stderr=True)

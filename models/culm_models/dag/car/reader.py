@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -80,48 +80,60 @@ def read_car(
     return Car(roots, tuple(_sections(view, start + size, hashes, bounds)))
 
 
-def _sections(view: memoryview, at: int, hashes: Collection[int], bounds: Bounds) -> Iterator[Section]:
-    count, length = 0, len(view)
-    usual_max = bounds.sections if SHA2_256 in hashes else 0
+def _sections(view: memoryview, at: int, hashes: Collection[int], bounds: Bounds) -> list[Section]:
+    found: list[Section] = []
+    length = len(view)
     while at < length:
-        usual = _usual_section(view, at, 0, bounds) if count < usual_max else None
-        if usual is not None:
-            count += 1
-            yield usual
-            at = usual.end
-            continue
+        at = _take_usual(view, at, 0, hashes, bounds, bounds.sections, found)
+        if at == length:
+            break
         size, start = _section_size(view, at, bounds)
         end = start + size
         if end > length:
             raise CarSectionMalformed(f"the bytes end in the section at byte {at}")
-        count += 1
-        if count > bounds.sections:
+        if len(found) == bounds.sections:
             raise BlockTooLarge(f"a CAR with more than {bounds.sections} sections")
-        yield _section(view, start, end, 0, hashes, bounds)
+        found.append(_section(view, start, end, 0, hashes, bounds))
         at = end
+    return found
 
 
-def _usual_section(view: memoryview, at: int, base: int, bounds: Bounds) -> Section | None:
-    """The section at a place if it is as nearly all are, whole and good; None says nothing.
+def _take_usual(
+    view: memoryview,
+    at: int,
+    base: int,
+    hashes: Collection[int],
+    bounds: Bounds,
+    most: int,
+    found: list[Section],
+) -> int:
+    """Take sections from a place on while they are as nearly all are, whole and good; where another begins.
 
-    As nearly all are: a length of two or three bytes, a CID of the usual kind by sha2-256.
+    As nearly all are: a length of two or three bytes, a CID of a common codec by sha2-256. Of the first other
+    one nothing is said: it may be whole and good as well.
     """
-    head = bytes(view[at : at + _HEAD_SIZE])
-    if len(head) < _HEAD_SIZE or head[0] < 0x80 or not head[1]:
-        return None
-    start, size = 2, head[0] & 0x7F | (head[1] & 0x7F) << 7
-    if head[1] >= 0x80:
-        if not 0 < head[2] < 0x80:
-            return None
-        start, size = 3, size | head[2] << 14
-    cid = usual_cid_at(head, start)
-    end = at + start + size
-    if cid is None or end > len(view):
-        return None
-    found = at + start + len(cid.raw)
-    if not 0 <= end - found <= bounds.block or not cid.raw.endswith(sha256(view[found:end]).digest()):
-        return None
-    return Section(view, base, cid, found, end)
+    length, limit = len(view), bounds.block
+    for _ in range(most - len(found) if SHA2_256 in hashes else 0):
+        head = bytes(view[at : at + _HEAD_SIZE])
+        if len(head) < _HEAD_SIZE or head[0] < 0x80 or not head[1]:
+            break
+        start, size = 2, head[0] & 0x7F | (head[1] & 0x7F) << 7
+        if head[1] >= 0x80:
+            if not 0 < head[2] < 0x80:
+                break
+            start, size = 3, size | head[2] << 14
+        cid = usual_cid_at(head, start)
+        end = at + start + size
+        if cid is None or end > length:
+            break
+        block_at = at + start + len(cid.raw)
+        if not 0 <= end - block_at <= limit:
+            break
+        if not cid.raw.endswith(sha256(view[block_at:end]).digest()):
+            break
+        found.append(Section(view, base, cid, block_at, end))
+        at = end
+    return at
 
 
 def _section(
@@ -240,16 +252,12 @@ class CarStream:
 
     def _take(self, data: bytes, found: list[Section]) -> None:
         view, at = memoryview(data), 0
-        usual_max = self._bounds.sections if SHA2_256 in self._hashes and self.roots is not None else 0
         while at < len(view):
-            usual = _usual_section(view, at, self._taken, self._bounds) if self._count < usual_max else None
-            if usual is not None:
-                self._require_room(usual.end)
-                self._count += 1
-                found.append(usual)
-                at = usual.end
-                continue
+            if self.roots is not None:
+                at = self._take_usual(view, at, found)
             self._needed = 1
+            if at == len(view):
+                break
             if not _varint_is_there(view, at):
                 break
             if self.roots is None:
@@ -273,6 +281,15 @@ class CarStream:
             self._needed = 1
         self._taken += at
         self._buffer = bytearray(view[at:])
+
+    def _take_usual(self, view: memoryview, at: int, found: list[Section]) -> int:
+        before = len(found)
+        most = before + self._bounds.sections - self._count
+        # No section reaches beyond what a file may have: that one is looked at below, and refused.
+        room = view[: max(at, self._bounds.car - self._taken)]
+        at = _take_usual(room, at, self._taken, self._hashes, self._bounds, most, found)
+        self._count += len(found) - before
+        return at
 
     def _require_room(self, end: int) -> None:
         if self._taken + end > self._bounds.car:

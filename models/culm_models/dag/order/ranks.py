@@ -36,8 +36,9 @@ class Rank:
     short: tuple[str, ...] | None
     """The texts of the key, where it is short, as nearly all are: these are compared at once."""
     prior: Rank
-    chain_jump: Rank
     chain_depth: int
+    chain_jump: Rank | None
+    """An ancestor far back; made when somebody asks whether one operation builds on another."""
 
     def key(self) -> list[Cid]:
         """The elements of the key."""
@@ -80,9 +81,7 @@ def rank_of(cid: Cid, prior: Rank) -> Rank:
     rank.jump = far.jump if below.depth - far.depth == far.depth - far.jump.depth else below
     rank.prior = prior
     rank.chain_depth = prior.chain_depth + 1
-    far = prior.chain_jump
-    even = prior.chain_depth - far.chain_depth == far.chain_depth - far.chain_jump.chain_depth
-    rank.chain_jump = far.chain_jump if even else prior
+    rank.chain_jump = None
     return rank
 
 
@@ -114,7 +113,27 @@ def _climb(rank: Rank, depth: int) -> Rank:
 
 def builds_on(one: Rank, other: Rank) -> bool:
     """Whether `other` is `one` or stands above it in its chain of priors."""
+    if one is other or one.prior is other:
+        return True
     depth = other.chain_depth
     while one.chain_depth > depth:
-        one = one.chain_jump if one.chain_jump.chain_depth >= depth else one.prior
+        far = _chain_jump(one)
+        one = far if far.chain_depth >= depth else one.prior
     return one is other
+
+
+def _chain_jump(rank: Rank) -> Rank:
+    """The jump of an operation, after those of all ancestors that have none yet: each is made once."""
+    waiting = []
+    at = rank
+    while at.chain_jump is None:
+        waiting.append(at)
+        at = at.prior
+    found: Rank = at.chain_jump
+    for one in reversed(waiting):
+        # What is found so far is the jump of the prior; all above a jump that was made are made as well.
+        prior, far = one.prior, found
+        beyond = far.chain_jump or far
+        even = prior.chain_depth - far.chain_depth == far.chain_depth - beyond.chain_depth
+        one.chain_jump = found = beyond if even else prior
+    return found
