@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
+from asyncio import StreamReader
+from asyncio.subprocess import Process
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,8 @@ import pytest
 from culm_connectors.dag.peer import DagPeer
 from culm_connectors.dag.progress import SyncProgress
 from culm_connectors.dag.store.folder import DagFolder
+from culm_models.dag.blocks.cid import CAR, RAW, Cid, cid_of
+from culm_models.dag.car import car_header, car_section
 from culm_models.dag.exchange.settings import SpaceAbility, SpaceAccess
 from culm_models.dag.replica.codec import encode_append
 from culm_models.testing.dag.replica import NOW
@@ -76,28 +81,6 @@ async def test_a_shard_is_verified_before_it_is_seen(tmp_path: Path) -> None:
         assert await one.work(lambda folder: folder.spooled(other.identity.peer_id, SHARD)) is None
 
 
-async def test_a_stopped_transfer_goes_on_with_what_is_missing(tmp_path: Path) -> None:
-    async with DagPeer.open(tmp_path / "a") as one, DagPeer.open(tmp_path / "b") as other:
-        await other.work(filled)
-        async with other.listen(LOCAL) as address:
-            stopped = asyncio.Event()
-
-            def stop(progress: SyncProgress) -> None:
-                if progress.received_bytes:
-                    stopped.set()
-
-            syncing = asyncio.create_task(one.sync(address, [SPACE], on_progress=stop))
-            await asyncio.wait((syncing, asyncio.create_task(stopped.wait())), return_when="FIRST_COMPLETED")
-            syncing.cancel()
-            await asyncio.gather(syncing, return_exceptions=True)
-            spooled = await one.work(lambda folder: folder.spooled(other.identity.peer_id, SHARD))
-            held = sum(length for _, length in spooled[1]) if spooled else 0
-            rest = await one.sync(address, [SPACE])
-        if spooled:
-            assert rest.received_bytes == len(SHARD_BYTES) - held
-        assert await one.work(lambda folder: folder.read_shard(SHARD, 0, len(SHARD_BYTES))) == SHARD_BYTES
-
-
 async def test_who_may_do_nothing_gets_and_gives_nothing(tmp_path: Path) -> None:
     def nothing(peer: bytes) -> SpaceAccess:
         def access(space: bytes, ability: SpaceAbility) -> str | None:
@@ -146,3 +129,50 @@ async def test_what_comes_is_offered_to_the_others(tmp_path: Path) -> None:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
         assert await other.work(lambda folder: folder.has_shard(SHARD))
+
+
+def shard_of(size: int) -> tuple[Cid, bytes]:
+    """A shard of about so many bytes."""
+    blocks = [random.Random(n).randbytes(1_000_000) for n in range(size // 1_000_000)]
+    cids = [cid_of(RAW, block) for block in blocks]
+    data = car_header([]) + b"".join(map(car_section, cids, blocks))
+    return cid_of(CAR, data), data
+
+
+async def started(folder: Path, seed: bytes, address: tuple[str, int]) -> tuple[Process, StreamReader]:
+    """A peer of its own that syncs."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(Path(__file__).with_name("peer_process.py")), str(folder)),
+        *(seed.hex(), address[0], str(address[1]), SPACE.hex()),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    return process, process.stdout
+
+
+async def test_a_killed_end_goes_on_within_the_shard_in_flat_memory(tmp_path: Path) -> None:
+    """SIGKILL in the middle of 50 MB; what had come is not sent again."""
+    shard, data = shard_of(50_000_000)
+    seed = bytes([7]) * 32
+    async with DagPeer.open(tmp_path / "whole") as server:
+        await server.work(lambda folder: folder.add_shard(SPACE, shard, data))
+        async with server.listen(LOCAL) as address:
+            process, said = await started(tmp_path / "killed", seed, address)
+            while int(await said.readline()) < 5_000_000:
+                pass
+            process.kill()
+            await process.wait()
+            folder = DagFolder(tmp_path / "killed")
+            spooled = folder.spooled(server.identity.peer_id, shard)
+            folder.close()
+            assert spooled is not None
+            held = sum(length for _, length in spooled[1])
+            assert 4_000_000 < held < len(data)
+            process, said = await started(tmp_path / "killed", seed, address)
+            *_, received, grown = [int(line) async for line in said]
+            assert await process.wait() == 0
+    assert received == len(data) - held
+    assert grown < 40_000_000
+    folder = DagFolder(tmp_path / "killed")
+    assert folder.read_shard(shard, 0, len(data)) == data
+    folder.close()
