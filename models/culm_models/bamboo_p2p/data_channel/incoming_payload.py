@@ -39,6 +39,8 @@ class IncomingPayload:
         # Needed where the payload may come from elsewhere meanwhile, and this stream be apologised for.
         self._trace = PayloadTrace(link.flavour, seq_num) if link.receives_greedily else None
         starts_inside = request.incoming.offset > 0
+        if starts_inside and self._trace is not None:
+            self._trace.add(request.incoming.offset, b"")
         self.is_of_the_other_alone = not starts_inside and not link.store.unverified(request.log, seq_num)
         """Whether every byte came from the other end, in this request: then it answers for them."""
 
@@ -93,16 +95,17 @@ class IncomingPayload:
             self._differs = True
 
     def verify(self) -> bool:
-        """Whether the payload, now that all of it came, is the right one; it is held then."""
+        """Whether the payload, now that all of it came, is the right one; it is held then.
+
+        What the other end alone has sent is judged by itself, too: it judges and apologises in the same way,
+        whatever is held here from elsewhere.
+        """
         request, store = self.request, self._link.store
         if self._differs:
             return False
-        if store.has_payload(request.log, self.seq_num):
-            held = store.entry(request.log, self.seq_num)
-            return (
-                self._trace is None
-                or held is None
-                or not self.is_of_the_other_alone
-                or not self._trace.is_wrong(held.entry.payload_hash)
-            )
-        return self._link.verify_payload(request, self.seq_num)
+        if not store.has_payload(request.log, self.seq_num) and not self._link.verify_payload(
+            request, self.seq_num
+        ):
+            return False
+        held = store.entry(request.log, self.seq_num)
+        return self._trace is None or held is None or not self._trace.is_wrong(held.entry.payload_hash)

@@ -64,10 +64,17 @@ class IncomingPieces:
 
     def _size(self, request: Request, piece: Piece) -> int | None:
         """The size of the payload at the incoming cursor, if its metadata is known."""
-        if request.incoming_size is not None:
+        if request.incoming_size is not None or request.is_discarding:
             return request.incoming_size
         held = self._link.store.entry(request.log, piece.seq_num)
         return held.entry.payload_size if held is not None else None
+
+    @staticmethod
+    def _is_sure(request: Request) -> bool:
+        """Whether the size of the payload at the cursor is that of the branch of this request (R54)."""
+        return request.incoming_size is not None or not (
+            request.proposal.payload_only or request.incoming.piece - 1 in request.notified_metadata
+        )
 
     def _pass(self, request: Request, pieces: int) -> None:
         """The other end is so many pieces further."""
@@ -112,13 +119,20 @@ class IncomingPieces:
             held = self._link.store.entry(request.log, seq_num)
             if held is not None and request.sequence.payload_index(seq_num) is not None:
                 size = held.entry.payload_size
-                if not own.admits_notify(size):
+                # Payloads alone may be those of another branch, with other sizes.
+                if not own.admits_notify(size) and not request.proposal.payload_only:
                     raise DataUnwanted(f"a notify came for the payload of {seq_num}, which was asked for")
 
     def _remember_notified(self, request: Request, first: int, end: int) -> None:
         """Of what this end has not sent, the metadata is not pinned; the other end says it holds it."""
         own = max(first, request.outgoing.furthest[0])
         request.notified_metadata.add(own, end)
+        # Over what this end only notified of, the other one may catch up, whatever branch it holds.
+        index = request.notified.next_member(first)
+        while index is not None and index < min(own, end):
+            past = min(request.notified.end_of_run(index), own, end)
+            request.notified_metadata.add(index, past)
+            index = request.notified.next_member(past)
         for begin, last in request.sequence.metadata_runs(own, end):
             self._link.other_holds_metadata(request.log, begin, last + 1)
 
@@ -127,7 +141,8 @@ class IncomingPieces:
         piece = self.piece(request)
         if not piece.is_payload:
             raise PieceViolated(f"a skip came where the metadata of {piece.seq_num} must")
-        size, own = self._size(request, piece), request.own
+        own = request.own
+        size = self._size(request, piece) if self._is_sure(request) else None
         if not request.is_discarding and (
             (reason is SkipReason.UNAVAILABLE and own.mandatory)
             or (reason is SkipReason.TOO_SMALL and size is not None and size >= own.min_size)
@@ -226,12 +241,15 @@ class IncomingPieces:
         if not piece.is_payload:
             raise PieceViolated(f"a payload came where the metadata of {piece.seq_num} must")
         size = self._size(request, piece)
-        if size is None:
-            self._give_up(request)
-            request.latest = LatestPiece(request.incoming.piece)
-            request.is_position_lost = request.proposal.payload_only
-            return self.unknown_payload(request, length, compressed_length)
         index, offset = request.incoming.piece, request.incoming.offset
+        if size is None or (
+            not self._is_sure(request)
+            and (length > size - offset or (length and not request.own.admits_payload(size)))
+        ):
+            self._give_up(request)
+            request.latest = LatestPiece(index)
+            request.is_position_lost = True
+            return self.unknown_payload(request, length, compressed_length)
         if length > size - offset:
             raise PieceViolated(f"{length} bytes came of a payload of which {size - offset} are left")
         changes = length > 0 or offset == size
@@ -282,7 +300,8 @@ class IncomingPieces:
         stream = self._payloads[request]
         was_data = request.latest is not None and request.latest.index == index
         is_valid = request.is_discarding or stream.verify()
-        if not is_valid and not stream.is_of_the_other_alone:
+        is_held = link.store.has_payload(request.log, piece.seq_num)
+        if not is_valid and not stream.is_of_the_other_alone and not is_held:
             link.discard_unverified(request, piece.seq_num)
             self._begin_again(request)
             is_valid = True

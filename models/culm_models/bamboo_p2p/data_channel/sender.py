@@ -257,6 +257,9 @@ class Sender:
     def _notify(self, request: Request, pieces: int, out: bytearray) -> None:
         self._begin(request, out)
         out += encode_data(Notify(pieces))
+        index = request.outgoing.piece
+        if pieces > 1 or not request.sequence.piece(index).is_payload:
+            request.notified.add(index, index + pieces)
         self._moved(request, pieces)
 
     def _notified_run(self, request: Request) -> int:

@@ -79,6 +79,7 @@ class Request:
         "latest",
         "log",
         "mine",
+        "notified",
         "notified_metadata",
         "order",
         "other_ended_by",
@@ -136,7 +137,9 @@ class Request:
         self.other_passed = RangeSet()
         """Pieces that the other end passed by verified data or by notify: they can be caught up over."""
         self.notified_metadata = RangeSet()
-        """Pieces of metadata that the other end only notified of, so that no link of theirs is pinned."""
+        """Pieces of metadata of which both ends only notified, so that no link of theirs is pinned."""
+        self.notified = RangeSet()
+        """Pieces that this end passed by notify, where there is metadata among them."""
         self.latest: LatestPiece | None = None
         self.received_apology: int | None = None
         self.incoming_size: int | None = None

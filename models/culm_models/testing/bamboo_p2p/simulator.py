@@ -2,22 +2,25 @@
 
 Neighbours in the row are connected. Each of the four directions of a connection is delayed by itself and
 split anywhere, so that data overtakes control and the reverse. First everything is done at random:
-ranges are proposed, adjusted, refused, cancelled, entries are published, and in greedy runs some hold wrong
-parts of payloads. Then everything is carried, and cancelled, until nothing is left.
+ranges are proposed, adjusted, refused, cancelled, entries are published, connections are lost and made anew,
+in greedy runs some hold wrong parts of payloads, and in some runs one end has another branch of the log. Then
+everything is carried, and cancelled, until nothing is left.
 
-What must hold: no end ever drops another; every request is freed; credit is equal at both ends, and as it
-was; nothing is held that its author did not write; and what is asked for last comes, if a neighbour has it.
+What must hold: no end ever drops another; nothing goes out beyond what was asked for (`witness`); every
+request is freed; credit is equal at both ends, and as it was; nothing is held that its author did not write;
+and what is asked for last comes, if a neighbour has it and the log is not forked.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
 from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
-from culm_models.bamboo.hashes import YASMF
+from culm_models.bamboo.hashes import YAMF, YASMF
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.errors import CallRefused, RangeViolated
 from culm_models.bamboo_p2p.memory_store import MemoryStore
@@ -25,7 +28,8 @@ from culm_models.bamboo_p2p.peer import GivenEntry, Peer
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction, PeerSettings, Policy, PolicyAnswer
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Adjust, CancelCode, Eagerness
-from culm_models.testing.bamboo_p2p.log import LENGTH, LOG, the_log
+from culm_models.testing.bamboo_p2p.log import LENGTH, LOG, LoggedEntry, the_log
+from culm_models.testing.bamboo_p2p.witness import DataWitness
 from culm_models.testing.errors import SimulationError
 from culm_models.testing.memory_link import Pipe
 
@@ -42,6 +46,7 @@ class _End:
     connection: Connection
     control: Pipe = field(default_factory=Pipe)
     data: Pipe = field(default_factory=Pipe)
+    witness: DataWitness | None = None
 
 
 class BambooP2pSimulation:
@@ -51,10 +56,16 @@ class BambooP2pSimulation:
         self._seed = seed
         self._rng = random.Random(seed)
         self._greedy = self._rng.random() < 0.5
+        self._flavour = self._rng.choice((YASMF, YASMF, YAMF))
+        self._log = the_log(self._flavour)
+        forked_at = self._rng.randint(1, LENGTH) if self._rng.random() < 0.15 else LENGTH + 1
+        self._branch = the_log(self._flavour, forked_at=forked_at)
+        self._is_forked = forked_at <= LENGTH
         size = self._rng.choice((2, 2, 2, 3, 4))
-        self.peers = [Peer(MemoryStore(YASMF), self._settings()) for _ in range(size)]
-        for peer in self.peers:
-            peer.add(self._beginning())
+        self.peers = [Peer(MemoryStore(self._flavour), self._settings()) for _ in range(size)]
+        for peer in self.peers[:-1]:
+            peer.add(self._beginning(self._log))
+        self.peers[-1].add(self._beginning(self._branch))
         self._pairs = [self._connected(index) for index in range(size - 1)]
 
     def run(self, actions: int) -> None:
@@ -65,7 +76,8 @@ class BambooP2pSimulation:
         self._cancel_all()
         self._check_freed()
         self._check_held()
-        self._check_catch_up()
+        if not self._is_forked:
+            self._check_catch_up()
 
     # How it begins.
 
@@ -92,9 +104,9 @@ class BambooP2pSimulation:
             policy=policy,
         )
 
-    def _beginning(self) -> list[GivenEntry]:
+    def _beginning(self, log: Sequence[LoggedEntry]) -> list[GivenEntry]:
         """A prefix of the log, or scattered entries with their lower pools; some without payloads."""
-        rng, log = self._rng, the_log()
+        rng = self._rng
         if rng.random() < 0.5:
             held = set(range(1, rng.randint(1, LENGTH + 1)))
         else:
@@ -116,15 +128,25 @@ class BambooP2pSimulation:
     def _connected(self, index: int) -> tuple[_End, _End]:
         first, second = self.peers[index], self.peers[index + 1]
         return (
-            _End(first, first.connect(f"to {index + 1}", is_proactive=True, now_ms=0)),
-            _End(second, second.connect(f"to {index}", is_proactive=False, now_ms=0)),
+            self._end(first, first.connect(f"to {index + 1}", is_proactive=True, now_ms=0)),
+            self._end(second, second.connect(f"to {index}", is_proactive=False, now_ms=0)),
         )
+
+    def _end(self, peer: Peer, connection: Connection) -> _End:
+        sizes = [
+            (len(one.payload), len(other.payload)) for one, other in zip(self._log, self._branch, strict=True)
+        ]
+        return _End(peer, connection, witness=DataWitness(self._flavour, sizes))
 
     # What happens.
 
     def _act(self) -> None:
         rng = self._rng
-        pair = rng.choice(self._pairs)
+        index = rng.randrange(len(self._pairs))
+        if rng.random() < 0.002:
+            # What was under way is lost, and what was held stays.
+            self._pairs[index] = self._connected(index)
+        pair = self._pairs[index]
         end, other = pair if rng.random() < 0.5 else pair[::-1]
         chance = rng.random()
         if chance < 0.15:
@@ -134,7 +156,7 @@ class BambooP2pSimulation:
         elif chance < 0.7:
             self._deliver_data(end, other, rng.randint(1, 400))
         else:
-            end.data.write(end.connection.next_data())
+            self._make_data(end, other)
         self._settle()
 
     def _decide(self, end: _End) -> None:
@@ -195,11 +217,20 @@ class BambooP2pSimulation:
         end.connection.adjust(message)
 
     def _publish(self, end: _End) -> None:
-        one = self._rng.choice(the_log())
+        one = self._rng.choice(self._branch if end.peer is self.peers[-1] else self._log)
         if all(end.peer.store.entry(LOG, number) for number in lower_pool(one.seq_num)[1:]):
             end.peer.add([GivenEntry(one.entry_bytes, self._rng.choice((None, one.payload)))])
 
     # How it is carried.
+
+    def _make_data(self, end: _End, other: _End) -> None:
+        data = end.connection.next_data()
+        if end.witness is not None:
+            try:
+                end.witness.look(data, end.connection, other.connection)
+            except SimulationError as error:
+                raise self._fault(str(error)) from None
+        end.data.write(data)
 
     def _deliver_control(self, end: _End, other: _End, size: int) -> None:
         if data := end.control.read(size):
@@ -223,7 +254,7 @@ class BambooP2pSimulation:
             moved = False
             for first, second in self._pairs:
                 for end, other in ((first, second), (second, first)):
-                    end.data.write(end.connection.next_data())
+                    self._make_data(end, other)
                     self._settle()
                     moved = moved or bool(len(end.control) + len(end.data))
                     self._deliver_control(end, other, len(end.control))
@@ -259,18 +290,20 @@ class BambooP2pSimulation:
                     raise self._fault(f"credit is lost: {credit} and {granted}")
 
     def _check_held(self) -> None:
-        log = the_log()
         for peer in self.peers:
-            for one in log:
+            for one, other in zip(self._log, self._branch, strict=True):
                 held = peer.store.entry(LOG, one.seq_num)
-                if held is not None and held.entry_bytes != one.entry_bytes:
+                if held is None:
+                    continue
+                written = next((each for each in (one, other) if each.entry_bytes == held.entry_bytes), None)
+                if written is None:
                     raise self._fault(f"a wrong entry {one.seq_num} is held")
                 if (
                     peer.store.has_payload(LOG, one.seq_num)
-                    and peer.store.read_payload(LOG, one.seq_num, 0, len(one.payload) + 1) != one.payload
+                    and peer.store.read_payload(LOG, one.seq_num, 0, 10_000) != written.payload
                 ):
                     raise self._fault(f"a wrong payload {one.seq_num} is held")
-            if peer.store.fork_proof(LOG) is not None:
+            if peer.store.fork_proof(LOG) is not None and not self._is_forked:
                 raise self._fault("a log is called forked that is not")
 
     def _check_catch_up(self) -> None:
@@ -278,8 +311,8 @@ class BambooP2pSimulation:
         for first, second in ((self.peers[0], self.peers[1]), (self.peers[1], self.peers[0])):
             source, target = Peer(first.store, PeerSettings()), Peer(second.store, PeerSettings())
             ends = (
-                _End(source, source.connect("target", is_proactive=False, now_ms=0)),
-                _End(target, target.connect("source", is_proactive=True, now_ms=0)),
+                self._end(source, source.connect("target", is_proactive=False, now_ms=0)),
+                self._end(target, target.connect("source", is_proactive=True, now_ms=0)),
             )
             self.peers, self._pairs = [source, target], [ends]
             self._settle()
@@ -288,7 +321,7 @@ class BambooP2pSimulation:
             self._settle()
             self._carry_all()
             reached = source.store.end_of_held_entries(LOG, 1)
-            for one in the_log()[: reached - 1]:
+            for one in self._log[: reached - 1]:
                 if source.store.unverified(LOG, one.seq_num):
                     # More of it may come, so it is neither sent nor passed over (R65).
                     break
