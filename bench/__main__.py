@@ -39,6 +39,7 @@ CASES = {
     "lzfoo": "bench.lzfoo",
     "bamboo": "bench.bamboo_ends",
     "bamboo-stream": "bench.bamboo_stream",
+    "dag-transfer": "bench.dag_transfer",
     "dag-node": "bench.dag_node",
     "dag-car": "bench.dag_car",
     "dag-ucan": "bench.dag_ucan",

@@ -1,0 +1,111 @@
+"""A large DAG from one folder to another over QUIC, against a bare stream of the same bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench.harness import Ratio, Settings, middle_pair, say
+from culm_connectors.dag.peer import DagPeer
+from culm_connectors.dag.settings import ALPN, DagPeerSettings
+from culm_connectors.dag.store.folder import DagFolder
+from culm_connectors.transport import Identity, connect, serve
+from culm_connectors.transport.interface import Connection, SendStream
+from culm_models.dag.blocks.cid import CAR, RAW, Cid, cid_of
+from culm_models.dag.car import car_header, car_section
+from culm_models.dag.sharding.appends import appends_of
+
+_CASE = "dag-transfer"
+_GOAL = 0.3
+_SPACE = bytes(range(32))
+_SHARD_BYTES = 4_194_304
+_BLOCK_BYTES = 262_144
+_WRITE_BYTES = 1_048_576
+_LOCAL = ("127.0.0.1", 0)
+
+
+def run(settings: Settings) -> list[Ratio]:
+    """Both ends in one process, by turns with the bare stream."""
+    total, rounds = (16_000_000, 1) if settings.quick else (1_000_000_000, 1)
+    return [asyncio.run(_throughput(total, rounds))]
+
+
+async def _throughput(total: int, rounds: int) -> Ratio:
+    ours: list[float] = []
+    bare: list[float] = []
+    with TemporaryDirectory() as name:
+        async with DagPeer.open(Path(name) / "giver") as giver:
+            await giver.work(lambda folder: _fill(folder, total))
+            for number in range(rounds):
+                async with (
+                    DagPeer.open(Path(name) / f"taker-{number}") as taker,
+                    giver.listen(_LOCAL) as address,
+                ):
+                    started = time.perf_counter()
+                    progress = await taker.sync(address, [_SPACE])
+                    seconds = time.perf_counter() - started
+                ours.append(progress.received_bytes / seconds / 1e3)
+                bare.append(await _bare_rate(progress.received_bytes) / 1e3)
+                say(f"  {progress.received_bytes:,} bytes: {ours[-1]:,.0f} of {bare[-1]:,.0f} kB/s")
+    name = f"{total // 1_000_000} MB in shards of 4 MiB, every hash checked, on the disk"
+    return Ratio(_CASE, name, *middle_pair(ours, bare), "kB/s", "bare QUIC stream", _GOAL)
+
+
+def _fill(folder: DagFolder, total: int) -> None:
+    shards = []
+    for cid, data in _drawn_shards(total):
+        folder.add_shard(_SPACE, cid, data)
+        shards.append(cid)
+    nodes = appends_of(shards)
+    folder.put_blocks(_SPACE, [node.data for node in nodes], received_at=0)
+
+
+def _drawn_shards(total: int) -> Iterator[tuple[Cid, bytes]]:
+    rng = random.Random(total)
+    for _ in range(-(-total // _SHARD_BYTES)):
+        blocks = [rng.randbytes(_BLOCK_BYTES - 64) for _ in range(_SHARD_BYTES // _BLOCK_BYTES)]
+        cids = [cid_of(RAW, block) for block in blocks]
+        data = car_header([]) + b"".join(map(car_section, cids, blocks))
+        yield cid_of(CAR, data), data
+
+
+async def _bare_rate(total: int) -> float:
+    """The bytes of a transfer over a stream of the same settings, with nobody to look at them."""
+    settings = DagPeerSettings().transport
+    identities = [Identity.from_private_key(os.urandom(32)) for _ in range(2)]
+    data = os.urandom(_WRITE_BYTES)
+
+    async def on_connection(connection: Connection) -> None:
+        stream = await connection.accept_stream()
+        assert stream.send is not None, "it is bidirectional"
+        left = total
+        while left > 0:
+            await stream.send.write(data[:left])
+            left -= len(data)
+        await stream.read(1)
+        await connection.wait_closed()
+
+    async def call(connection: Connection) -> None:
+        stream = await connection.open_stream(bidirectional=True)
+        await stream.write(b"\0")
+        streams.append(stream)
+
+    streams: list[SendStream] = []
+    async with serve(_LOCAL, identities[0], settings, on_connection, alpn=ALPN) as listener:
+        started = time.perf_counter()
+        connection = await connect(
+            listener.address, identities[1], None, settings, alpn=ALPN, speak_first=call
+        )
+        receive = streams[0].receive
+        assert receive is not None, "it is bidirectional"
+        left = total
+        while left > 0:
+            left -= len(await receive.read(_WRITE_BYTES))
+        seconds = time.perf_counter() - started
+        await connection.close()
+    return total / seconds
