@@ -15,3 +15,9 @@ class DagSyncError(ConnectorError):
     """An exchange with another end that did not come to its end."""
 
     code: ClassVar[str] = "dag.sync"
+
+
+class DagExportError(ConnectorError):
+    """A folder that is no export, is cut or malformed, or was judged by other settings."""
+
+    code: ClassVar[str] = "dag.export"

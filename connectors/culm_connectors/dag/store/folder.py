@@ -15,7 +15,7 @@ from pathlib import Path
 
 from culm_connectors.dag.store.node_queries import NodeQueries
 from culm_connectors.dag.store.node_table import NodeTable
-from culm_connectors.dag.store.outcomes import BlockOutcome, BlockPlace, Lack, PublishedDag
+from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, BlockPlace, Lack, PublishedDag
 from culm_connectors.dag.store.published import PublishedReader
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_connectors.dag.store.shard_table import ShardTable
@@ -95,8 +95,12 @@ class DagFolder:
 
     # Nodes and UCANs.
 
-    def put_blocks(self, space: bytes, blocks: Sequence[bytes], *, received_at: int) -> list[BlockOutcome]:
+    def put_blocks(
+        self, space: bytes | None, blocks: Sequence[bytes], *, received_at: int
+    ) -> list[BlockOutcome]:
         """Judge and keep nodes and UCANs, in the order given, any order; one outcome each.
+
+        A publish belongs to the space that is its id. Without a space, a UCAN belongs to none.
 
         `received_at`: seconds since 1970 of the receipt, which stands in the record of a publish (R24); one
         that is here is judged again at a further receipt. Refusals for good are remembered (R25).
@@ -115,6 +119,18 @@ class DagFolder:
     def read_node(self, cid: Cid) -> bytes | None:
         """The block of a node or UCAN of any space."""
         return self._queries.block(cid)
+
+    def read_ucan(self, cid: Cid) -> bytes | None:
+        """The block of a UCAN of any space."""
+        return self._queries.block(cid) if self._queries.kind(cid) is BlockKind.UCAN else None
+
+    def placed(self) -> Iterator[tuple[bytes | None, Cid, BlockKind]]:
+        """Every node and UCAN with each of its spaces; with None where it has none."""
+        return self._queries.placed()
+
+    def all_shards(self) -> list[Cid]:
+        """Every shard that is here whole."""
+        return self._shards.all()
 
     def spaces(self) -> list[bytes]:
         """Every space of which there is a node or a shard, ascending."""
@@ -183,10 +199,10 @@ class DagFolder:
         finally:
             path.unlink(missing_ok=True)
 
-    def add_verified(self, space: bytes, verified: VerifiedShard, path: Path) -> bool:
+    def add_verified(self, space: bytes | None, verified: VerifiedShard, path: Path) -> bool:
         """Keep a file of this file system that `verify_shard` has read, by renaming it; False: it was here.
 
-        Raises `Blocked`.
+        Without a space, it is of those spaces whose nodes name it. Raises `Blocked`.
         """
         self._require_open(space, verified.cid)
         self.transaction()
@@ -245,8 +261,9 @@ class DagFolder:
         row = self._database.execute("SELECT reason FROM blocked WHERE key = ?", (key,)).fetchone()
         return None if row is None else str(row[0])
 
-    def _require_open(self, space: bytes, shard: Cid) -> None:
-        if self.blocked(shard.raw) is not None or self.blocked(space) is not None:
+    def _require_open(self, space: bytes | None, shard: Cid) -> None:
+        keys = (shard.raw,) if space is None else (shard.raw, space)
+        if any(self.blocked(key) is not None for key in keys):
             raise Blocked(f"{shard} or its space is blocked here")
 
     # Spools (R34).

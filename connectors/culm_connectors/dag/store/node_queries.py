@@ -30,6 +30,17 @@ class NodeQueries:
         row = self._database.execute(query, given).fetchone()
         return None if row is None else bytes(row[0])
 
+    def kind(self, cid: Cid) -> BlockKind | None:
+        """What a node that is here is."""
+        row = self._database.execute("SELECT kind FROM nodes WHERE cid = ?", (cid.raw,)).fetchone()
+        return None if row is None else BlockKind(row[0])
+
+    def placed(self) -> Iterator[tuple[bytes | None, Cid, BlockKind]]:
+        """Every node with each of its spaces; with None where it has none."""
+        query = "SELECT p.space, n.cid, n.kind FROM nodes n LEFT JOIN places p USING (node)"
+        for space, raw, kind in self._database.execute(query).fetchall():
+            yield space, cid_from_bytes(raw), BlockKind(kind)
+
     def is_placed(self, space: bytes, cid: Cid) -> bool:
         """Whether a node is here in a space; a publish counts wherever it is asked for."""
         query = (

@@ -41,7 +41,7 @@ class NodeTable:
         self.ids_changed: set[bytes] = set()
         """Ids whose order got further publishes."""
 
-    def put(self, space: bytes, block: bytes, received_at: int) -> BlockOutcome:
+    def put(self, space: bytes | None, block: bytes, received_at: int) -> BlockOutcome:
         """Judge one block, and keep it."""
         cid = block_cid(block)
         if code := self.refused_with(cid):
@@ -69,7 +69,7 @@ class NodeTable:
             )
         return self._put_node(space, found, received_at)
 
-    def _put_node(self, space: bytes, node: ReplicaNode, received_at: int) -> BlockOutcome:
+    def _put_node(self, space: bytes | None, node: ReplicaNode, received_at: int) -> BlockOutcome:
         change = node.change
         refusal: ChainRefusal | None = None
         kind = BlockKind.APPEND if isinstance(change, AppendChange) else BlockKind.JOIN
@@ -97,10 +97,11 @@ class NodeTable:
         )
 
     def _put_again(
-        self, space: bytes, cid: Cid, block: bytes, row: int, kind: BlockKind, received_at: int
+        self, space: bytes | None, cid: Cid, block: bytes, row: int, kind: BlockKind, received_at: int
     ) -> BlockOutcome:
         if kind is not BlockKind.PUBLISH:
-            self._place(space, row, cid)
+            if space is not None:
+                self._place(space, row, cid)
             return BlockOutcome(cid, kind, AckStatus.HAD)
         if not self._in_order(row):
             self._database.execute("INSERT OR IGNORE INTO receipts VALUES (?, ?)", (row, received_at))
@@ -109,7 +110,7 @@ class NodeTable:
 
     # Keeping.
 
-    def _insert(self, space: bytes, cid: Cid, kind: BlockKind, found: ReplicaNode | Ucan) -> int:
+    def _insert(self, space: bytes | None, cid: Cid, kind: BlockKind, found: ReplicaNode | Ucan) -> int:
         data = found.block if isinstance(found, Ucan) else found.data
         cursor = self._database.execute(
             "INSERT INTO nodes (cid, kind, block) VALUES (?, ?, ?)", (cid.raw, kind.value, data)
@@ -123,7 +124,8 @@ class NodeTable:
         if not isinstance(found, Ucan):
             shards = [(shard.raw, row) for shard in found.shards]
             self._database.executemany("INSERT INTO names VALUES (?, ?)", shards)
-        self._place(space, row, cid, is_ucan=kind is BlockKind.UCAN)
+        if space is not None:
+            self._place(space, row, cid, is_ucan=kind is BlockKind.UCAN)
         return row
 
     def _place(self, space: bytes, row: int, cid: Cid, *, is_ucan: bool | None = None) -> None:

@@ -42,6 +42,10 @@ class ShardTable:
         row = self._database.execute("SELECT size FROM shards WHERE cid = ?", (cid.raw,)).fetchone()
         return None if row is None else int(row[0])
 
+    def all(self) -> list[Cid]:
+        """Every shard that is here."""
+        return [cid_from_bytes(raw) for (raw,) in self._database.execute("SELECT cid FROM shards")]
+
     def belongs(self, space: bytes, cid: Cid) -> bool:
         """Whether a shard came in a space, or is named in it."""
         query = (
@@ -65,9 +69,10 @@ class ShardTable:
                 yield cid_from_bytes(raw), size
             after = rows[-1][0]
 
-    def keep(self, space: bytes, verified: VerifiedShard, source: Path) -> bool:
+    def keep(self, space: bytes | None, verified: VerifiedShard, source: Path) -> bool:
         """Make a verified file a shard; False where it was here, and the file goes."""
-        self.place(space, verified.cid)
+        if space is not None:
+            self.place(space, verified.cid)
         if self.size(verified.cid) is not None:
             self.to_delete.append(source)
             return False

@@ -1,0 +1,189 @@
+"""A folder as files that the same store always gives with the same bytes, and back (reference 9).
+
+`nodes.car` has the manifest as its root and first section, and every node and UCAN behind it; the shards are
+`shards/<CID>.car`. Lists of the manifest ascend by text (nodes: by link, then space).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from culm_connectors.dag.errors import DagExportError
+from culm_connectors.dag.store.folder import DagFolder
+from culm_connectors.dag.store.outcomes import BlockKind, RefusedBlock
+from culm_connectors.dag.store.verification import verify_shard
+from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_of
+from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
+from culm_models.dag.bounds import DEFAULT_BOUNDS
+from culm_models.dag.car import car_header, car_section
+from culm_models.dag.car.reader import CarStream, Section
+from culm_models.dag.errors import DagError
+from culm_models.dag.exchange.needs import needs_of_block
+from culm_models.dag.verdict import decode_verdict, verdict_differences
+from culm_models.dag.wire.messages import AckStatus
+
+NODES_FILE: Final = "nodes.car"
+SHARDS: Final = "shards"
+VERSION: Final = 1
+_KEYS: Final = {"version", "settings", "nodes", "publishes", "ucans", "shards"}
+_PIECE_BYTES: Final = 1_048_576
+# An export is the owner's own: it may be as large as the store was.
+_BOUNDS: Final = replace(DEFAULT_BOUNDS, car=1 << 50, block=1 << 32, sections=1 << 40)
+
+
+@dataclass(slots=True)
+class ImportedDags:
+    """What an import has brought; what was here already does not count."""
+
+    blocks: int = 0
+    """Nodes and UCANs."""
+    shards: int = 0
+    refused: list[RefusedBlock] = field(default_factory=list)
+
+
+def export_dags(folder: DagFolder, target: Path) -> Cid:
+    """Write all of it into a folder that is empty or not there; the manifest's CID. Error: `DagExportError`."""
+    if target.exists() and any(target.iterdir()):
+        raise DagExportError(f"{target} is not empty", hint="export into a folder of its own")
+    (target / SHARDS).mkdir(parents=True, exist_ok=True)
+    nodes: set[tuple[Cid, bytes]] = set()
+    publishes: set[Cid] = set()
+    ucans: set[Cid] = set()
+    for space, cid, kind in folder.placed():
+        if kind is BlockKind.UCAN:
+            ucans.add(cid)
+        elif kind is BlockKind.PUBLISH:
+            publishes.add(cid)
+        elif space is not None:
+            nodes.add((cid, space))
+    shards = sorted(folder.all_shards())
+    for shard in shards:
+        path = folder.shard_path(shard)
+        assert path is not None, "it was listed"
+        shutil.copyfile(path, target / SHARDS / path.name)
+    manifest = encode_dag_cbor(
+        {
+            "version": VERSION,
+            "settings": folder.settings.verdict.as_map(),
+            "nodes": [[space, cid] for cid, space in sorted(nodes)],
+            "publishes": [[cid, time] for cid in sorted(publishes) for time in folder.receipts(cid)],
+            "ucans": sorted(ucans),
+            "shards": shards,
+        }
+    )
+    root = cid_of(DAG_CBOR, manifest)
+    cids = [*dict.fromkeys(cid for cid, _ in sorted(nodes)), *sorted(publishes), *sorted(ucans)]
+    with (target / NODES_FILE).open("wb") as file:
+        file.write(car_header([root]))
+        file.write(car_section(root, manifest, bounds=_BOUNDS))
+        for cid in cids:
+            block = folder.read_node(cid)
+            assert block is not None, "it was listed"
+            file.write(car_section(cid, block))
+    return root
+
+
+def import_dags(folder: DagFolder, source: Path) -> ImportedDags:
+    """Put in all of an export, verified, with its receipts. Errors: `DagExportError`, `DagError`."""
+    found = ImportedDags()
+    sections = _sections(source / NODES_FILE)
+    first = next(sections, None)
+    manifest = _manifest(None if first is None else bytes(first.data))
+    own, given = folder.settings.verdict, decode_verdict(encode_dag_cbor(manifest["settings"]))
+    if different := verdict_differences(own, given):
+        raise DagExportError(
+            f"the export was judged by other settings: {', '.join(different)}",
+            hint="import into a folder of its own",
+        )
+    spaces: dict[Cid, list[bytes]] = {}
+    for space, cid in manifest["nodes"]:
+        spaces.setdefault(cid, []).append(space)
+    receipts: dict[Cid, list[int]] = {}
+    for cid, received_at in manifest["publishes"]:
+        receipts.setdefault(cid, []).append(received_at)
+    for section in sections:
+        for place in spaces.get(section.cid, [None]):
+            for received_at in receipts.get(section.cid, [0]):
+                _put(folder, found, place, bytes(section.data), received_at)
+    _place_proofs(folder, list(receipts))
+    folder.commit()
+    for shard in manifest["shards"]:
+        found.shards += _add_shard(folder, shard, source / SHARDS / f"{shard.text}.car")
+        folder.commit()
+    return found
+
+
+def _put(folder: DagFolder, found: ImportedDags, space: bytes | None, block: bytes, received_at: int) -> None:
+    (outcome,) = folder.put_blocks(space, [block], received_at=received_at)
+    found.blocks += outcome.status is AckStatus.DURABLE
+    if outcome.status is AckStatus.REFUSED:
+        found.refused.append(RefusedBlock(outcome.cid, outcome.code or ""))
+
+
+def _place_proofs(folder: DagFolder, publishes: list[Cid]) -> None:
+    """A UCAN belongs where a publish names it, however far below."""
+    for publish in publishes:
+        block = folder.read_node(publish)
+        if block is None:
+            continue
+        space = decode_dag_cbor(block)["change"]["id"]
+        stack, seen = [(publish, block)], {publish}
+        while stack:
+            for need in needs_of_block(*stack.pop(), legacy=folder.settings.verdict.legacy):
+                found = folder.read_ucan(need)
+                if found is not None and need not in seen:
+                    seen.add(need)
+                    stack.append((need, found))
+                    folder.put_blocks(space, [found], received_at=0)
+
+
+def _sections(path: Path) -> Iterator[Section]:
+    stream = CarStream(bounds=_BOUNDS)
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE_BYTES):
+                yield from stream.feed(piece)
+        stream.finish()
+    except OSError as error:
+        raise DagExportError(f"{path} cannot be read: {error}") from error
+
+
+def _manifest(data: bytes | None) -> dict[str, Any]:
+    value: Any = None
+    if data is not None:
+        try:
+            value = decode_dag_cbor(data)
+        except DagError as error:
+            raise DagExportError(f"the manifest is no DAG-CBOR: {error}") from error
+    if not isinstance(value, dict) or value.keys() != _KEYS or value["version"] != VERSION:
+        raise DagExportError("there is no manifest of version 1", hint="give a folder that was exported")
+    if not all(isinstance(value[key], list) for key in _KEYS - {"version", "settings"}):
+        raise DagExportError("the manifest is malformed")
+    pairs = [*value["nodes"], *value["publishes"]]
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        raise DagExportError("the manifest is malformed")
+    cids = [cid for _, cid in value["nodes"]] + [cid for cid, _ in value["publishes"]] + value["shards"]
+    if not all(isinstance(cid, Cid) for cid in cids):
+        raise DagExportError("the manifest is malformed")
+    return value
+
+
+def _add_shard(folder: DagFolder, shard: Cid, source: Path) -> bool:
+    if folder.has_shard(shard):
+        return False
+    descriptor, name = tempfile.mkstemp(dir=folder.folder, prefix=".adding-")
+    os.close(descriptor)
+    path = Path(name)
+    try:
+        shutil.copyfile(source, path)
+        return folder.add_verified(None, verify_shard(path, shard, folder.settings.verdict), path)
+    except OSError as error:
+        raise DagExportError(f"{source} cannot be read: {error}") from error
+    finally:
+        path.unlink(missing_ok=True)

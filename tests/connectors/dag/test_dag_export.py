@@ -1,0 +1,80 @@
+"""An export says all that a folder holds, with the same bytes each time, and comes back (reference 9)."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from culm_connectors.dag.errors import DagExportError
+from culm_connectors.dag.store.exporting import NODES_FILE, export_dags, import_dags
+from culm_connectors.dag.store.folder import DagFolder
+from culm_connectors.dag.store.settings import DagFolderSettings
+from culm_models.dag.errors import DagError
+from culm_models.dag.verdict import VerdictSettings
+from culm_models.testing.dag.scenario import SPACES, DagScenario
+
+from .test_dag_folder import draw_mixed
+
+
+def filled(path: Path, scenario: DagScenario, order: int) -> DagFolder:
+    folder = DagFolder(path, create=True)
+    rng = random.Random(order)
+    for space, _, block in rng.sample(scenario.nodes, len(scenario.nodes)):
+        folder.put_blocks(space, [block], received_at=1_700_000_000)
+    for space, cid, data in rng.sample(scenario.shards, len(scenario.shards)):
+        folder.add_shard(space, cid, data)
+    folder.commit()
+    return folder
+
+
+def files(path: Path) -> dict[str, bytes]:
+    return {str(one.relative_to(path)): one.read_bytes() for one in path.rglob("*") if one.is_file()}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_same_store_exports_the_same_bytes_and_an_import_is_the_same_store(
+    seed: int, tmp_path: Path
+) -> None:
+    scenario = draw_mixed(seed)
+    folders = [filled(tmp_path / str(n), scenario, n) for n in range(2)]
+    exports = [tmp_path / f"export-{n}" for n in range(3)]
+    for folder, export in zip(folders, exports, strict=False):
+        export_dags(folder, export)
+    imported = DagFolder(tmp_path / "imported", create=True)
+    found = import_dags(imported, exports[0])
+    export_dags(imported, exports[2])
+    assert files(exports[0]) == files(exports[1]) == files(exports[2])
+    assert found.refused == []
+    for space in SPACES:
+        assert imported.published(space) == folders[0].published(space)
+        assert imported.dag_heads(space) == folders[0].dag_heads(space)
+        assert {cid for cid, _ in imported.nodes(space)} <= {cid for cid, _ in folders[0].nodes(space)}
+    again = import_dags(imported, exports[0])
+    assert (again.blocks, again.shards) == (0, 0)
+    for folder in (*folders, imported):
+        folder.close()
+
+
+def test_what_is_no_export_is_not_imported(tmp_path: Path) -> None:
+    scenario = draw_mixed(1)
+    export = tmp_path / "export"
+    folder = filled(tmp_path / "folder", scenario, 1)
+    export_dags(folder, export)
+    with pytest.raises(DagExportError, match="not empty"):
+        export_dags(folder, export)
+    folder.close()
+    other = DagFolder(tmp_path / "other", DagFolderSettings(VerdictSettings("bearer")), create=True)
+    with pytest.raises(DagExportError, match="policy"):
+        import_dags(other, export)
+    other.close()
+    empty = DagFolder(tmp_path / "empty", create=True)
+    with pytest.raises(DagExportError, match="cannot be read"):
+        import_dags(empty, tmp_path)
+    data = (export / NODES_FILE).read_bytes()
+    for changed in (b"", data[: len(data) // 2], data[:200] + b"\0" + data[201:]):
+        (export / NODES_FILE).write_bytes(changed)
+        with pytest.raises((DagExportError, DagError)):
+            import_dags(empty, export)
+    empty.close()
