@@ -17,6 +17,7 @@ NOUNS: Final = {
     "sds": "sds.group:app",
     "chotki": "chotki.group:app",
     "bamboo": "bamboo.group:app",
+    "dag": "dag.group:app",
 }
 """`culm <noun>`: `module:attribute` below `culm_infra.cli`."""
 

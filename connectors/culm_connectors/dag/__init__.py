@@ -1,5 +1,6 @@
 """DAG replication and publishing at peers and at the edge of a deployment.
 
 `store/`: a folder of nodes, UCANs, publishes and shards. `peer`: `DagPeer`, one folder with its connections;
-`session` drives one of them, `progress` says how far it is. `settings`; `errors`.
+`session` drives one of them, `progress` says how far it is. `author`: what a writer adds to a folder;
+`block_file`: blocks on their way into shards. `settings`; `errors`.
 """

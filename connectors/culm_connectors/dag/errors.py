@@ -21,3 +21,9 @@ class DagExportError(ConnectorError):
     """A folder that is no export, is cut or malformed, or was judged by other settings."""
 
     code: ClassVar[str] = "dag.export"
+
+
+class DagRefusedError(ConnectorError):
+    """A node of one's own that the folder does not keep."""
+
+    code: ClassVar[str] = "dag.refused"

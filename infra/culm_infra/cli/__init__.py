@@ -3,7 +3,7 @@
 - ``root``: which noun lives where. ``options``, ``output``, ``log_lines``: what commands share.
 - ``stack``, ``topics``, ``job`` (with ``job_settings``), ``connector``, ``demo``, ``doctor``, ``settings``,
   ``conform``, ``jars``: nouns of all protocols.
-- ``logs``: replicated logs. ``p2panda``, ``sds``, ``chotki``, ``bamboo``: a noun each.
+- ``logs``: replicated logs. ``p2panda``, ``sds``, ``chotki``, ``bamboo``, ``dag``: a noun each.
 
 ``main`` turns errors into one clear line, a hint and an exit status: 0 done, 1 failed, 2 wrong usage,
 3 not converged or degraded, 130 interrupted. Data goes to standard output, talk to standard error.

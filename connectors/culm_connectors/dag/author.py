@@ -1,0 +1,161 @@
+"""What a writer adds to a folder: appends of shards, joins right before them, publishes and delegations.
+
+Only writers mint joins (R13), and no sooner than they need one head. Nodes are put and judged as those of
+anybody else; the caller commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from culm_connectors.dag.errors import DagRefusedError
+from culm_connectors.dag.store.folder import DagFolder
+from culm_connectors.dag.store.outcomes import BlockOutcome
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.errors import DagError, NodeMissing, NothingToJoin
+from culm_models.dag.replica.codec import encode_join, encode_node, proof_value
+from culm_models.dag.sharding.appends import PER_APPEND_MAX, appends_of
+from culm_models.dag.ucan.claims import REVOKE
+from culm_models.dag.ucan.did_key import did_key, did_text
+from culm_models.dag.ucan.signing import issue_ucan, verified_ucan
+from culm_models.dag.ucan.token import Ucan
+from culm_models.dag.wire.messages import AckStatus
+from culm_models.keys import KeyPair
+
+PUBLISH: Final = "dag/publish"
+_PROOFS_MAX: Final = 16
+
+
+def put_own(folder: DagFolder, space: bytes, block: bytes, *, now: int) -> BlockOutcome:
+    """Put a node or a UCAN; raises `DagRefusedError` where the folder does not keep it."""
+    (outcome,) = folder.put_blocks(space, [block], received_at=now)
+    if outcome.status not in (AckStatus.DURABLE, AckStatus.HAD):
+        raise DagRefusedError(f"{outcome.cid} is not kept: {outcome.code}")
+    return outcome
+
+
+def join_heads(folder: DagFolder, space: bytes, *, now: int) -> Cid:
+    """Join the heads of a space, of which there are at least two. Raises `NothingToJoin`, `NodeMissing`."""
+    heads = folder.dag_heads(space)
+    if len(heads) < 2:
+        raise NothingToJoin("fewer than two heads")
+    if missing := folder.lack(heads).nodes:
+        raise NodeMissing(f"{missing[0]} is not here, so an ancestor may look like a head")
+    return put_own(folder, space, encode_join(heads).data, now=now).cid
+
+
+def single_head(folder: DagFolder, space: bytes, *, now: int) -> Cid | None:
+    """The one head of a space, after a join where there are several; None of an empty one."""
+    heads = folder.dag_heads(space)
+    if len(heads) > 1:
+        return join_heads(folder, space, now=now)
+    return heads[0] if heads else None
+
+
+def append_shards(
+    folder: DagFolder, space: bytes, shards: Sequence[Cid], *, now: int, per_append: int = PER_APPEND_MAX
+) -> Cid:
+    """Append shards to a space; the last append, which is the origin of what they hold."""
+    prior = single_head(folder, space, now=now)
+    *_, origin = (
+        put_own(folder, space, node.data, now=now).cid
+        for node in appends_of(shards, prior, per_append=per_append)
+    )
+    return origin
+
+
+def publish_link(
+    folder: DagFolder,
+    key: KeyPair,
+    id: bytes,
+    link: Cid,
+    *,
+    now: int,
+    origin: Cid | None = None,
+    shard: Cid | None = None,
+    proofs: Sequence[Cid] | None = None,
+    revokes: Iterable[Cid] = (),
+    expires: int | None = None,
+) -> BlockOutcome:
+    """Publish a link under an id, on the tip. By default the origin is the head of the id's own space.
+
+    The proofs of somebody who is not the id are by default the delegations to that key which are here.
+    """
+    origin = origin or single_head(folder, id, now=now)
+    if origin is None:
+        raise NodeMissing("the space of the id is empty: nothing can be published out of it")
+    prior = folder.tip(id)
+    named = {"link": link, "origin": origin, "prior": prior, "shard": shard}
+    revoked = sorted(set(revokes))
+    ucan = _issue(
+        folder,
+        key,
+        id,
+        {"can": PUBLISH, "nb": {name: value for name, value in named.items() if value is not None}},
+        audience=did_key(id),
+        expires=expires,
+        proofs=proofs,
+        facts=[{REVOKE: revoked}] if revoked else [],
+    )
+    change = {"type": "publish", "id": id, "link": link, "origin": origin, "proof": proof_value(ucan)}
+    if shard is not None:
+        change["shard"] = shard
+    return put_own(folder, id, encode_node(change, prior).data, now=now)
+
+
+def delegate(
+    folder: DagFolder,
+    key: KeyPair,
+    id: bytes,
+    audience: bytes,
+    *,
+    now: int,
+    ability: str = PUBLISH,
+    proofs: Sequence[Cid] | None = None,
+    expires: int | None = None,
+) -> Ucan:
+    """Let another key (a did:key of 34 bytes) do something under an id; the UCAN is put into its space."""
+    ucan = _issue(
+        folder, key, id, {"can": ability}, audience=audience, expires=expires, proofs=proofs, facts=[]
+    )
+    put_own(folder, id, ucan.block, now=now)
+    return ucan
+
+
+def delegations_to(folder: DagFolder, id: bytes, audience: bytes) -> list[Cid]:
+    """The UCANs in the space of an id that are for a key, ascending; at most as many as a UCAN may name."""
+    found = []
+    for cid, block in folder.nodes(id):
+        try:
+            ucan = verified_ucan(cid, block, legacy=folder.settings.verdict.legacy)
+        except DagError:
+            continue
+        if ucan.claims.audience == audience:
+            found.append(cid)
+    return found[:_PROOFS_MAX]
+
+
+def _issue(
+    folder: DagFolder,
+    key: KeyPair,
+    id: bytes,
+    capability: dict[str, Any],
+    *,
+    audience: bytes,
+    expires: int | None,
+    proofs: Sequence[Cid] | None,
+    facts: list[dict[str, Any]],
+) -> Ucan:
+    if proofs is None:
+        own = key.public_key == id
+        proofs = [] if own else delegations_to(folder, id, did_key(key.public_key))
+    fields: dict[str, Any] = {
+        "att": [{"with": did_text(did_key(id)), **capability}],
+        "aud": audience,
+        "exp": expires,
+        "prf": list(proofs),
+    }
+    if facts:
+        fields["fct"] = facts
+    return issue_ucan(key.private_key, fields)

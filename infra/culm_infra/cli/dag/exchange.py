@@ -1,0 +1,160 @@
+"""``culm dag sync`` and ``serve``: spaces between folders, over QUIC (reference 6)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.dag.folder import (
+    DEFAULT_FOLDER,
+    Folder,
+    Policy,
+    complete_id,
+    folder_settings,
+    parse_key,
+    parse_place,
+)
+from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, progress, safe, say
+
+if TYPE_CHECKING:
+    from culm_connectors.dag.progress import SyncProgress
+    from culm_connectors.dag.settings import DagPeerSettings
+    from culm_connectors.transport.interface import Address
+
+Spaces = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--space",
+        metavar="KEY",
+        help="A space, in hex or as did:key; by default all of the folder. Repeatable.",
+        autocompletion=complete_id,
+    ),
+]
+
+
+def sync(
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The peer, or an edge.")],
+    *,
+    folder: Folder = DEFAULT_FOLDER,
+    spaces: Spaces = None,
+    peer: Annotated[
+        str | None, typer.Option("--peer", metavar="KEY", help="Whose key must answer there; else any.")
+    ] = None,
+    policy: Policy = "bound",
+    json: options.Json = False,
+) -> None:
+    """Exchange spaces with a peer until both have all; what broke off goes on where it stopped.
+
+    Exit status 1: the exchange failed; 3: something was refused, or put off.
+
+    Example: `culm dag sync edge.example:4460`; `culm dag sync 127.0.0.1:4460 --space did:key:z6Mk…`
+    """
+    started_s = time.monotonic()
+    result = asyncio.run(
+        _sync(
+            folder,
+            _settings(policy),
+            parse_place(address),
+            None if spaces is None else [parse_key(one) for one in spaces],
+            None if peer is None else parse_key(peer),
+        )
+    )
+    row = {
+        "nodes": result.nodes,
+        "shards": result.shards,
+        "received_bytes": result.received_bytes,
+        "sent_bytes": result.sent_bytes,
+        "acknowledged": result.acknowledged,
+        "not_there": result.not_there,
+        "refused": [[cid.text, code] for cid, code in result.refused],
+        "later": [[cid.text, code] for cid, code in result.later],
+        "duration_s": round(time.monotonic() - started_s, 3),
+    }
+    if json:
+        emit_json(row)
+    else:
+        out.print(
+            f"{result.nodes:,} new nodes and {result.shards:,} new shards, "
+            f"{result.received_bytes:,} bytes received, {result.sent_bytes:,} sent, {row['duration_s']} s"
+        )
+        for cid, code in [*result.refused, *result.later]:
+            say(f"[yellow]{cid.text}[/]: {safe(code)}")
+    if result.refused or result.later:
+        raise typer.Exit(EXIT_DEGRADED)
+
+
+async def _sync(
+    folder: Path,
+    settings: DagPeerSettings,
+    address: Address,
+    spaces: list[bytes] | None,
+    expected_peer: bytes | None,
+) -> SyncProgress:
+    from culm_connectors.dag.peer import DagPeer
+    from culm_connectors.edge.keyfile import load_or_make_key
+    from culm_connectors.transport import Identity
+
+    identity = Identity.from_private_key(load_or_make_key(folder).private_key)
+    with progress() as bars:
+        bar = bars.add_task("exchanging bytes", total=None)
+
+        def show(now: SyncProgress) -> None:
+            moved = now.received_bytes + now.sent_bytes
+            bars.update(bar, completed=moved, total=moved + now.wanted_bytes)
+
+        async with DagPeer.open(folder, identity=identity, settings=settings) as peer:
+            named = spaces or await peer.work(lambda store: store.spaces()) or [identity.peer_id]
+            return await peer.sync(address, named, expected_peer=expected_peer, on_progress=show)
+
+
+def serve(
+    address: Annotated[
+        str, typer.Argument(metavar="HOST:PORT", help="Where to listen; port 0 takes a free one.")
+    ],
+    *,
+    folder: Folder = DEFAULT_FOLDER,
+    spaces: Spaces = None,
+    policy: Policy = "bound",
+    json: options.Json = False,
+) -> None:
+    """Exchange the spaces of a folder with whoever calls, until interrupted.
+
+    Example: `culm dag serve 0.0.0.0:4460`
+    """
+    named = None if spaces is None else [parse_key(one) for one in spaces]
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve(folder, _settings(policy), parse_place(address), named, json=json))
+
+
+async def _serve(
+    folder: Path, settings: DagPeerSettings, address: Address, spaces: list[bytes] | None, *, json: bool
+) -> None:
+    from culm_connectors.dag.peer import DagPeer
+    from culm_connectors.edge.keyfile import load_or_make_key
+    from culm_connectors.transport import Identity
+
+    identity = Identity.from_private_key(load_or_make_key(folder).private_key)
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    async with DagPeer.open(folder, identity=identity, settings=settings) as peer:
+        named = spaces or await peer.work(lambda store: store.spaces()) or []
+        async with peer.listen(address, named) as (host, port):
+            if json:
+                emit_json({"event": "listening", "host": host, "port": port, "peer": identity.peer_id})
+            else:
+                say(f"listening at [bold]{host}:{port}[/], as {identity.peer_id.hex()}")
+            await stopped.wait()
+
+
+def _settings(policy: str) -> DagPeerSettings:
+    from culm_connectors.dag.settings import DagPeerSettings
+
+    return DagPeerSettings(folder=folder_settings(policy))

@@ -1,0 +1,162 @@
+"""What the commands of ``culm dag`` share: the folder, the policy, and the form of CIDs, spaces and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from culm_connectors.dag.store.folder import DagFolder
+    from culm_connectors.dag.store.settings import DagFolderSettings
+    from culm_connectors.transport.interface import Address
+    from culm_models.dag.blocks.cid import Cid
+    from culm_models.keys import KeyPair
+
+DEFAULT_FOLDER = Path("dag")
+_POLICIES = ("bound", "bearer")
+
+Folder = Annotated[
+    Path, typer.Option("--dir", envvar="CULM_DAG_DIR", help="The folder of the DAGs, and of the own key.")
+]
+Policy = Annotated[
+    str,
+    typer.Option(
+        "--policy",
+        envvar="CULM_DAG_POLICY",
+        help="What a proof must name: bound (all that is published) or bearer (nothing).",
+        autocompletion=lambda incomplete: [one for one in _POLICIES if one.startswith(incomplete)],
+    ),
+]
+KeyFolder = Annotated[
+    Path | None,
+    typer.Option("--key", metavar="DIR", help="The folder whose private.key signs; by default --dir."),
+]
+
+
+def complete_id(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The spaces of the folder that is named on the line."""
+    from culm_connectors.errors import ConnectorError
+
+    try:
+        with opened(Path(ctx.params.get("folder") or DEFAULT_FOLDER)) as folder:
+            names = [space.hex() for space in folder.spaces()]
+    except ConnectorError:
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+Space = Annotated[
+    str | None,
+    typer.Option(
+        "--space",
+        metavar="KEY",
+        help="Whose store: a public key in hex or as did:key; by default the own key's.",
+        autocompletion=complete_id,
+    ),
+]
+IdArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[ID]",
+        help="A public key in hex or as did:key; by default the own one.",
+        autocompletion=complete_id,
+    ),
+]
+Proofs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--proof",
+        metavar="CID",
+        help="A delegation that entitles this key; by default those to it that are here. Repeatable.",
+    ),
+]
+Expires = Annotated[
+    int | None,
+    typer.Option("--expires", metavar="SECONDS", min=1, help="From now on; by default it never expires."),
+]
+
+
+def folder_settings(policy: str) -> DagFolderSettings:
+    """Settings of a folder under a policy. Raises `typer.BadParameter`."""
+    from culm_connectors.dag.store.settings import DagFolderSettings
+    from culm_models.dag.verdict import VerdictSettings
+
+    if policy not in _POLICIES:
+        raise typer.BadParameter(f"{policy!r} is no policy: write {' or '.join(_POLICIES)}")
+    return DagFolderSettings(verdict=VerdictSettings(policy=policy))
+
+
+@contextmanager
+def opened(path: Path, policy: str = "bound", *, create: bool = False) -> Iterator[DagFolder]:
+    """The folder, committed at the end unless something failed. Raises `DagFolderError`."""
+    from culm_connectors.dag.store.folder import DagFolder
+
+    folder = DagFolder(path, folder_settings(policy), create=create)
+    try:
+        yield folder
+        folder.commit()
+    finally:
+        folder.close()
+
+
+def own_key(path: Path) -> KeyPair:
+    """The key of a folder. Raises `KeyFileError`."""
+    from culm_connectors.edge.keyfile import load_key
+
+    return load_key(path, hint="`culm dag put` makes a key, or name the folder of one: --key")
+
+
+def parse_key(text: str) -> bytes:
+    """A public key in hex or as did:key. Raises `typer.BadParameter`."""
+    from culm_models.dag.errors import DagError
+    from culm_models.dag.ucan.did_key import did_from_text
+
+    try:
+        key = did_from_text(text)[2:] if text.startswith("did:") else bytes.fromhex(text)
+    except (ValueError, DagError):
+        key = b""
+    if len(key) != 32:
+        raise typer.BadParameter(f"{text!r} is no key: write 64 hex digits, or did:key:z…")
+    return key
+
+
+def space_of(text: str | None, path: Path) -> bytes:
+    """The space that somebody names, or the own key's."""
+    return own_key(path).public_key if text is None else parse_key(text)
+
+
+def parse_cid(text: str) -> Cid:
+    """A CID. Raises `typer.BadParameter`."""
+    from culm_models.dag.blocks.cid import cid_from_text
+    from culm_models.dag.errors import DagError
+
+    try:
+        return cid_from_text(text)
+    except DagError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def parse_place(text: str) -> Address:
+    """An address. Raises `typer.BadParameter`."""
+    from culm_connectors.settings import parse_address
+
+    try:
+        return parse_address(text.removeprefix("quic://"))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def expires_at(seconds: int | None) -> int | None:
+    """The time at which something expires that does in so many seconds."""
+    return None if seconds is None else now_s() + seconds
+
+
+def now_s() -> int:
+    """Seconds since 1970: the receipt of what is put here."""
+    import time
+
+    return int(time.time())

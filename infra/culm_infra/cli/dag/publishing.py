@@ -1,0 +1,170 @@
+"""``culm dag publish``, ``delegate`` and ``revoke``: who says what stands under an id (reference 4)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.dag.folder import (
+    DEFAULT_FOLDER,
+    Expires,
+    Folder,
+    KeyFolder,
+    Policy,
+    Proofs,
+    expires_at,
+    now_s,
+    opened,
+    own_key,
+    parse_cid,
+    parse_key,
+)
+from culm_infra.cli.output import emit_json, out
+from culm_infra.errors import InfraError
+
+Id = Annotated[
+    str | None,
+    typer.Option("--id", metavar="KEY", help="Under which id; by default the key that signs."),
+]
+
+
+def publish(
+    link: Annotated[str, typer.Argument(metavar="CID", help="The root of what is published.")],
+    *,
+    folder: Folder = DEFAULT_FOLDER,
+    key: KeyFolder = None,
+    id: Id = None,
+    origin: Annotated[
+        str | None,
+        typer.Option("--origin", metavar="CID", help="The node whose shards hold it; else the id's head."),
+    ] = None,
+    shard: Annotated[
+        str | None, typer.Option("--shard", metavar="CID", help="The shard that holds the root.")
+    ] = None,
+    proofs: Proofs = None,
+    expires: Expires = None,
+    policy: Policy = "bound",
+    json: options.Json = False,
+) -> None:
+    """Publish a root under an id, on top of what is published there.
+
+    Who is not the id itself needs a delegation (`culm dag delegate`), which is looked for in the id's space.
+
+    Example: `culm dag publish bafybei…`; `culm dag publish bafybei… --id did:key:z6Mk… --key mine`
+    """
+    from culm_connectors.dag.author import publish_link
+
+    signer = own_key(key or folder)
+    whose = signer.public_key if id is None else parse_key(id)
+    with opened(folder, policy) as store:
+        outcome = publish_link(
+            store,
+            signer,
+            whose,
+            parse_cid(link),
+            now=now_s(),
+            origin=None if origin is None else parse_cid(origin),
+            shard=None if shard is None else parse_cid(shard),
+            proofs=None if proofs is None else [parse_cid(one) for one in proofs],
+            expires=expires_at(expires),
+        )
+    if json:
+        emit_json(
+            {
+                "publish": outcome.cid.text,
+                "id": whose,
+                "in_order": outcome.in_order,
+                "missing": [one.text for one in outcome.missing],
+            }
+        )
+    else:
+        state = "published" if outcome.in_order else "waits for what is missing"
+        out.print(f"{outcome.cid.text} {state}")
+
+
+def delegate(
+    to: Annotated[str, typer.Argument(metavar="KEY", help="Who may: a key in hex or as did:key.")],
+    *,
+    folder: Folder = DEFAULT_FOLDER,
+    key: KeyFolder = None,
+    id: Id = None,
+    ability: Annotated[
+        str, typer.Option("--can", help="dag/publish, dag/append, dag/read, or dag/* for all of them.")
+    ] = "dag/publish",
+    proofs: Proofs = None,
+    expires: Expires = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Also write the UCAN there.")
+    ] = None,
+    policy: Policy = "bound",
+    json: options.Json = False,
+) -> None:
+    """Let another key publish under an id; the UCAN lies in the id's space and is exchanged with it.
+
+    Example: `culm dag delegate did:key:z6Mk… --expires 2592000`
+    """
+    from culm_connectors.dag.author import delegate as issue
+    from culm_models.dag.ucan.did_key import did_key
+
+    audience = did_key(parse_key(to))
+    signer = own_key(key or folder)
+    whose = signer.public_key if id is None else parse_key(id)
+    with opened(folder, policy, create=True) as store:
+        ucan = issue(
+            store,
+            signer,
+            whose,
+            audience,
+            now=now_s(),
+            ability=ability,
+            proofs=None if proofs is None else [parse_cid(one) for one in proofs],
+            expires=expires_at(expires),
+        )
+    if output is not None:
+        output.write_bytes(ucan.block)
+    if json:
+        emit_json({"ucan": ucan.cid.text, "id": whose, "can": ability})
+    else:
+        out.print(ucan.cid.text)
+
+
+def revoke(
+    ucans: Annotated[list[str], typer.Argument(metavar="CID…", help="UCANs, by their CIDs.")],
+    *,
+    folder: Folder = DEFAULT_FOLDER,
+    key: KeyFolder = None,
+    policy: Policy = "bound",
+    json: options.Json = False,
+) -> None:
+    """Revoke delegations, or the leaf of a publish: the latest complete state is published again with that.
+
+    From that place of the order on nothing counts that needs them. Only the id itself can revoke.
+
+    Example: `culm dag revoke bafyrei…`
+    """
+    from culm_connectors.dag.author import publish_link
+
+    signer = own_key(key or folder)
+    with opened(folder, policy) as store:
+        latest = store.published(signer.public_key).latest_complete
+        if latest is None:
+            raise InfraError(
+                "nothing complete is published under this key: there is nothing to publish again"
+            )
+        outcome = publish_link(
+            store,
+            signer,
+            signer.public_key,
+            latest.link,
+            now=now_s(),
+            origin=latest.origin,
+            shard=latest.shard,
+            revokes=[parse_cid(one) for one in ucans],
+        )
+    if json:
+        emit_json({"publish": outcome.cid.text, "revokes": ucans, "in_order": outcome.in_order})
+    else:
+        out.print(f"{outcome.cid.text} revokes {', '.join(ucans)}")

@@ -1,0 +1,141 @@
+"""``culm dag put``: a file or a directory becomes a DAG, cut into shards, appended to a space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, Policy, Space, now_s, opened, parse_key
+from culm_infra.cli.output import emit_json, out, progress
+
+if TYPE_CHECKING:
+    from culm_connectors.dag.block_file import BlockFile
+    from culm_connectors.dag.store.folder import DagFolder
+    from culm_models.dag.blocks.cid import Cid
+
+_PROFILES = ("ipfs-cid-v1", "unixfs-v1-2025")
+_CODECS = ("unixfs", "raw", "dag-cbor", "dag-json")
+
+
+def put(
+    path: Annotated[Path, typer.Argument(metavar="FILE|DIR", exists=True, help="What to put.")],
+    *,
+    folder: Folder = DEFAULT_FOLDER,
+    space: Space = None,
+    profile: Annotated[
+        str,
+        typer.Option(
+            "--profile",
+            help="How files are cut: ipfs-cid-v1 or unixfs-v1-2025.",
+            autocompletion=lambda incomplete: [one for one in _PROFILES if one.startswith(incomplete)],
+        ),
+    ] = "ipfs-cid-v1",
+    codec: Annotated[
+        str,
+        typer.Option(
+            "--as",
+            help="unixfs, or one block as it is: raw, dag-cbor or dag-json.",
+            autocompletion=lambda incomplete: [one for one in _CODECS if one.startswith(incomplete)],
+        ),
+    ] = "unixfs",
+    shard_size: Annotated[
+        int, typer.Option("--shard-size", min=1_024, help="Bytes of a shard at most.")
+    ] = 4_194_304,
+    per_append: Annotated[
+        int, typer.Option("--per-append", min=1, max=4_096, help="Shards of an append at most.")
+    ] = 4_096,
+    policy: Policy = "bound",
+    json: options.Json = False,
+) -> None:
+    """Make a DAG of a file or a directory, cut it into shards, and append these to a space.
+
+    The CID is the one that `ipfs add --cid-version 1` gives. Several heads of the space are joined first. The
+    space is by default that of the folder's own key, which is made where there is none; `culm dag publish`
+    publishes what was put.
+
+    Example: `culm dag put film.mp4`; `culm dag put website --shard-size 1000000`;
+    `culm dag put record.cbor --as dag-cbor`
+    """
+    from culm_connectors.dag.author import append_shards
+    from culm_connectors.dag.block_file import BlockFile
+    from culm_connectors.edge.keyfile import load_or_make_key
+    from culm_infra.cli.dag.trees import bytes_below
+    from culm_models.dag.sharding.cut import cut_dag
+
+    if profile not in _PROFILES:
+        raise typer.BadParameter(f"{profile!r} is no profile: write {' or '.join(_PROFILES)}")
+    if codec not in _CODECS:
+        raise typer.BadParameter(f"{codec!r} is none of {', '.join(_CODECS)}")
+    if codec != "unixfs" and not path.is_file():
+        raise typer.BadParameter(f"{path} is no file: a directory is put as unixfs")
+    named = None if space is None else parse_key(space)
+    size = bytes_below(path)
+    with opened(folder, policy, create=True) as store, BlockFile(folder) as blocks, progress() as bars:
+        whose = named or load_or_make_key(folder).public_key
+        bar = bars.add_task("reading", total=size)
+        root = _import(path, codec, profile, blocks, lambda count: bars.advance(bar, count))
+        bar = bars.add_task("cutting into shards", total=None)
+        shards: list[Cid] = []
+        for shard in cut_dag(root, blocks.find, shard_size, bounds=store.settings.verdict.bounds):
+            _keep(store, whose, shard.cid, shard.data)
+            shards.append(shard.cid)
+            bars.advance(bar)
+        origin = append_shards(store, whose, shards, now=now_s(), per_append=per_append)
+        count = len(blocks)
+    row: dict[str, Any] = {
+        "cid": root.text,
+        "space": whose,
+        "origin": origin.text,
+        "shard": shards[0].text,
+        "shards": len(shards),
+        "blocks": count,
+        "bytes": size,
+    }
+    if json:
+        emit_json(row)
+    else:
+        out.print(f"{root.text}  {size:,} bytes in {count:,} blocks and {len(shards):,} shards")
+        out.print(f"origin {origin.text}")
+
+
+def _keep(store: DagFolder, space: bytes, cid: Cid, data: bytes) -> None:
+    store.add_shard(space, cid, data)
+    # Shards by themselves are harmless, and what is on the disk need not be done again.
+    store.commit()
+
+
+def _import(path: Path, codec: str, profile: str, blocks: BlockFile, on_bytes: Callable[[int], None]) -> Cid:
+    from culm_infra.cli.dag.trees import DiskTree
+    from culm_models.dag.blocks.cid import DAG_CBOR, DAG_JSON, RAW, cid_of
+    from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
+    from culm_models.dag.blocks.dag_json import decode_dag_json
+    from culm_models.dag.bounds import DEFAULT_BOUNDS
+    from culm_models.dag.unixfs.importing import PROFILES, import_directory, import_file
+
+    if codec == "unixfs":
+        if path.is_dir():
+            return import_directory(DiskTree(path, on_bytes), PROFILES[profile], blocks.put).cid
+        chunk_size = PROFILES[profile].chunk_size
+        return import_file(_chunks(path, chunk_size, on_bytes), PROFILES[profile], blocks.put).cid
+    if path.stat().st_size > DEFAULT_BOUNDS.block:
+        raise typer.BadParameter(f"{path} is larger than a block may be: {DEFAULT_BOUNDS.block:,} bytes")
+    data = path.read_bytes()
+    if codec == "dag-cbor":
+        decode_dag_cbor(data)
+    elif codec == "dag-json":
+        decode_dag_json(data)
+    cid = cid_of({"raw": RAW, "dag-cbor": DAG_CBOR, "dag-json": DAG_JSON}[codec], data)
+    blocks.put(cid, data)
+    on_bytes(len(data))
+    return cid
+
+
+def _chunks(path: Path, size: int, on_bytes: Callable[[int], None]) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(size):
+            yield chunk
+            on_bytes(len(chunk))

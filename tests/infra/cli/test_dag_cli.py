@@ -1,0 +1,220 @@
+"""`culm dag`: files in and out, published, delegated, revoked, dropped and exchanged, as typed."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from culm_connectors.edge.keyfile import make_key
+from culm_infra.cli.dag.folder import complete_id
+from culm_infra.cli.dag.group import COMMANDS, app
+from culm_infra.cli.root import run
+from culm_models.dag.blocks.cid import DAG_PB, cid_of
+from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
+from culm_models.dag.blocks.dag_pb import PbLink, PbNode, encode_dag_pb
+from culm_models.dag.ucan.did_key import did_key, did_text
+
+EMPTY = "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
+LARGE = random.Random(5).randbytes(1_500_000)
+
+
+class Shell:
+    """`culm dag … --dir` this folder `--json`; what was said as values."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._capsys = capsys
+
+    def __call__(self, *words: object, status: int = 0) -> list[dict[str, Any]]:
+        flags = ("--json",) if words[0] != "get" else ()
+        code = run(["dag", *map(str, words), "--dir", str(self.folder), *flags])
+        said = self._capsys.readouterr()
+        assert code == status, said.err
+        return [json.loads(line) for line in said.out.splitlines()] if flags else []
+
+    def one(self, *words: object, status: int = 0) -> dict[str, Any]:
+        (row,) = self(*words, status=status)
+        return row
+
+
+@pytest.fixture
+def culm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(tmp_path / "dag", capsys)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    folder = tmp_path / "site"
+    (folder / "deep" / "er").mkdir(parents=True)
+    (folder / "index.html").write_bytes(b"<p>hello")
+    (folder / "deep" / "large").write_bytes(LARGE)
+    (folder / "deep" / "er" / "empty").write_bytes(b"")
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
+
+
+def test_a_directory_comes_back_byte_for_byte(culm: Shell, site: Path, tmp_path: Path) -> None:
+    put = culm.one("put", site, "--shard-size", 500_000)
+    assert put["shards"] > 3
+    culm("get", put["cid"], tmp_path / "again")
+    assert contents(tmp_path / "again") == contents(site)
+    culm("get", f"{put['cid']}/deep/large", tmp_path / "large")
+    assert (tmp_path / "large").read_bytes() == LARGE
+    (standing,) = culm("status")
+    assert (standing["space"], standing["heads"]) == (put["space"], [put["origin"]])
+    assert standing["shards"] == put["shards"]
+    culm("get", f"{put['cid']}/none", status=1)
+    culm("get", put["cid"], status=2)
+
+
+def test_the_empty_file_has_its_known_cid_and_the_same_input_the_same_shards(
+    culm: Shell, site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert culm.one("put", site / "deep" / "er" / "empty")["cid"] == EMPTY
+    here = Shell(tmp_path / "here", capsys).one("put", site)
+    there = Shell(tmp_path / "there", capsys).one("put", site)
+    assert here["space"] != there["space"]
+    assert [here[name] for name in ("cid", "shard", "origin")] == [
+        there[name] for name in ("cid", "shard", "origin")
+    ]
+
+
+def test_documents_are_put_as_they_are(culm: Shell, tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    record.write_bytes(encode_dag_cbor({"list": [1, {"name": "x"}]}))
+    put = culm.one("put", record, "--as", "dag-cbor")
+    assert put["cid"].startswith("bafyrei")
+    culm("get", f"{put['cid']}/list/1/name", tmp_path / "name")
+    assert (tmp_path / "name").read_bytes() == b'"x"'
+    record.write_bytes(b"\xff")
+    culm("put", record, "--as", "dag-cbor", status=1)
+    assert culm.one("put", record, "--as", "raw")["cid"].startswith("bafkrei")
+    culm("put", tmp_path, "--as", "raw", status=2)
+    culm("put", record, "--as", "other", status=2)
+    culm("put", record, "--profile", "other", status=2)
+
+
+def test_what_is_published_is_resolved_and_revoked(culm: Shell, site: Path, tmp_path: Path) -> None:
+    culm("resolve", status=1)
+    first = culm.one("put", site / "index.html")
+    one = culm.one("publish", first["cid"], "--shard", first["shard"])
+    assert one["in_order"]
+    second = culm.one("put", site / "deep")
+    two = culm.one("publish", second["cid"])
+    resolved = culm.one("resolve")
+    assert resolved["tip"]["publish"] == resolved["complete"]["publish"] == two["publish"]
+    assert resolved["tip"]["prior"] == one["publish"]
+    at = culm.one("resolve", f"{first['space']}@{one['publish']}")
+    assert at["complete"]["link"] == first["cid"]
+    culm("resolve", f"@{second['cid']}", status=2)
+
+    # Somebody else publishes by a delegation, until it is revoked.
+    other = make_key(tmp_path / "other")
+    ucan = culm.one("delegate", did_text(did_key(other.public_key)))["ucan"]
+    words = ("publish", first["cid"], "--id", first["space"], "--key", tmp_path / "other")
+    three = culm.one(*words, "--origin", second["origin"])
+    assert three["in_order"]
+    four = culm.one("revoke", ucan)
+    five = culm.one(*words)
+    states = {row["publish"]: row["state"] for row in culm("log")}
+    assert states == {
+        one["publish"]: "complete",
+        two["publish"]: "complete",
+        three["publish"]: "complete",
+        four["publish"]: "complete",
+        five["publish"]: "revoked",
+    }
+    assert culm.one("resolve")["complete"]["publish"] == four["publish"]
+
+
+def test_who_has_no_delegation_is_refused(culm: Shell, site: Path, tmp_path: Path) -> None:
+    put = culm.one("put", site)
+    make_key(tmp_path / "stranger")
+    culm("publish", put["cid"], "--id", put["space"], "--key", tmp_path / "stranger", status=1)
+    assert culm("log") == []
+
+
+def test_a_dropped_shard_is_missing_and_a_blocked_one_stays_away(culm: Shell, site: Path) -> None:
+    put = culm.one("put", site)
+    culm("publish", put["cid"])
+    assert culm.one("drop", put["shard"])["was_here"]
+    (standing,) = culm("status", status=3)
+    assert standing["missing_shards"] == [put["shard"]]
+    assert culm.one("resolve", status=3)["tip"]["state"] == "pending"
+    culm("put", site)
+    assert culm.one("resolve")["tip"]["state"] == "complete"
+    culm("drop", put["shard"], "--block", "unwanted")
+    culm("put", site, status=1)
+
+
+def test_folders_exchange_and_the_heads_of_two_writers_are_joined(
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine, theirs = Shell(tmp_path / "mine", capsys), Shell(tmp_path / "theirs", capsys)
+    put = mine.one("put", site, "--shard-size", 500_000)
+    mine("publish", put["cid"])
+    theirs.one("put", site / "index.html", "--space", put["space"])
+    serve = (sys.executable, "-c", "from culm_infra.cli import main; main()", "dag", "serve")
+    server = subprocess.Popen(
+        [*serve, "127.0.0.1:0", "--dir", str(mine.folder), "--json"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert server.stdout is not None
+        bound = json.loads(server.stdout.readline())
+        place = f"{bound['host']}:{bound['port']}"
+        result = theirs.one("sync", place, "--space", put["space"], "--peer", bound["peer"])
+        assert (result["shards"], result["acknowledged"]) == (put["shards"], 2)
+        assert theirs.one("sync", place, "--space", put["space"])["received_bytes"] == 0
+    finally:
+        server.terminate()
+        server.wait()
+    assert theirs.one("resolve", put["space"])["complete"]["link"] == put["cid"]
+    theirs("get", put["cid"], tmp_path / "again")
+    assert contents(tmp_path / "again") == contents(site)
+    assert mine.one("join", "--space", put["space"]) == theirs.one("join", "--space", put["space"])
+    mine("join", status=1)
+
+
+def test_a_name_that_leads_out_of_the_directory_is_not_written(culm: Shell, tmp_path: Path) -> None:
+    from culm_connectors.dag.store.folder import DagFolder
+    from culm_models.dag.blocks.cid import CAR, RAW
+    from culm_models.dag.car import write_car
+
+    leaf = cid_of(RAW, b"x")
+    block = encode_dag_pb(PbNode((PbLink(leaf, "../out", 1),), b"\x08\x01"))
+    root = cid_of(DAG_PB, block)
+    data = write_car([root], [(root, block), (leaf, b"x")])
+    folder = DagFolder(culm.folder, create=True)
+    folder.add_shard(bytes(32), cid_of(CAR, data), data)
+    folder.commit()
+    folder.close()
+    culm("get", root.text, tmp_path / "in", status=1)
+    assert not (tmp_path / "out").exists()
+
+
+def test_words_that_say_nothing_are_usage_errors(culm: Shell, site: Path) -> None:
+    culm("put", site, "--space", "abc", status=2)
+    culm("drop", "abc", status=2)
+    culm("delegate", "did:web:x", status=2)
+    culm("sync", "nowhere", status=2)
+    culm("status", "--policy", "none", status=2)
+    culm("status", status=1)
+
+
+def test_ids_are_completed(culm: Shell, site: Path) -> None:
+    put = culm.one("put", site / "index.html")
+    context = typer.Context(typer.main.get_command(app))
+    context.params["folder"] = culm.folder
+    assert complete_id(context, put["space"][:4]) == [put["space"]]
+    assert complete_id(context, "zz") == []
+    assert set(COMMANDS) >= {"put", "get", "sync", "serve"}
