@@ -136,7 +136,7 @@ class DagPeer:
     ) -> None:
         """Tell connected peers of what was put into the folder, of nodes what is a head."""
         cids, sized = tuple(nodes), tuple(shards)
-        await self._call(lambda: self._tell(space, cids, sized))
+        await self._call(lambda: self._offer_to_others(space, cids, sized))
 
     # Connections.
 
@@ -302,7 +302,7 @@ class DagPeer:
         for space, results in settled:
             session.exchange.settle(space, results)
             kept = [cid for cid, status, _ in results if status is AckStatus.DURABLE]
-            self._tell(space, tuple(kept), (), but=session)
+            self._offer_to_others(space, tuple(kept), (), but=session)
         self._moved(remote)
 
     def _put(self, remote: _Remote, event: NodesReceived) -> list[tuple[Cid, AckStatus, str | None]]:
@@ -315,7 +315,7 @@ class DagPeer:
             results.append((cid, outcome.status, outcome.code))
         return results
 
-    def _tell(
+    def _offer_to_others(
         self,
         space: bytes,
         nodes: tuple[Cid, ...],
@@ -384,7 +384,7 @@ class DagPeer:
             remote.progress.list_unkept(event.shard, status, code)
             remote.session.exchange.settle(event.space, [(event.shard, status, code)])
             if status is AckStatus.DURABLE:
-                self._tell(event.space, (), ((event.shard, event.size),), but=remote.session)
+                self._offer_to_others(event.space, (), ((event.shard, event.size),), but=remote.session)
             self._moved(remote)
 
         await self._call(settle)

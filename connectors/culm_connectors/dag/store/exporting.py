@@ -65,7 +65,8 @@ def export_dags(folder: DagFolder, target: Path) -> Cid:
     shards = sorted(folder.all_shards())
     for shard in shards:
         path = folder.shard_path(shard)
-        assert path is not None, "it was listed"
+        if path is None:
+            raise DagExportError(f"{shard} was dropped meanwhile", hint="export again")
         shutil.copyfile(path, target / SHARDS / path.name)
     manifest = encode_dag_cbor(
         {
@@ -84,7 +85,8 @@ def export_dags(folder: DagFolder, target: Path) -> Cid:
         file.write(car_section(root, manifest, bounds=_BOUNDS))
         for cid in cids:
             block = folder.read_node(cid)
-            assert block is not None, "it was listed"
+            if block is None:
+                raise DagExportError(f"{cid} was refused meanwhile", hint="export again")
             file.write(car_section(cid, block))
     return root
 

@@ -152,9 +152,9 @@ class NodeTable:
         if not isinstance(found, Ucan) and isinstance(found.change, PublishChange):
             needs.add(found.change.origin)
         needs |= refusal.missing if refusal is not None else frozenset()
-        return tuple(sorted(need for need in needs if not self.is_known(need)))
+        return tuple(sorted(need for need in needs if not self.has_verdict(need)))
 
-    def is_known(self, cid: Cid) -> bool:
+    def has_verdict(self, cid: Cid) -> bool:
         """Whether a node is here in any space, or was refused for good."""
         query = "SELECT 1 FROM nodes WHERE cid = ?1 UNION ALL SELECT 1 FROM refused WHERE cid = ?1"
         return self._database.execute(query, (cid.raw,)).fetchone() is not None

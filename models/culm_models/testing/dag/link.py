@@ -120,7 +120,7 @@ class DagLink:
         self._changed(end.replica, space, cid)
         return True
 
-    def tell(self, replica: MemoryReplica, space: bytes, cid: Cid) -> None:
+    def offer_new(self, replica: MemoryReplica, space: bytes, cid: Cid) -> None:
         """Offer what is new at a replica to the other end."""
         for end in self.ends:
             if end.replica is not replica:

@@ -78,11 +78,11 @@ class DagSimulation:
                 replica.put(space, cid, data)
             else:
                 replica.add_shard(space, cid, data)
-            self._tell(replica, space, cid)
+            self._offer_new(replica, space, cid)
 
-    def _tell(self, replica: MemoryReplica, space: bytes, cid: Cid) -> None:
+    def _offer_new(self, replica: MemoryReplica, space: bytes, cid: Cid) -> None:
         for link in self._links:
-            link.tell(replica, space, cid)
+            link.offer_new(replica, space, cid)
 
     def _settings(self) -> ExchangeSettings:
         # At the end nothing may be left out for want of room.
@@ -100,7 +100,7 @@ class DagSimulation:
 
     def _connect(self, one: int, other: int) -> DagLink:
         ends = tuple((self.replicas[n], self._keys[n], self._settings()) for n in (one, other))
-        return DagLink(self._rng, ends, self._tell)
+        return DagLink(self._rng, ends, self._offer_new)
 
     def _connect_liar(self, one: int) -> DagLink:
         liar = MemoryReplica()
@@ -112,7 +112,7 @@ class DagSimulation:
             (self.replicas[one], self._keys[one], self._settings()),
             (liar, self._keys[-1], self._settings()),
         )
-        return DagLink(self._rng, ends, self._tell, liar=True)
+        return DagLink(self._rng, ends, self._offer_new, liar=True)
 
     def _forget_ended(self) -> None:
         for link in self._links:
