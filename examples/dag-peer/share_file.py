@@ -41,19 +41,19 @@ def say(progress: SyncProgress) -> None:
     print(f"\r{progress.shards} shards, {progress.received_bytes:,} bytes", end="", flush=True)
 
 
-async def main(folder: Path, file: Path) -> None:
+async def main(folder: Path, content: bytes) -> None:
     """Put, fetch, read, compare."""
     async with (
         DagPeer.open(folder / "giver") as giver,
         DagPeer.open(folder / "taker") as taker,
         giver.listen(("127.0.0.1", 0)) as address,
     ):
-        root = await giver.work(lambda dags: put(dags, file.read_bytes()))
-        print(f"{file} is {root}")
+        root = await giver.work(lambda dags: put(dags, content))
+        print(f"the file is {root}")
         await taker.sync(address, [SPACE], on_progress=say)
         data = await taker.work(lambda dags: b"".join(read_file(root, dags.block)))
-        print(f"\nthe same bytes came: {data == file.read_bytes()}")
+        print(f"\nthe same bytes came: {data == content}")
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), Path(sys.argv[2])))
+    asyncio.run(main(Path(sys.argv[1]), Path(sys.argv[2]).read_bytes()))
