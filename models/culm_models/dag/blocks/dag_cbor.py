@@ -13,12 +13,10 @@ import struct
 from typing import Any, Final
 
 from culm_models.dag.blocks.cid import Cid, cid_from_bytes
-from culm_models.dag.blocks.fast_dag_cbor import UNSURE, fast_value, is_surely_canonical
+from culm_models.dag.blocks.fast_dag_cbor import CID_START, UNSURE, fast_cid, fast_value
 from culm_models.dag.errors import CidMalformed, NonCanonical
 
 NESTING_MAX: Final = 128
-CID_START: Final = b"\x01\x71\x12\x20"
-"""What the CID of a block begins with: version, codec, hash function and length; its sha2-256 follows."""
 INTEGER_MIN: Final = -(1 << 64)
 INTEGER_MAX: Final = (1 << 64) - 1
 
@@ -38,9 +36,11 @@ def decode_dag_cbor(data: bytes) -> Any:
 
 def dag_cbor_cid(data: bytes) -> bytes:
     """The bytes of the CID of a canonical block, without making its value; raises as decoding does."""
-    if not is_surely_canonical(data, NESTING_MAX):
+    cid = fast_cid(data, NESTING_MAX)
+    if cid is None:
         scan_dag_cbor(data)
-    return CID_START + hashlib.sha256(data).digest()
+        cid = CID_START + hashlib.sha256(data).digest()
+    return cid
 
 
 def scan_dag_cbor(data: bytes) -> Any:

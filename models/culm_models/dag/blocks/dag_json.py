@@ -63,6 +63,26 @@ def encode_dag_json(value: Any) -> bytes:
         raise DagJsonMalformed("a text holds half a surrogate pair") from None
 
 
+def encode_plain_dag_json(value: Any) -> bytes:
+    """As `encode_dag_json`, of a value that is known to hold no map with the key `/`: twice as fast."""
+    try:
+        return _PLAIN.encode(value).encode()
+    except UnicodeEncodeError:
+        raise DagJsonMalformed("a text holds half a surrogate pair") from None
+
+
+def _spelled(value: Any) -> Any:
+    """What `json` does not know of itself: links and bytes."""
+    if isinstance(value, Cid):
+        return {_RESERVED: value.text}
+    if isinstance(value, bytes):
+        return {_RESERVED: {"bytes": base64.b64encode(value).decode().rstrip("=")}}
+    raise DagJsonMalformed(f"a value of the kind {type(value).__name__}")
+
+
+_PLAIN: Final = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=_spelled)
+
+
 def decode_dag_json(data: bytes, *, floats: bool = True) -> Any:
     """The value of a strict JSON text (see `strict_json`)."""
     return from_dag_json(strict_json(data, floats=floats))

@@ -113,8 +113,11 @@ def _take_usual(
     one nothing is said: it may be whole and good as well.
     """
     length, limit = len(view), bounds.block
+    whole = view.obj
+    # Slices of bytes are cheaper than those of a view.
+    source = whole if isinstance(whole, bytes) and len(whole) == length else None
     for _ in range(most - len(found) if SHA2_256 in hashes else 0):
-        head = bytes(view[at : at + _HEAD_SIZE])
+        head = bytes(view[at : at + _HEAD_SIZE]) if source is None else source[at : at + _HEAD_SIZE]
         if len(head) < _HEAD_SIZE or head[0] < 0x80 or not head[1]:
             break
         start, size = 2, head[0] & 0x7F | (head[1] & 0x7F) << 7

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from culm_models.dag.blocks.cid import DAG_CBOR, RAW, cid_from_text, cid_of
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
-from culm_models.dag.blocks.dag_json import encode_dag_json, from_dag_json, strict_json
+from culm_models.dag.blocks.dag_json import encode_dag_json, encode_plain_dag_json, from_dag_json, strict_json
 from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
 from culm_models.dag.errors import (
     BlockTooLarge,
@@ -131,7 +131,7 @@ def signed_text(claims: Claims) -> bytes:
         payload["nbf"] = claims.not_before
     if claims.nonce is not None:
         payload["nnc"] = claims.nonce
-    return _header(claims.version) + b"." + base64url(encode_dag_json(payload))
+    return _header(claims.version) + b"." + base64url(encode_plain_dag_json(payload))
 
 
 @lru_cache(maxsize=2)
