@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid, cid_of, make_cid
+from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid, cid_of, make_cid
 from culm_models.dag.blocks.dag_cbor import (
     NESTING_MAX,
     dag_cbor_cid,
@@ -17,10 +17,12 @@ from culm_models.dag.blocks.dag_cbor import (
     encode_dag_cbor,
     scan_dag_cbor,
 )
-from culm_models.dag.blocks.fast_dag_cbor import UNSURE, fast_cid, fast_value
+from culm_models.dag.blocks.fast_dag_cbor import UNSURE, fast_value, is_surely_canonical
+from culm_models.dag.blocks.usual_nodes import is_usual_node
 from culm_models.dag.errors import DagError
-from culm_models.dag.replica.codec import encode_append
+from culm_models.dag.replica.codec import encode_append, encode_node, proof_value
 from tests.models.dag.drawn_values import CIDS, VALUES
+from tests.models.dag.signers import DIDS, KEYS, ucan
 
 LINK = cid_of(RAW, b"")
 HEAD = bytes.fromhex("d82a5825000155")
@@ -41,7 +43,7 @@ def agrees(data: bytes) -> None:
         assert repr(fast) == repr(wanted)
     if isinstance(wanted, str) and wanted.startswith("dag."):
         assert fast is UNSURE
-        assert fast_cid(data, NESTING_MAX) is None
+        assert not is_surely_canonical(data, NESTING_MAX)
         for read in (decode_dag_cbor, dag_cbor_cid):
             with pytest.raises(DagError) as caught:
                 read(data)
@@ -94,7 +96,7 @@ def test_common_nodes_are_settled_without_the_scanner() -> None:
             for n, codec in enumerate([0x0202] * count)
         ]
         node = encode_append(shards, cid_of(DAG_CBOR, b"prior"))
-        assert fast_cid(node.data, NESTING_MAX) is not None
+        assert is_surely_canonical(node.data, NESTING_MAX)
         assert fast_value(node.data, NESTING_MAX) is not UNSURE
 
 
@@ -104,9 +106,9 @@ def nested(levels: int, inner: bytes = b"\x80") -> bytes:
 
 def test_the_last_level_and_the_first_too_many() -> None:
     agrees(nested(NESTING_MAX))
-    assert fast_cid(nested(NESTING_MAX), NESTING_MAX) is not None
+    assert is_surely_canonical(nested(NESTING_MAX), NESTING_MAX)
     for levels in (NESTING_MAX + 1, NESTING_MAX + 2, 900, 5_000, 200_000):
-        assert fast_cid(nested(levels), NESTING_MAX) is None
+        assert not is_surely_canonical(nested(levels), NESTING_MAX)
         assert fast_value(nested(levels), NESTING_MAX) is UNSURE
         assert scanned(nested(levels)) == "dag.non_canonical"
 
@@ -126,5 +128,49 @@ def test_levels_do_not_hide_behind_bytes_that_look_like_links() -> None:
 def test_a_canonical_block_of_many_heads_in_its_digests_is_taken() -> None:
     links = [make_cid(1, DAG_CBOR, 0x12, bytes((0x81,)) * 31 + bytes((n,))) for n in range(20)]
     data = encode_dag_cbor({"links": links})
-    assert fast_cid(data, NESTING_MAX) is not None
+    assert is_surely_canonical(data, NESTING_MAX)
     assert decode_dag_cbor(data) == {"links": links}
+
+
+def usual_nodes() -> list[bytes]:
+    named = {"link": LINK, "origin": cid_of(DAG_CBOR, b"origin")}
+    shard, prior = cid_of(CAR, b"shard"), cid_of(DAG_CBOR, b"prior")
+    found = [encode_append([cid_of(CAR, bytes([n])) for n in range(count)]).data for count in (0, 1, 23)]
+    found.append(encode_append([shard], prior).data)
+    for more in ({}, {"prior": prior}, {"shard": shard}, {"prior": prior, "shard": shard}):
+        nb = {**named, **more}
+        either: list[dict[str, Any]] = [{"exp": None, "prf": []}, {"exp": 1 << 31, "prf": [prior]}]
+        for fields in either:
+            leaf = ucan(0, 0, {"can": "dag/publish", "with": DIDS[0], "nb": nb}, **fields)
+            change = {"type": "publish", "id": KEYS[0], "proof": proof_value(leaf), **nb}
+            change.pop("prior", None)
+            found.append(encode_node(change, more.get("prior")).data)
+    return found
+
+
+@pytest.mark.parametrize("data", usual_nodes())
+def test_nodes_that_are_known_at_sight_are_canonical_and_others_are_not_known(data: bytes) -> None:
+    assert is_usual_node(data)
+    agrees(data)
+    others = [data + b"\0", data[:-1], b"\xa1" + data, data.replace(b"\x66change", b"\x66chance")]
+    others += [
+        data[:at] + bytes((data[at] ^ bit,)) + data[at + 1 :]
+        for at in range(len(data))
+        for bit in (1, 32, 128)
+    ]
+    for other in others:
+        if is_usual_node(other):
+            scan_dag_cbor(other)
+
+
+def test_nodes_with_more_are_not_known_at_sight() -> None:
+    assert not is_usual_node(encode_append([cid_of(CAR, bytes([n])) for n in range(24)]).data)
+    assert not is_usual_node(encode_append([LINK]).data)
+    one = encode_append([cid_of(CAR, b"")]).data
+    for head in (0x80, 0x82, 0x97):
+        other = one.replace(b"shards\x81", b"shards" + bytes((head,)))
+        assert not is_usual_node(other)
+        agrees(other)
+    short = next(data for data in usual_nodes() if b"exp\x1a" in data)
+    at = short.index(b"exp\x1a") + 4
+    agrees(short[:at] + bytes(4) + short[at + 4 :])

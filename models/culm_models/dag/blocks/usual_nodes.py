@@ -1,0 +1,60 @@
+"""Nodes as nearly all are, known at sight: appends of few shards, publishes with the UCAN that Culm issues.
+
+A pattern matches canonical DAG-CBOR alone: each head in it is the shortest, each map has its keys in order,
+each link is a whole CID, and nothing may stand behind. It may only say yes, for less than reading a value and
+writing it again costs; what it does not know goes to `fast_dag_cbor`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_DIGEST: Final = rb"\x12\x20.{32}"
+_LINK: Final = rb"\xd8\x2a\x58\x25\x00\x01[\x55\x70\x71]" + _DIGEST
+_SHARD_LINK: Final = rb"\xd8\x2a\x58\x26\x00\x01\x82\x04" + _DIGEST
+_SHARD_LINK_SIZE: Final = 42
+_START: Final = rb"(?:\xa1|\xa2\x65prior" + _LINK + rb")\x66change"
+
+_APPEND: Final = re.compile(
+    _START + rb"\xa2\x64type\x66append\x66shards([\x80-\x97])((?:" + _SHARD_LINK + rb")*)", re.DOTALL
+)
+
+_FIELD_LINK, _FIELD_PRIOR = rb"\x64link" + _LINK, rb"\x65prior" + _LINK
+_FIELD_SHARD, _FIELD_ORIGIN = rb"\x65shard" + _SHARD_LINK, rb"\x66origin" + _LINK
+_NAMED: Final = rb"\x62nb(?:%b)" % b"|".join(
+    (
+        rb"\xa2" + _FIELD_LINK + _FIELD_ORIGIN,
+        rb"\xa3" + _FIELD_LINK + rb"(?:" + _FIELD_PRIOR + rb"|" + _FIELD_SHARD + rb")" + _FIELD_ORIGIN,
+        rb"\xa4" + _FIELD_LINK + _FIELD_PRIOR + _FIELD_SHARD + _FIELD_ORIGIN,
+    )
+)
+_CAPABILITY: Final = rb"\xa3" + _NAMED + rb"\x63can\x6bdag/publish\x64with\x78\x38[ -~]{56}"
+# A time of 32 bits, or none.
+_EXPIRES: Final = rb"\x63exp(?:\xf6|\x1a(?!\x00\x00).{4})"
+_KEY: Final = rb"\x58\x22.{34}"
+_PROOF: Final = (
+    rb"\xa7\x61s\x58\x44.{68}\x61v\x650\.9\.1\x63att\x81"
+    + _CAPABILITY
+    + rb"\x63aud"
+    + _KEY
+    + _EXPIRES
+    + rb"\x63iss"
+    + _KEY
+    + rb"\x63prf(?:\x80|\x81"
+    + _LINK
+    + rb")"
+)
+_PUBLISH_START: Final = rb"\x62id\x58\x20.{32}" + _FIELD_LINK + rb"\x64type\x67publish\x65proof" + _PROOF
+_PUBLISH: Final = re.compile(
+    _START + rb"(?:\xa5" + _PUBLISH_START + rb"|\xa6" + _PUBLISH_START + _FIELD_SHARD + rb")" + _FIELD_ORIGIN,
+    re.DOTALL,
+)
+
+
+def is_usual_node(data: bytes) -> bool:
+    """Whether bytes are a node of a kind that is known at sight, and so canonical; False says nothing."""
+    found = _APPEND.fullmatch(data)
+    if found is not None:
+        return len(found[2]) == _SHARD_LINK_SIZE * (found[1][0] - 0x80)
+    return _PUBLISH.fullmatch(data) is not None
