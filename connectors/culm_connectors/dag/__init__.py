@@ -2,5 +2,5 @@
 
 `store/`: a folder of nodes, UCANs, publishes and shards. `peer`: `DagPeer`, one folder with its connections;
 `session` drives one of them, `progress` says how far it is. `author`: what a writer adds to a folder;
-`block_file`: blocks on their way into shards. `settings`; `errors`.
+`block_file`: blocks on their way into shards; `collecting`: shards that nothing needs. `settings`; `errors`.
 """

@@ -157,6 +157,44 @@ def test_a_dropped_shard_is_missing_and_a_blocked_one_stays_away(culm: Shell, si
     culm("put", site, status=1)
 
 
+def test_an_export_is_the_same_bytes_and_comes_back(
+    culm: Shell, site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put = culm.one("put", site)
+    culm("publish", put["cid"])
+    exported = culm.one("export", tmp_path / "one")
+    again = Shell(tmp_path / "again", capsys)
+    assert again.one("import", tmp_path / "one")["shards"] == exported["shards"] == put["shards"]
+    assert again.one("import", tmp_path / "one") == {"blocks": 0, "shards": 0, "refused": []}
+    assert again.one("export", tmp_path / "two") == exported
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    assert again("log", put["space"]) == culm("log")
+    culm("export", tmp_path / "one", status=1)
+    again("import", tmp_path / "one", "--policy", "bearer", status=1)
+
+
+def test_what_only_old_publishes_need_is_collected(culm: Shell, tmp_path: Path) -> None:
+    shards = []
+    for text in ("one", "two", "three"):
+        (tmp_path / "file").write_text(text)
+        put = culm.one("put", tmp_path / "file")
+        culm("publish", put["cid"], "--origin", put["origin"])
+        shards.append(put["shard"])
+    # States only grow: the newest origin has the shards of those before.
+    late = ("--now", 2**40)
+    assert culm("collect", *late) == []
+    (tmp_path / "file").write_text("beside")
+    beside = culm.one("put", tmp_path / "file")["shard"]
+    assert culm("collect") == []
+    found = culm("collect", *late)
+    assert [(row["shard"], row["dropped"]) for row in found] == [(beside, False)]
+    assert culm("collect", *late) == found
+    assert {row["shard"] for row in culm("collect", *late, "--keep", 0)} == {beside, *shards}
+    assert culm.one("collect", *late, "--apply")["dropped"]
+    assert culm("collect", *late) == []
+    assert culm.one("resolve")["tip"]["state"] == "complete"
+
+
 def test_folders_exchange_and_the_heads_of_two_writers_are_joined(
     site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

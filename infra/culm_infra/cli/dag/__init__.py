@@ -3,6 +3,6 @@
 - `group` names the commands; `folder` has their common options and the form of what people type
 - `put`, `get`: files and directories in and out; `trees` reads directories a file at a time
 - `publishing`: publish, delegate, revoke; `joining`: join
-- `looking`: status, resolve, log; `dropping`: drop
+- `looking`: status, resolve, log; `dropping`: drop, collect; `bundle`: export, import
 - `exchange`: sync, serve
 """

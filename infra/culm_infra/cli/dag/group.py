@@ -7,7 +7,8 @@ from typing import Final
 
 import typer
 
-from culm_infra.cli.dag.dropping import drop
+from culm_infra.cli.dag.bundle import export, import_
+from culm_infra.cli.dag.dropping import collect, drop
 from culm_infra.cli.dag.exchange import serve, sync
 from culm_infra.cli.dag.get import get
 from culm_infra.cli.dag.joining import join
@@ -30,6 +31,9 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "revoke": revoke,
     "resolve": resolve,
     "log": log,
+    "export": export,
+    "import": import_,
+    "collect": collect,
     "drop": drop,
     "sync": sync,
     "serve": serve,
