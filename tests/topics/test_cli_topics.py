@@ -133,8 +133,10 @@ def test_tail_prints_decoded_entries(
 
 @pytest.mark.kafka
 def test_bare_logs_and_fragments_are_shown_to_who_asks(
-    settings: KafkaSettings, replicated: list[CheckedOperation], capsys: Capture
+    settings: KafkaSettings, replicated: list[CheckedOperation], tmp_path: Path, capsys: Capture
 ) -> None:
+    import pyarrow.parquet as pq
+
     key_pair = author("bear")
     entry = sign_entry(key_pair, 9, 1, b"payload", flavour=YAMF)
     later = sign_entry(
@@ -156,6 +158,17 @@ def test_bare_logs_and_fragments_are_shown_to_who_asks(
     lines = capsys.readouterr().out.splitlines()
     assert "payload of 7 bytes" in lines[0]
     assert "with gaps before it, payload of 5 bytes, not beside it" in lines[1]
+    for option, entries in (("--bare", 6), ("--sparse", 7)):
+        assert culm(settings, "logs", "export", "--output", str(tmp_path / "all.parquet"), option) == 0
+        exported = pq.read_table(tmp_path / "all.parquet").to_pylist()
+        assert len(exported) == entries
+        assert {(one["seq_num"], one["sparse"], one["inline"]) for one in exported if one["log_id"] == 9} == {
+            (1, False, True),
+            (4, True, False),
+        } - ({(4, True, False)} if entries == 6 else set())
+        assert {len(one["hash"]) for one in exported} == {34, 66}
+    assert culm(settings, "logs", "export", "--output", "-", "--bare") == 0
+    assert [row["flavour"] for row in printed(capsys) if not row["schema_id"]] == ["yamf"]
     assert culm(settings, "logs", "list", "--bare", "--json") == 0
     assert (9, 1, "", "yamf") in {
         (row["log_id"], row["height"], row["schema_id"], row["flavour"]) for row in printed(capsys)

@@ -11,7 +11,7 @@ from culm_connectors.bamboo_p2p.errors import ChannelError
 from culm_connectors.transport.memory import memory_pair
 from culm_models.bamboo_p2p.settings import PeerSettings
 from culm_models.bamboo_p2p.wire.setup import encode_setup
-from culm_models.bymux.endpoint import DATA
+from culm_models.bymux.endpoint import CONTROL, DATA
 from culm_models.bymux.frames import Frame, FrameType, encode_frame
 
 SETUP = encode_setup(PeerSettings().setup)
@@ -64,3 +64,27 @@ async def test_control_goes_through_while_data_is_left_unread() -> None:
         assert len(data) <= 100
         came += len(data)
     await asyncio.gather(one.close(None), other.close(None))
+
+
+async def test_control_that_nobody_asks_for_stays_with_who_sends_it() -> None:
+    ours, theirs = memory_pair()
+    channels = Multiplexed(ours, window=100)
+    frame = encode_frame(Frame(FrameType.WRITE, CONTROL, 16_384)) + bytes(16_384)
+    frames, sent = 512, 0
+
+    async def flood() -> None:
+        nonlocal sent
+        await theirs.write(SETUP)
+        for _ in range(frames):
+            await theirs.write(frame)
+            sent += 16_384
+
+    flooding = asyncio.create_task(flood())
+    for _ in range(20 * frames):
+        await asyncio.sleep(0)
+    assert 1_000_000 < sent < 2_000_000
+    came = -len(SETUP)
+    while came < frames * 16_384:
+        came += len(await channels.read_control())
+    await flooding
+    await channels.close(None)

@@ -259,6 +259,13 @@ def test_a_fork_that_is_given_ends_the_requests_of_its_log() -> None:
     assert [message.code for message in made.heard() if isinstance(message, Cancel)] == [CancelCode.FORKED]
 
 
+def test_an_entry_whose_lipmaalink_leads_to_another_branch_is_a_fork() -> None:
+    made = HandMade([ENTRIES[0], GivenEntry(other_branch(4))])
+    assert made.peer.add([ENTRIES[12]]) == [LOG]
+    assert made.store.fork_proof(LOG) == (other_branch(4), ENTRIES[12].entry_bytes)
+    assert made.store.entry(LOG, 13) is None
+
+
 # R35, R36
 
 

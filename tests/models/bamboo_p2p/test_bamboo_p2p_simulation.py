@@ -27,6 +27,10 @@ def test_many_random_runs_keep_every_promise() -> None:
         # Wrong bytes of a payload that is held from elsewhere, and an offset that leaves none to come.
         (7_000_122, 1_500),
         (43, 200),
+        # An entry published over one of another branch, to which only its lipmaalink leads.
+        (7_551, 200),
+        # Who only sends confirmed before it held anything, and then came to hold another branch.
+        (8_924, 200),
     ],
 )
 def test_a_run_that_once_went_wrong_goes_well(seed: int, steps: int) -> None:

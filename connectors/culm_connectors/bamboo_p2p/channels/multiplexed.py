@@ -26,6 +26,8 @@ _WAITING_BYTES: Final = 128 * 1024
 """Above so much that the transport has not taken, nothing more is made for it."""
 _MAX_OUT_BYTES: Final = 1024 * 1024
 """Frames that answer frames come whether or not the other end reads; above so much of them it is let go."""
+_MAX_CONTROL_BYTES: Final = 1024 * 1024
+"""Control has credit without end: above so much of it that nobody has asked for, the channel stays unread."""
 _CLOSE_TIMEOUT_S: Final = 5.0
 
 
@@ -42,6 +44,7 @@ class Multiplexed:
         self._data: deque[bytes] = deque()
         self._given_bytes = 0
         """Data that was handed on and may not be done with yet."""
+        self._control_bytes = 0
         self._out = bytearray()
         self._failure: Exception | None = None
         self._is_ended = False
@@ -55,7 +58,11 @@ class Multiplexed:
 
     async def read_control(self) -> bytes:
         """What comes next on the control channel."""
-        return await self._next(self._control)
+        data = await self._next(self._control)
+        self._control_bytes -= len(data)
+        if self._control_bytes + len(data) >= _MAX_CONTROL_BYTES > self._control_bytes:
+            await self._notify()
+        return data
 
     async def read_data(self) -> bytes:
         """What comes next on the data channel; what was given before is granted again."""
@@ -149,6 +156,9 @@ class Multiplexed:
                 await self._notify()
                 if failure is None and len(self._out) > _MAX_OUT_BYTES:
                     failure = ChannelError("the other end asks for more frames than it reads")
+                # Whoever reads control asks for nothing else meanwhile, so this wait always ends.
+                if failure is None:
+                    await self._until(lambda: self._control_bytes < _MAX_CONTROL_BYTES)
         except TransportError as error:
             failure = error
         await self._ended(failure)
@@ -160,9 +170,12 @@ class Multiplexed:
             if found is None:
                 return None
             self._control.append(bytes(self._setup_in[: found[1]]))
+            self._control_bytes += found[1]
             data = bytes(self._setup_in[found[1] :])
             self._setup_in = None
         for stream, chunk in self._endpoint.receive(data):
+            if stream == CONTROL:
+                self._control_bytes += len(chunk)
             (self._control if stream == CONTROL else self._data).append(chunk)
         dropped = self._endpoint.dropped
         return ChannelError(f"{dropped.code}: {dropped}") if dropped is not None else None

@@ -31,6 +31,7 @@ _SHOWN_PROBLEMS = 20
 Bare = Annotated[
     bool, typer.Option("--bare", help="Logs whose payloads are no operations (Bamboo's own), too.")
 ]
+Sparse = Annotated[bool, typer.Option("--sparse", help="Entries of bare logs with gaps before them, too.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +72,7 @@ def tail(
     ] = "end",
     count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="Stop after so many.")] = None,
     bare: Bare = False,
-    sparse: Annotated[
-        bool, typer.Option("--sparse", help="Entries of bare logs with gaps before them, too.")
-    ] = False,
+    sparse: Sparse = False,
     json: options.Json = False,
 ) -> None:
     """Print entries as they are replicated, until interrupted.
@@ -113,18 +112,21 @@ def export(
     ],
     kafka: KafkaFlags,
     selection: Selection,
+    bare: Bare = False,
+    sparse: Sparse = False,
 ) -> None:
     """Write every entry there is now to a file, each log in sequence order.
 
     A log that lacks an entry is written as far as it is whole, and a record that is none is passed over; the
-    exit status is then 3.
+    exit status is then 3. With `--bare` or `--sparse` a Parquet file says of each entry which hashes its log
+    has, whether there are gaps before it, and whether its payload stands in it (`operation`).
 
     Example: `culm logs export --output logs.parquet`
     """
     from culm_infra.cli.logs.output import as_json, writer
 
     def consumer() -> LogConsumer:
-        return selection.consumer(kafka, stop_at_end=True)
+        return selection.consumer(kafka, stop_at_end=True, bare_logs=bare, sparse=sparse)
 
     if str(output) == "-":
         with consumer() as entries:
@@ -133,7 +135,7 @@ def export(
             _show_problems(entries, json=False)
         return
     exported = 0
-    with writer(output) as write, consumer() as entries, progress() as display:
+    with writer(output, bare=bare or sparse) as write, consumer() as entries, progress() as display:
         total = entries.remaining_records()
         task = display.add_task("records read", total=total)
         for entry in entries:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,12 +75,14 @@ def as_text(entry: LogEntry) -> str:
 
 
 @contextmanager
-def writer(path: Path) -> Iterator[Write]:
-    """Writes entries to `path`, as Parquet or JSON Lines by its ending.
+def writer(path: Path, *, bare: bool = False) -> Iterator[Write]:
+    """Writes entries to `path`, as Parquet or JSON Lines by its ending; `bare`: there may be bare logs.
 
     The file appears under its name when it is complete: an export that was interrupted leaves none behind.
     """
-    formats = {".jsonl": _json_lines, ".ndjson": _json_lines, ".parquet": _parquet}
+    parquet = partial(_parquet, bare=bare)
+    formats: dict[str, Callable[[Path], AbstractContextManager[Write]]]
+    formats = {".jsonl": _json_lines, ".ndjson": _json_lines, ".parquet": parquet}
     if path.suffix not in formats:
         raise InfraError(
             f"{path.name}: cannot tell the format from the ending",
@@ -87,13 +90,13 @@ def writer(path: Path) -> Iterator[Write]:
         )
     if not path.parent.is_dir():
         raise InfraError(f"{path.parent} is not a directory", hint="create it first")
-    partial = path.with_name(path.name + ".partial")
+    unfinished = path.with_name(path.name + ".partial")
     try:
-        with formats[path.suffix](partial) as write:
+        with formats[path.suffix](unfinished) as write:
             yield write
-        partial.replace(path)
+        unfinished.replace(path)
     finally:
-        partial.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -107,7 +110,7 @@ def _json_lines(path: Path) -> Iterator[Write]:
 
 
 @contextmanager
-def _parquet(path: Path) -> Iterator[Write]:
+def _parquet(path: Path, *, bare: bool) -> Iterator[Write]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -116,7 +119,7 @@ def _parquet(path: Path) -> Iterator[Write]:
             ("public_key", pa.binary(32)),
             ("log_id", pa.uint64()),
             ("seq_num", pa.uint64()),
-            ("hash", pa.binary(34)),
+            ("hash", pa.binary() if bare else pa.binary(34)),
             ("schema_id", pa.string()),
             ("action", pa.string()),
             ("previous", pa.list_(pa.binary(34))),
@@ -126,6 +129,7 @@ def _parquet(path: Path) -> Iterator[Write]:
             ("partition", pa.int32()),
             ("offset", pa.int64()),
             ("timestamp", pa.timestamp("ms", tz="UTC")),
+            *((("flavour", pa.string()), ("sparse", pa.bool_()), ("inline", pa.bool_())) if bare else ()),
         ]
     )
     rows: list[dict[str, Any]] = []
@@ -136,7 +140,7 @@ def _parquet(path: Path) -> Iterator[Write]:
             rows.clear()
 
         def write(entry: LogEntry) -> None:
-            rows.append(_row(entry))
+            rows.append(_row(entry) | (_bare_columns(entry) if bare else {}))
             if len(rows) >= _BATCH_ROWS:
                 flush()
 
@@ -162,6 +166,14 @@ def _row(entry: LogEntry) -> dict[str, Any]:
         "partition": entry.partition,
         "offset": entry.offset,
         "timestamp": entry.timestamp_ms,
+    }
+
+
+def _bare_columns(entry: LogEntry) -> dict[str, Any]:
+    return {
+        "flavour": entry.flavour.name,
+        "sparse": entry.is_sparse,
+        "inline": not entry.is_bare or entry.payload is not None,
     }
 
 

@@ -70,7 +70,7 @@ def rebuild_entry(request: Request, seq_num: int, metadata: Metadata, store: Bam
 def fork_with_held(log_entry: HeldEntry, store: BambooStore) -> ForkProof | None:
     """What proves that a valid entry and those that are held went two ways (1.5); None if nothing does.
 
-    Lipmaalinks were taken from what is held; backlinks are compared wherever both entries are there.
+    Links are compared wherever both entries are there; of a link from above, the backlink alone.
     """
     entry = log_entry.entry
     log = (entry.public_key, entry.log_id)
@@ -82,6 +82,10 @@ def fork_with_held(log_entry: HeldEntry, store: BambooStore) -> ForkProof | None
     before = store.entry(log, seq_num - 1)
     if before is not None and entry.backlink not in (None, before.hash):
         return before.entry_bytes, log_entry.entry_bytes
+    if entry.skiplink is not None:
+        target = store.entry(log, lipmaa(seq_num))
+        if target is not None and entry.skiplink != target.hash:
+            return target.entry_bytes, log_entry.entry_bytes
     after = store.entry(log, seq_num + 1)
     if after is not None and after.entry.backlink not in (None, log_entry.hash):
         return log_entry.entry_bytes, after.entry_bytes

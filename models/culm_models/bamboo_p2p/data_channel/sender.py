@@ -11,6 +11,7 @@ from culm_models.bamboo_p2p.data_channel.rebuilding import left_out_backlink
 from culm_models.bamboo_p2p.link import Link
 from culm_models.bamboo_p2p.negotiation import Negotiation
 from culm_models.bamboo_p2p.requests.payload_trace import PayloadTrace
+from culm_models.bamboo_p2p.requests.proposals import other_branch
 from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.requests.sequence import Piece
 from culm_models.bamboo_p2p.settings import TURN_BYTES, Direction
@@ -76,6 +77,12 @@ class Sender:
             return False
         if not request.may_send or self._link.other_setup is None:
             return False
+        if not (request.mine or request.has_sent or request.direction is Direction.PULL):
+            # Who only sends confirms before it holds anything: what came since may be of another branch.
+            mismatch = other_branch(request.proposal, request.id, self._link.store)
+            if mismatch is not None:
+                self._negotiation.cancel(request, mismatch)
+                return True
         while len(out) < TURN_BYTES:
             if not self._send_run(request, out) and not self._step(request, out):
                 self._complete_if_done(request)

@@ -165,6 +165,12 @@ def unfit(proposal: Propose, request_id: int, store: BambooStore, direction: Dir
         if start.hash != proposal.expected_hash:
             return Cancel(request_id, CancelCode.HASH_MISMATCH, entries=(start.entry_bytes,))
         return None
+    return other_branch(proposal, request_id, store)
+
+
+def other_branch(proposal: Propose, request_id: int, store: BambooStore) -> Cancel | None:
+    """Why a proposal is for another branch than the one held here, as far as its expected hash says (R23)."""
+    log = (proposal.public_key, proposal.log_id)
     if proposal.lower is None or proposal.lower == 1:
         return None
     target = store.entry(log, lipmaa(proposal.lower))
@@ -173,7 +179,9 @@ def unfit(proposal: Propose, request_id: int, store: BambooStore, direction: Dir
             return None
         return Cancel(request_id, CancelCode.HASH_MISMATCH, entries=(target.entry_bytes,))
     named = _hash_below(store, log, proposal.lower)
-    return refused if named is not None and named != proposal.expected_hash else None
+    if named is None or named == proposal.expected_hash:
+        return None
+    return Cancel(request_id, CancelCode.REFUSED)
 
 
 def hash_mismatch_target(proposal: Propose) -> int | None:
