@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from culm_models.dag.blocks.cid import DAG_CBOR, IDENTITY, RAW, Cid, cid_of_digest, make_cid
+from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid, cid_of_digest
 from culm_models.dag.errors import DagError, DagFrameTooLarge, DagUnexpected, NodeSchema, WaitingFull
 from culm_models.dag.exchange.events import (
     DagAcknowledged,
@@ -25,7 +25,7 @@ from culm_models.dag.exchange.ranges import bits_of
 from culm_models.dag.exchange.serving import Serving
 from culm_models.dag.exchange.settings import ExchangeSettings, SpaceAbility, SpaceAccess, open_to_all
 from culm_models.dag.exchange.shard_wants import ChunkFate, ShardWants
-from culm_models.dag.exchange.space_exchange import SpaceExchange
+from culm_models.dag.exchange.space_exchange import WHOLE_SPACE, SpaceExchange
 from culm_models.dag.exchange.store import ExchangeStore
 from culm_models.dag.exchange.unasked import Unasked
 from culm_models.dag.wire.frames import FrameReader, frame_of
@@ -43,8 +43,6 @@ from culm_models.dag.wire.messages import (
     DagWant,
 )
 
-WHOLE_SPACE: Final = make_cid(1, RAW, IDENTITY, b"")
-"""Stands for the space itself in an ACK that refuses to show it."""
 _NODE_LINK_ROOM: Final = 44
 
 
@@ -140,7 +138,7 @@ class Exchange:
         found = self._spaces.get(space)
         if found is None or self.hello is None or self._access(space, SpaceAbility.READ) is not None:
             return
-        found.others_done = None
+        found.was_other_done = False
         found.offers.append(
             offers_of(space, tuple(shards), tuple(dag_heads), tuple(publish_heads), self._max_frame)
         )
@@ -238,7 +236,7 @@ class Exchange:
             case DagAck():
                 self._acknowledged(found, message, events)
             case DagDone():
-                found.others_done = message
+                found.done(message)
                 events.append(DoneReceived(message.space, message.dag_heads, message.tip))
 
     def _offered(self, found: SpaceExchange, message: DagOffer) -> None:
@@ -347,7 +345,7 @@ class Exchange:
 
     def _offer_all(self, found: SpaceExchange) -> None:
         refusal = self._access(found.space, SpaceAbility.READ)
-        found.others_done = None
+        found.was_other_done = False
         if refusal is None:
             found.offers = [offer_of_store(self._store, found.space, self._max_frame)]
         else:

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.blocks.cid import IDENTITY, RAW, Cid, make_cid
 from culm_models.dag.exchange.offers import in_frames, link_size
 from culm_models.dag.wire.messages import AckStatus, DagAck, DagDone, DagOffer
 
+WHOLE_SPACE: Final = make_cid(1, RAW, IDENTITY, b"")
+"""Stands for the space itself in an ACK that refuses to show it."""
 _ACK_ROOM: Final = 8
 
 
@@ -28,22 +30,28 @@ class SpaceExchange:
     """Whether the other end has made an offer."""
     is_done_due: bool = True
     """Whether DONE has not been said since something changed."""
-    others_done: DagDone | None = None
-    """What the other end said last, unless it was offered more since."""
+    was_other_done: bool = False
+    """Whether the other end has said DONE since it was offered something."""
 
     @property
     def other_is_done(self) -> bool:
         """Whether the other end has all that it wants of what it was offered.
 
-        DONE may have been said before the last offer came: who has answered its heads has seen that.
+        DONE may have been said before the last offer came: who has answered its heads, or names them, has
+        seen that.
         """
-        done = self.others_done
-        return done is not None and self.unanswered <= {*done.dag_heads, *([done.tip] if done.tip else [])}
+        return self.was_other_done and not self.unanswered
 
     @property
     def has_said_all(self) -> bool:
         """Whether offers, acknowledgements and DONE have been sent."""
         return not (self.offers or self.acks or self.is_done_due)
+
+    def done(self, message: DagDone) -> None:
+        """The other end has what it wants, and these heads."""
+        self.was_other_done = True
+        self.unanswered.difference_update(message.dag_heads)
+        self.unanswered.discard(message.tip or WHOLE_SPACE)
 
     def next_ack(self, max_frame: int) -> DagAck | None:
         """As many acknowledgements as fit a frame."""
@@ -59,7 +67,7 @@ class SpaceExchange:
             message = next(self.offers[0], None)
             if message is not None:
                 self.unanswered.update(message.dag_heads, message.publish_heads)
-                self.others_done = None
+                self.was_other_done = False
                 return message
             self.offers.pop(0)
         return None
