@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from rich.emoji import Emoji
 from typer.main import get_command
 
 from culm_infra.cli.output import safe
@@ -36,6 +37,15 @@ def examples(command: Any) -> str:
 
 def test_every_command_shows_an_example_of_itself() -> None:
     assert [name for name, command in commands(get_command(app)) if name not in examples(command)] == []
+
+
+def test_no_help_holds_a_word_between_colons() -> None:
+    """It would be shown as a picture: `did:key:…` has one."""
+    texts = {
+        name: " ".join(str(text) for text in [command.help, *(one.help for one in command.params)])
+        for name, command in commands(get_command(app))
+    }
+    assert [name for name, text in texts.items() if Emoji.replace(text) != text] == []
 
 
 @pytest.mark.parametrize("noun", ["sprout", "peer", "peers", "vv", "blocks", "index"])

@@ -14,7 +14,7 @@ from culm_models.dag.bounds import Bounds
 from culm_models.dag.errors import VerdictDiffers, VerdictMalformed, VerdictUnsupported
 from culm_models.dag.verdict import VerdictSettings
 from culm_topics.dag.records import VERDICT_KEY
-from culm_topics.dag.verdict import SETTINGS_TOPIC, agree_verdict, read_verdict, standing_verdict
+from culm_topics.dag.verdict import SETTINGS_TOPIC, agree_verdict, read_verdict, verdict_in_force
 from culm_topics.errors import TopicMissing
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
@@ -47,18 +47,18 @@ def test_the_record_is_as_its_cddl_says() -> None:
 def test_the_first_record_behind_the_last_tombstone_counts(
     records: list[tuple[bytes, bytes]], standing: VerdictSettings | None
 ) -> None:
-    assert standing_verdict(records) == standing
+    assert verdict_in_force(records) == standing
 
 
 @given(st.lists(st.sampled_from([SAID, OTHER, TOMBSTONE, (b"", b"")]), max_size=9))
 def test_what_comes_later_changes_nothing_but_by_a_tombstone(records: list[tuple[bytes, bytes]]) -> None:
-    if (standing := standing_verdict(records)) is not None:
-        assert standing_verdict([*records, OTHER, SAID]) == standing
+    if (standing := verdict_in_force(records)) is not None:
+        assert verdict_in_force([*records, OTHER, SAID]) == standing
 
 
 def test_a_record_that_is_none_lets_nobody_start() -> None:
     with pytest.raises(VerdictMalformed):
-        standing_verdict([(VERDICT_KEY, b"\xa0"), SAID])
+        verdict_in_force([(VERDICT_KEY, b"\xa0"), SAID])
 
 
 @pytest.mark.kafka

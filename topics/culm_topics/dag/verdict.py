@@ -20,16 +20,16 @@ SETTINGS_TOPIC: Final = "dag.settings"
 _FLUSH_SECONDS: Final = 30.0
 
 
-def standing_verdict(records: Iterable[tuple[bytes, bytes]]) -> VerdictSettings | None:
+def verdict_in_force(records: Iterable[tuple[bytes, bytes]]) -> VerdictSettings | None:
     """What (key, value) records of the topic, in their order, say; None while they say nothing.
 
     Raises `VerdictMalformed` where what stands first is no verdict settings: nobody may act without knowing.
     """
-    standing = b""
+    in_force = b""
     for key, value in records:
-        if key == VERDICT_KEY and not (standing and value):
-            standing = value
-    return decode_verdict(standing) if standing else None
+        if key == VERDICT_KEY and not (in_force and value):
+            in_force = value
+    return decode_verdict(in_force) if in_force else None
 
 
 def read_verdict(settings: KafkaSettings) -> VerdictSettings | None:
@@ -37,7 +37,7 @@ def read_verdict(settings: KafkaSettings) -> VerdictSettings | None:
 
     Raises `VerdictMalformed`, `TopicMissing`, `KafkaFailure`.
     """
-    return standing_verdict((one.key, one.value) for one in read_to_end(settings, SETTINGS_TOPIC))
+    return verdict_in_force((one.key, one.value) for one in read_to_end(settings, SETTINGS_TOPIC))
 
 
 def agree_verdict(settings: KafkaSettings, own: VerdictSettings) -> VerdictSettings:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from culm_infra.cli import options
-from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, Policy, opened
+from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, Policy, count_of, open_folder
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, say
 
 
@@ -27,13 +27,13 @@ def export(
     """
     from culm_connectors.dag.store.exporting import export_dags
 
-    with opened(folder, policy) as store:
+    with open_folder(folder, policy) as store:
         manifest = export_dags(store, target)
         shards = len(store.all_shards())
     if json:
         emit_json({"manifest": manifest.text, "shards": shards})
     else:
-        out.print(f"{manifest.text}  {shards:,} shards")
+        out.print(f"{manifest.text}  {count_of(shards, 'shard')}")
 
 
 def import_(
@@ -51,7 +51,7 @@ def import_(
     """
     from culm_connectors.dag.store.exporting import import_dags
 
-    with opened(folder, policy, create=True) as store:
+    with open_folder(folder, policy, create=True) as store:
         found = import_dags(store, source)
     if json:
         emit_json(
@@ -62,7 +62,8 @@ def import_(
             }
         )
     else:
-        out.print(f"{found.blocks:,} new nodes and UCANs, {found.shards:,} new shards")
+        blocks = count_of(found.blocks, "new node or UCAN", "new nodes and UCANs")
+        out.print(f"{blocks}, {count_of(found.shards, 'new shard')}")
         for one in found.refused:
             say(f"[yellow]{one.cid.text}[/]: {one.code}")
     if found.refused:

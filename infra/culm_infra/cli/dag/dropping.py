@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from culm_infra.cli import options
-from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, Policy, now_s, opened, parse_cid
+from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, Policy, count_of, now_s, open_folder, parse_cid
 from culm_infra.cli.output import emit_json, out, say
 
 
@@ -28,7 +28,7 @@ def drop(
     """
     shards = [parse_cid(text) for text in cids]
     rows = []
-    with opened(folder) as store:
+    with open_folder(folder) as store:
         for shard in shards:
             was_here = store.drop_shard(shard)
             if block is not None:
@@ -67,7 +67,7 @@ def collect(
     from culm_connectors.dag.collecting import DAY_S, CollectSettings, collectable
 
     settings = CollectSettings(keep, int(grace_days * DAY_S))
-    with opened(folder, policy) as store:
+    with open_folder(folder, policy) as store:
         found = collectable(store, settings, now=now_s() if now is None else now)
         if apply:
             for shard, _ in found:
@@ -76,7 +76,8 @@ def collect(
         if json:
             emit_json({"shard": shard.text, "bytes": size, "dropped": apply})
         else:
-            out.print(f"{shard.text}  {size:,} bytes")
+            out.print(f"{shard.text}  {count_of(size, 'byte')}")
     if not json:
         total = sum(size for _, size in found)
-        say(f"{len(found):,} shards, {total:,} bytes{'' if apply else ' (--apply drops them)'}")
+        rest = "" if apply else " (--apply drops them)"
+        say(f"{count_of(len(found), 'shard')}, {count_of(total, 'byte')}{rest}")

@@ -17,6 +17,7 @@ from culm_infra.cli.dag.folder import (
     Folder,
     Policy,
     complete_id,
+    count_of,
     folder_settings,
     parse_key,
     parse_place,
@@ -54,10 +55,9 @@ def sync(
 
     Exit status 1: the exchange failed; 3: something was refused, or put off.
 
-    Example: `culm dag sync edge.example:4460`; `culm dag sync 127.0.0.1:4460 --space did:key:z6Mk…`
+    Example: `culm dag sync edge.example:4460`; `culm dag sync 127.0.0.1:4460 --space KEY`
     """
-    started_s = time.monotonic()
-    result = asyncio.run(
+    result, duration_s = asyncio.run(
         _sync(
             folder,
             _settings(policy),
@@ -75,14 +75,14 @@ def sync(
         "not_there": result.not_there,
         "refused": [[cid.text, code] for cid, code in result.refused],
         "later": [[cid.text, code] for cid, code in result.later],
-        "duration_s": round(time.monotonic() - started_s, 3),
+        "duration_s": duration_s,
     }
     if json:
         emit_json(row)
     else:
         out.print(
-            f"{result.nodes:,} new nodes and {result.shards:,} new shards, "
-            f"{result.received_bytes:,} bytes received, {result.sent_bytes:,} sent, {row['duration_s']} s"
+            f"{count_of(result.nodes, 'new node')} and {count_of(result.shards, 'new shard')}, "
+            f"{count_of(result.received_bytes, 'byte')} received, {result.sent_bytes:,} sent, {duration_s} s"
         )
         for cid, code in [*result.refused, *result.later]:
             say(f"[yellow]{cid.text}[/]: {safe(code)}")
@@ -96,7 +96,7 @@ async def _sync(
     address: Address,
     spaces: list[bytes] | None,
     expected_peer: bytes | None,
-) -> SyncProgress:
+) -> tuple[SyncProgress, float]:
     from culm_connectors.dag.peer import DagPeer
     from culm_connectors.edge.keyfile import load_or_make_key
     from culm_connectors.transport import Identity
@@ -111,7 +111,9 @@ async def _sync(
 
         async with DagPeer.open(folder, identity=identity, settings=settings) as peer:
             named = spaces or await peer.work(lambda store: store.spaces()) or [identity.peer_id]
-            return await peer.sync(address, named, expected_peer=expected_peer, on_progress=show)
+            started_s = time.monotonic()
+            result = await peer.sync(address, named, expected_peer=expected_peer, on_progress=show)
+            return result, round(time.monotonic() - started_s, 3)
 
 
 def serve(

@@ -42,7 +42,7 @@ def complete_id(ctx: typer.Context, incomplete: str) -> list[str]:
     from culm_connectors.errors import ConnectorError
 
     try:
-        with opened(Path(ctx.params.get("folder") or DEFAULT_FOLDER)) as folder:
+        with open_folder(Path(ctx.params.get("folder") or DEFAULT_FOLDER)) as folder:
             names = [space.hex() for space in folder.spaces()]
     except ConnectorError:
         return []
@@ -91,7 +91,7 @@ def folder_settings(policy: str) -> DagFolderSettings:
 
 
 @contextmanager
-def opened(path: Path, policy: str = "bound", *, create: bool = False) -> Iterator[DagFolder]:
+def open_folder(path: Path, policy: str = "bound", *, create: bool = False) -> Iterator[DagFolder]:
     """The folder, committed at the end unless something failed. Raises `DagFolderError`."""
     from culm_connectors.dag.store.folder import DagFolder
 
@@ -120,7 +120,7 @@ def parse_key(text: str) -> bytes:
     except (ValueError, DagError):
         key = b""
     if len(key) != 32:
-        raise typer.BadParameter(f"{text!r} is no key: write 64 hex digits, or did:key:z…")
+        raise typer.BadParameter(f"{text!r} is no key: write 64 hex digits, or a did:key of Ed25519")
     return key
 
 
@@ -160,3 +160,8 @@ def now_s() -> int:
     import time
 
     return int(time.time())
+
+
+def count_of(number: int, one: str, many: str | None = None) -> str:
+    """A number of things, in words for people."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

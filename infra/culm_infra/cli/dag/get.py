@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, opened
+from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, open_folder
 from culm_infra.cli.output import progress, say
 from culm_infra.errors import InfraError
 
@@ -36,7 +36,7 @@ def get(
     from culm_models.dag.paths.resolve import ContentKind, parse_path, resolve_path
     from culm_models.dag.unixfs.files import file_size
 
-    with opened(folder) as store, progress() as bars:
+    with open_folder(folder) as store, progress() as bars:
         try:
             root, segments = parse_path(path)
         except DagError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from culm_infra.cli import options
-from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, Policy, Space, now_s, opened, space_of
+from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, Policy, Space, now_s, open_folder, space_of
 from culm_infra.cli.output import emit_json, out
 
 
@@ -20,7 +20,7 @@ def join(
     """
     from culm_connectors.dag.author import join_heads
 
-    with opened(folder, policy) as store:
+    with open_folder(folder, policy) as store:
         cid = join_heads(store, space_of(space, folder), now=now_s())
     if json:
         emit_json({"join": cid.text})

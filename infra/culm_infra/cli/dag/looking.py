@@ -14,7 +14,7 @@ from culm_infra.cli.dag.folder import (
     Policy,
     Space,
     complete_id,
-    opened,
+    open_folder,
     parse_cid,
     parse_key,
     space_of,
@@ -39,9 +39,9 @@ def status(
 
     Example: `culm dag status --dir mine`
     """
-    with opened(folder, policy) as store:
+    with open_folder(folder, policy) as store:
         spaces = store.spaces() if space is None else [parse_key(space)]
-        rows = [_standing(store, one) for one in spaces]
+        rows = [_space_row(store, one) for one in spaces]
     if json:
         for row in rows:
             emit_json(row)
@@ -67,7 +67,7 @@ def status(
         raise typer.Exit(EXIT_DEGRADED)
 
 
-def _standing(store: DagFolder, space: bytes) -> dict[str, Any]:
+def _space_row(store: DagFolder, space: bytes) -> dict[str, Any]:
     heads = store.dag_heads(space)
     lack = store.lack([*heads, *store.publish_heads(space)])
     shards = list(store.shards(space))
@@ -102,10 +102,10 @@ def resolve(
 
     Exit status 3: nothing is complete.
 
-    Example: `culm dag resolve did:key:z6Mk…`; `culm dag resolve 6f3a…c1@bafyrei…`
+    Example: `culm dag resolve KEY`; `culm dag resolve KEY@bafyrei…`
     """
     name, _, at = (id or "").partition("@")
-    with opened(folder, policy) as store:
+    with open_folder(folder, policy) as store:
         whose = space_of(name or None, folder)
         published = store.published(whose)
     order = list(published.order)
@@ -148,9 +148,9 @@ def log(
 ) -> None:
     """All publishes of an id in their order, the oldest first, with the state of each.
 
-    Example: `culm dag log`; `culm dag log did:key:z6Mk… --json`
+    Example: `culm dag log`; `culm dag log KEY --json`
     """
-    with opened(folder, policy) as store:
+    with open_folder(folder, policy) as store:
         published = store.published(space_of(id, folder))
     rows = [{"position": place, **_publish_row(one)} for place, one in enumerate(published.order)]
     if json:

@@ -17,7 +17,7 @@ from culm_infra.cli.dag.folder import (
     Proofs,
     expires_at,
     now_s,
-    opened,
+    open_folder,
     own_key,
     parse_cid,
     parse_key,
@@ -53,13 +53,13 @@ def publish(
 
     Who is not the id itself needs a delegation (`culm dag delegate`), which is looked for in the id's space.
 
-    Example: `culm dag publish bafybei…`; `culm dag publish bafybei… --id did:key:z6Mk… --key mine`
+    Example: `culm dag publish bafybei…`; `culm dag publish bafybei… --id KEY --key mine`
     """
     from culm_connectors.dag.author import publish_link
 
     signer = own_key(key or folder)
     whose = signer.public_key if id is None else parse_key(id)
-    with opened(folder, policy) as store:
+    with open_folder(folder, policy) as store:
         outcome = publish_link(
             store,
             signer,
@@ -104,7 +104,7 @@ def delegate(
 ) -> None:
     """Let another key publish under an id; the UCAN lies in the id's space and is exchanged with it.
 
-    Example: `culm dag delegate did:key:z6Mk… --expires 2592000`
+    Example: `culm dag delegate KEY --expires 2592000`
     """
     from culm_connectors.dag.author import delegate as issue
     from culm_models.dag.ucan.did_key import did_key
@@ -112,7 +112,7 @@ def delegate(
     audience = did_key(parse_key(to))
     signer = own_key(key or folder)
     whose = signer.public_key if id is None else parse_key(id)
-    with opened(folder, policy, create=True) as store:
+    with open_folder(folder, policy, create=True) as store:
         ucan = issue(
             store,
             signer,
@@ -148,7 +148,7 @@ def revoke(
     from culm_connectors.dag.author import publish_link
 
     signer = own_key(key or folder)
-    with opened(folder, policy) as store:
+    with open_folder(folder, policy) as store:
         latest = store.published(signer.public_key).latest_complete
         if latest is None:
             raise InfraError(

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from culm_infra.cli import options
-from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, Policy, Space, now_s, opened, parse_key
+from culm_infra.cli.dag.folder import (
+    DEFAULT_FOLDER,
+    Folder,
+    Policy,
+    Space,
+    count_of,
+    now_s,
+    open_folder,
+    parse_key,
+)
 from culm_infra.cli.output import emit_json, out, progress
 
 if TYPE_CHECKING:
@@ -74,7 +83,7 @@ def put(
         raise typer.BadParameter(f"{path} is no file: a directory is put as unixfs")
     named = None if space is None else parse_key(space)
     size = bytes_below(path)
-    with opened(folder, policy, create=True) as store, BlockFile(folder) as blocks, progress() as bars:
+    with open_folder(folder, policy, create=True) as store, BlockFile(folder) as blocks, progress() as bars:
         whose = named or load_or_make_key(folder).public_key
         bar = bars.add_task("reading", total=size)
         root = _import(path, codec, profile, blocks, lambda count: bars.advance(bar, count))
@@ -98,7 +107,8 @@ def put(
     if json:
         emit_json(row)
     else:
-        out.print(f"{root.text}  {size:,} bytes in {count:,} blocks and {len(shards):,} shards")
+        inside = f"{count_of(count, 'block')} and {count_of(len(shards), 'shard')}"
+        out.print(f"{root.text}  {count_of(size, 'byte')} in {inside}")
         out.print(f"origin {origin.text}")
 
 
