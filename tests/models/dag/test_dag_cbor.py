@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_of
+from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid, cid_of, make_cid
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
+from culm_models.dag.car import write_car
 from culm_models.dag.errors import CidMalformed, DagError, NonCanonical
 from tests.models.dag.drawn_values import VALUES
 from tests.models.dag.recorded import recorded
@@ -177,6 +178,9 @@ def test_the_nodes_of_the_specification() -> None:
     data = encode_dag_cbor({"change": {"type": "append", "shards": []}})
     assert data.hex() == empty["hex"]
     assert cid_of(DAG_CBOR, data).text == empty["cid"]
+    shard = recorded("nodes")["specification"][1]
+    data = write_car([make_cid(1, RAW, 0, b"")], [])
+    assert (data.hex(), cid_of(CAR, data).text) == (shard["hex"], shard["cid"])
 
 
 @given(VALUES)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
+import blake3
 import pytest
 
 from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid, cid_of, make_cid
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
+from culm_models.dag.blocks.multihash import BLAKE3, DEFAULT_HASHES
+from culm_models.dag.bounds import DEFAULT_BOUNDS
 from culm_models.dag.car import write_car
 from culm_models.dag.errors import DagError
 from culm_models.dag.publish.machine import PublishMachine, Taken
@@ -182,6 +186,30 @@ def test_states(origin: ReplicaNode, shards: list[bytes], link: Cid, expected: s
     assert machine.states(ID)[node.cid] == "pending"
     taken([of_node(origin), *map(of_car, shards)], machine)
     assert machine.states(ID)[node.cid] == expected
+
+
+def test_a_hash_function_counts_where_the_verdict_settings_have_it() -> None:
+    digest = blake3.blake3(ROOT_CAR).digest()
+    shard = make_cid(1, CAR, BLAKE3, digest)
+    origin = encode_append([shard, cid_of(CAR, LEAF_CAR)])
+    node = publish(link=ROOT_CID, origin=origin.cid)
+    blocks = [of_node(node), of_node(origin), (shard, ROOT_CAR, 10), of_car(LEAF_CAR)]
+    machine, found = taken(blocks)
+    assert found[2] == "hash_unsupported"
+    assert machine.states(ID)[node.cid] == "opaque"
+    settings = VerdictSettings(hashes=(*DEFAULT_HASHES, BLAKE3))
+    machine, _ = taken(blocks, PublishMachine(settings))
+    assert machine.states(ID)[node.cid] == "complete"
+    wrong = make_cid(1, CAR, BLAKE3, digest[:31])
+    assert taken([(wrong, ROOT_CAR, 10)], PublishMachine(settings))[1] == ["hash"]
+
+
+def test_bounds_are_those_of_the_verdict_settings() -> None:
+    small = VerdictSettings(bounds=replace(DEFAULT_BOUNDS, shards=1, car=len(ROOT_CAR) - 1, ucan=100))
+    two = of_node(encode_append([cid_of(CAR, b"1"), cid_of(CAR, b"2")]))
+    blocks = [two, of_car(ROOT_CAR), of_node(publish())]
+    assert taken(blocks, PublishMachine(small))[1] == ["too_many", "too_large", "too_large"]
+    assert not {"too_many", "too_large"} & {one for one in taken(blocks)[1] if isinstance(one, str)}
 
 
 def test_a_revocation_counts_from_its_place_on() -> None:
