@@ -20,7 +20,7 @@ from culm_models.dag.exchange.events import (
 )
 from culm_models.dag.exchange.needs import needs_of_block
 from culm_models.dag.exchange.node_wants import NodeWants
-from culm_models.dag.exchange.offers import FRAME_ROOM, in_frames, link_size, offer_of_store, offers_of
+from culm_models.dag.exchange.offers import FRAME_ROOM, first_message, link_size, offer_of_store, offers_of
 from culm_models.dag.exchange.ranges import bits_of
 from culm_models.dag.exchange.serving import Serving
 from culm_models.dag.exchange.settings import ExchangeSettings, SpaceAbility, SpaceAccess, open_to_all
@@ -368,14 +368,14 @@ class Exchange:
         spaces = self._spaces.values()
         room = self._max_frame
         return (
-            _first(one.next_ack(room) for one in spaces)
-            or _first(one.next_offer() for one in spaces)
+            first_message(one.next_ack(room) for one in spaces)
+            or first_message(one.next_offer() for one in spaces)
             or self._next_want()
-            or _first(self._next_done(one) for one in spaces)
+            or first_message(self._next_done(one) for one in spaces)
             or self._serving.next_nodes(room)
             or self._serving.next_chunk(room)
             # What could not be served, or is not taken, is known by now.
-            or _first(one.next_ack(room) for one in spaces)
+            or first_message(one.next_ack(room) for one in spaces)
         )
 
     def _next_want(self) -> DagWant | None:
@@ -392,16 +392,6 @@ class Exchange:
         return None
 
     def _next_done(self, found: SpaceExchange) -> DagDone | None:
-        if not found.is_done_due or not found.was_offered or found.offers or found.acks:
+        if not (self._nodes.is_idle(found.space) and self._shards.is_idle(found.space)):
             return None
-        space = found.space
-        if not (self._nodes.is_idle(space) and self._shards.is_idle(space)):
-            return None
-        found.is_done_due = False
-        heads = next(in_frames(self._store.dag_heads(space), link_size, self._max_frame - FRAME_ROOM), ())
-        return DagDone(space, heads, self._store.tip(space))
-
-
-def _first(messages: Iterable[DagMessage | None]) -> DagMessage | None:
-    """The first that there is; those behind it are not made."""
-    return next((message for message in messages if message is not None), None)
+        return found.next_done(self._store, self._max_frame)

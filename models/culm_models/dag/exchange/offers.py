@@ -1,4 +1,4 @@
-"""Lists cut into messages that fit a frame."""
+"""Lists cut into messages that fit a frame, and which message is next."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.exchange.store import ExchangeStore
-from culm_models.dag.wire.messages import DagOffer
+from culm_models.dag.wire.messages import DagMessage, DagOffer
 
 FRAME_ROOM: Final = 128
 """What a message takes beside its lists."""
@@ -64,3 +64,8 @@ def offer_of_store(store: ExchangeStore, space: bytes, max_frame: int) -> Iterat
     return offers_of(
         space, store.shards(space), store.dag_heads(space), store.publish_heads(space), max_frame
     )
+
+
+def first_message(messages: Iterable[DagMessage | None]) -> DagMessage | None:
+    """The first that there is; those behind it are not made."""
+    return next((message for message in messages if message is not None), None)

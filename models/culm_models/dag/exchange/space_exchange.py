@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from culm_models.dag.blocks.cid import IDENTITY, RAW, Cid, make_cid
-from culm_models.dag.exchange.offers import in_frames, link_size
+from culm_models.dag.exchange.offers import FRAME_ROOM, in_frames, link_size
+from culm_models.dag.exchange.store import ExchangeStore
 from culm_models.dag.wire.messages import AckStatus, DagAck, DagDone, DagOffer
 
 WHOLE_SPACE: Final = make_cid(1, RAW, IDENTITY, b"")
@@ -71,6 +72,14 @@ class SpaceExchange:
                 return message
             self.offers.pop(0)
         return None
+
+    def next_done(self, store: ExchangeStore, max_frame: int) -> DagDone | None:
+        """DONE, where it is due and all else was said; as many heads as fit a frame."""
+        if not self.is_done_due or not self.was_offered or self.offers or self.acks:
+            return None
+        self.is_done_due = False
+        heads = next(in_frames(store.dag_heads(self.space), link_size, max_frame - FRAME_ROOM), ())
+        return DagDone(self.space, heads, store.tip(self.space))
 
 
 def _ack_size(one: tuple[Cid, AckStatus, str | None]) -> int:
