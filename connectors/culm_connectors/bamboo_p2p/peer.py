@@ -131,6 +131,8 @@ class BambooPeer:
             peer = cls(store, settings, identity or Identity.from_private_key(os.urandom(32)), hooks, policy)
             refreshing = asyncio.create_task(peer._keep_refreshed())
             following = asyncio.create_task(peer._following.run())
+            for task in (refreshing, following):
+                task.add_done_callback(_log_failure)
             try:
                 yield peer
             finally:
@@ -358,6 +360,12 @@ class BambooPeer:
             for event in events:
                 for listener in self.listeners:
                     listener(remote, event)
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    """Say at once that a task of a peer has failed: nobody waits for it before the peer is closed."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _LOGGER.error("the peer looks for nothing new any more: %s", error, exc_info=error)
 
 
 def _take_lock(lock: int, folder: Path) -> None:
