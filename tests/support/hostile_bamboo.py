@@ -46,7 +46,7 @@ _HEARD_S = 0.2
 """So long a proposal is on its way before data for it goes out."""
 
 
-def _proposal(id: int, author: KeyPair, eagerness: Eagerness = Eagerness.NOTIFY) -> bytes:
+def open_proposal(id: int, author: KeyPair, eagerness: Eagerness = Eagerness.NOTIFY) -> bytes:
     """An open range of a log, from its first entry on."""
     return encode_control(Propose(id, author.public_key, 0, 1, 1, 0, MAX_SIZE, None, eagerness))
 
@@ -56,9 +56,11 @@ def _author() -> KeyPair:
 
 
 @asynccontextmanager
-async def _channels(address: Address, *, reads: bool = True) -> AsyncIterator[TwoChannels]:
+async def hostile_channels(
+    address: Address, *, reads: bool = True, private_key: bytes | None = None
+) -> AsyncIterator[TwoChannels]:
     """Both channels of a connection whose owner has said its setup; what comes is thrown away."""
-    url, identity = Url("quic", *address), Identity.from_private_key(os.urandom(32))
+    url, identity = Url("quic", *address), Identity.from_private_key(private_key or os.urandom(32))
     channels = await dial(url, YAMF, identity, BambooPeerSettings())
     tasks = []
 
@@ -83,27 +85,27 @@ async def _channels(address: Address, *, reads: bool = True) -> AsyncIterator[Tw
 
 async def proposals(address: Address) -> None:
     """Logs that nobody has are asked for, as many at a time as are allowed."""
-    async with _channels(address) as channels:
+    async with hostile_channels(address) as channels:
         for request in range(_PROPOSED_AT_ONCE):
-            await channels.write_control(_proposal(2 * request, _author(), Eagerness.ALL))
+            await channels.write_control(open_proposal(2 * request, _author(), Eagerness.ALL))
         await asyncio.sleep(_HEARD_S)
 
 
 async def deaf(address: Address) -> None:
     """Requests begin and change, and nothing of the answers is read."""
-    async with _channels(address, reads=False) as channels:
-        await channels.write_control(_proposal(0, _author()))
+    async with hostile_channels(address, reads=False) as channels:
+        await channels.write_control(open_proposal(0, _author()))
         for number in itertools.count():
             adjusts = (Adjust(0, end=None, min_size=0, max_size=one % 1_000) for one in range(_AT_ONCE))
             await channels.write_control(b"".join(map(encode_control, adjusts)))
-            await channels.write_control(_proposal(2 * (number % 32 + 1), _author()))
+            await channels.write_control(open_proposal(2 * (number % 32 + 1), _author()))
 
 
 async def adjusts(address: Address) -> None:
     """One setting of a request again and again: nothing is to be done about any of them."""
     message = encode_control(Adjust(0, eagerness=Eagerness.NOTIFY)) * _AT_ONCE
-    async with _channels(address) as channels:
-        await channels.write_control(_proposal(0, _author()))
+    async with hostile_channels(address) as channels:
+        await channels.write_control(open_proposal(0, _author()))
         while True:
             await channels.write_control(message)
 
@@ -111,14 +113,15 @@ async def adjusts(address: Address) -> None:
 async def switches(address: Address) -> None:
     """Data that says nothing: what follows is about the request that it was about."""
     message = encode_data(Switch(0)) * _AT_ONCE
-    async with _channels(address) as channels:
-        await channels.write_control(_proposal(0, _author()))
+    async with hostile_channels(address) as channels:
+        await channels.write_control(open_proposal(0, _author()))
         await asyncio.sleep(_HEARD_S)
         while True:
             await channels.write_data(message)
 
 
-def _first_entry(author: KeyPair, payload: bytes) -> bytes:
+def first_entry(author: KeyPair, payload: bytes) -> bytes:
+    """The metadata of a log's first entry, for request 0."""
     entry_bytes = sign_entry(author, 0, 1, payload, backlink=None, skiplink=None, flavour=YAMF)
     entry = decode_entry(entry_bytes, YAMF)
     held = HeldEntry(entry, entry_bytes, YAMF.hash(entry_bytes))
@@ -128,10 +131,10 @@ def _first_entry(author: KeyPair, payload: bytes) -> bytes:
 async def tiny_parts(address: Address) -> None:
     """A large payload byte by byte."""
     author, size = _author(), 4_000_000
-    async with _channels(address) as channels:
-        await channels.write_control(_proposal(0, author))
+    async with hostile_channels(address) as channels:
+        await channels.write_control(open_proposal(0, author))
         await asyncio.sleep(_HEARD_S)
-        await channels.write_data(_first_entry(author, bytes(size)))
+        await channels.write_data(first_entry(author, bytes(size)))
         part = (encode_data(RawPayload(1)) + b"\0") * _AT_ONCE
         for _ in range(size // _AT_ONCE - 1):
             await channels.write_data(part)
@@ -141,21 +144,21 @@ async def bombs(address: Address) -> None:
     """Some hundred bytes that stand for as much as one message may stand for."""
     author, payload = _author(), bytes(_MESSAGE_MAX)
     compressed = Compressor(65_536).compress(payload) or b""
-    async with _channels(address) as channels:
-        await channels.write_control(_proposal(0, author))
+    async with hostile_channels(address) as channels:
+        await channels.write_control(open_proposal(0, author))
         await asyncio.sleep(_HEARD_S)
         head = encode_data(CompressedPayload(len(payload), len(compressed)))
-        await channels.write_data(_first_entry(author, payload) + head + compressed)
+        await channels.write_data(first_entry(author, payload) + head + compressed)
         await asyncio.sleep(_HEARD_S)
 
 
 async def forged(address: Address) -> None:
     """Entries that are sound but for their signatures."""
     author = _author()
-    data = bytearray(_first_entry(author, b"x"))
+    data = bytearray(first_entry(author, b"x"))
     data[-1] ^= 1
-    async with _channels(address) as channels:
-        await channels.write_control(_proposal(0, author))
+    async with hostile_channels(address) as channels:
+        await channels.write_control(open_proposal(0, author))
         await asyncio.sleep(_HEARD_S)
         await channels.write_data(bytes(data))
         await asyncio.sleep(_HEARD_S)
@@ -181,11 +184,11 @@ async def entries(address: Address) -> None:
 def _mutated(seed: int) -> Iterator[bytes]:
     chance = random.Random(seed)
     sound = [
-        _proposal(0, _author()),
+        open_proposal(0, _author()),
         encode_control(Adjust(0, eagerness=Eagerness.NOTIFY)),
         encode_control(Grant(3)),
         encode_data(Switch(0)),
-        _first_entry(_author(), b"x"),
+        first_entry(_author(), b"x"),
     ]
     while True:
         data = bytearray(chance.choice(sound))
@@ -197,8 +200,8 @@ def _mutated(seed: int) -> Iterator[bytes]:
 async def mutated(address: Address) -> None:
     """Messages that a few bits make into something else, on both channels."""
     messages = _mutated(int.from_bytes(os.urandom(4), "big"))
-    async with _channels(address) as channels:
-        await channels.write_control(_proposal(0, _author()))
+    async with hostile_channels(address) as channels:
+        await channels.write_control(open_proposal(0, _author()))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1.0):
                 while True:
