@@ -1,0 +1,187 @@
+"""A room over one folder of DAGs: durable is what the disk has. For doors of a peer and their tests."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+from culm_connectors.dag.room import SpooledPart
+from culm_connectors.dag.store.folder import DagFolder
+from culm_connectors.dag.store.outcomes import BlockOutcome, Lack, PublishedDag
+from culm_connectors.dag.store.verification import verify_shard
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.errors import DagError, ShardSizeChanged
+from culm_models.dag.exchange.ranges import Range
+from culm_models.dag.exchange.store import NotReserved
+from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.walk.reach import FindBlock
+from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus
+
+_T = TypeVar("_T")
+_VERIFYING: Final = 2
+
+
+class FolderRoom:
+    """A `DagRoom` over an open folder, which nobody uses meanwhile but by `work`; the caller closes it."""
+
+    def __init__(self, folder: DagFolder, clock_s: Callable[[], float] = time.time) -> None:
+        self._folder = folder
+        self._clock_s = clock_s
+        self._worker = ThreadPoolExecutor(1, "dag-room")
+        self._verifiers = ThreadPoolExecutor(_VERIFYING, "dag-room-verify")
+        self._version = 0
+        self._moved = asyncio.Condition()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._verifiers.shutdown()
+        await self.work(lambda folder: folder.commit())
+        self._worker.shutdown()
+
+    @property
+    def verdict(self) -> VerdictSettings:
+        """See `DagRoom`."""
+        return self._folder.settings.verdict
+
+    async def work(self, step: Callable[[DagFolder], _T]) -> _T:
+        """Ask or change the folder where nobody else does; all of it is committed, or nothing."""
+
+        def run() -> _T:
+            try:
+                result = step(self._folder)
+            except BaseException:
+                self._folder.rollback()
+                raise
+            self._folder.commit()
+            return result
+
+        return await asyncio.get_running_loop().run_in_executor(self._worker, run)
+
+    async def receive(self, space: bytes | None, blocks: Sequence[bytes], peer: bytes) -> list[BlockOutcome]:
+        """See `DagRoom`."""
+        received_at = int(self._clock_s())
+        outcomes = await self.work(lambda folder: folder.put_blocks(space, blocks, received_at=received_at))
+        if any(outcome.status is AckStatus.DURABLE for outcome in outcomes):
+            await self._announce()
+        return outcomes
+
+    async def _announce(self) -> None:
+        async with self._moved:
+            self._version += 1
+            self._moved.notify_all()
+
+    async def spool_part(
+        self, space: bytes, shard: Cid, size: int, offset: int, data: bytes, peer: bytes
+    ) -> SpooledPart:
+        """See `DagRoom`."""
+
+        def keep(folder: DagFolder) -> SpooledPart:
+            found = folder.spooled(peer, shard)
+            if found is not None and found[0] != size:
+                raise ShardSizeChanged(f"{shard} was begun with {found[0]} bytes")
+            reserved = folder.reserve(peer, space, shard, size)
+            if isinstance(reserved, NotReserved):
+                return SpooledPart(reserved.status, reserved.code)
+            for at in range(0, len(data), CHUNK_SIZE):
+                folder.spool(peer, shard, offset + at, data[at : at + CHUNK_SIZE])
+            ranges = folder.spooled(peer, shard)
+            return SpooledPart(AckStatus.NOT_HERE, None, ranges[1] if ranges else ())
+
+        part = await self.work(keep)
+        if part.status is not AckStatus.NOT_HERE or part.ranges != ((0, size),):
+            return part
+        return await self._accept(shard, peer)
+
+    async def _accept(self, shard: Cid, peer: bytes) -> SpooledPart:
+        """Verify a spool that is whole in another thread, and keep it."""
+        path = await self.work(lambda folder: folder.whole_spool(peer, shard))
+        verified, error = None, None
+        if path is not None:
+            try:
+                verified = await asyncio.get_running_loop().run_in_executor(
+                    self._verifiers, verify_shard, path, shard, self.verdict
+                )
+            except DagError as refused:
+                error = refused
+            except OSError:
+                # It came from somebody else meanwhile, and this spool is gone.
+                verified = None
+
+        def settle(folder: DagFolder) -> SpooledPart:
+            if error is not None:
+                folder.drop_spool(peer, shard)
+                return SpooledPart(AckStatus.REFUSED, error.code)
+            if folder.has_shard(shard):
+                return SpooledPart(AckStatus.HAD)
+            try:
+                if verified is not None and folder.accept_spool(peer, shard, verified):
+                    return SpooledPart(AckStatus.DURABLE)
+            except DagError as refused:
+                return SpooledPart(AckStatus.REFUSED, refused.code)
+            return SpooledPart(AckStatus.LATER)
+
+        part = await self.work(settle)
+        if part.status is AckStatus.DURABLE:
+            await self._announce()
+        return part
+
+    async def spooled(self, shard: Cid, peer: bytes) -> tuple[int, tuple[Range, ...]] | None:
+        """See `DagRoom`."""
+        return await self.work(lambda folder: folder.spooled(peer, shard))
+
+    async def shard_size(self, shard: Cid) -> int | None:
+        """See `DagRoom`."""
+
+        def size(folder: DagFolder) -> int | None:
+            path = folder.shard_path(shard)
+            return None if path is None else path.stat().st_size
+
+        return await self.work(size)
+
+    async def read_shard(self, shard: Cid, offset: int, length: int) -> bytes:
+        """See `DagRoom`."""
+        return await self.work(lambda folder: folder.read_shard(shard, offset, length))
+
+    async def belongs(self, space: bytes, cid: Cid) -> bool:
+        """See `DagRoom`."""
+
+        def look(folder: DagFolder) -> bool:
+            if folder.node(space, cid) is not None or folder.shard_size(space, cid) is not None:
+                return True
+            place = folder.block_place(cid)
+            return place is not None and folder.shard_size(space, place.shard) is not None
+
+        return await self.work(look)
+
+    async def lack(self, heads: Sequence[Cid]) -> Lack:
+        """See `DagRoom`."""
+        return await self.work(lambda folder: folder.lack(heads))
+
+    async def reading(self, step: Callable[[FindBlock], _T]) -> _T:
+        """See `DagRoom`."""
+        return await self.work(lambda folder: step(folder.block))
+
+    async def published(self, id: bytes) -> PublishedDag:
+        """See `DagRoom`."""
+        return await self.work(lambda folder: folder.published(id))
+
+    def version(self, id: bytes) -> int:
+        """See `DagRoom`; here it is one number for all ids."""
+        return self._version
+
+    async def changed(self, id: bytes, since: int) -> int:
+        """See `DagRoom`."""
+        async with self._moved:
+            await self._moved.wait_for(lambda: self._version != since)
+            return self._version

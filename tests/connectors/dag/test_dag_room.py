@@ -1,0 +1,109 @@
+"""What doors are offered by a room over a folder: outcomes, parts of shards, orders and their changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from culm_connectors.dag.folder_room import FolderRoom
+from culm_connectors.dag.room import DagRoom
+from culm_connectors.dag.store.folder import DagFolder
+from culm_models.dag.blocks.cid import CAR, cid_of
+from culm_models.dag.errors import Blocked, HashMismatch, ShardSizeChanged
+from culm_models.dag.replica.codec import encode_append
+from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus
+from culm_models.testing.dag.replica import NOW
+from culm_models.testing.dag.scenario import SEEDS, SPACES, large_shard
+from tests.models.dag.signers import KEYS, publish
+
+SPACE, PEER, OTHER = SPACES[0], SEEDS[0], SEEDS[1]
+SHARD, BYTES = large_shard(0)
+SIZE = len(BYTES)
+OFFSETS = range(0, SIZE, CHUNK_SIZE)
+
+
+@pytest.fixture
+async def folder_room(tmp_path: Path) -> AsyncIterator[FolderRoom]:
+    folder = DagFolder(tmp_path / "dags", create=True)
+    async with FolderRoom(folder, lambda: NOW) as room:
+        yield room
+    folder.close()
+
+
+@pytest.fixture
+def room(folder_room: FolderRoom) -> DagRoom:
+    return folder_room
+
+
+async def test_each_block_has_its_outcome_and_says_what_it_waits_for(room: DagRoom) -> None:
+    below = encode_append([])
+    above = encode_append([SHARD], below.cid)
+    outcomes = await room.receive(SPACE, [above.data, b"\xa0", above.data, below.data], PEER)
+    assert [one.status for one in outcomes] == [
+        AckStatus.DURABLE,
+        AckStatus.REFUSED,
+        AckStatus.HAD,
+        AckStatus.DURABLE,
+    ]
+    assert outcomes[0].missing == (below.cid,)
+    assert outcomes[1].code == "dag.schema"
+    assert (await room.lack([above.cid])).shards == (SHARD,)
+
+
+async def test_a_shard_is_durable_with_its_last_part_in_any_order(room: DagRoom) -> None:
+    for offset in reversed(OFFSETS[1:]):
+        part = await room.spool_part(SPACE, SHARD, SIZE, offset, BYTES[offset : offset + CHUNK_SIZE], PEER)
+        assert part.status is AckStatus.NOT_HERE
+    assert part.ranges == ((CHUNK_SIZE, SIZE - CHUNK_SIZE),)
+    assert await room.spooled(SHARD, PEER) == (SIZE, part.ranges)
+    assert await room.spooled(SHARD, OTHER) is None
+    part = await room.spool_part(SPACE, SHARD, SIZE, 0, BYTES[:CHUNK_SIZE], PEER)
+    assert part.status is AckStatus.DURABLE
+    assert await room.shard_size(SHARD) == SIZE
+    assert await room.read_shard(SHARD, 3, 7) == BYTES[3:10]
+    assert await room.belongs(SPACE, SHARD) and not await room.belongs(SPACES[1], SHARD)
+    part = await room.spool_part(SPACE, SHARD, SIZE, 0, BYTES[:CHUNK_SIZE], OTHER)
+    assert part.status is AckStatus.HAD
+
+
+async def test_parts_of_several_chunks_are_cut_into_chunks(room: DagRoom) -> None:
+    part = await room.spool_part(SPACE, SHARD, SIZE, 0, BYTES, PEER)
+    assert part.status is AckStatus.DURABLE
+
+
+async def test_a_shard_of_other_bytes_is_refused_with_its_code_and_its_spool_is_gone(room: DagRoom) -> None:
+    wrong = BYTES[:-1] + bytes([BYTES[-1] ^ 1])
+    part = await room.spool_part(SPACE, cid_of(CAR, b"other"), SIZE, 0, wrong, PEER)
+    assert (part.status, part.code) == (AckStatus.REFUSED, HashMismatch.code)
+    assert await room.spooled(cid_of(CAR, b"other"), PEER) is None
+
+
+async def test_a_second_size_is_an_error_and_a_blocked_shard_is_refused(folder_room: FolderRoom) -> None:
+    await folder_room.spool_part(SPACE, SHARD, SIZE, 0, BYTES[:CHUNK_SIZE], PEER)
+    with pytest.raises(ShardSizeChanged):
+        await folder_room.spool_part(SPACE, SHARD, SIZE + 1, 0, BYTES[:CHUNK_SIZE], PEER)
+    assert (await folder_room.spooled(SHARD, PEER)) == (SIZE, ((0, CHUNK_SIZE),))
+    await folder_room.work(lambda folder: folder.set_blocked(SHARD.raw, "unwanted"))
+    part = await folder_room.spool_part(SPACE, SHARD, SIZE, 0, BYTES[:CHUNK_SIZE], PEER)
+    assert (part.status, part.code) == (AckStatus.REFUSED, Blocked.code)
+
+
+async def test_who_waits_for_an_id_is_told_that_something_changed(room: DagRoom) -> None:
+    since = room.version(KEYS[0])
+    waiting = asyncio.ensure_future(room.changed(KEYS[0], since))
+    node = publish()
+    (outcome,) = await room.receive(None, [node.data], PEER)
+    assert outcome.in_order
+    assert await waiting == room.version(KEYS[0]) != since
+    published = await room.published(KEYS[0])
+    assert published.tip is not None and published.tip.cid == node.cid
+
+
+async def test_blocks_are_read_away_from_the_loop(room: DagRoom) -> None:
+    node = encode_append([])
+    await room.receive(SPACE, [node.data], PEER)
+    assert await room.reading(lambda find: find(node.cid)) == node.data
+    assert await room.reading(lambda find: find(SHARD)) is None
