@@ -77,7 +77,7 @@ async def met(
 async def hear(far: MemoryChannel, until_heard: bytes) -> bytes:
     """What the far end reads until this has come."""
     said = b""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while until_heard not in said:
             data = await far.read()
             assert data, "the session is over"
