@@ -29,7 +29,7 @@ def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     compat = compat_of(arguments)
     store = _store(arguments.mapping("store", default={}))
     replica = Replica(
-        arguments.integer("src"),
+        arguments.integer("src", least=1),
         MemoryStore(store) if store else None,
         name=arguments.text("replica_name") if arguments.has("replica_name") else "",
         settings=_settings(ChotkiSettings.for_compat(compat), arguments),
