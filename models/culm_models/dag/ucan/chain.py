@@ -110,7 +110,22 @@ def authorise(
     """None when the leaf authorises. Without a time of receipt: the part of the verdict without clock."""
     for time in (None,) if received is None else (None, received):
         search = _Search(published, find, time, policy, revoked)
-        if not search.leaf_is_good(leaf):
+        if not search.leaf_is_good(leaf, (published.id, leaf.claims.issuer, *policy.services)):
+            return ChainRefusal(search.error(), frozenset(search.missing))
+    return None
+
+
+def authorise_access(
+    leaf: Ucan, space: bytes, ability: str, find: FindUcan, now: int, *, policy: ChainPolicy
+) -> ChainRefusal | None:
+    """None when the leaf, whose form and signature are good, allows `dag/append` or `dag/read` now (R14).
+
+    It names exactly this ability and the space, which is the 34 bytes of a did:key, under both policies, and
+    is for a service of the deployment: so a proof of a publish opens nothing, and what opens is no proof.
+    """
+    for time in (None, now):
+        search = _Search(Published(space, {}), find, time, policy, frozenset(), ability)
+        if not search.leaf_is_good(leaf, tuple(policy.services)):
             return ChainRefusal(search.error(), frozenset(search.missing))
     return None
 
@@ -119,6 +134,7 @@ class _Search:
     """One search for a good path."""
 
     __slots__ = (
+        "_ability",
         "_did",
         "_failures",
         "_find",
@@ -137,7 +153,9 @@ class _Search:
         time: int | None,
         policy: ChainPolicy,
         revoked: frozenset[Cid],
+        ability: str = PUBLISH,
     ) -> None:
+        self._ability = ability
         self._published = published
         self._did = did_text(published.id)
         self._find = find
@@ -152,8 +170,8 @@ class _Search:
         """The failure that stands last in the list."""
         return max(self._failures.values(), key=lambda error: _RANK.get(type(error), -1))
 
-    def leaf_is_good(self, leaf: Ucan) -> bool:
-        """Whether the leaf is for this publish, and its issuer entitled."""
+    def leaf_is_good(self, leaf: Ucan, audiences: tuple[bytes, ...]) -> bool:
+        """Whether the leaf is for what it is shown for, and its issuer entitled."""
         claims = leaf.claims
         if claims.issuer == self._published.id:
             try:
@@ -162,7 +180,7 @@ class _Search:
                 return self._fails(error)
         if leaf.cid in self._revoked:
             return self._fails(UcanRevoked("the leaf is revoked"))
-        if claims.audience not in (self._published.id, claims.issuer, *self._policy.services):
+        if claims.audience not in audiences:
             return self._fails(UcanAudience("the leaf is a delegation to somebody else"))
         if not claims.capabilities:
             return self._fails(UcanAbility("the leaf has no capability"))
@@ -170,8 +188,8 @@ class _Search:
         return any(fits) and self._entitled(leaf, 0)
 
     def _leaf_fits(self, one: Capability) -> bool:
-        if one.can != PUBLISH:
-            return self._fails(UcanAbility(f"the leaf has not the ability {PUBLISH}"))
+        if one.can != self._ability:
+            return self._fails(UcanAbility(f"the leaf has not the ability {self._ability}"))
         if one.resource != self._did:
             return self._fails(UcanResource("the leaf is for another resource"))
         if not self._is_bound(one):
@@ -225,8 +243,8 @@ class _Search:
         return any(fits) and self._entitled(proof, depth)
 
     def _proof_fits(self, one: Capability) -> bool:
-        namespace = one.can.endswith("/*") and PUBLISH.startswith(one.can[:-1])
-        if not (one.can in (PUBLISH, "*") or namespace):
+        namespace = one.can.endswith("/*") and self._ability.startswith(one.can[:-1])
+        if not (one.can in (self._ability, "*") or namespace):
             return self._fails(UcanAbility("a proof does not cover the ability"))
         if one.resource not in (self._did, "ucan:*"):
             return self._fails(UcanResource("a proof does not cover the resource"))
