@@ -31,6 +31,8 @@ def test_many_random_runs_keep_every_promise() -> None:
         (7_551, 200),
         # Who only sends confirmed before it held anything, and then came to hold another branch.
         (8_924, 200),
+        # Data of the other branch that was on its way when the fork became known.
+        (13_854, 300),
     ],
 )
 def test_a_run_that_once_went_wrong_goes_well(seed: int, steps: int) -> None:

@@ -193,6 +193,11 @@ class IncomingPieces:
             self._passed_metadata(request, message, index, is_valid=True)
             return
         if held is None:
+            if link.store.fork_proof(request.log) is not None:
+                # The request ends for it; what is on its way may be of either branch.
+                self._give_up(request)
+                self._passed_metadata(request, message, index, is_valid=True)
+                return
             if not link.receives_greedily:
                 raise DataInvalid(f"entry {piece.seq_num} is not what its author signed")
             self._passed_metadata(request, message, index, is_valid=False)
