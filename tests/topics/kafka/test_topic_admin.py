@@ -8,6 +8,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from culm_topics.catalogue.registry import CATALOGUE
 from culm_topics.catalogue.topics import readers, spec, writers
+from culm_topics.dag.catalogue import DAG
 from culm_topics.errors import KafkaFailure
 from culm_topics.kafka import admin
 from culm_topics.kafka import clients as kafka
@@ -79,7 +80,7 @@ def test_a_broker_that_is_not_there_is_an_error_in_time() -> None:
         admin.list_topics(settings("127.0.0.1:1"), timeout_seconds=1)
 
 
-def test_a_consumer_reads_logs_and_channels_and_nothing_else() -> None:
+def test_a_consumer_reads_what_is_replicated_and_writes_nothing() -> None:
     rights = [right for right in acls(settings("h:1", "culm.")) if right.program == "consumer"]
     assert {(right.resource, right.name, right.operation) for right in rights} == {
         *(
@@ -95,6 +96,7 @@ def test_a_consumer_reads_logs_and_channels_and_nothing_else() -> None:
                 "chotki.packets",
                 "chotki.state",
                 "chotki.vectors",
+                *(topic.name for topic in DAG),
             )
             for operation in ("Read", "Describe")
         ),
