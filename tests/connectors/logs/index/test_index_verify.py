@@ -16,7 +16,7 @@ from culm_topics.logs.records.blocks import block_of
 from tests.connectors.edge.test_edge_commands import culm
 from tests.connectors.logs.test_boot import AUTHORS, lose, write_logs
 from tests.support.blocks import BITS, heights_of, write_blocks
-from tests.support.edge import connector, running, topics
+from tests.support.edge import connector, running, topics, until
 from tests.support.logs import SCHEMA, make_log, pairs
 
 pytestmark = pytest.mark.kafka
@@ -35,14 +35,20 @@ def verify(folder: Path, kafka: KafkaSettings, *flags: str) -> tuple[int, dict[s
     return done.returncode, json.loads(done.stdout)
 
 
+async def fill(folder: Path, kafka: KafkaSettings, entry_count: int) -> None:
+    """Run a connector until its index holds so many entries: it serves before that."""
+    async with running(connector(folder, kafka, schemas=(SCHEMA,))) as edge:
+        await until(lambda: edge.index.store.counts()[1] == entry_count)
+
+
 async def test_damage_is_told_by_block_and_repaired(tmp_path: Path, kafka: KafkaSettings) -> None:
     logs = [make_log(key, 0, 8) for key in AUTHORS]
     count = write_logs(kafka, *logs)
     write_blocks(kafka, {SCHEMA: heights_of(*logs)}, ((0, count),))
     folder = tmp_path / "edge"
-    async with running(connector(folder, kafka, schemas=(SCHEMA,))):
-        pass
-    assert verify(folder, kafka)[0] == 0
+    await fill(folder, kafka, count)
+    status, said = verify(folder, kafka)
+    assert (status, said["differences"]) == (0, [])
 
     lose(folder, logs[0], 0)
     lose(folder, logs[1], 3)
@@ -72,9 +78,7 @@ async def test_damage_is_told_by_block_and_repaired(tmp_path: Path, kafka: Kafka
 async def test_what_has_not_been_read_yet_is_no_damage(tmp_path: Path, kafka: KafkaSettings) -> None:
     folder = tmp_path / "edge"
     log, later = make_log(AUTHORS[0], 0, 8), make_log(AUTHORS[1], 0, 8)
-    write_logs(kafka, log)
-    async with running(connector(folder, kafka, schemas=(SCHEMA,))):
-        pass
+    await fill(folder, kafka, write_logs(kafka, log))
     count = write_logs(kafka, later)
     write_blocks(kafka, {SCHEMA: heights_of(log, later)}, ((0, 8 + count),))
     status, said = verify(folder, kafka)
