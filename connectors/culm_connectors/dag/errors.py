@@ -27,3 +27,9 @@ class DagRefusedError(ConnectorError):
     """A node of one's own that the folder does not keep."""
 
     code: ClassVar[str] = "dag.refused"
+
+
+class DagDoorError(ConnectorError):
+    """A door that cannot be opened: its address, or what it shows over TLS."""
+
+    code: ClassVar[str] = "dag.door"

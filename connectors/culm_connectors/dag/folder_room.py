@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Final, Self, TypeVar
@@ -156,21 +156,23 @@ class FolderRoom:
     async def belongs(self, space: bytes, cid: Cid) -> bool:
         """See `DagRoom`."""
 
-        def look(folder: DagFolder) -> bool:
-            if folder.node(space, cid) is not None or folder.shard_size(space, cid) is not None:
-                return True
-            place = folder.block_place(cid)
-            return place is not None and folder.shard_size(space, place.shard) is not None
-
-        return await self.work(look)
+        return await self.work(
+            lambda folder: folder.block_belongs(space, cid) or folder.shard_size(space, cid) is not None
+        )
 
     async def lack(self, heads: Sequence[Cid]) -> Lack:
         """See `DagRoom`."""
         return await self.work(lambda folder: folder.lack(heads))
 
-    async def reading(self, step: Callable[[FindBlock], _T]) -> _T:
+    async def reading(self, step: Callable[[FindBlock], _T], spaces: Collection[bytes] | None = None) -> _T:
         """See `DagRoom`."""
-        return await self.work(lambda folder: step(folder.block))
+
+        def find(cid: Cid) -> bytes | None:
+            if spaces is not None and not any(self._folder.block_belongs(space, cid) for space in spaces):
+                return None
+            return self._folder.block(cid)
+
+        return await self.work(lambda folder: step(find))
 
     async def published(self, id: bytes) -> PublishedDag:
         """See `DagRoom`."""

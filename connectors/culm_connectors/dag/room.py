@@ -6,7 +6,7 @@ process: in a folder once it is on the disk, at an edge once Kafka has acknowled
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -79,10 +79,10 @@ class DagRoom(Protocol):
         """What is not here of what some nodes stand for."""
         ...
 
-    async def reading(self, step: Callable[[FindBlock], _T]) -> _T:
-        """Run a short step over the blocks that are here, away from the loop.
+    async def reading(self, step: Callable[[FindBlock], _T], spaces: Collection[bytes] | None = None) -> _T:
+        """Run a short step over the blocks that are here, away from the loop; of these spaces, or of all.
 
-        What it is given is always the one finder, good inside of steps alone: so a step may begin an
+        The finder that it is given is good inside of any step, and of steps alone: so a step may begin an
         iterator that later steps advance.
         """
         ...

@@ -234,6 +234,10 @@ class DagFolder:
         """Where a block lies, in the shard that came first among those that hold it."""
         return self._shards.block_place(cid)
 
+    def block_belongs(self, space: bytes, cid: Cid) -> bool:
+        """Whether a block is of a space: a node in it, or in a shard that came in it or is named in it."""
+        return self._queries.is_placed(space, cid) or self._shards.block_belongs(space, cid)
+
     def block(self, cid: Cid) -> bytes | None:
         """A block of any shard that is here, of an identity CID, or of a node."""
         if cid.is_identity:

@@ -111,6 +111,12 @@ class ShardTable:
         row = self._database.execute(query, (cid.raw,)).fetchone()
         return None if row is None else BlockPlace(cid_from_bytes(row[0]), row[1], row[2])
 
+    def block_belongs(self, space: bytes, cid: Cid) -> bool:
+        """Whether a shard that holds a block is of a space."""
+        query = "SELECT h.cid FROM blocks b JOIN shards h USING (shard) WHERE b.cid = ?"
+        rows = self._database.execute(query, (cid.raw,)).fetchall()
+        return any(self.belongs(space, cid_from_bytes(raw)) for (raw,) in rows)
+
     def drop(self, cid: Cid) -> bool:
         """Forget a shard as if it had never come; whether it was here."""
         row = self._database.execute("SELECT shard FROM shards WHERE cid = ?", (cid.raw,)).fetchone()

@@ -1,0 +1,177 @@
+"""Who may append to a space or read it (R14): anyone, configured tokens, or UCANs for one of the services."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from culm_connectors.dag.http.clients import HttpClient
+from culm_connectors.dag.http.problems import Forbidden, Unauthenticated
+from culm_connectors.dag.http.settings import EVERY, DagHttpSettings, Mode, TokenRule
+from culm_connectors.dag.room import DagRoom
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.errors import DagError, UcanKey
+from culm_models.dag.exchange.settings import SpaceAbility
+from culm_models.dag.ucan.chain import authorise_access
+from culm_models.dag.ucan.did_key import did_from_text, did_key
+from culm_models.dag.ucan.forms import ucan_from_jwt
+from culm_models.dag.ucan.signing import verified_ucan, verify_signature
+from culm_models.dag.ucan.token import Ucan
+from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.walk.reach import FindBlock
+
+_LOOKED_AT_MAX: Final = 64
+_SPACES_MAX: Final = 16
+_JWT_DOTS: Final = 2
+
+
+class DoorAccess:
+    """The rules of one door. A configured token opens what its rule names, whatever the mode is."""
+
+    def __init__(
+        self, room: DagRoom, settings: DagHttpSettings, clock_s: Callable[[], float] = time.time
+    ) -> None:
+        self._room = room
+        self._settings = settings
+        self._clock_s = clock_s
+        self._rules = {rule.sha256: rule for rule in settings.tokens}
+
+    def is_known(self, token: str) -> bool:
+        """Whether a token is a configured one."""
+        return self._rule(token) is not None
+
+    def _rule(self, token: str | None) -> TokenRule | None:
+        if token is None:
+            return None
+        return self._rules.get(hashlib.sha256(token.encode()).hexdigest())
+
+    def require_someone(self, client: HttpClient, ability: SpaceAbility) -> None:
+        """Raise unless it may be that a client may: asked before a body is read. Errors: `RequestError`."""
+        if self._mode(ability) != "anyone" and not self.is_known(client.token or ""):
+            self._ucan(client, ability)
+
+    async def require(
+        self,
+        client: HttpClient,
+        ability: SpaceAbility,
+        space: bytes,
+        brought: Mapping[Cid, bytes] | None = None,
+    ) -> None:
+        """Raise unless a client may. `brought`: UCANs that came with the request. Errors: `RequestError`."""
+        if self._mode(ability) == "anyone":
+            return
+        rule = self._rule(client.token)
+        if rule is None:
+            await self._require_ucan(self._ucan(client, ability), ability, space, brought or {})
+        elif not _allows(rule, ability, space):
+            raise Forbidden(f"this token has not {ability} of this space")
+
+    async def readable(self, client: HttpClient) -> frozenset[bytes] | None:
+        """The spaces that a client may read, at least one; None for all of them. Errors: `RequestError`."""
+        ability = SpaceAbility.READ
+        if self._mode(ability) == "anyone":
+            return None
+        rule = self._rule(client.token)
+        if rule is not None:
+            if EVERY in rule.read:
+                return None
+            found = {bytes.fromhex(space) for space in rule.read}
+        else:
+            leaf = self._ucan(client, ability)
+            found = set()
+            refused: Forbidden | None = None
+            for space in _spaces_of(leaf, ability):
+                try:
+                    await self._require_ucan(leaf, ability, space, {})
+                except Forbidden as error:
+                    refused = error
+                else:
+                    found.add(space)
+            if not found and refused is not None:
+                raise refused
+        if not found:
+            raise Forbidden(f"this token has not {ability} of any space")
+        return frozenset(found)
+
+    def appendable(self, client: HttpClient) -> bytes | None:
+        """The one space that a token is for, where it is for one."""
+        rule = self._rule(client.token)
+        if rule is not None:
+            one = [space for space in rule.append if space != EVERY]
+            return bytes.fromhex(one[0]) if len(rule.append) == 1 and one else None
+        if self._mode(SpaceAbility.APPEND) != "ucan" or client.token is None:
+            return None
+        spaces = _spaces_of(self._ucan(client, SpaceAbility.APPEND), SpaceAbility.APPEND)
+        return spaces[0] if len(spaces) == 1 else None
+
+    def _mode(self, ability: SpaceAbility) -> Mode:
+        return self._settings.append if ability is SpaceAbility.APPEND else self._settings.read
+
+    def _ucan(self, client: HttpClient, ability: SpaceAbility) -> Ucan:
+        """The UCAN that a client has shown, its form and signature checked."""
+        if client.token is None:
+            raise Unauthenticated("no Authorization: Bearer was sent")
+        if self._mode(ability) != "ucan" or client.token.count(".") != _JWT_DOTS:
+            raise Unauthenticated("this token is not known here")
+        verdict = self._room.verdict
+        try:
+            ucan = ucan_from_jwt(client.token, legacy=verdict.legacy, bounds=verdict.bounds)
+            verify_signature(ucan)
+        except DagError as error:
+            raise Unauthenticated(f"the UCAN is refused, {error.code}: {error}") from None
+        return ucan
+
+    async def _require_ucan(
+        self, leaf: Ucan, ability: SpaceAbility, space: bytes, brought: Mapping[Cid, bytes]
+    ) -> None:
+        now, verdict = int(self._clock_s()), self._room.verdict
+
+        def judge(find: FindBlock) -> None:
+            ucans = _UcanFinder(find, brought, verdict)
+            refused = authorise_access(
+                leaf, did_key(space), ability, ucans.find, now, policy=verdict.chain_policy
+            )
+            if refused is not None:
+                raise Forbidden(f"the UCAN does not open this, {refused.error.code}: {refused.error}")
+
+        await self._room.reading(judge)
+
+
+class _UcanFinder:
+    """UCANs that came with a request or are here; a bounded number of them is looked at."""
+
+    def __init__(self, find: FindBlock, brought: Mapping[Cid, bytes], verdict: VerdictSettings) -> None:
+        self._find = find
+        self._brought = brought
+        self._verdict = verdict
+        self._looked_at = 0
+
+    def find(self, cid: Cid) -> Ucan | DagError | None:
+        """See `FindUcan`."""
+        self._looked_at += 1
+        block = self._brought.get(cid) or self._find(cid)
+        if block is None or self._looked_at > _LOOKED_AT_MAX:
+            return None
+        try:
+            return verified_ucan(cid, bytes(block), legacy=self._verdict.legacy, bounds=self._verdict.bounds)
+        except DagError as error:
+            return error
+
+
+def _allows(rule: TokenRule, ability: SpaceAbility, space: bytes) -> bool:
+    spaces = rule.append if ability is SpaceAbility.APPEND else rule.read
+    return EVERY in spaces or space.hex() in spaces
+
+
+def _spaces_of(leaf: Ucan, ability: SpaceAbility) -> list[bytes]:
+    """The spaces that a UCAN names with an ability, the first few of them."""
+    found: dict[bytes, None] = {}
+    for one in leaf.claims.capabilities:
+        if one.can == ability:
+            try:
+                found[did_from_text(one.resource)[2:]] = None
+            except UcanKey:
+                continue
+    return list(found)[:_SPACES_MAX]

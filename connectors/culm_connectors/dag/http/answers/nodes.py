@@ -1,0 +1,162 @@
+"""Nodes, UCANs and publishes as they come, and what of some heads is not here."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from culm_connectors.dag.http.answers.schemas import (
+    BlocksAnswer,
+    PublishAnswer,
+    block_answer,
+    lack_answer,
+    texts,
+)
+from culm_connectors.dag.http.clients import HttpClient
+from culm_connectors.dag.http.door import Door, json_answer, parse_cid, parse_space
+from culm_connectors.dag.http.problems import RequestError, RequestMalformed, problem, status_of
+from culm_connectors.dag.store.outcomes import BlockOutcome, Lack
+from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_of
+from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
+from culm_models.dag.car.reader import read_car
+from culm_models.dag.errors import DagError
+from culm_models.dag.exchange.needs import may_be_node
+from culm_models.dag.exchange.settings import SpaceAbility
+from culm_models.dag.replica.codec import decode_node
+from culm_models.dag.replica.node import PublishChange
+from culm_models.dag.wire.messages import AckStatus
+
+CAR_TYPE: Final = "application/vnd.ipld.car"
+DAG_CBOR_TYPE: Final = "application/vnd.ipld.dag-cbor"
+JSON_TYPE: Final = "application/json"
+_BLOCKS_MAX: Final = 10_000
+
+
+async def post_nodes(door: Door, request: Request) -> Response:
+    """A CAR of nodes and UCANs, in any order; what became of each, once it is durable."""
+    client = door.enter(request)
+    space = parse_space(request.path_params["space"])
+    door.access.require_someone(client, SpaceAbility.APPEND)
+    blocks = _car_blocks(door, await door.body(request, client, door.settings.max_body_bytes))
+    await door.access.require(client, SpaceAbility.APPEND, space, blocks)
+    outcomes = await door.room.receive(space, list(blocks.values()), client.peer)
+    answer = BlocksAnswer(results=[block_answer(one) for one in outcomes])
+    return json_answer(answer, _status_of_all(outcomes))
+
+
+async def post_publish(door: Door, request: Request) -> Response:
+    """A publish, or a CAR of one with its UCANs: 201 in the order, 202 waiting, else why it is refused.
+
+    Nobody needs to be let in: the proof speaks.
+    """
+    client = door.enter(request)
+    data = await door.body(request, client, door.settings.max_body_bytes)
+    is_car = _type_of(request) == CAR_TYPE
+    blocks = _car_blocks(door, data) if is_car else {cid_of(DAG_CBOR, data): data}
+    cid, change = _publish_of(door, blocks)
+    # What proves comes first, so that the publish is judged once.
+    ordered = [block for other, block in blocks.items() if other != cid] + [blocks[cid]]
+    outcomes = await door.room.receive(change.id, ordered, client.peer)
+    outcome = outcomes[-1]
+    results = [block_answer(one) for one in outcomes]
+    if outcome.status in (AckStatus.REFUSED, AckStatus.LATER):
+        code = outcome.code or "dag"
+        listed = [one.model_dump() for one in results]
+        status = status_of(code) if outcome.code else 503
+        return problem(status, code, f"the publish {cid} is not taken", results=listed)
+    answer = PublishAnswer(
+        cid=cid.text, is_in_order=outcome.in_order, waits_for=texts(outcome.missing), results=results
+    )
+    return json_answer(answer, 201 if outcome.in_order else 202)
+
+
+async def post_lack(door: Door, request: Request) -> Response:
+    """A list of heads, JSON or DAG-CBOR: what of them is not here. For who may append, or read."""
+    client = door.enter(request)
+    space = parse_space(request.path_params["space"])
+    await _require_either(door, client, space)
+    data = await door.body(request, client, door.settings.max_body_bytes)
+    heads = _heads(data, _type_of(request), door.settings.max_heads)
+    hidden: list[Cid] = []
+    if "anyone" not in (door.settings.append, door.settings.read):
+        hidden = [cid for cid in heads if not await door.room.belongs(space, cid)]
+    lack = await door.room.lack([cid for cid in heads if cid not in hidden])
+    if hidden:
+        lack = Lack(tuple(sorted({*lack.nodes, *hidden})), lack.shards, lack.opaque_shards)
+    if DAG_CBOR_TYPE in request.headers.get("accept", ""):
+        value = {"nodes": list(lack.nodes), "shards": list(lack.shards), "opaque": list(lack.opaque_shards)}
+        headers = {"Cache-Control": "no-store"}
+        return Response(encode_dag_cbor(value), 200, headers, DAG_CBOR_TYPE)
+    return json_answer(lack_answer(lack))
+
+
+async def _require_either(door: Door, client: HttpClient, space: bytes) -> None:
+    try:
+        await door.access.require(client, SpaceAbility.APPEND, space)
+    except RequestError:
+        await door.access.require(client, SpaceAbility.READ, space)
+
+
+def _type_of(request: Request) -> str:
+    return request.headers.get("content-type", "").split(";")[0].strip().lower()
+
+
+def _car_blocks(door: Door, data: bytes) -> dict[Cid, bytes]:
+    """The blocks of a CAR, each once, in its order. Errors: `DagError`, `RequestMalformed`."""
+    verdict = door.room.verdict
+    sections = read_car(data, hashes=verdict.hashes, bounds=verdict.bounds).sections
+    if len(sections) > _BLOCKS_MAX:
+        raise RequestMalformed(f"more than {_BLOCKS_MAX} blocks in one request")
+    blocks: dict[Cid, bytes] = {}
+    for section in sections:
+        if not may_be_node(section.cid):
+            raise RequestMalformed(f"{section.cid.text[:100]} is neither a node nor a UCAN")
+        blocks[section.cid] = bytes(section.data)
+    if not blocks:
+        raise RequestMalformed("no block is in the CAR")
+    return blocks
+
+
+def _publish_of(door: Door, blocks: dict[Cid, bytes]) -> tuple[Cid, PublishChange]:
+    """The one publish among blocks. Raises what a single block is refused with, or `RequestMalformed`."""
+    verdict = door.room.verdict
+    found: list[tuple[Cid, PublishChange]] = []
+    for cid, block in blocks.items():
+        try:
+            node = decode_node(block, legacy=verdict.legacy, bounds=verdict.bounds)
+        except DagError:
+            if len(blocks) == 1:
+                raise
+            continue
+        if isinstance(node.change, PublishChange):
+            found.append((cid, node.change))
+    if len(found) != 1:
+        raise RequestMalformed(f"{len(found)} publishes, where one is wanted")
+    return found[0]
+
+
+def _status_of_all(outcomes: list[BlockOutcome]) -> int:
+    """200, or 507 where nothing was kept for want of room."""
+    later = [one for one in outcomes if one.status is AckStatus.LATER]
+    return 507 if later and len(later) == len(outcomes) else 200
+
+
+def _heads(data: bytes, kind: str, most: int) -> list[Cid]:
+    if kind == DAG_CBOR_TYPE:
+        heads = decode_dag_cbor(data)
+    else:
+        try:
+            listed = json.loads(data)
+        except (ValueError, RecursionError):
+            raise RequestMalformed("the body is neither JSON nor said to be DAG-CBOR") from None
+        heads = [parse_cid(text) for text in listed] if _is_list_of(listed, str) else None
+    if not _is_list_of(heads, Cid) or len(heads) > most:
+        raise RequestMalformed(f"the body is not a list of at most {most} CIDs")
+    return list(dict.fromkeys(heads))
+
+
+def _is_list_of(value: object, kind: type) -> bool:
+    return isinstance(value, list) and all(isinstance(one, kind) for one in value)

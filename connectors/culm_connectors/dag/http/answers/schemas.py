@@ -1,0 +1,182 @@
+"""What the door answers in JSON: the same classes make the answers and the OpenAPI document."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from culm_connectors.dag.store.outcomes import BlockOutcome, Lack, OrderedPublish, PublishedDag
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.exchange.ranges import Range
+
+
+class Answer(BaseModel):
+    """One answer. CIDs are texts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Problem(Answer):
+    """Problem details (RFC 9457)."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str = Field(description="stable: as on `rejected`, in metrics and over QUIC")
+
+
+class PartAnswer(Answer):
+    """What of a shard is here after a part."""
+
+    shard: str
+    size: int
+    ranges: list[tuple[int, int]] = Field(description="offset and length, ascending, while it is not whole")
+    is_whole: bool
+
+
+class BlockAnswer(Answer):
+    """What became of one node or UCAN."""
+
+    cid: str
+    status: int = Field(ge=0, le=4, description="0 durable, 1 had it, 2 refused, 4 later")
+    code: str | None
+    waits_for: list[str] = Field(description="what it names that is not here")
+
+
+class BlocksAnswer(Answer):
+    """What became of nodes and UCANs, in the order of the CAR."""
+
+    results: list[BlockAnswer]
+
+
+class PublishAnswer(Answer):
+    """What became of a publish, and of the UCANs that came with it."""
+
+    cid: str
+    is_in_order: bool
+    waits_for: list[str]
+    results: list[BlockAnswer]
+
+
+class LackAnswer(Answer):
+    """What of some heads is not here."""
+
+    nodes: list[str] = Field(description="replica nodes and UCANs")
+    shards: list[str]
+    opaque: list[str] = Field(description="shards that are never opened, whether here or not")
+
+
+class PublishView(Answer):
+    """One publish in the order of its id."""
+
+    cid: str
+    prior: str | None
+    link: str
+    origin: str
+    shard: str | None
+    state: str
+
+
+class PublishedView(Answer):
+    """What is published under an id."""
+
+    id: str = Field(description="the public key in hex")
+    count: int
+    tip: PublishView | None
+    latest_complete: PublishView | None
+    heads: list[str] = Field(description="publishes that lost a race: no other one builds on them")
+    waiting: list[str] = Field(description="publishes that are here and not in the order")
+
+
+class RevisionView(Answer):
+    """An id as of one operation of its order."""
+
+    id: str
+    position: int
+    publish: PublishView
+    latest_complete: PublishView | None
+
+
+class LogView(Answer):
+    """The order of an id, oldest first."""
+
+    id: str
+    count: int
+    start: int = Field(description="the position of the first one that is listed")
+    log: list[PublishView]
+
+
+class EntryView(Answer):
+    """One name in a directory."""
+
+    name: str
+    cid: str
+    size: int | None
+
+
+class DirectoryView(Answer):
+    """A directory; of a very large one, its first entries."""
+
+    cid: str
+    entries: list[EntryView]
+    is_cut: bool
+
+
+class SymlinkView(Answer):
+    """A symlink, which is not followed."""
+
+    cid: str
+    target: str
+
+
+def texts(cids: tuple[Cid, ...]) -> list[str]:
+    """CIDs as people and JSON have them."""
+    return [cid.text for cid in cids]
+
+
+def part_answer(shard: Cid, size: int, ranges: tuple[Range, ...], *, is_whole: bool) -> PartAnswer:
+    """See `PartAnswer`."""
+    return PartAnswer(shard=shard.text, size=size, ranges=list(ranges), is_whole=is_whole)
+
+
+def block_answer(outcome: BlockOutcome) -> BlockAnswer:
+    """See `BlockAnswer`."""
+    return BlockAnswer(
+        cid=outcome.cid.text,
+        status=int(outcome.status),
+        code=outcome.code,
+        waits_for=texts(outcome.missing),
+    )
+
+
+def lack_answer(lack: Lack) -> LackAnswer:
+    """See `LackAnswer`."""
+    return LackAnswer(nodes=texts(lack.nodes), shards=texts(lack.shards), opaque=texts(lack.opaque_shards))
+
+
+def publish_view(one: OrderedPublish | None) -> PublishView | None:
+    """See `PublishView`."""
+    if one is None:
+        return None
+    return PublishView(
+        cid=one.cid.text,
+        prior=None if one.prior is None else one.prior.text,
+        link=one.link.text,
+        origin=one.origin.text,
+        shard=None if one.shard is None else one.shard.text,
+        state=str(one.state),
+    )
+
+
+def published_view(published: PublishedDag) -> PublishedView:
+    """See `PublishedView`."""
+    return PublishedView(
+        id=published.id.hex(),
+        count=len(published.order),
+        tip=publish_view(published.tip),
+        latest_complete=publish_view(published.latest_complete),
+        heads=texts(published.heads),
+        waiting=texts(published.waiting),
+    )

@@ -1,0 +1,98 @@
+"""Shards: is it here, and take a part of it (R27, R34). They are read as CARs of their DAGs."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from culm_connectors.dag.http.answers.schemas import part_answer
+from culm_connectors.dag.http.clients import HttpClient
+from culm_connectors.dag.http.door import Door, json_answer, parse_space, path_cid
+from culm_connectors.dag.http.problems import (
+    BodyTooLarge,
+    RequestMalformed,
+    problem,
+    status_of,
+)
+from culm_connectors.dag.http.settings import PART_BYTES
+from culm_models.dag.errors import SpoolFull
+from culm_models.dag.exchange.ranges import Range
+from culm_models.dag.exchange.settings import SpaceAbility
+from culm_models.dag.wire.messages import CHUNK_SIZE, SHARD_SIZE_MAX, AckStatus
+
+RANGES_HEADER: Final = "Culm-Ranges"
+_CONTENT_RANGE: Final = re.compile(r"bytes ([0-9]{1,12})-([0-9]{1,12})/([0-9]{1,12})")
+
+
+async def head_shard(door: Door, request: Request) -> Response:
+    """200 with the size of a shard that is here; else 404 with the ranges that this client has brought."""
+    client = door.enter(request)
+    shard = path_cid(request)
+    space = await _append_space(door, client, request)
+    size = await door.room.shard_size(shard)
+    # A shard that is not known to be of the space is as good as absent for whoever may not read everything.
+    if size is not None and (door.settings.append == "anyone" or await door.room.belongs(space, shard)):
+        return Response(headers={"Culm-Size": str(size), "Cache-Control": "no-store"})
+    spooled = await door.room.spooled(shard, client.peer)
+    headers = {} if spooled is None else _range_headers(*spooled)
+    return Response(status_code=404, headers=headers)
+
+
+async def put_shard(door: Door, request: Request) -> Response:
+    """Take a part: 202 with the ranges so far, 201 when it is whole, verified and durable."""
+    client = door.enter(request)
+    shard = path_cid(request)
+    space = await _append_space(door, client, request)
+    given = request.headers.get("content-range")
+    start, stop, size = _parse_range(given) if given is not None else (0, -1, -1)
+    data = await door.body(request, client, PART_BYTES)
+    if given is None:
+        stop = size = len(data)
+    if len(data) != stop - start or not data:
+        raise RequestMalformed(f"a body of {len(data)} bytes, where Content-Range says {stop - start}")
+    part = await door.room.spool_part(space, shard, size, start, data, client.peer)
+    if part.status in (AckStatus.REFUSED, AckStatus.LATER):
+        code = part.code or SpoolFull.code
+        status = status_of(code) if part.code else 503
+        return problem(status, code, f"{shard} is not taken", {"Cache-Control": "no-store"})
+    if part.status is AckStatus.NOT_HERE:
+        answer = part_answer(shard, size, part.ranges, is_whole=False)
+        return json_answer(answer, 202, _range_headers(size, part.ranges))
+    status = 201 if part.status is AckStatus.DURABLE else 200
+    return json_answer(part_answer(shard, size, (), is_whole=True), status)
+
+
+async def _append_space(door: Door, client: HttpClient, request: Request) -> bytes:
+    """The space that a request is for: it says so, or its token is for one alone. May the client append?"""
+    named = request.query_params.get("space")
+    space = door.access.appendable(client) if named is None else parse_space(named)
+    if space is None:
+        raise RequestMalformed("say for which space: ?space=")
+    await door.access.require(client, SpaceAbility.APPEND, space)
+    return space
+
+
+def _parse_range(text: str) -> tuple[int, int, int]:
+    """Start, stop and size of `Content-Range`, aligned as R27."""
+    found = _CONTENT_RANGE.fullmatch(text)
+    if found is None:
+        raise RequestMalformed("Content-Range is not `bytes first-last/size`")
+    start, stop, size = int(found[1]), int(found[2]) + 1, int(found[3])
+    if not start < stop <= size:
+        raise RequestMalformed("Content-Range: not first <= last < size")
+    if size > SHARD_SIZE_MAX:
+        raise BodyTooLarge(f"a shard over {SHARD_SIZE_MAX} bytes")
+    if stop - start > PART_BYTES:
+        raise BodyTooLarge(f"a part over {PART_BYTES} bytes")
+    if start % CHUNK_SIZE or (stop % CHUNK_SIZE and stop != size):
+        raise RequestMalformed(f"a part begins and ends at multiples of {CHUNK_SIZE}, or at the end")
+    return start, stop, size
+
+
+def _range_headers(size: int, ranges: tuple[Range, ...]) -> dict[str, str]:
+    """`Culm-Ranges: first-last, … /size`; nothing before the slash while nothing is here."""
+    listed = ", ".join(f"{offset}-{offset + length - 1}" for offset, length in ranges)
+    return {RANGES_HEADER: f"{listed}/{size}", "Cache-Control": "no-store"}

@@ -1,0 +1,56 @@
+"""The door as an ASGI application."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from culm_connectors.dag.http.access import DoorAccess
+from culm_connectors.dag.http.answers.shards import RANGES_HEADER
+from culm_connectors.dag.http.door import Door
+from culm_connectors.dag.http.openapi import openapi_document
+from culm_connectors.dag.http.problems import answer_error
+from culm_connectors.dag.http.routes import OPERATIONS, Operation
+from culm_connectors.dag.http.settings import DagHttpSettings
+from culm_connectors.dag.room import DagRoom
+from culm_models.errors import CulmError
+
+_ASKED: Final = ("Authorization", "Content-Range", "Content-Type", "If-None-Match", "Last-Event-ID", "Range")
+_SHOWN: Final = ("Content-Range", "Culm-Size", "ETag", RANGES_HEADER, "Retry-After", "X-Ipfs-Roots")
+
+
+def dag_app(room: DagRoom, settings: DagHttpSettings, access: DoorAccess | None = None) -> Starlette:
+    """The door of a room. Pages of no other origin than those of the settings may call."""
+    door = Door(room, settings, access)
+    document = openapi_document()
+
+    async def get_document(request: Request) -> Response:
+        door.enter(request)
+        return JSONResponse(document)
+
+    cors = Middleware(
+        CORSMiddleware,
+        allow_origins=list(settings.origins),
+        allow_methods=["GET", "HEAD", "POST", "PUT"],
+        allow_headers=list(_ASKED),
+        expose_headers=list(_SHOWN),
+    )
+    return Starlette(
+        routes=[*(_route(door, one) for one in OPERATIONS), Route("/openapi.json", get_document)],
+        middleware=[cors] if settings.origins else [],
+        exception_handlers={HTTPException: answer_error, CulmError: answer_error},
+    )
+
+
+def _route(door: Door, one: Operation) -> Route:
+    async def handle(request: Request) -> Response:
+        return await one.handler(door, request)
+
+    return Route(one.route or one.path, handle, methods=[one.method], name=one.handler.__name__)

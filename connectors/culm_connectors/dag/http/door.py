@@ -1,0 +1,87 @@
+"""What every handler of the door needs: the room, the rules, the budgets, and what is published as of now."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import Final
+
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from culm_connectors.dag.http.access import DoorAccess
+from culm_connectors.dag.http.bodies import read_body
+from culm_connectors.dag.http.clients import ClientBudgets, HttpClient, client_of
+from culm_connectors.dag.http.problems import RequestMalformed
+from culm_connectors.dag.http.settings import DagHttpSettings
+from culm_connectors.dag.room import DagRoom
+from culm_connectors.dag.store.outcomes import PublishedDag
+from culm_models.dag.blocks.cid import Cid, cid_from_text
+from culm_models.dag.errors import CidMalformed, UcanKey
+from culm_models.dag.ucan.did_key import did_from_text
+
+_KEPT_ORDERS: Final = 64
+
+
+class Door:
+    """One HTTP door of a room."""
+
+    def __init__(self, room: DagRoom, settings: DagHttpSettings, access: DoorAccess | None = None) -> None:
+        self.room = room
+        self.settings = settings
+        self.access = access or DoorAccess(room, settings)
+        self.budgets = ClientBudgets(settings)
+        self._bodies = asyncio.Semaphore(settings.max_bodies)
+        self._orders: OrderedDict[bytes, tuple[int, PublishedDag]] = OrderedDict()
+
+    def enter(self, request: Request) -> HttpClient:
+        """Who asks, once its request is counted. Raises `TooManyRequests`."""
+        client = client_of(request, self.access.is_known)
+        self.budgets.take_request(client)
+        return client
+
+    async def body(self, request: Request, client: HttpClient, most: int) -> bytes:
+        """All of a body; a bounded number of them is taken at once. Errors: `RequestError`."""
+        async with self._bodies:
+            return await read_body(request, most, client, self.budgets, self.settings)
+
+    async def published(self, id: bytes) -> PublishedDag:
+        """What is published under an id; computed again only where something may have changed."""
+        version = self.room.version(id)
+        found = self._orders.pop(id, None)
+        if found is None or found[0] != version:
+            found = (version, await self.room.published(id))
+        self._orders[id] = found
+        if len(self._orders) > _KEPT_ORDERS:
+            self._orders.popitem(last=False)
+        return found[1]
+
+
+def path_cid(request: Request, name: str = "cid") -> Cid:
+    """A CID of the path. Raises `RequestMalformed`."""
+    return parse_cid(request.path_params[name])
+
+
+def parse_cid(text: str) -> Cid:
+    """A CID of a request. Raises `RequestMalformed`."""
+    try:
+        return cid_from_text(text)
+    except CidMalformed as error:
+        raise RequestMalformed(f"{text[:100]!r} is no CID: {error}") from None
+
+
+def parse_space(text: str) -> bytes:
+    """A space or an id: 64 hex digits, or a did:key. Raises `RequestMalformed`."""
+    try:
+        key = did_from_text(text)[2:] if text.startswith("did:") else bytes.fromhex(text)
+    except (ValueError, UcanKey):
+        key = b""
+    if len(key) != 32:
+        raise RequestMalformed(f"{text[:100]!r} is no public key: 64 hex digits, or a did:key of Ed25519")
+    return key
+
+
+def json_answer(answer: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """An answer as JSON, which nobody keeps."""
+    return JSONResponse(answer.model_dump(), status, {"Cache-Control": "no-store", **(headers or {})})

@@ -1,0 +1,208 @@
+"""The table of what the door answers: routes and the OpenAPI document are both made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+
+from culm_connectors.dag.http.answers.events import EVENTS_TYPE, get_events
+from culm_connectors.dag.http.answers.gateway import DAG_JSON_TYPE, RAW_TYPE, get_ipfs
+from culm_connectors.dag.http.answers.nodes import (
+    CAR_TYPE,
+    DAG_CBOR_TYPE,
+    JSON_TYPE,
+    post_lack,
+    post_nodes,
+    post_publish,
+)
+from culm_connectors.dag.http.answers.published import get_log, get_published
+from culm_connectors.dag.http.answers.schemas import (
+    BlocksAnswer,
+    DirectoryView,
+    LackAnswer,
+    LogView,
+    PartAnswer,
+    PublishAnswer,
+    PublishedView,
+    RevisionView,
+    SymlinkView,
+)
+from culm_connectors.dag.http.answers.shards import head_shard, put_shard
+from culm_connectors.dag.http.door import Door
+
+Handler = Callable[[Door, Request], Awaitable[Response]]
+Model = type[BaseModel]
+BYTES_TYPE: Final = "application/octet-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of the path, the query or the headers."""
+
+    name: str
+    place: str
+    description: str
+    is_required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One row: method and path, who answers, and what it says of itself."""
+
+    method: str
+    path: str
+    """As OpenAPI writes it."""
+    handler: Handler
+    summary: str
+    route: str = ""
+    """As Starlette writes it, where that is another way."""
+    parameters: tuple[Parameter, ...] = ()
+    bodies: tuple[str, ...] = ()
+    """Media types that are taken."""
+    answers: dict[int, tuple[str, tuple[tuple[str, tuple[Model, ...]], ...]]] = field(default_factory=dict)
+    """By status: what it means, and its media types with what they hold; none without a body."""
+    problems: tuple[int, ...] = ()
+    """Statuses of problem details, beside those that every operation has."""
+
+
+def _json(*models: Model) -> tuple[tuple[str, tuple[Model, ...]], ...]:
+    return ((JSON_TYPE, models),)
+
+
+def _plain(*types: str) -> tuple[tuple[str, tuple[Model, ...]], ...]:
+    return tuple((one, ()) for one in types)
+
+
+_CID: Final = Parameter("cid", "path", "a CID as text", True)
+_ID: Final = Parameter("id", "path", "a public key: 64 hex digits, or a did:key", True)
+_SPACE: Final = Parameter("space", "path", "a public key: 64 hex digits, or a did:key", True)
+_FOR_SPACE: Final = Parameter("space", "query", "the space that it is for; a token for one says it, too")
+_KNOWN: Final = Parameter("If-None-Match", "header", "an ETag that is had")
+_IPFS_ANSWERS: Final = {
+    200: (
+        "a block, a CAR, or what stands at the path",
+        (
+            *_plain(RAW_TYPE, CAR_TYPE, BYTES_TYPE, DAG_JSON_TYPE),
+            *_json(DirectoryView, SymlinkView),
+        ),
+    ),
+    206: ("a range of a file", _plain(BYTES_TYPE)),
+    304: ("it is had", ()),
+}
+_IPFS_PARAMETERS: Final = (
+    Parameter("path", "path", "a CID, and the segments of a path behind it", True),
+    Parameter("format", "query", "`raw` or `car`; else what `Accept` says, else what stands at the path"),
+    Parameter("dag-scope", "query", "of a CAR: `block`, `entity` or `all`"),
+    Parameter("entity-bytes", "query", "of a CAR with `entity`: `from:to`, or `from:*`"),
+    Parameter("Range", "header", "of a file: one range of bytes"),
+    _KNOWN,
+)
+
+OPERATIONS: Final = (
+    Operation(
+        "HEAD",
+        "/shards/{cid}",
+        head_shard,
+        "Is a shard here? `Culm-Size`; else, with 404, what of it this client has brought: `Culm-Ranges`",
+        parameters=(_CID, _FOR_SPACE),
+        answers={200: ("it is here whole", ()), 404: ("it is not", ())},
+    ),
+    Operation(
+        "PUT",
+        "/shards/{cid}",
+        put_shard,
+        "Bring a part of a shard: aligned at 917,504 bytes, at most four such chunks",
+        parameters=(
+            _CID,
+            _FOR_SPACE,
+            Parameter("Content-Range", "header", "`bytes first-last/size`; without it the body is all"),
+        ),
+        bodies=(CAR_TYPE, BYTES_TYPE),
+        answers={
+            200: ("it was here", _json(PartAnswer)),
+            201: ("it is whole, verified and durable", _json(PartAnswer)),
+            202: ("the part is kept; `Culm-Ranges`", _json(PartAnswer)),
+        },
+        problems=(408, 409, 413, 422, 503, 507),
+    ),
+    Operation(
+        "POST",
+        "/spaces/{space}/nodes",
+        post_nodes,
+        "Bring nodes and UCANs, in any order; each has a status and a code",
+        parameters=(_SPACE,),
+        bodies=(CAR_TYPE,),
+        answers={
+            200: ("what became of each", _json(BlocksAnswer)),
+            507: ("no room for any of them", _json(BlocksAnswer)),
+        },
+        problems=(408, 413, 422),
+    ),
+    Operation(
+        "POST",
+        "/publishes",
+        post_publish,
+        "Bring a publish, alone or in a CAR with its UCANs",
+        bodies=(DAG_CBOR_TYPE, CAR_TYPE),
+        answers={
+            201: ("it is in the order", _json(PublishAnswer)),
+            202: ("it waits, and says for what", _json(PublishAnswer)),
+        },
+        problems=(408, 413, 422, 503, 507),
+    ),
+    Operation(
+        "POST",
+        "/spaces/{space}/lack",
+        post_lack,
+        "What of a list of heads is not here?",
+        parameters=(_SPACE,),
+        bodies=(JSON_TYPE, DAG_CBOR_TYPE),
+        answers={200: ("three lists", (*_json(LackAnswer), *_plain(DAG_CBOR_TYPE)))},
+        problems=(408, 413, 422),
+    ),
+    Operation(
+        "GET",
+        "/ipfs/{path}",
+        get_ipfs,
+        "Read by CID: a trustless gateway, and files with ranges",
+        route="/ipfs/{path:path}",
+        parameters=_IPFS_PARAMETERS,
+        answers=_IPFS_ANSWERS,
+        problems=(404, 416, 422),
+    ),
+    Operation(
+        "GET",
+        "/published/{id}",
+        get_published,
+        "What is published under an id, or with `ID@CID` under the id as of that operation",
+        parameters=(_ID,),
+        answers={200: ("tip, latest complete and heads", _json(PublishedView, RevisionView))},
+        problems=(404,),
+    ),
+    Operation(
+        "GET",
+        "/published/{id}/log",
+        get_log,
+        "The order of an id, oldest first, a thousand at a time",
+        parameters=(_ID, Parameter("start", "query", "the position to begin at")),
+        answers={200: ("operations with their states", _json(LogView))},
+    ),
+    Operation(
+        "GET",
+        "/events",
+        get_events,
+        "Server-sent events of an id: tip, complete, superseded, revoked",
+        parameters=(
+            Parameter("id", "query", "a public key: 64 hex digits, or a did:key", True),
+            Parameter("Last-Event-ID", "header", "goes on behind that event"),
+        ),
+        answers={200: ("a stream that does not end", _plain(EVENTS_TYPE))},
+    ),
+)
+"""HEAD goes wherever GET does."""
+COMMON_PROBLEMS: Final = (400, 401, 403, 429)

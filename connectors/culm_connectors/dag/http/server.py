@@ -1,0 +1,195 @@
+"""The door on a socket, by uvicorn: what of connections its application never sees is bounded here.
+
+How many there are, how long one may take to say a request, and how long it may leave answers lying.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from culm_connectors.dag.errors import DagDoorError
+from culm_connectors.dag.http.access import DoorAccess
+from culm_connectors.dag.http.app import dag_app
+from culm_connectors.dag.http.settings import DagHttpSettings
+from culm_connectors.dag.room import DagRoom
+
+_HEAD_BYTES: Final = 32_768
+_SHUTDOWN_S: Final = 5
+_AT_ONCE: Final = struct.pack("ii", 1, 0)
+
+
+@dataclass(slots=True)
+class OpenConnections:
+    """How many connections there are, by address."""
+
+    settings: DagHttpSettings
+    of_address: Counter[str] = field(default_factory=Counter)
+
+    def enter(self, host: str) -> bool:
+        """Whether there is room for one more; it counts from now on."""
+        settings = self.settings
+        if self.of_address.total() >= settings.max_connections:
+            return False
+        if self.of_address[host] >= settings.max_connections_per_address:
+            return False
+        self.of_address[host] += 1
+        return True
+
+    def leave(self, host: str) -> None:
+        """One that had room is gone."""
+        self.of_address[host] -= 1
+        if not self.of_address[host]:
+            del self.of_address[host]
+
+
+class DoorConfig(uvicorn.Config):
+    """What uvicorn hands to each connection, and our bounds beside it."""
+
+    def __init__(self, app: Any, settings: DagHttpSettings, **given: Any) -> None:
+        self.bounds = settings
+        self.open_connections = OpenConnections(settings)
+        super().__init__(app, http=BoundedHttp, **given)
+
+
+class BoundedHttp(H11Protocol):
+    """A connection that is cut off when it takes too long to ask, or to take what it is answered."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, where there is room."""
+        config = self.config
+        assert isinstance(config, DoorConfig), "the server is started with it"
+        self._bounds = config.bounds
+        self._open = config.open_connections
+        self._asking: asyncio.TimerHandle | None = None
+        self._leaving: asyncio.TimerHandle | None = None
+        peer = transport.get_extra_info("peername")
+        self._host = str(peer[0]) if peer else ""
+        self._counts = self._open.enter(self._host)
+        super().connection_made(transport)
+        if not self._counts:
+            transport.abort()
+            return
+        self._expect_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is over."""
+        self._set_asked()
+        self._set_taken()
+        if self._counts:
+            self._counts = False
+            self._open.leave(self._host)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of a request; its head has to be whole in time, however it trickles."""
+        if self._asking is None and self._is_between():
+            self._expect_request()
+        super().data_received(data)
+        if not self._is_between():
+            self._set_asked()
+
+    def pause_writing(self) -> None:
+        """The client does not take what is waiting for it."""
+        super().pause_writing()
+        if self._leaving is None:
+            self._leaving = self.loop.call_later(self._bounds.write_timeout_s, self._cut_off)
+
+    def resume_writing(self) -> None:
+        """It took some of it."""
+        self._set_taken()
+        super().resume_writing()
+
+    def _is_between(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _expect_request(self) -> None:
+        self._asking = self.loop.call_later(self._bounds.head_timeout_s, self._cut_off)
+
+    def _cut_off(self) -> None:
+        # What the client has not taken is not kept for it by the system either.
+        bound = self.transport.get_extra_info("socket")
+        if bound is not None:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        self.transport.abort()
+
+    def _set_asked(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+            self._asking = None
+
+    def _set_taken(self) -> None:
+        if self._leaving is not None:
+            self._leaving.cancel()
+            self._leaving = None
+
+
+@asynccontextmanager
+async def serve_http(
+    room: DagRoom, settings: DagHttpSettings, access: DoorAccess | None = None
+) -> AsyncIterator[str]:
+    """Serve a room while the context lasts; gives the door's URL. Error: `DagDoorError`."""
+    try:
+        bound = socket.create_server((settings.host, settings.port), backlog=128)
+    except OSError as error:
+        raise DagDoorError(f"{settings.host}:{settings.port} cannot be served: {error}") from error
+    tls = settings.tls
+    try:
+        config = DoorConfig(
+            dag_app(room, settings, access),
+            settings,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=_HEAD_BYTES,
+            timeout_keep_alive=max(1, int(settings.head_timeout_s)),
+            timeout_graceful_shutdown=_SHUTDOWN_S,
+            ssl_certfile=None if tls is None else tls.certificate,
+            ssl_keyfile=None if tls is None else tls.private_key,
+        )
+        config.load()
+    except OSError as error:
+        bound.close()
+        raise DagDoorError(f"the certificate or its key cannot be used: {error}") from error
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve([bound]))
+    try:
+        await server.ready.wait()
+        host, port = bound.getsockname()[:2]
+        yield f"{'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"
+    finally:
+        server.should_exit = True
+        await serving
+        bound.close()
+
+
+class _Server(uvicorn.Server):
+    """A server inside of another program, which keeps its own signals."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        try:
+            await super().startup(sockets)
+        finally:
+            self.ready.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """None are captured."""
+        yield
