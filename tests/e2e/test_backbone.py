@@ -24,6 +24,8 @@ from tests.support.world import World
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 _LENGTHS = (1, 3, 8, 20, 60, 2, 40, 13)
+_ATTEMPTS = 4
+_BOTH_WITHIN_S = 15.0
 
 
 async def test_peers_at_two_edges_converge_byte_for_byte(world: World, tmp_path: Path) -> None:
@@ -49,25 +51,43 @@ async def test_peers_at_two_edges_converge_byte_for_byte(world: World, tmp_path:
 
 
 async def test_a_fork_is_proven_with_both_branches(world: World, tmp_path: Path) -> None:
+    for attempt in range(_ATTEMPTS):
+        if await forked_at_two_edges(world, tmp_path / str(attempt), last=attempt == _ATTEMPTS - 1):
+            return
+
+
+async def forked_at_two_edges(world: World, folder: Path, *, last: bool) -> bool:
+    """Bring one branch to each edge and follow the proof; False where an edge asked for one only.
+
+    That is when it has read the other branch from `entries` before its own peer was heard: an edge has no
+    reason to ask for a branch that is no longer than the one it has. The last attempt must succeed.
+    """
     schema = new_schema("fork")
     (trunk, other) = write_logs(3, schema, [6, 12])
     branches = [trunk.branch(6), trunk.branch(6)]
-    async with members(tmp_path, schema, 2) as peers:
+    async with members(folder, schema, 2) as peers:
         for peer, branch in zip(peers, branches, strict=True):
             await peer.add(branch.entries)
             await peer.write(branch, 4)
             await peer.add(other.entries)
-        firsts = {branch.entries[6][0] for branch in branches}
+        firsts = [branch.entries[6][0] for branch in branches]
 
-        def both_are_brought() -> bool:
+        def brought() -> int:
             values = [message.value or b"" for message in read_to_end(world.kafka, "entries")]
-            return all(any(first in value for value in values) for first in firsts)
+            return sum(any(first in value for value in values) for first in firsts)
 
-        # An edge that has one branch already has no reason to ask for another of the same height.
         with world.frozen_jobs():
             for peer, edge in zip(peers, world.edges, strict=True):
                 peer.dial(edge)
-            await world.until(both_are_brought, "both branches on entries")
+            await world.until(brought, "a branch on entries")
+            try:
+                await world.until(
+                    lambda: brought() == 2, "both branches on entries", timeout_s=_BOTH_WITHIN_S
+                )
+            except AssertionError:
+                if last:
+                    raise
+                return False
         key = log_key(*log_of(trunk))
         await world.until(lambda: log_of(trunk) in read_refusals(world.kafka).forked, "a fork on rejected")
         fork = Fork(*log_of(trunk), common=6)
@@ -78,4 +98,5 @@ async def test_a_fork_is_proven_with_both_branches(world: World, tmp_path: Path)
             if message.key == key
         ]
         proofs = [record for record in records if record.code == FORK_CODE and record.first is not None]
-        assert any({proof.entry, proof.first} == firsts and proof.seq_num == 7 for proof in proofs)
+        assert any({proof.entry, proof.first} == set(firsts) and proof.seq_num == 7 for proof in proofs)
+    return True
