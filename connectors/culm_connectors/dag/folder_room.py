@@ -101,9 +101,9 @@ class FolderRoom:
         part = await self.work(keep)
         if part.status is not AckStatus.NOT_HERE or part.ranges != ((0, size),):
             return part
-        return await self._accept(shard, peer)
+        return await self.accept(shard, peer)
 
-    async def _accept(self, shard: Cid, peer: bytes) -> SpooledPart:
+    async def accept(self, shard: Cid, peer: bytes) -> SpooledPart:
         """Verify a spool that is whole in another thread, and keep it."""
         path = await self.work(lambda folder: folder.whole_spool(peer, shard))
         verified, error = None, None

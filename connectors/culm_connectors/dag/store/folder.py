@@ -247,6 +247,11 @@ class DagFolder:
             return self._queries.block(cid)
         return self._shards.read(place.shard, place.offset, place.length)
 
+    def place_shard(self, space: bytes, cid: Cid) -> None:
+        """A shard that is here is of a further space, too."""
+        self.transaction()
+        self._shards.place(space, cid)
+
     def drop_shard(self, cid: Cid) -> bool:
         """Forget a shard as if it had never come (R33); whether it was here."""
         self.transaction()

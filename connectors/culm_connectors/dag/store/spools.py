@@ -133,8 +133,9 @@ class Spools:
     def drop_expired(self) -> int:
         """Forget spools whose last byte came too long ago; how many."""
         before = int(self._clock_s()) - self._settings.spool_expires_s
-        query = "SELECT spool FROM spools WHERE touched_at <= ?"
-        rows = self._database.execute(query, (before,)).fetchall()
+        # What the deployment holds is read once, and may be complete after a longer absence.
+        query = "SELECT spool FROM spools WHERE touched_at <= ? AND peer != ?"
+        rows = self._database.execute(query, (before, DEPLOYMENT_PEER)).fetchall()
         for (row,) in rows:
             self.drop(row)
         return len(rows)

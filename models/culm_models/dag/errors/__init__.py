@@ -70,6 +70,7 @@ from culm_models.dag.errors.wire import (
     DagUnasked,
     DagUnexpected,
     ShardSizeChanged,
+    SpaceFull,
     SpoolFull,
     WaitingFull,
 )
@@ -117,6 +118,7 @@ __all__ = [
     "PublishIdChanged",
     "ShardMalformed",
     "ShardSizeChanged",
+    "SpaceFull",
     "SpoolFull",
     "TooManyLinks",
     "UcanAbility",

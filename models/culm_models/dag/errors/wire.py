@@ -41,6 +41,12 @@ class SpoolFull(DagError):
     code: ClassVar[str] = "dag.spool_full"
 
 
+class SpaceFull(DagError):
+    """A space has all the bytes here that it may have: later there may be room (R33)."""
+
+    code: ClassVar[str] = "dag.space_full"
+
+
 class WaitingFull(DagError):
     """No room for a further node that waits for its prior or its proofs: later there may be (3.4)."""
 

@@ -1,0 +1,275 @@
+"""A folder of DAGs with Kafka behind it: what peers bring is kept and put into its outbox at once.
+
+What topics bring is judged and kept as what peers bring; it does not go to the outbox, and no quota counts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from culm_connectors.dag.edge.tables import EdgeTables, OutboxKind
+from culm_connectors.dag.store.folder import DagFolder
+from culm_connectors.dag.store.node_table import block_cid
+from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome
+from culm_connectors.dag.store.settings import GIB, DagFolderSettings
+from culm_connectors.dag.store.spools import DEPLOYMENT_PEER
+from culm_connectors.dag.store.verification import VerifiedShard
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.errors import Blocked, DagError, SpaceFull, WaitingFull
+from culm_models.dag.exchange.store import NotReserved, Reserved
+from culm_models.dag.replica.codec import decode_node
+from culm_models.dag.replica.node import PublishChange
+from culm_models.dag.wire.messages import AckStatus
+from culm_topics.dag.records import PublishRecord
+
+NO_SPACE: Final = bytes(32)
+"""Under which UCANs lie in `dag.nodes` that came in no space and with no publish."""
+_USAGES_KEPT: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeQuotas:
+    """Of what peers bring to one edge."""
+
+    space_bytes: int = 10 * GIB
+    """Nodes and shards of one space, as far as they are here (R33)."""
+    outbox_items: int = 100_000
+    """What Kafka has not acknowledged; more comes later."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTaken:
+    """What became of a block, and what of the outbox it waits for before that may be told."""
+
+    outcome: BlockOutcome
+    waits_for: tuple[int, ...] = ()
+    is_news: bool = True
+    """Of what is refused: whether it was not before, so that it is told on `rejected`."""
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """What a step has brought that was not here: by space."""
+
+    nodes: dict[bytes, list[Cid]] = field(default_factory=dict)
+    shards: dict[bytes, list[tuple[Cid, int]]] = field(default_factory=dict)
+    is_outbox_longer: bool = False
+    is_changed: bool = False
+    """Something is here, or is not, that was not so before."""
+
+    def __bool__(self) -> bool:
+        return self.is_changed or self.is_outbox_longer
+
+
+class EdgeFolder(DagFolder):
+    """What one edge keeps. As its base it is for one thread at a time. `open_edge_folder` makes it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: DagFolderSettings | None = None,
+        quotas: EdgeQuotas | None = None,
+        *,
+        clock_s: Callable[[], float] = time.time,
+    ) -> None:
+        """Open a folder, or make one; `tables.make` is up to the caller. Error: `DagFolderError`."""
+        super().__init__(folder, settings, create=True, clock_s=clock_s)
+        self.quotas = quotas or EdgeQuotas()
+        self.tables = EdgeTables(self.transaction)
+        self.waiting: dict[int, float] = {}
+        """What waits in the outbox, and since when by the monotonic clock. For any thread to look at."""
+        self._arrived = Arrivals()
+        self._usages: dict[bytes, int] = {}
+
+    def load_outbox(self) -> None:
+        """Learn what an earlier process has left in the outbox."""
+        self.waiting = dict.fromkeys(self.tables.numbers(), time.monotonic())
+
+    def rollback(self) -> None:
+        """See `DagFolder`."""
+        super().rollback()
+        self._arrived = Arrivals()
+        self._usages.clear()
+
+    def take_arrivals(self) -> Arrivals:
+        """What was not here when this was asked before."""
+        arrived, self._arrived = self._arrived, Arrivals()
+        return arrived
+
+    # What peers bring.
+
+    def take(
+        self, space: bytes | None, blocks: Sequence[bytes], peer: bytes, received_at: int
+    ) -> list[BlockTaken]:
+        """Judge and keep nodes and UCANs of a peer, as `put_blocks`; one outcome each.
+
+        UCANs that come in no space go with the first publish beside them.
+        """
+        ids = [self._publish_id(block) for block in blocks]
+        home = space or next((id for id in ids if id is not None), None)
+        return [self._take(home, id, block, peer, received_at) for id, block in zip(ids, blocks, strict=True)]
+
+    def _take(
+        self, home: bytes | None, id: bytes | None, block: bytes, peer: bytes, received_at: int
+    ) -> BlockTaken:
+        cid = block_cid(block)
+        space = home if id is None else id
+        was_refused = self.refused_with(cid) is not None
+        was_here = self._is_here(space, cid)
+        if not was_refused and space is not None and self.blocked(space) is not None:
+            refused = BlockOutcome(cid, None, AckStatus.REFUSED, Blocked.code)
+            return BlockTaken(refused, is_news=False)
+        if not was_refused and (later := self._no_room(space, 0 if was_here else len(block))):
+            return BlockTaken(BlockOutcome(cid, None, AckStatus.LATER, later))
+        was_received = received_at in self.receipts(cid)
+        outcome = self._put(home, space, cid, block, received_at)
+        if outcome.status not in (AckStatus.DURABLE, AckStatus.HAD):
+            return BlockTaken(outcome, is_news=not was_refused)
+        if outcome.kind is BlockKind.PUBLISH:
+            # One that is in the order gets no further receipts.
+            if space is not None and not was_received and received_at in self.receipts(cid):
+                self._wait(OutboxKind.PUBLISH, cid, space, peer, received_at)
+        elif not was_here:
+            self._wait(OutboxKind.NODE, cid, space or NO_SPACE, peer)
+        return BlockTaken(outcome, self.tables.numbers_of(cid))
+
+    def _publish_id(self, block: bytes) -> bytes | None:
+        """The id of a publish; None for what is none."""
+        verdict = self.settings.verdict
+        try:
+            change = decode_node(block, legacy=verdict.legacy, bounds=verdict.bounds).change
+        except DagError:
+            return None
+        return change.id if isinstance(change, PublishChange) else None
+
+    def _no_room(self, space: bytes | None, size: int) -> str | None:
+        """The code with which something of this size has to come later; None where there is room."""
+        if len(self.waiting) >= self.quotas.outbox_items:
+            return WaitingFull.code
+        if space is not None and size and self.usage(space) + size > self.quotas.space_bytes:
+            return SpaceFull.code
+        return None
+
+    def _wait(self, what: OutboxKind, cid: Cid, space: bytes, peer: bytes, received_at: int = 0) -> None:
+        number = self.tables.put(what, cid, space, peer, received_at)
+        if number is not None:
+            self.waiting[number] = time.monotonic()
+            self._arrived.is_outbox_longer = True
+
+    def acknowledged(self, numbers: Sequence[int]) -> list[float]:
+        """Kafka has this of the outbox: for how long each has waited, in seconds."""
+        self.tables.delete(numbers)
+        now_s = time.monotonic()
+        return [now_s - self.waiting.pop(number, now_s) for number in numbers]
+
+    def reserve(self, peer: bytes, space: bytes, shard: Cid, size: int) -> Reserved | NotReserved:
+        """See `DagFolder`. Over the quota of a space: LATER with the code `dag.space_full`."""
+        if peer != DEPLOYMENT_PEER and not self.has_shard(shard) and (later := self._no_room(space, size)):
+            return NotReserved(AckStatus.LATER, later)
+        return super().reserve(peer, space, shard, size)
+
+    def accept_spool(self, peer: bytes, shard: Cid, verified: VerifiedShard | None = None) -> bool:
+        """See `DagFolder`; what a peer has brought waits in the outbox."""
+        self.transaction()
+        is_kept = super().accept_spool(peer, shard, verified)
+        if is_kept and peer != DEPLOYMENT_PEER:
+            for space in self.tables.spaces_of_shard(shard):
+                self._wait(OutboxKind.SHARD, shard, space, peer)
+        return is_kept
+
+    def add_verified(self, space: bytes | None, verified: VerifiedShard, path: Path) -> bool:
+        """See `DagFolder`."""
+        was_there = space is None or self.tables.has_shard_in(space, verified.cid)
+        is_new = super().add_verified(space, verified, path)
+        if space is not None and not was_there:
+            self._count(space, verified.size)
+            self._arrived.shards.setdefault(space, []).append((verified.cid, verified.size))
+        self._arrived.is_changed = True
+        return is_new
+
+    # What topics bring. A `DagError` says what is wrong with it.
+
+    def follow_node(self, space: bytes, cid: Cid, block: bytes) -> None:
+        """A node or UCAN of `dag.nodes`."""
+        home = None if space == NO_SPACE else space
+        self._put(home, home, cid, block, 0)
+
+    def follow_publish(self, id: bytes, record: PublishRecord) -> None:
+        """A publish of `dag.publishes`, which is judged at the time of its receipt (R24)."""
+        self._put(id, id, record.cid, record.data, record.received_at)
+
+    def follow_chunk(self, space: bytes, shard: Cid, size: int, offset: int, data: bytes) -> None:
+        """A chunk of `dag.shards`; the last one makes it a shard."""
+        found = self.spooled(DEPLOYMENT_PEER, shard)
+        if self.has_shard(shard):
+            self._place_shard(space, shard, size)
+            return
+        if found is not None and found[0] != size:
+            self.drop_spool(DEPLOYMENT_PEER, shard)
+        if isinstance(self.reserve(DEPLOYMENT_PEER, space, shard, size), NotReserved):
+            return
+        self.spool(DEPLOYMENT_PEER, shard, offset, data)
+        self.accept_spool(DEPLOYMENT_PEER, shard)
+
+    def _place_shard(self, space: bytes, shard: Cid, size: int) -> None:
+        if not self.tables.has_shard_in(space, shard):
+            self.place_shard(space, shard)
+            self._count(space, size)
+
+    def follow_dropped(self, shard: Cid) -> None:
+        """A chunk of a shard is removed from the topic: it is as one that never came (R33)."""
+        self.drop_spool(DEPLOYMENT_PEER, shard)
+        if self.drop_shard(shard):
+            self._usages.clear()
+            self._arrived.is_changed = True
+
+    def follow_published(self) -> None:
+        """The job has come to an order: whoever waits for what is published looks again."""
+        self._arrived.is_changed = True
+
+    def follow_blocked(self, key: bytes, reason: str | None) -> None:
+        """A shard or a space is blocked, or is no more."""
+        self.set_blocked(key, reason)
+        self._arrived.is_changed = True
+
+    # Both.
+
+    def usage(self, space: bytes) -> int:
+        """Bytes of a space that are here."""
+        if space not in self._usages:
+            if len(self._usages) >= _USAGES_KEPT:
+                self._usages.clear()
+            self._usages[space] = self.tables.space_bytes(space)
+        return self._usages[space]
+
+    def _count(self, space: bytes, size: int) -> None:
+        # Who is not known is counted when somebody asks.
+        if space in self._usages:
+            self._usages[space] += size
+
+    def _is_here(self, space: bytes | None, cid: Cid) -> bool:
+        return (self.read_node(cid) if space is None else self.node(space, cid)) is not None
+
+    def _put(
+        self, home: bytes | None, space: bytes | None, cid: Cid, block: bytes, received_at: int
+    ) -> BlockOutcome:
+        was_here = self._is_here(space, cid)
+        (outcome,) = self.put_blocks(home, [block], received_at=received_at)
+        if outcome.fallen:
+            self._usages.clear()
+            self._arrived.is_changed = True
+        if outcome.status not in (AckStatus.DURABLE, AckStatus.HAD):
+            return outcome
+        if not was_here:
+            if space is not None:
+                self._count(space, len(block))
+                self._arrived.nodes.setdefault(space, []).append(cid)
+            self._arrived.is_changed = True
+        elif outcome.kind is BlockKind.PUBLISH:
+            # A further receipt may put it into the order.
+            self._arrived.is_changed = True
+        return outcome

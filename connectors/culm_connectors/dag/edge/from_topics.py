@@ -1,0 +1,147 @@
+"""What topics bring to an edge's folder, whoever wrote them.
+
+A batch is one step of the thread that works on the folder, and one transaction with the offsets behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from confluent_kafka import Message
+
+from culm_connectors.dag.edge.edge_folder import EdgeFolder
+from culm_connectors.dag.edge.room import EdgeRoom
+from culm_connectors.kafka import Batch, OffsetLost, TopicReader, TopicReaders
+from culm_models.dag.blocks.cid import Cid
+from culm_models.errors import CulmError
+from culm_topics.dag.records import (
+    PublishedRecord,
+    decode_blocked,
+    decode_node_record,
+    decode_publish_record,
+    decode_shard_chunk,
+    id_of_key,
+    split_shard_chunk_key,
+)
+from culm_topics.readers.batch import source_of
+
+FOLLOWED: Final = ("dag.blocked", "dag.nodes", "dag.publishes", "dag.shards", "dag.published")
+_BYTES_A_STEP: Final = 4 * 1_048_576
+"""Peers have their turns between so many bytes."""
+_Refused = tuple[CulmError, tuple[str, int, int], bytes | None]
+
+
+class DagFollower:
+    """Follows the topics into one room. `ready` is set when all that was there at the start is taken."""
+
+    def __init__(self, room: EdgeRoom) -> None:
+        self.ready = asyncio.Event()
+        self.readers: dict[str, TopicReader] = {}
+        self.followed = 0
+        """Records that were taken."""
+        self._room = room
+        self._takes: Mapping[str, Callable[[EdgeFolder, Message], None]] = {
+            "dag.blocked": _take_blocked,
+            "dag.nodes": _take_node,
+            "dag.publishes": _take_publish,
+            "dag.shards": _take_chunk,
+            "dag.published": _take_published,
+        }
+
+    async def run(self, topics: TopicReaders) -> None:
+        """Follow all of them until cancelled. Raises OffsetLost, ConsumeFailed."""
+        offsets = await self._room.work(lambda _: self._room.folder.tables.offsets())
+        behind = set(FOLLOWED)
+
+        async def follow(name: str) -> None:
+            try:
+                async with topics.open(name, offsets) as reader:
+                    self.readers[name] = reader
+                    async for batch in reader.read_to_end():
+                        await self.take(name, batch)
+                    behind.discard(name)
+                    if not behind:
+                        self.ready.set()
+                    while True:
+                        await self.take(name, await reader.get())
+            except OffsetLost:
+                # Only what is there now is left to be read: from its start, when this is opened next.
+                await self._room.work(lambda _: self._room.folder.tables.forget_offsets(topics.topic(name)))
+                raise
+
+        async with asyncio.TaskGroup() as group:
+            for name in FOLLOWED:
+                group.create_task(follow(name))
+
+    async def take(self, name: str, batch: Batch) -> None:
+        """Take a batch of a topic, by its name in the catalogue."""
+        left = list(batch.messages)[::-1]
+        is_last = False
+        while not is_last:
+            some = _next(left)
+            is_last = not left
+
+            def step(_: object, some: list[Message] = some, is_last: bool = is_last) -> list[_Refused]:
+                refused: list[_Refused] = []
+                for message in some:
+                    try:
+                        self._takes[name](self._room.folder, message)
+                    except CulmError as error:
+                        refused.append((error, source_of(message), message.value()))
+                if is_last:
+                    self._room.folder.tables.keep_offsets(batch.offsets)
+                return refused
+
+            for one in await self._room.work(step):
+                self._room.refusals.record(*one)
+            self.followed += len(some)
+
+
+def _next(left: list[Message]) -> list[Message]:
+    """What a step takes of messages, of which the last are first."""
+    some: list[Message] = []
+    size = 0
+    while left and size < _BYTES_A_STEP:
+        message = left.pop()
+        some.append(message)
+        size += 1_000 + len(message.value() or b"")
+    return some
+
+
+# Each of them; a `CulmError` says what is wrong with a record.
+
+
+def _take_node(folder: EdgeFolder, message: Message) -> None:
+    if message.value() is not None:
+        space, cid, record = decode_node_record(message.key(), message.value())
+        folder.follow_node(space, cid, record.data)
+
+
+def _take_publish(folder: EdgeFolder, message: Message) -> None:
+    if message.value() is not None:
+        id, record = decode_publish_record(message.key(), message.value())
+        folder.follow_publish(id, record)
+
+
+def _take_chunk(folder: EdgeFolder, message: Message) -> None:
+    if message.value() is None:
+        folder.follow_dropped(split_shard_chunk_key(message.key())[0])
+        return
+    shard, offset, record = decode_shard_chunk(message.key(), message.value())
+    folder.follow_chunk(record.space, shard, record.size, offset, bytes(record.data))
+
+
+def _take_blocked(folder: EdgeFolder, message: Message) -> None:
+    what, record = decode_blocked(message.key(), message.value())
+    key = what.raw if isinstance(what, Cid) else what
+    folder.follow_blocked(key, None if record is None else record.reason)
+
+
+def _take_published(folder: EdgeFolder, message: Message) -> None:
+    """The job has come to something: whoever waits for the id looks again."""
+    id_of_key("dag.published", message.key())
+    if message.value() is not None:
+        PublishedRecord.decode(message.value())
+        folder.follow_published()

@@ -1,0 +1,61 @@
+"""What is told on `rejected`: what a peer or a topic brought and was refused, why, and who brought it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from culm_connectors.dag.edge.edge_folder import BlockTaken
+from culm_connectors.kafka import ProducerRecord
+from culm_connectors.kafka.backlog import Backlog, BatchSender
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.wire.messages import AckStatus
+from culm_models.errors import CulmError
+from culm_topics.dag.records import dag_rejection
+from culm_topics.kafka.clients import KafkaSettings
+
+_MAX_WAITING: Final = 10_000
+_MAX_WAITING_BYTES: Final = 8 * 1024 * 1024
+
+
+class DagRefusals:
+    """Writes to `rejected`; `counts` are those of peers, by code."""
+
+    def __init__(self, sender: BatchSender, kafka: KafkaSettings) -> None:
+        self.counts: Counter[str] = Counter()
+        self._sender = sender
+        self._waiting = Backlog(_MAX_WAITING, _MAX_WAITING_BYTES)
+        sender.add(kafka.topic("rejected"), self._waiting.take)
+
+    def blocks(self, taken: Sequence[BlockTaken], blocks: Sequence[bytes], peer: bytes) -> None:
+        """Of what a peer brought: what was refused, and was not before."""
+        for one, block in zip(taken, blocks, strict=True):
+            outcome = one.outcome
+            if outcome.status is AckStatus.REFUSED and one.is_news:
+                detail = "a node or UCAN that breaks a rule"
+                self._add(outcome.cid, outcome.code or "", detail, data=block, peer=peer)
+
+    def shard(self, shard: Cid, code: str, peer: bytes) -> None:
+        """A peer brought all of a shard, and it is none, or another one."""
+        self._add(shard, code, "a shard that breaks a rule", peer=peer)
+
+    def violation(self, code: str, detail: str, peer: bytes) -> None:
+        """A connection was ended for what the other end sent."""
+        self._add(None, code, detail, peer=peer)
+
+    def record(self, error: CulmError, source: tuple[str, int, int], value: bytes | None) -> None:
+        """A record of a topic is none, or holds what is none."""
+        key, record = dag_rejection(None, error.code, str(error), data=value, source=source)
+        self._send(ProducerRecord(key, record.encode()))
+
+    def _add(
+        self, cid: Cid | None, code: str, detail: str, *, peer: bytes, data: bytes | None = None
+    ) -> None:
+        self.counts[code] += 1
+        key, record = dag_rejection(cid, code, detail, data=data, peer=peer)
+        self._send(ProducerRecord(key, record.encode()))
+
+    def _send(self, record: ProducerRecord) -> None:
+        if not self._waiting.add(record):
+            self._sender.dropped["rejected"] += 1

@@ -1,0 +1,99 @@
+"""A room over an edge's folder: durable is what Kafka has acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from culm_connectors.dag.edge.edge_folder import Arrivals, BlockTaken, EdgeFolder
+from culm_connectors.dag.edge.progress import OutboxProgress
+from culm_connectors.dag.edge.refusals import DagRefusals
+from culm_connectors.dag.folder_room import FolderRoom
+from culm_connectors.dag.room import SpooledPart
+from culm_connectors.dag.store.folder import DagFolder
+from culm_connectors.dag.store.outcomes import BlockOutcome
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.errors import Blocked
+from culm_models.dag.wire.messages import AckStatus
+
+_T = TypeVar("_T")
+Listener = Callable[[Arrivals], None]
+
+
+class EdgeRoom(FolderRoom):
+    """What one edge offers to its doors. `progress` says how far its outbox is."""
+
+    def __init__(
+        self,
+        folder: EdgeFolder,
+        progress: OutboxProgress,
+        refusals: DagRefusals,
+        clock_s: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(folder, clock_s)
+        self.folder = folder
+        self.progress = progress
+        self.refusals = refusals
+        self.listeners: list[Listener] = []
+        """Are told what is new, where the folder is worked on, before it is committed."""
+        self._now_s = clock_s
+        self._loop = asyncio.get_running_loop()
+        self._announcing: set[asyncio.Task[None]] = set()
+
+    async def work(self, step: Callable[[DagFolder], _T]) -> _T:
+        """See `FolderRoom`; whoever listens is told what a step has brought."""
+
+        def run(folder: DagFolder) -> _T:
+            result = step(folder)
+            if arrived := self.folder.take_arrivals():
+                for listener in self.listeners:
+                    listener(arrived)
+                # Called when the step is committed, or about to be: those who are woken ask behind it.
+                self._loop.call_soon_threadsafe(self._arrived, arrived)
+            return result
+
+        return await super().work(run)
+
+    def _arrived(self, arrived: Arrivals) -> None:
+        if arrived.is_outbox_longer:
+            self.progress.wake()
+        if arrived.is_changed:
+            task = self._loop.create_task(self._announce())
+            self._announcing.add(task)
+            task.add_done_callback(self._announcing.discard)
+
+    def take(self, space: bytes | None, blocks: Sequence[bytes], peer: bytes) -> list[BlockTaken]:
+        """Judge and keep what a peer brought, inside of a step."""
+        taken = self.folder.take(space, blocks, peer, int(self._now_s()))
+        self._loop.call_soon_threadsafe(self.refusals.blocks, taken, blocks, peer)
+        return taken
+
+    async def receive(self, space: bytes | None, blocks: Sequence[bytes], peer: bytes) -> list[BlockOutcome]:
+        """See `DagRoom`: Kafka has what is had."""
+        taken = await self.work(lambda _: self.take(space, blocks, peer))
+        await self.progress.until(number for one in taken for number in one.waits_for)
+        return [one.outcome for one in taken]
+
+    async def spool_part(
+        self, space: bytes, shard: Cid, size: int, offset: int, data: bytes, peer: bytes
+    ) -> SpooledPart:
+        """See `DagRoom`: Kafka has what is had."""
+        part = await super().spool_part(space, shard, size, offset, data, peer)
+        if part.status is AckStatus.HAD:
+            await self.until_durable(shard)
+        return part
+
+    async def accept(self, shard: Cid, peer: bytes) -> SpooledPart:
+        """Verify a spool that is whole and keep it; returns once Kafka has it."""
+        part = await super().accept(shard, peer)
+        if part.status in (AckStatus.DURABLE, AckStatus.HAD):
+            await self.until_durable(shard)
+        elif part.status is AckStatus.REFUSED and part.code is not None and part.code != Blocked.code:
+            self.refusals.shard(shard, part.code, peer)
+        return part
+
+    async def until_durable(self, cid: Cid) -> None:
+        """Wait until Kafka has all that waits under a CID."""
+        await self.progress.until(await self.work(lambda _: self.folder.tables.numbers_of(cid)))

@@ -1,0 +1,148 @@
+"""What an edge keeps beside its DAGs, in the same database and transaction: origin, offsets, outbox."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from culm_models.dag.blocks.cid import Cid, cid_from_bytes
+from culm_topics.kafka.origin import Origin
+from culm_topics.readers.batch import Partition
+
+EDGE_FORMAT: Final = 1
+
+_SCHEMA: Final = """
+CREATE TABLE edge (format INTEGER NOT NULL, origin BLOB NOT NULL);
+CREATE TABLE edge_offsets (
+    topic TEXT NOT NULL, number INTEGER NOT NULL, next INTEGER NOT NULL, PRIMARY KEY (topic, number)
+) WITHOUT ROWID;
+CREATE TABLE edge_outbox (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, what INTEGER NOT NULL, cid BLOB NOT NULL, space BLOB NOT NULL,
+    peer BLOB NOT NULL, received_at INTEGER NOT NULL, UNIQUE (cid, what, space, received_at)
+);
+"""
+
+
+class OutboxKind(IntEnum):
+    """What waits, and for which topic."""
+
+    NODE = 1
+    """An append, a join or a UCAN of a space."""
+    PUBLISH = 2
+    """A publish, of the id that stands as its space, with a time of receipt."""
+    SHARD = 3
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxItem:
+    """Something that Kafka does not have, and who brought it."""
+
+    number: int
+    what: OutboxKind
+    cid: Cid
+    space: bytes
+    peer: bytes
+    received_at: int
+
+
+class EdgeTables:
+    """The tables of one folder. `transaction` gives its database, with a transaction begun."""
+
+    def __init__(self, transaction: Callable[[], sqlite3.Connection]) -> None:
+        self._begin = transaction
+
+    def make(self, origin: Origin) -> None:
+        """Make them, in a folder that was none of an edge's."""
+        database = self._begin()
+        for statement in _SCHEMA.split(";"):
+            database.execute(statement)
+        database.execute("INSERT INTO edge VALUES (?, ?)", (EDGE_FORMAT, origin.encode()))
+
+    def origin(self) -> tuple[int, Origin] | None:
+        """Format and origin; None where there are no tables."""
+        database = self._begin()
+        query = "SELECT 1 FROM sqlite_master WHERE name = 'edge'"
+        if database.execute(query).fetchone() is None:
+            return None
+        number, encoded = database.execute("SELECT format, origin FROM edge").fetchone()
+        return number, Origin.decode(encoded)
+
+    # Offsets.
+
+    def offsets(self) -> dict[Partition, int]:
+        """The next offset of each partition that was read."""
+        rows = self._begin().execute("SELECT topic, number, next FROM edge_offsets").fetchall()
+        return {(topic, number): offset for topic, number, offset in rows}
+
+    def keep_offsets(self, offsets: Mapping[Partition, int]) -> None:
+        """All before these is taken."""
+        self._begin().executemany(
+            "INSERT OR REPLACE INTO edge_offsets VALUES (?, ?, ?)",
+            [(topic, number, offset) for (topic, number), offset in offsets.items()],
+        )
+
+    def forget_offsets(self, topic: str) -> None:
+        """A topic is to be read from its start."""
+        self._begin().execute("DELETE FROM edge_offsets WHERE topic = ?", (topic,))
+
+    # The outbox.
+
+    def put(self, what: OutboxKind, cid: Cid, space: bytes, peer: bytes, received_at: int = 0) -> int | None:
+        """Have something wait: its number; None where the very thing waits."""
+        cursor = self._begin().execute(
+            "INSERT OR IGNORE INTO edge_outbox (what, cid, space, peer, received_at) VALUES (?, ?, ?, ?, ?)",
+            (int(what), cid.raw, space, peer, received_at),
+        )
+        return cursor.lastrowid if cursor.rowcount else None
+
+    def numbers(self) -> list[int]:
+        """Of all that waits, ascending."""
+        rows = self._begin().execute("SELECT number FROM edge_outbox ORDER BY number").fetchall()
+        return [number for (number,) in rows]
+
+    def numbers_of(self, cid: Cid) -> tuple[int, ...]:
+        """Of what waits under a CID."""
+        query = "SELECT number FROM edge_outbox WHERE cid = ?"
+        return tuple(number for (number,) in self._begin().execute(query, (cid.raw,)))
+
+    def first(self, kinds: Iterable[OutboxKind], most: int) -> list[OutboxItem]:
+        """What has waited for longest of some kinds, in order."""
+        listed = ",".join(str(int(one)) for one in kinds)
+        query = f"SELECT * FROM edge_outbox WHERE what IN ({listed}) ORDER BY number LIMIT ?"
+        return [
+            OutboxItem(number, OutboxKind(what), cid_from_bytes(raw), *rest)
+            for number, what, raw, *rest in self._begin().execute(query, (most,)).fetchall()
+        ]
+
+    def delete(self, numbers: Iterable[int]) -> None:
+        """Kafka has these."""
+        query = "DELETE FROM edge_outbox WHERE number = ?"
+        self._begin().executemany(query, ((number,) for number in numbers))
+
+    # How much of a space is here.
+
+    def space_bytes(self, space: bytes) -> int:
+        """Of nodes, UCANs and shards."""
+        database = self._begin()
+        nodes = (
+            "SELECT ifnull(sum(length(n.block)), 0) FROM places p JOIN nodes n USING (node) WHERE space = ?"
+        )
+        shards = (
+            "SELECT ifnull(sum(h.size), 0) FROM shard_places p JOIN shards h ON h.cid = p.shard "
+            "WHERE space = ?"
+        )
+        sizes = (database.execute(query, (space,)).fetchone()[0] for query in (nodes, shards))
+        return sum(sizes)
+
+    def has_shard_in(self, space: bytes, shard: Cid) -> bool:
+        """Whether a shard came in a space."""
+        query = "SELECT 1 FROM shard_places WHERE space = ? AND shard = ?"
+        return self._begin().execute(query, (space, shard.raw)).fetchone() is not None
+
+    def spaces_of_shard(self, shard: Cid) -> list[bytes]:
+        """The spaces in which a shard came."""
+        query = "SELECT space FROM shard_places WHERE shard = ?"
+        return [space for (space,) in self._begin().execute(query, (shard.raw,)).fetchall()]

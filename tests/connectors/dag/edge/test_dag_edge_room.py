@@ -1,0 +1,169 @@
+"""A DAG edge without a broker: what is had is in the topics, and what topics bring is had."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from culm_connectors.dag.edge.edge_folder import EdgeQuotas
+from culm_connectors.dag.room import SpooledPart
+from culm_connectors.kafka import ProducerRecord
+from culm_models.dag.replica.codec import encode_append
+from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus
+from culm_models.testing.dag.replica import NOW
+from culm_models.testing.dag.scenario import SEEDS, SPACES, large_shard
+from culm_topics.dag.records import (
+    BlockedRecord,
+    decode_node_record,
+    decode_publish_record,
+    decode_shard_chunk,
+)
+from tests.models.dag.signers import KEYS, publish, ucan
+from tests.support.dag_edge import EdgeParts, ListedTopics, edge_parts
+from tests.support.edge import until
+
+SPACE, OTHER_SPACE = SPACES[0], SPACES[1]
+PEER = SEEDS[0]
+SHARD, BYTES = large_shard(0)
+SIZE = len(BYTES)
+NODE = encode_append([SHARD])
+
+
+async def bring_shard(edge: EdgeParts, peer: bytes = PEER, data: bytes = BYTES) -> SpooledPart:
+    for offset in range(0, SIZE, CHUNK_SIZE):
+        part = await edge.room.spool_part(
+            SPACE, SHARD, SIZE, offset, data[offset : offset + CHUNK_SIZE], peer
+        )
+    return part
+
+
+async def test_nothing_is_had_before_kafka_has_it(tmp_path: Path) -> None:
+    topics = ListedTopics()
+    async with edge_parts(tmp_path, topics) as edge:
+        topics.answers.clear()
+        first = asyncio.create_task(edge.room.receive(SPACE, [NODE.data], PEER))
+        await until(lambda: edge.folder.waiting)
+        # It is on the disk, and said to nobody: neither to who brought it, nor to who brings it again.
+        again = asyncio.create_task(edge.room.receive(SPACE, [NODE.data], SEEDS[1]))
+        await until(lambda: topics.asked == 1)
+        await edge.room.work(lambda _: None)
+        assert not first.done() and not again.done()
+        topics.answers.set()
+        assert [one.status for one in await first] == [AckStatus.DURABLE]
+        assert [one.status for one in await again] == [AckStatus.HAD]
+    (record,) = topics.records("dag.nodes")
+    space, cid, found = decode_node_record(record.key, record.value)
+    assert (space, cid, found.data, found.peer) == (SPACE, NODE.cid, NODE.data, PEER)
+
+
+async def test_what_a_process_has_left_in_its_outbox_is_published_by_the_next_one(tmp_path: Path) -> None:
+    topics = ListedTopics()
+    topics.answers.clear()
+    async with edge_parts(tmp_path, topics) as edge:
+        for number, blocks in enumerate(([NODE.data], [publish().data]), 1):
+            asking = asyncio.create_task(edge.room.receive(SPACE, blocks, PEER))
+            await until(lambda number=number: len(edge.folder.waiting) == number)
+            asking.cancel()
+    assert not topics.topics
+    topics.answers.set()
+    async with edge_parts(tmp_path, topics) as edge:
+        await edge.room.progress.until_idle()
+    assert len(topics.records("dag.nodes")) == len(topics.records("dag.publishes")) == 1
+
+
+async def test_a_publish_is_told_with_each_receipt_until_it_is_in_the_order(tmp_path: Path) -> None:
+    topics = ListedTopics()
+    leaf = publish()
+    async with edge_parts(tmp_path, topics) as edge:
+        token = ucan(1, 0, {"can": "dag/append", "with": "did:key:x"})
+        outcomes = await edge.room.receive(None, [leaf.data, token.block], PEER)
+        assert [one.status for one in outcomes] == [AckStatus.DURABLE] * 2
+        assert outcomes[0].in_order
+        assert [one.status for one in await edge.room.receive(None, [leaf.data], PEER)] == [AckStatus.HAD]
+    (record,) = topics.records("dag.publishes")
+    id, found = decode_publish_record(record.key, record.value)
+    assert (id, found.cid, found.prior, found.received_at) == (KEYS[0], leaf.cid, None, NOW)
+    (record,) = topics.records("dag.nodes")
+    assert decode_node_record(record.key, record.value)[0] == KEYS[0]
+
+
+async def test_a_shard_is_had_when_all_of_it_is_in_its_topic(tmp_path: Path) -> None:
+    topics = ListedTopics()
+    async with edge_parts(tmp_path, topics) as edge:
+        assert (await bring_shard(edge)).status is AckStatus.DURABLE
+        assert (await bring_shard(edge, SEEDS[1])).status is AckStatus.HAD
+    chunks = [decode_shard_chunk(one.key, one.value) for one in topics.records("dag.shards")]
+    assert b"".join(bytes(one.data) for _, _, one in sorted(chunks, key=lambda one: one[1])) == BYTES
+    assert {(shard, one.space, one.peer) for shard, _, one in chunks} == {(SHARD, SPACE, PEER)}
+
+
+async def test_what_one_edge_has_published_another_one_offers(tmp_path: Path) -> None:
+    topics = ListedTopics()
+    async with edge_parts(tmp_path / "one", topics) as one:
+        await bring_shard(one)
+        await one.room.receive(SPACE, [NODE.data], PEER)
+        await one.room.receive(None, [publish(link=SHARD, origin=NODE.cid).data], PEER)
+        said = await one.room.published(KEYS[0])
+        await one.follow()
+    async with edge_parts(tmp_path / "other", topics) as other:
+        await other.follow()
+        assert await other.room.published(KEYS[0]) == said
+        assert await other.room.read_shard(SHARD, 0, SIZE) == BYTES
+        assert not other.folder.waiting
+        assert await other.room.belongs(SPACE, SHARD)
+
+
+async def test_what_is_refused_is_told_once_with_who_brought_it(tmp_path: Path) -> None:
+    topics = ListedTopics()
+    async with edge_parts(tmp_path, topics) as edge:
+        for _ in range(2):
+            (outcome,) = await edge.room.receive(SPACE, [b"\xa0"], PEER)
+            assert (outcome.status, outcome.code) == (AckStatus.REFUSED, "dag.schema")
+        wrong = bytes(reversed(BYTES))
+        assert (await bring_shard(edge, PEER, wrong)).status is AckStatus.REFUSED
+        await edge.sender.send()
+        assert edge.room.refusals.counts.total() == 2
+    first, shard = topics.records("rejected")
+    assert first.key == outcome.cid.raw
+    assert shard.key == SHARD.raw
+
+
+async def test_a_space_over_its_quota_takes_more_later(tmp_path: Path) -> None:
+    topics = ListedTopics()
+    quotas = EdgeQuotas(space_bytes=len(NODE.data) + 1)
+    async with edge_parts(tmp_path, topics, quotas) as edge:
+        await edge.room.receive(SPACE, [NODE.data], PEER)
+        (outcome,) = await edge.room.receive(SPACE, [encode_append([]).data], PEER)
+        assert (outcome.status, outcome.code) == (AckStatus.LATER, "dag.space_full")
+        part = await bring_shard(edge)
+        assert (part.status, part.code) == (AckStatus.LATER, "dag.space_full")
+        (outcome,) = await edge.room.receive(OTHER_SPACE, [encode_append([]).data], PEER)
+        assert outcome.status is AckStatus.DURABLE
+        # What is here is had, whatever the quota says.
+        (outcome,) = await edge.room.receive(SPACE, [NODE.data], PEER)
+        assert outcome.status is AckStatus.HAD
+
+
+async def test_what_is_blocked_is_refused_and_what_is_dropped_is_as_if_it_never_came(tmp_path: Path) -> None:
+    topics = ListedTopics()
+    async with edge_parts(tmp_path, topics) as edge:
+        await bring_shard(edge)
+        blocked = BlockedRecord("unwanted", NOW).encode()
+        topics.topics["dag.blocked"] = [ProducerRecord(SHARD.raw, blocked), ProducerRecord(SPACE, blocked)]
+        topics.topics["dag.shards"] = [ProducerRecord(one.key, None) for one in topics.records("dag.shards")]
+        await edge.follow("dag.blocked", "dag.shards")
+        assert await edge.room.shard_size(SHARD) is None
+        assert (await bring_shard(edge)).code == "dag.blocked"
+        (outcome,) = await edge.room.receive(SPACE, [NODE.data], PEER)
+        assert (outcome.status, outcome.code) == (AckStatus.REFUSED, "dag.blocked")
+
+
+async def test_records_that_are_none_are_passed_over_and_told(tmp_path: Path) -> None:
+    topics = ListedTopics()
+    names = ("dag.blocked", "dag.nodes", "dag.publishes", "dag.shards", "dag.published")
+    for name in names:
+        topics.topics[name] = [ProducerRecord(b"nonsense", b"nonsense")]
+    async with edge_parts(tmp_path, topics) as edge:
+        await edge.follow()
+        await edge.sender.send()
+    assert len(topics.records("rejected")) == len(names)
