@@ -57,6 +57,8 @@ class Arrivals:
 
     nodes: dict[bytes, list[Cid]] = field(default_factory=dict)
     shards: dict[bytes, list[tuple[Cid, int]]] = field(default_factory=dict)
+    by: object = None
+    """Who has brought it, where somebody has said so."""
     is_outbox_longer: bool = False
     is_changed: bool = False
     """Something is here, or is not, that was not so before."""
@@ -99,6 +101,10 @@ class EdgeFolder(DagFolder):
         """What was not here when this was asked before."""
         arrived, self._arrived = self._arrived, Arrivals()
         return arrived
+
+    def arriving_by(self, who: object) -> None:
+        """What comes next is brought by somebody."""
+        self._arrived.by = who
 
     # What peers bring.
 

@@ -71,6 +71,7 @@ from culm_models.dag.errors.wire import (
     DagUnexpected,
     ShardSizeChanged,
     SpaceFull,
+    SpaceNotAllowed,
     SpoolFull,
     WaitingFull,
 )
@@ -119,6 +120,7 @@ __all__ = [
     "ShardMalformed",
     "ShardSizeChanged",
     "SpaceFull",
+    "SpaceNotAllowed",
     "SpoolFull",
     "TooManyLinks",
     "UcanAbility",

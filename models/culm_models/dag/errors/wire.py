@@ -41,6 +41,12 @@ class SpoolFull(DagError):
     code: ClassVar[str] = "dag.spool_full"
 
 
+class SpaceNotAllowed(DagError):
+    """Who asks may not do this in the space (R14)."""
+
+    code: ClassVar[str] = "dag.not_allowed"
+
+
 class SpaceFull(DagError):
     """A space has all the bytes here that it may have: later there may be room (R33)."""
 

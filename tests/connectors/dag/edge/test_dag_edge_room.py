@@ -37,6 +37,11 @@ async def bring_shard(edge: EdgeParts, peer: bytes = PEER, data: bytes = BYTES) 
     return part
 
 
+async def until_waiting(edge: EdgeParts, number: int) -> None:
+    """Wait until so much waits in the outbox."""
+    await until(lambda: len(edge.folder.waiting) == number)
+
+
 async def test_nothing_is_had_before_kafka_has_it(tmp_path: Path) -> None:
     topics = ListedTopics()
     async with edge_parts(tmp_path, topics) as edge:
@@ -62,7 +67,7 @@ async def test_what_a_process_has_left_in_its_outbox_is_published_by_the_next_on
     async with edge_parts(tmp_path, topics) as edge:
         for number, blocks in enumerate(([NODE.data], [publish().data]), 1):
             asking = asyncio.create_task(edge.room.receive(SPACE, blocks, PEER))
-            await until(lambda number=number: len(edge.folder.waiting) == number)
+            await until_waiting(edge, number)
             asking.cancel()
     assert not topics.topics
     topics.answers.set()

@@ -1,0 +1,40 @@
+"""What is measured of DAG replication at the edge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from prometheus_client.core import Metric
+
+from culm_connectors.edge.metric_families import counters, gauge
+from culm_connectors.edge.protocol_metrics import ProtocolMetrics
+
+
+@dataclass(slots=True)
+class DagMetrics(ProtocolMetrics):
+    """What an edge counts beside what every protocol does."""
+
+    nodes_in: int = 0
+    """Nodes and UCANs that peers brought over QUIC and that were new here."""
+    shards_in: int = 0
+    records_followed: int = 0
+    nodes: int = 0
+    """That are here, with UCANs."""
+    shards: int = 0
+    shard_bytes: int = 0
+    spooled_bytes: int = 0
+    """Announced sizes of shards on their way."""
+
+
+def families(metrics: DagMetrics) -> Iterator[Metric]:
+    """What DAGs alone have."""
+    yield gauge("culm_dag_nodes", "nodes and UCANs that are held here", metrics.nodes)
+    yield gauge("culm_dag_shards", "shards that are held here", metrics.shards)
+    yield gauge("culm_dag_shard_bytes", "bytes of shards that are held here", metrics.shard_bytes)
+    yield gauge("culm_dag_spool_bytes", "announced sizes of shards on their way", metrics.spooled_bytes)
+    yield from counters(
+        ("culm_dag_nodes_received", "new nodes and UCANs that peers brought over QUIC", metrics.nodes_in),
+        ("culm_dag_shards_received", "new shards that peers brought over QUIC", metrics.shards_in),
+        ("culm_dag_records_followed", "records that topics brought", metrics.records_followed),
+    )

@@ -1,0 +1,71 @@
+"""How DAG replication is offered at the edge: where, under which rules, and with which bounds."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from culm_models.dag.ucan.did_key import did_from_text
+from culm_models.dag.verdict import LEEWAY_MAX, VerdictSettings
+from culm_models.errors import CulmError
+
+_GIB: Final = 1024**3
+AccessMode = Literal["anyone", "allowed", "ucan"]
+"""Who may do something in a space: everybody; who is allowed by the list; or who shows a UCAN, too (R14)."""
+
+
+class DagEdgeSettings(BaseModel):
+    """DAG replication at the edge; nothing is served unless `listen` or another door is set."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    listen: str | None = Field(None, description="where peers may call over QUIC: HOST:PORT")
+    policy: Literal["bound", "bearer"] = Field(
+        "bound", description="what a proof has to name; one for the deployment, as the next three"
+    )
+    legacy: bool = Field(False, description="take UCANs of 0.8.1, too")
+    services: tuple[str, ...] = Field((), description="did:keys that may be the audience of a UCAN")
+    leeway_s: int = Field(0, ge=0, le=LEEWAY_MAX, description="for clocks that differ")
+    append: AccessMode = Field("allowed", description="who may bring nodes and shards of a space")
+    read: AccessMode = Field("allowed", description="who may read a space")
+    spaces: tuple[str, ...] = Field((), description="named to peers that call, 64 hex digits each")
+    space_bytes: int = Field(10 * _GIB, ge=1, description="of nodes and shards of a space; more comes later")
+    spool_bytes: int = Field(16 * _GIB, ge=1, description="announced sizes of shards on their way")
+    peer_spool_bytes: int = Field(_GIB, ge=1, description="of them, those of one peer")
+    spool_expires_s: int = Field(86_400, ge=1, description="after its last byte a spool is kept for so long")
+    outbox_items: int = Field(100_000, ge=1, description="not acknowledged by Kafka; more comes later")
+    max_connections_per_peer: int = Field(8, ge=1, description="over QUIC, of one key")
+    connections_per_minute: float = Field(60.0, ge=0, description="of one key; 0: any")
+    bytes_per_second: float = Field(67_108_864.0, ge=0, description="of one key; more is read later; 0: any")
+    burst_bytes: float = Field(268_435_456.0, ge=1_048_576)
+
+    @field_validator("spaces")
+    @classmethod
+    def _check_spaces(cls, spaces: tuple[str, ...]) -> tuple[str, ...]:
+        for space in spaces:
+            if len(bytes.fromhex(space)) != 32:
+                raise ValueError(f"{space}: a space has 64 hex digits")
+        return spaces
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.listen is not None:
+            self.address()
+        try:
+            self.verdict()
+        except CulmError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    def address(self) -> tuple[str, int]:
+        """Host and port of `listen`. Raises ValueError."""
+        host, colon, port = (self.listen or "").rpartition(":")
+        if not (colon and host and port.isdigit() and int(port) <= 65_535):
+            raise ValueError(f"{self.listen}: write HOST:PORT")
+        return host.strip("[]"), int(port)
+
+    def verdict(self) -> VerdictSettings:
+        """The deployment's rules as this process has them (R28)."""
+        services = tuple(did_from_text(one) for one in self.services)
+        return VerdictSettings(self.policy, self.legacy, services, self.leeway_s)

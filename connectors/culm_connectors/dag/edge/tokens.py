@@ -1,0 +1,76 @@
+"""UCANs that a peer shows on its connection, for `dag/append` and `dag/read` of a space (R14)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from culm_connectors.dag.edge.edge_folder import EdgeFolder
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.errors import DagError
+from culm_models.dag.exchange.settings import SpaceAbility
+from culm_models.dag.ucan.chain import FindUcan, authorise_access
+from culm_models.dag.ucan.did_key import did_key
+from culm_models.dag.ucan.signing import verified_ucan
+from culm_models.dag.ucan.token import Ucan
+
+_LOOKED_AT_MAX: Final = 64
+_JUDGED_FOR_S: Final = 60.0
+
+
+class ShownTokens:
+    """Those of one connection; they open what they open as long as they are valid.
+
+    For the thread that works on the folder.
+    """
+
+    def __init__(self, folder: EdgeFolder, clock_s: Callable[[], float] = time.time) -> None:
+        self._folder = folder
+        self._clock_s = clock_s
+        self._of_space: dict[bytes, list[Ucan]] = {}
+        self._judged: dict[tuple[bytes, SpaceAbility], tuple[float, bool]] = {}
+
+    def add(self, space: bytes, cid: Cid, block: bytes) -> None:
+        """The peer shows a UCAN that its own key has issued; what breaks a rule opens nothing."""
+        verdict = self._folder.settings.verdict
+        try:
+            ucan = verified_ucan(cid, block, legacy=verdict.legacy, bounds=verdict.bounds)
+        except DagError:
+            return
+        self._of_space.setdefault(space, []).append(ucan)
+        self._judged.clear()
+
+    def opens(self, space: bytes, ability: SpaceAbility) -> bool:
+        """Whether one of them opens this now, or did so less than a minute ago; its chain is found here."""
+        now_s = self._clock_s()
+        judged_s, is_open = self._judged.get((space, ability), (0.0, False))
+        if not judged_s <= now_s < judged_s + _JUDGED_FOR_S:
+            is_open = any(self._judge(one, space, ability) for one in self._of_space.get(space, ()))
+            if space in self._of_space:
+                self._judged[space, ability] = now_s, is_open
+        return is_open
+
+    def _judge(self, leaf: Ucan, space: bytes, ability: SpaceAbility) -> bool:
+        policy, find = self._folder.settings.verdict.chain_policy, _finder(self._folder)
+        now = int(self._clock_s())
+        return authorise_access(leaf, did_key(space), ability, find, now, policy=policy) is None
+
+
+def _finder(folder: EdgeFolder) -> FindUcan:
+    """UCANs that are here; a bounded number of them is looked at."""
+    verdict = folder.settings.verdict
+    looked_at = 0
+
+    def find(cid: Cid) -> Ucan | DagError | None:
+        nonlocal looked_at
+        looked_at += 1
+        block = folder.read_ucan(cid) if looked_at <= _LOOKED_AT_MAX else None
+        if block is None:
+            return None
+        try:
+            return verified_ucan(cid, block, legacy=verdict.legacy, bounds=verdict.bounds)
+        except DagError as error:
+            return error
+
+    return find
