@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 
 from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
+from culm_connectors.dag.edge.settings import DagEdgeSettings
 from culm_connectors.p2panda.settings import P2pandaSettings
 from culm_connectors.sds.settings import SdsEdgeSettings
 
@@ -41,6 +42,7 @@ PROTOCOLS = (
     ProtocolEntry("sds", "culm_connectors.sds.protocol:open_sds", "channels"),
     ProtocolEntry("chotki", "culm_connectors.chotki.protocol:open_chotki", "replicas"),
     ProtocolEntry("bamboo_p2p", "culm_connectors.bamboo_p2p.protocol:open_bamboo", "logs"),
+    ProtocolEntry("dag", "culm_connectors.dag.protocol:open_dag", "spaces"),
 )
 
 LOG_PAYLOADS = "culm_models.p2panda.operations.operation:peek"
@@ -61,4 +63,7 @@ class ProtocolSettings(BaseModel):
     )
     bamboo: BambooEdgeSettings = Field(
         BambooEdgeSettings(), description="bare logs of Bamboo: where peers are, and what one may do"
+    )
+    dag: DagEdgeSettings = Field(
+        DagEdgeSettings(), description="DAGs: where peers may call, the deployment's rules, and quotas"
     )

@@ -122,7 +122,16 @@ class EdgeTables:
         query = "DELETE FROM edge_outbox WHERE number = ?"
         self._begin().executemany(query, ((number,) for number in numbers))
 
-    # How much of a space is here.
+    # How much is here.
+
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Nodes and UCANs; shards; their bytes; announced bytes of those on their way."""
+        query = (
+            "SELECT (SELECT count(*) FROM nodes), count(*), ifnull(sum(size), 0), "
+            "(SELECT ifnull(sum(size), 0) FROM spools) FROM shards"
+        )
+        nodes, shards, shard_bytes, spooled_bytes = self._begin().execute(query).fetchone()
+        return nodes, shards, shard_bytes, spooled_bytes
 
     def space_bytes(self, space: bytes) -> int:
         """Of nodes, UCANs and shards."""

@@ -7,10 +7,11 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 from culm_connectors.dag.edge.access import EdgeAccess
 from culm_connectors.dag.edge.metrics import DagMetrics
-from culm_connectors.dag.edge.quic_door import DagQuicDoor
+from culm_connectors.dag.edge.quic.door import DagQuicDoor
 from culm_connectors.dag.edge.settings import DagEdgeSettings
 from culm_connectors.dag.peer import DagPeer
 from culm_connectors.dag.settings import ALPN
@@ -37,9 +38,7 @@ LOCAL = ("127.0.0.1", 0)
 
 
 @contextlib.asynccontextmanager
-async def quic_door(
-    edge: EdgeParts, access: Path | None = None, **settings: object
-) -> AsyncIterator[Address]:
+async def quic_door(edge: EdgeParts, access: Path | None = None, **settings: Any) -> AsyncIterator[Address]:
     """The door of an edge, open."""
     given = DagEdgeSettings(**settings)
     rules = EdgeAccess(AccessWatch(access, ["spaces"], 1.0), given)
@@ -143,7 +142,7 @@ async def test_who_may_not_append_is_told_so_and_a_ucan_opens(tmp_path: Path) ->
     topics = ListedTopics()
     service = did_key(KEYS[5])
     verdict = VerdictSettings(services=(service,))
-    settings = {"append": "ucan", "read": "ucan", "services": (did_text(service),)}
+    settings: dict[str, Any] = {"append": "ucan", "read": "ucan", "services": (did_text(service),)}
     # The folder judges by the deployment's rules, as whoever shows a UCAN counts on.
     async with (
         edge_parts(tmp_path / "edge", topics, verdict=verdict) as edge,

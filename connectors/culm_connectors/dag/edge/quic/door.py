@@ -10,13 +10,13 @@ from functools import partial
 from typing import Any
 
 from culm_connectors.dag.edge.access import EdgeAccess
-from culm_connectors.dag.edge.budgets import BudgetedStream, KeyBudgets
 from culm_connectors.dag.edge.edge_folder import Arrivals
 from culm_connectors.dag.edge.metrics import DagMetrics
-from culm_connectors.dag.edge.peer_view import PeerView
+from culm_connectors.dag.edge.quic.budgets import BudgetedStream, KeyBudgets
+from culm_connectors.dag.edge.quic.peer_view import PeerView
+from culm_connectors.dag.edge.quic.tokens import ShownTokens
 from culm_connectors.dag.edge.room import EdgeRoom
 from culm_connectors.dag.edge.settings import DagEdgeSettings
-from culm_connectors.dag.edge.tokens import ShownTokens
 from culm_connectors.dag.session import DagSession
 from culm_connectors.transport import CloseCode
 from culm_connectors.transport.interface import Connection

@@ -1,0 +1,106 @@
+"""One edge of DAG replication: its folder, its room and Kafka, put together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from culm_connectors.dag.edge.edge_folder import EdgeQuotas
+from culm_connectors.dag.edge.from_topics import DagFollower
+from culm_connectors.dag.edge.metrics import DagMetrics
+from culm_connectors.dag.edge.opening import open_edge_folder
+from culm_connectors.dag.edge.progress import OutboxProgress
+from culm_connectors.dag.edge.publisher import DagPartitions, DagPublisher
+from culm_connectors.dag.edge.refusals import DagRefusals
+from culm_connectors.dag.edge.room import EdgeRoom
+from culm_connectors.dag.edge.settings import DagEdgeSettings
+from culm_connectors.dag.store.settings import DagFolderSettings
+from culm_connectors.edge.protocol import EdgeContext
+from culm_connectors.kafka import TopicReaders
+from culm_connectors.kafka.backlog import BatchSender
+from culm_models.dag.verdict import VerdictSettings
+from culm_topics.kafka.origin import Origin
+
+FOLDER: Final = "dag"
+_MEASURED_EVERY_S: Final = 2.0
+_EXPIRED_EVERY_S: Final = 60.0
+
+
+class DagSizes(NamedTuple):
+    """How much there is in a folder."""
+
+    nodes: int
+    shards: int
+    shard_bytes: int
+    spooled_bytes: int
+
+
+class DagEdge:
+    """The room of one edge; `run` is all that goes on around it. `open_dag_edge` makes one."""
+
+    def __init__(
+        self, room: EdgeRoom, publisher: DagPublisher, follower: DagFollower, sender: BatchSender
+    ) -> None:
+        self.room = room
+        self.follower = follower
+        self.sizes = DagSizes(0, 0, 0, 0)
+        """As they were a few seconds ago."""
+        self._publisher = publisher
+        self._sender = sender
+
+    async def run(self, topics: TopicReaders) -> None:
+        """Follow the topics and publish until cancelled. Raises OffsetLost, ConsumeFailed, ProduceFailed."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.follower.run(topics))
+            group.create_task(self._publisher.run())
+            group.create_task(self._sender.send_for_ever())
+            group.create_task(self._measure())
+            group.create_task(self._drop_expired())
+
+    async def _measure(self) -> None:
+        """Look how much there is, for ever."""
+        while True:
+            self.sizes = await self.room.work(lambda _: DagSizes(*self.room.folder.tables.sizes()))
+            await asyncio.sleep(_MEASURED_EVERY_S)
+
+    async def _drop_expired(self) -> None:
+        """Forget what peers have begun and left lying, for ever."""
+        while True:
+            await asyncio.sleep(_EXPIRED_EVERY_S)
+            await self.room.work(lambda folder: folder.drop_expired_spools())
+
+    async def finish(self) -> None:
+        """Wait until what peers have brought is in Kafka."""
+        await self.room.progress.until_idle()
+        await self._sender.send()
+
+
+@asynccontextmanager
+async def open_dag_edge(
+    context: EdgeContext,
+    settings: DagEdgeSettings,
+    verdict: VerdictSettings,
+    origin: Origin,
+    partitions: DagPartitions,
+    metrics: DagMetrics,
+) -> AsyncIterator[DagEdge]:
+    """The folder of an edge and what stands around it. Raises `DagFolderError`."""
+    path: Path = context.settings.directory / FOLDER
+    given = DagFolderSettings(
+        verdict, settings.peer_spool_bytes, settings.spool_bytes, settings.spool_expires_s
+    )
+    quotas = EdgeQuotas(settings.space_bytes, settings.outbox_items)
+    folder = await asyncio.to_thread(lambda: open_edge_folder(path, origin, given, quotas))
+    try:
+        sender = BatchSender(context.producer)
+        refusals = DagRefusals(sender, context.kafka)
+        async with EdgeRoom(folder, OutboxProgress(folder.waiting), refusals) as room:
+            publisher = DagPublisher(
+                room, context.producer, context.kafka, partitions, metrics.accept_latency
+            )
+            yield DagEdge(room, publisher, DagFollower(room), sender)
+    finally:
+        folder.close()

@@ -1,0 +1,5 @@
+"""The door of an edge over QUIC (ALPN `culm/dag/1`).
+
+- `door`: its connections; `peer_view`: what of the folder they see; `tokens`: UCANs that are shown on them
+- `budgets`: what one key may use
+"""

@@ -1,0 +1,112 @@
+"""DAG replication as a protocol of the edge: its doors, and what it measures."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from prometheus_client.core import Metric
+
+from culm_connectors.dag.edge.access import EdgeAccess
+from culm_connectors.dag.edge.driver import DagEdge, open_dag_edge
+from culm_connectors.dag.edge.from_topics import FOLLOWED
+from culm_connectors.dag.edge.metrics import DagMetrics, families
+from culm_connectors.dag.edge.publisher import DagPartitions
+from culm_connectors.dag.edge.quic.door import DagQuicDoor
+from culm_connectors.dag.settings import ALPN
+from culm_connectors.edge.access import AccessList
+from culm_connectors.edge.doors import Door, QuicDoor
+from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
+from culm_connectors.edge.protocol_metrics import ProtocolMetrics
+from culm_connectors.kafka import TopicReader, TopicReaders, ask_origin, watch_origin
+from culm_topics.catalogue.topics import spec
+from culm_topics.dag.verdict import agree_verdict
+from culm_topics.kafka import admin
+from culm_topics.kafka.acls import connector_group_prefix
+from culm_topics.kafka.origin import Origin
+
+
+def open_dag(context: EdgeContext) -> AbstractAsyncContextManager[EdgeProtocol] | None:
+    """DAG replication, if there is a door of it."""
+    return _open(context) if context.settings.dag.listen is not None else None
+
+
+@asynccontextmanager
+async def _open(context: EdgeContext) -> AsyncIterator[EdgeProtocol]:
+    settings, kafka = context.settings.dag, context.kafka
+    names = [kafka.topic(name) for name in FOLLOWED]
+    origin = await asyncio.to_thread(ask_origin, context.administration, names)
+    states = await asyncio.to_thread(admin.list_topics, kafka, [spec("dag.nodes"), spec("dag.shards")])
+    context.starting("agreeing to the verdict settings of the deployment")
+    # Before anything is judged: who differs does not start (R28).
+    verdict = await asyncio.to_thread(agree_verdict, kafka, settings.verdict())
+    partitions = DagPartitions(*(state.partitions for state in states))
+    metrics = DagMetrics()
+    context.starting("opening the folder of DAGs")
+    async with open_dag_edge(context, settings, verdict, origin, partitions, metrics) as edge:
+        yield DagProtocol(context, edge, origin, metrics)
+
+
+class DagProtocol:
+    """Implements `EdgeProtocol`. It is ready once all that was in Kafka at its start is taken."""
+
+    topics: Sequence[str] = FOLLOWED
+
+    def __init__(self, context: EdgeContext, edge: DagEdge, origin: Origin, metrics: DagMetrics) -> None:
+        self.edge = edge
+        self._context = context
+        self._origin = origin
+        self._metrics = metrics
+        self._missing: str | None = "starting"
+        settings = context.settings.dag
+        access = EdgeAccess(context.access, settings)
+        self._quic = DagQuicDoor(edge.room, settings, access, metrics)
+        self.doors: Sequence[Door] = (QuicDoor(ALPN, settings.address(), self._quic.serve, access.judge),)
+
+    @property
+    def readers(self) -> Sequence[TopicReader]:
+        """The topics that are read, once they are."""
+        return list(self.edge.follower.readers.values())
+
+    async def run(self, ready: Callable[[], Awaitable[None]]) -> None:
+        """Follow Kafka, and serve once what was there is taken, until cancelled."""
+        context = self._context
+        group_id = f"{connector_group_prefix(context.kafka)}{context.key_pair.public_key.hex()[:16]}"
+        async with asyncio.TaskGroup() as group:
+            group.create_task(watch_origin(context.administration, self._origin))
+            group.create_task(self.edge.run(TopicReaders(context.kafka, group_id)))
+            self._missing = "reading the DAGs"
+            await self.edge.follower.ready.wait()
+            self._missing = None
+            await ready()
+            await until_cancelled()
+
+    def why_not_ready(self) -> Sequence[str]:
+        """What is read before peers are served."""
+        return [] if self._missing is None else [self._missing]
+
+    def measured(self) -> ProtocolMetrics:
+        """What every protocol is measured by."""
+        return self._measured()
+
+    def _measured(self) -> DagMetrics:
+        metrics, edge = self._metrics, self.edge
+        metrics.rejects = edge.room.refusals.counts.copy()
+        metrics.staged = len(edge.room.folder.waiting)
+        metrics.records_followed = edge.follower.followed
+        metrics.nodes, metrics.shards, metrics.shard_bytes, metrics.spooled_bytes = edge.sizes
+        return metrics
+
+    def metrics(self) -> Iterator[Metric]:
+        """What is measured of nodes and shards."""
+        return families(self._measured())
+
+    def judge_again(self, former: AccessList) -> None:
+        """Other rules are in force: whoever may not be connected any more is left."""
+        self._quic.judge_again()
+
+    async def finish(self, reason: str) -> None:
+        """End every connection, and wait until what they brought is in Kafka."""
+        await self._quic.finish()
+        await self.edge.finish()
