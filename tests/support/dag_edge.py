@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from culm_connectors.dag.edge.edge_folder import EdgeFolder, EdgeQuotas
-from culm_connectors.dag.edge.from_topics import DagFollower
+from culm_connectors.dag.edge.from_topics import FOLLOWED, DagFollower
 from culm_connectors.dag.edge.opening import open_edge_folder
 from culm_connectors.dag.edge.progress import OutboxProgress
 from culm_connectors.dag.edge.publisher import DagPartitions, DagPublisher
@@ -94,10 +94,11 @@ class EdgeParts:
     sender: BatchSender
     topics: ListedTopics
 
-    async def follow(self, *names: str) -> None:
-        """Read topics from their start."""
-        for name in names or ("dag.blocked", "dag.nodes", "dag.publishes", "dag.shards", "dag.published"):
-            await self.follower.take(name, self.topics.batch(name))
+    async def follow(self, *names: str, again: bool = False) -> None:
+        """Read topics on from where they were left, or again from their start."""
+        offsets = {} if again else await self.room.work(lambda _: self.folder.tables.offsets())
+        for name in names or FOLLOWED:
+            await self.follower.take(name, self.topics.batch(name, offsets.get((name, 0), 0)))
 
 
 @contextlib.asynccontextmanager
