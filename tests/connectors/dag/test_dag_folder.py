@@ -14,6 +14,7 @@ from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_connectors.dag.store.tables import DATABASE_FILE, open_database
 from culm_models.dag.blocks.cid import CAR, Cid, cid_of
+from culm_models.dag.car import car_header
 from culm_models.dag.errors import DagError, HashMismatch
 from culm_models.dag.exchange.store import NotReserved, Reserved
 from culm_models.dag.publish.machine import PublishMachine
@@ -153,6 +154,19 @@ def test_a_spool_that_does_not_verify_is_gone(folder: DagFolder) -> None:
         folder.accept_spool(PEER, SHARD)
     folder.commit()
     assert (folder.spooled(PEER, SHARD), folder.has_shard(SHARD)) == (None, False)
+
+
+def test_a_spool_has_nothing_of_one_that_was_dropped_in_its_transaction(folder: DagFolder) -> None:
+    spool(folder, PEER, 0)
+    folder.commit()
+    # The file goes with the commit: neither its bytes nor its end are those of the next spool.
+    folder.drop_spool(PEER, SHARD)
+    small = car_header([])
+    cid = cid_of(CAR, small)
+    folder.reserve(PEER, SPACE, cid, len(small))
+    folder.spool(PEER, cid, 0, small)
+    folder.commit()
+    assert folder.accept_spool(PEER, cid)
 
 
 def test_a_torn_spool_is_dropped_at_the_start(folder: DagFolder) -> None:

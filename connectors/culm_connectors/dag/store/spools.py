@@ -37,6 +37,7 @@ class Spools:
         self._settings = settings
         self._clock_s = clock_s
         self._files: OrderedDict[int, int] = OrderedDict()
+        self._last_row = 0
         self.to_delete: list[Path] = []
         """Files that go once what says so is committed."""
 
@@ -67,10 +68,17 @@ class Spools:
             if not self._has_room(peer, size):
                 return NotReserved(AckStatus.LATER, SpoolFull.code)
         self._database.execute(
-            "INSERT INTO spools (peer, cid, size, space, bits, touched_at) VALUES (?, ?, ?, ?, ?, ?)",
-            (peer, shard.raw, size, space, b"", int(self._clock_s())),
+            "INSERT INTO spools (spool, peer, cid, size, space, bits, touched_at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (self._next_row(), peer, shard.raw, size, space, b"", int(self._clock_s())),
         )
         return Reserved(0)
+
+    def _next_row(self) -> int:
+        """A number that no spool of this process has had: its file may not be deleted yet."""
+        last = self._database.execute("SELECT ifnull(max(spool), 0) FROM spools").fetchone()[0]
+        self._last_row = max(self._last_row, last) + 1
+        return self._last_row
 
     def _has_room(self, peer: bytes, size: int) -> bool:
         query = "SELECT ifnull(sum(size), 0), ifnull(sum(size * (peer = ?)), 0) FROM spools WHERE peer != ?"
