@@ -79,6 +79,8 @@ class EdgeFolder(DagFolder):
         clock_s: Callable[[], float] = time.time,
     ) -> None:
         """Open a folder, or make one; `tables.make` is up to the caller. Error: `DagFolderError`."""
+        self._put_by_now: list[int] = []
+        """Numbers of the outbox that the next commit keeps."""
         super().__init__(folder, settings, create=True, clock_s=clock_s)
         self.quotas = quotas or EdgeQuotas()
         self.tables = EdgeTables(self.transaction)
@@ -91,9 +93,17 @@ class EdgeFolder(DagFolder):
         """Learn what an earlier process has left in the outbox."""
         self.waiting = dict.fromkeys(self.tables.numbers(), time.monotonic())
 
-    def rollback(self) -> None:
+    def commit(self) -> None:
         """See `DagFolder`."""
+        super().commit()
+        self._put_by_now.clear()
+
+    def rollback(self) -> None:
+        """See `DagFolder`; what was put into the outbox waits no more."""
         super().rollback()
+        for number in self._put_by_now:
+            self.waiting.pop(number, None)
+        self._put_by_now.clear()
         self._arrived = Arrivals()
         self._usages.clear()
 
@@ -164,6 +174,7 @@ class EdgeFolder(DagFolder):
         number = self.tables.put(what, cid, space, peer, received_at)
         if number is not None:
             self.waiting[number] = time.monotonic()
+            self._put_by_now.append(number)
             self._arrived.is_outbox_longer = True
 
     def acknowledged(self, numbers: Sequence[int]) -> list[float]:

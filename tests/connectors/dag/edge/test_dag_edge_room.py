@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from culm_connectors.dag.edge.edge_folder import EdgeQuotas
 from culm_connectors.dag.room import SpooledPart
 from culm_connectors.kafka import ProducerRecord
@@ -172,3 +174,19 @@ async def test_records_that_are_none_are_passed_over_and_told(tmp_path: Path) ->
         await edge.follow()
         await edge.sender.send()
     assert len(topics.records("rejected")) == len(names)
+
+
+async def test_what_a_failed_step_has_put_into_the_outbox_is_waited_for_by_nobody(tmp_path: Path) -> None:
+    topics = ListedTopics()
+    async with edge_parts(tmp_path, topics) as edge:
+
+        def fail(_: object) -> None:
+            edge.room.take(SPACE, [NODE.data], PEER)
+            raise ValueError("as it happens")
+
+        with pytest.raises(ValueError, match="as it happens"):
+            await edge.room.work(fail)
+        await edge.room.progress.until_idle()
+        (outcome,) = await edge.room.receive(SPACE, [NODE.data], PEER)
+        assert outcome.status is AckStatus.DURABLE
+    assert len(topics.records("dag.nodes")) == 1

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from culm_connectors.dag.edge.access import EdgeAccess
 from culm_connectors.dag.edge.edge_folder import Arrivals
@@ -19,7 +19,7 @@ from culm_connectors.dag.edge.room import EdgeRoom
 from culm_connectors.dag.edge.settings import DagEdgeSettings
 from culm_connectors.dag.session import DagSession
 from culm_connectors.transport import CloseCode
-from culm_connectors.transport.interface import Connection
+from culm_connectors.transport.interface import Connection, ReceiveStream
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError
 from culm_models.dag.exchange.connection import Exchange
@@ -34,6 +34,7 @@ from culm_models.dag.exchange.settings import ExchangeSettings
 from culm_models.dag.wire.messages import AckStatus
 
 _LOGGER = logging.getLogger(__name__)
+_OPEN_TIMEOUT_S: Final = 30.0
 _Results = list[tuple[Cid, AckStatus, str | None]]
 
 
@@ -75,9 +76,8 @@ class DagQuicDoor:
         self._metrics.connections += 1
         self._metrics.connections_total += 1
         try:
-            stream = await connection.accept_stream()
-            if stream.send is None:
-                connection.abort(CloseCode.PROTOCOL, "a stream in one direction")
+            stream = await self._stream(connection)
+            if stream is None or stream.send is None:
                 return
             shown = ShownTokens(self._room.folder)
             exchange = self._exchange(connection.peer_id, shown)
@@ -89,6 +89,19 @@ class DagQuicDoor:
         finally:
             self._metrics.connections -= 1
             self._budgets.end(budget)
+
+    async def _stream(self, connection: Connection) -> ReceiveStream | None:
+        """The stream that the caller opens; None: it opened none, and is gone."""
+        try:
+            async with asyncio.timeout(_OPEN_TIMEOUT_S):
+                stream = await connection.accept_stream()
+        except TimeoutError:
+            connection.abort(CloseCode.PROTOCOL, "no stream was opened")
+            return None
+        if stream.send is None:
+            connection.abort(CloseCode.PROTOCOL, "a stream in one direction")
+            return None
+        return stream
 
     def _exchange(self, peer: bytes, shown: ShownTokens) -> Exchange:
         verdict = self._room.verdict
