@@ -16,13 +16,19 @@ from culm_connectors.dag.edge.progress import OutboxProgress
 from culm_connectors.dag.edge.publisher import DagPartitions, DagPublisher
 from culm_connectors.dag.edge.refusals import DagRefusals
 from culm_connectors.dag.edge.room import EdgeRoom
+from culm_connectors.dag.edge.settings import DagEdgeSettings
+from culm_connectors.dag.settings import ALPN
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_connectors.edge.protocol_metrics import Durations
 from culm_connectors.kafka import Batch, ProducerRecord
 from culm_connectors.kafka.backlog import BatchSender
+from culm_connectors.protocols import PROTOCOLS
+from culm_connectors.settings import ConnectorSettings
+from culm_connectors.transport.interface import Address
 from culm_models.testing.dag.replica import NOW
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
+from tests.support.edge import Edge, until
 
 KAFKA = KafkaSettings(bootstrap="nowhere:1", prefix="")
 ORIGIN = Origin("cluster", {"dag.nodes": "one"})
@@ -121,3 +127,29 @@ async def edge_parts(
             with contextlib.suppress(asyncio.CancelledError):
                 await running
     folder.close()
+
+
+@contextlib.asynccontextmanager
+async def dag_connector(folder: Path, kafka: KafkaSettings, **settings: Any) -> AsyncIterator[Edge]:
+    """A connector that serves DAGs over QUIC; its failure fails the test."""
+    dag = DagEdgeSettings(listen="127.0.0.1:0", **settings)
+    protocols = tuple(one for one in PROTOCOLS if one.name == "dag")
+    running = Edge(ConnectorSettings(directory=folder, dag=dag), kafka, protocols=protocols)
+    task = asyncio.create_task(running.run())
+    try:
+        await until(lambda: task.done() or running.is_ready)
+        if task.done():
+            await task
+        yield running
+    finally:
+        running.stop()
+        await asyncio.wait((task,))
+    await task
+
+
+def dag_address(edge: Edge) -> Address:
+    """Where an edge is called."""
+    assert edge.doors is not None
+    found = edge.doors.address(ALPN)
+    assert found is not None, edge.doors.where()
+    return found

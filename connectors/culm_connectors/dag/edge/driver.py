@@ -92,7 +92,7 @@ async def open_dag_edge(
     given = DagFolderSettings(
         verdict, settings.peer_spool_bytes, settings.spool_bytes, settings.spool_expires_s
     )
-    quotas = EdgeQuotas(settings.space_bytes, settings.outbox_items)
+    quotas = EdgeQuotas(settings.space_bytes, settings.waiting_nodes, settings.outbox_items)
     folder = await asyncio.to_thread(lambda: open_edge_folder(path, origin, given, quotas))
     try:
         sender = BatchSender(context.producer)

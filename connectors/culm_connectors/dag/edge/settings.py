@@ -34,6 +34,9 @@ class DagEdgeSettings(BaseModel):
     spool_bytes: int = Field(16 * _GIB, ge=1, description="announced sizes of shards on their way")
     peer_spool_bytes: int = Field(_GIB, ge=1, description="of them, those of one peer")
     spool_expires_s: int = Field(86_400, ge=1, description="after its last byte a spool is kept for so long")
+    waiting_nodes: int = Field(
+        10_000, ge=1, description="of a space, that wait for a prior or a proof; more comes later"
+    )
     outbox_items: int = Field(100_000, ge=1, description="not acknowledged by Kafka; more comes later")
     max_connections_per_peer: int = Field(8, ge=1, description="over QUIC, of one key")
     connections_per_minute: float = Field(60.0, ge=0, description="of one key; 0: any")

@@ -10,6 +10,7 @@ import pytest
 from culm_connectors.dag.edge.edge_folder import EdgeQuotas
 from culm_connectors.dag.room import SpooledPart
 from culm_connectors.kafka import ProducerRecord
+from culm_models.dag.blocks.cid import CAR, cid_of
 from culm_models.dag.replica.codec import encode_append
 from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus
 from culm_models.testing.dag.replica import NOW
@@ -190,3 +191,19 @@ async def test_what_a_failed_step_has_put_into_the_outbox_is_waited_for_by_nobod
         (outcome,) = await edge.room.receive(SPACE, [NODE.data], PEER)
         assert outcome.status is AckStatus.DURABLE
     assert len(topics.records("dag.nodes")) == 1
+
+
+async def test_a_space_of_which_too_much_waits_takes_what_is_waited_for(tmp_path: Path) -> None:
+    topics = ListedTopics()
+    async with edge_parts(tmp_path, topics, EdgeQuotas(waiting_nodes=2)) as edge:
+        roots = [encode_append([cid_of(CAR, bytes([number]))]) for number in range(3)]
+        waiting = [encode_append([], root.cid).data for root in roots]
+        outcomes = await edge.room.receive(SPACE, waiting, PEER)
+        assert [one.status for one in outcomes] == [AckStatus.DURABLE, AckStatus.DURABLE, AckStatus.LATER]
+        assert outcomes[-1].code == "dag.waiting_full"
+        # What they wait for, and what waits for nothing, is taken; and then there is room.
+        (outcome,) = await edge.room.receive(SPACE, [roots[0].data], PEER)
+        assert outcome.status is AckStatus.DURABLE
+        for _ in range(1_000):
+            (taken,) = await edge.room.work(lambda _: edge.folder.take(SPACE, waiting[2:], PEER, NOW))
+        assert taken.outcome.status in (AckStatus.DURABLE, AckStatus.HAD)
