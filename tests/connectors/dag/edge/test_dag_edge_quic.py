@@ -114,6 +114,40 @@ async def test_nothing_is_acknowledged_that_kafka_has_not(tmp_path: Path) -> Non
         }
 
 
+async def test_who_brings_again_what_is_on_its_way_to_kafka_hears_of_it_when_kafka_has_it(
+    tmp_path: Path,
+) -> None:
+    topics = ListedTopics()
+    topics.answers.clear()
+    async with (
+        DagPeer.open(tmp_path / "writer") as writer,
+        edge_parts(tmp_path / "edge", topics) as edge,
+        quic_door(edge) as address,
+    ):
+        await writer.work(filled)
+        lost = asyncio.create_task(writer.sync(address, [SPACE]))
+        await until(lambda: len(edge.folder.waiting) == 3)
+        lost.cancel()
+        await asyncio.gather(lost, return_exceptions=True)
+        seen: list[tuple[int, list[object]]] = []
+        syncing = asyncio.create_task(
+            writer.sync(
+                address,
+                [SPACE],
+                on_progress=lambda progress: seen.append((progress.acknowledged, list(progress.later))),
+            )
+        )
+        # The shard is told to come later: all has been offered and asked for again.
+        await until(lambda: any(later for _, later in seen))
+        assert not any(acknowledged for acknowledged, _ in seen)
+        topics.answers.set()
+        progress = await syncing
+        assert [cid for cid, _ in progress.later] == [SHARD]
+        assert not progress.refused
+        assert len(edge.folder.waiting) <= 1, "the shard may still be on its way"
+        assert (await writer.sync(address, [SPACE])).sent_bytes == 0
+
+
 async def test_what_one_peer_brings_another_one_is_offered_at_once(tmp_path: Path) -> None:
     topics = ListedTopics()
     async with (
