@@ -44,7 +44,7 @@ class BambooPeerSettings:
     transport: TransportSettings = field(default_factory=TransportSettings)
     tcp: TcpSettings = field(default_factory=TcpSettings)
     tls: TlsFiles = field(default_factory=TlsFiles)
-    data_window_bytes: int = 262_144
+    data_window_bytes: int = 524_288
     """Data of one connection that may be on its way to here (over QUIC: `transport`'s windows)."""
     control_backlog_bytes: int = 1_048_576
     """Control messages that the other end does not read; above it the connection ends."""
