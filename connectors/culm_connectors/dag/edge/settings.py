@@ -6,6 +6,7 @@ from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_models.dag.ucan.did_key import did_from_text
 from culm_models.dag.verdict import LEEWAY_MAX, VerdictSettings
 from culm_models.errors import CulmError
@@ -21,6 +22,7 @@ class DagEdgeSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     listen: str | None = Field(None, description="where peers may call over QUIC: HOST:PORT")
+    http: DagHttpSettings | None = Field(None, description="the door for clients of HTTP (section 9)")
     policy: Literal["bound", "bearer"] = Field(
         "bound", description="what a proof has to name; one for the deployment, as the next three"
     )

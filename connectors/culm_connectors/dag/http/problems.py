@@ -19,6 +19,8 @@ from culm_models.dag.errors import (
     NodeMissing,
     PathUnknown,
     ShardSizeChanged,
+    SpaceFull,
+    SpaceNotAllowed,
     SpoolFull,
     WaitingFull,
 )
@@ -33,6 +35,8 @@ _STATUS_OF_CODE: Final[dict[str, int]] = {
     NodeMissing.code: 404,
     PathUnknown.code: 404,
     ShardSizeChanged.code: 409,
+    SpaceFull.code: 507,
+    SpaceNotAllowed.code: 403,
     SpoolFull.code: 507,
     WaitingFull.code: 503,
 }

@@ -1,4 +1,4 @@
-"""``culm dag sync`` and ``serve``: spaces between folders, over QUIC (reference 6)."""
+"""``culm dag sync`` and ``serve``: spaces between folders, over QUIC (reference 6) and HTTP (section 9)."""
 
 from __future__ import annotations
 
@@ -124,12 +124,26 @@ def serve(
     folder: Folder = DEFAULT_FOLDER,
     spaces: Spaces = None,
     policy: Policy = "bound",
+    http: Annotated[
+        bool, typer.Option("--http", help="Serve HTTP, of every space, instead of QUIC; to read alone.")
+    ] = False,
+    writable: Annotated[
+        bool, typer.Option("--writable", help="With --http: whoever calls may bring nodes and shards.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Exchange the spaces of a folder with whoever calls, until interrupted.
 
-    Example: `culm dag serve 0.0.0.0:4460`
+    Example: `culm dag serve 0.0.0.0:4460`; `culm dag serve 127.0.0.1:8080 --http`
     """
+    if writable and not http:
+        raise typer.BadParameter("over QUIC everybody may bring: --writable goes with --http")
+    if spaces is not None and http:
+        raise typer.BadParameter("over HTTP every space is served: leave out --space")
+    if http:
+        with contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(_serve_http(folder, _settings(policy), parse_place(address), writable, json=json))
+        return
     named = None if spaces is None else [parse_key(one) for one in spaces]
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve(folder, _settings(policy), parse_place(address), named, json=json))
@@ -143,9 +157,7 @@ async def _serve(
     from culm_connectors.transport import Identity
 
     identity = Identity.from_private_key(load_or_make_key(folder).private_key)
-    stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    stopped = _until_signal()
     async with DagPeer.open(folder, identity=identity, settings=settings) as peer:
         named = spaces or await peer.work(lambda store: store.spaces()) or []
         async with peer.listen(address, named) as (host, port):
@@ -154,6 +166,37 @@ async def _serve(
             else:
                 say(f"listening at [bold]{host}:{port}[/], as {identity.peer_id.hex()}")
             await stopped.wait()
+
+
+async def _serve_http(
+    folder: Path, settings: DagPeerSettings, address: Address, writable: bool, *, json: bool
+) -> None:
+    from culm_connectors.dag.folder_room import FolderRoom
+    from culm_connectors.dag.http.server import serve_http
+    from culm_connectors.dag.http.settings import DagHttpSettings
+    from culm_connectors.dag.store.folder import DagFolder
+
+    stopped = _until_signal()
+    host, port = address
+    door = DagHttpSettings(host=host, port=port, read="anyone", append="anyone" if writable else "allowed")
+    opened = DagFolder(folder, settings.folder, create=True)
+    try:
+        async with FolderRoom(opened) as room, serve_http(room, door) as url:
+            if json:
+                emit_json({"event": "listening", "url": url})
+            else:
+                say(f"listening at [bold]{url}[/]")
+            await stopped.wait()
+    finally:
+        opened.close()
+
+
+def _until_signal() -> asyncio.Event:
+    """Is set when the process is asked to stop."""
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    return stopped
 
 
 def _settings(policy: str) -> DagPeerSettings:

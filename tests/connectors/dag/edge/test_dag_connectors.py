@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx
 import pytest
 
+from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.peer import DagPeer
+from culm_connectors.dag.protocol import DagProtocol
 from culm_connectors.dag.store.folder import DagFolder
 from culm_models.dag.errors import VerdictDiffers
 from culm_models.dag.replica.codec import encode_append
@@ -15,7 +18,7 @@ from culm_models.testing.dag.scenario import large_shard
 from culm_topics.dag.verdict import read_verdict
 from tests.models.dag.signers import KEYS, publish
 from tests.support.dag_edge import dag_address, dag_connector
-from tests.support.edge import topics
+from tests.support.edge import topics, until
 
 pytestmark = pytest.mark.kafka
 
@@ -41,12 +44,22 @@ async def test_what_is_brought_to_one_connector_is_had_from_another_one_that_sta
             assert progress.acknowledged == 3
         said = await writer.work(lambda folder: folder.published(SPACE))
     async with (
-        dag_connector(tmp_path / "other", kafka) as other,
+        dag_connector(
+            tmp_path / "other", kafka, http=DagHttpSettings(append="anyone", read="anyone")
+        ) as other,
         DagPeer.open(tmp_path / "reader") as reader,
     ):
         await reader.sync(dag_address(other), [SPACE])
         assert await reader.work(lambda folder: folder.published(SPACE)) == said
         assert await reader.work(lambda folder: folder.read_shard(SHARD, 0, len(BYTES))) == BYTES
+        dag = other.protocols["dag"]
+        assert isinstance(dag, DagProtocol)
+        await until(lambda: dag.http_url)
+        async with httpx.AsyncClient(base_url=str(dag.http_url)) as client:
+            answer = await client.get(f"/ipfs/{NODE.cid.text}?format=raw")
+            assert (answer.status_code, answer.content) == (200, NODE.data)
+            answer = await client.head(f"/shards/{SHARD.text}?space={SPACE.hex()}")
+            assert (answer.status_code, answer.headers["Culm-Size"]) == (200, str(len(BYTES)))
 
 
 async def test_a_connector_of_other_verdict_settings_does_not_start(

@@ -12,6 +12,8 @@ from pydantic import ValidationError
 
 from culm_connectors.dag import protocol
 from culm_connectors.dag.edge.settings import DagEdgeSettings
+from culm_connectors.dag.errors import DagDoorError
+from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.edge.access import AccessWatch
 from culm_connectors.edge.doors import QuicDoor
 from culm_connectors.edge.protocol import EdgeContext
@@ -90,3 +92,14 @@ async def test_nothing_is_opened_where_the_verdict_settings_differ(
 def test_settings_that_mean_nothing_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         DagEdgeSettings(**settings)
+
+
+async def test_the_http_door_is_named_by_its_extra_where_that_is_missing(
+    context: Callable[..., EdgeContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "find_spec", lambda module: None)
+    opening = protocol.open_dag(context(http=DagHttpSettings()))
+    assert opening is not None
+    with pytest.raises(DagDoorError, match="needs starlette"):
+        async with opening:
+            pass
