@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_models.dag.errors import DagError
 from culm_models.dag.verdict import VerdictSettings
+from culm_models.testing.dag.replica import NOW
 from culm_models.testing.dag.scenario import SPACES, DagScenario
+from tests.models.dag.signers import publish
 
 from .test_dag_folder import draw_mixed
 
@@ -55,6 +58,24 @@ def test_the_same_store_exports_the_same_bytes_and_an_import_is_the_same_store(
     assert (again.blocks, again.shards) == (0, 0)
     for folder in (*folders, imported):
         folder.close()
+
+
+def test_the_receipts_that_stand_are_exported_whichever_came_first(tmp_path: Path) -> None:
+    node = publish(exp=NOW + 5)
+    exports = []
+    for number, times in enumerate(permutations((NOW, NOW + 1, NOW + 9))):
+        folder = DagFolder(tmp_path / str(number), create=True)
+        for time in times:
+            folder.put_blocks(None, [node.data], received_at=time, recorded=True)
+        assert folder.standing_receipts(node.cid) == [NOW, NOW + 1]
+        exports.append(tmp_path / f"export-{number}")
+        export_dags(folder, exports[-1])
+        folder.close()
+    imported = DagFolder(tmp_path / "imported", create=True)
+    import_dags(imported, exports[0])
+    assert imported.receipts(node.cid) == [NOW, NOW + 1]
+    imported.close()
+    assert len({files(export)[NODES_FILE] for export in exports}) == 1
 
 
 def test_what_is_no_export_is_not_imported(tmp_path: Path) -> None:

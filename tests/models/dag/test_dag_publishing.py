@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import permutations
 from random import Random
 from typing import Any
 
@@ -53,11 +55,18 @@ def delegated(
     grant: Ucan = GRANT,
     link: Cid = ROOT_CID,
     origin: Cid = WHOLE.cid,
+    others: Sequence[Ucan] = (),
     **fields: Any,
 ) -> ReplicaNode:
     """A publish by another key, with a proof."""
     nb = {"link": link, "origin": origin, **({} if prior is None else {"prior": prior})}
-    leaf = ucan(1, 0, {"can": "dag/publish", "with": DIDS[0], "nb": nb}, prf=[grant.cid], **fields)
+    leaf = ucan(
+        1,
+        0,
+        {"can": "dag/publish", "with": DIDS[0], "nb": nb},
+        prf=[one.cid for one in (grant, *others)],
+        **fields,
+    )
     change = {"type": "publish", "id": ID, "link": link, "origin": origin, "proof": proof_value(leaf)}
     return encode_node(change, prior)
 
@@ -101,8 +110,9 @@ def scene(random: Random) -> list[Block]:
             nodes.append(encode_append([], prior))
     blocks = [of_node(node) for node in nodes] + [of_node(WHOLE), of_node(HALF)]
     blocks += [of_ucan(one) for one in (GRANT, second, never)] + [of_car(ROOT_CAR), of_car(LEAF_CAR)]
-    # One publish may be received again, in time.
-    return [*blocks, of_node(nodes[0], NOW - 1), of_node(nodes[-1], NOW - 1)]
+    # Publishes may be received again, in time or not.
+    again = [of_node(node, NOW + random.choice([-1, 1, 7])) for node in nodes]
+    return [*blocks, of_node(nodes[0], NOW - 1), of_node(nodes[-1], NOW - 1), *again]
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -113,6 +123,19 @@ def test_the_order_of_arrival_decides_nothing(seed: int) -> None:
     for _ in range(3):
         random.shuffle(blocks)
         assert picture(settled(blocks + random.sample(blocks, 3))) == expected
+
+
+def test_a_receipt_that_stands_after_a_revocation_counts_whichever_came_first() -> None:
+    early = ucan(0, 1, {"can": "dag/*", "with": DIDS[0]}, exp=NOW + 1)
+    late = ucan(0, 1, {"can": "dag/*", "with": DIDS[0]}, nbf=NOW + 1)
+    revoking = publish(fct=[{"dag/revoke": [early.cid]}])
+    node = delegated(revoking.cid, grant=early, others=[late])
+    blocks = [of_ucan(early), of_ucan(late), of_node(revoking), of_node(node), of_node(node, NOW + 1)]
+    for received in permutations(blocks):
+        machine, _ = taken(list(received))
+        assert machine.states(ID)[node.cid].value == "pending", received
+    machine, _ = taken(blocks[:4])
+    assert machine.states(ID)[node.cid].value == "revoked"
 
 
 def settled(blocks: list[Block]) -> PublishMachine:

@@ -235,7 +235,7 @@ class EdgeFolder(DagFolder):
 
     def follow_publish(self, id: bytes, record: PublishRecord) -> None:
         """A publish of `dag.publishes`, which is judged at the time of its receipt (R24)."""
-        self._put(id, id, record.cid, record.data, record.received_at)
+        self._put(id, id, record.cid, record.data, record.received_at, recorded=True)
 
     def follow_chunk(self, space: bytes, shard: Cid, size: int, offset: int, data: bytes) -> None:
         """A chunk of `dag.shards`; the last one makes it a shard."""
@@ -290,10 +290,17 @@ class EdgeFolder(DagFolder):
         return (self.read_node(cid) if space is None else self.node(space, cid)) is not None
 
     def _put(
-        self, home: bytes | None, space: bytes | None, cid: Cid, block: bytes, received_at: int
+        self,
+        home: bytes | None,
+        space: bytes | None,
+        cid: Cid,
+        block: bytes,
+        received_at: int,
+        *,
+        recorded: bool = False,
     ) -> BlockOutcome:
         was_here = self._is_here(space, cid)
-        (outcome,) = self.put_blocks(home, [block], received_at=received_at)
+        (outcome,) = self.put_blocks(home, [block], received_at=received_at, recorded=recorded)
         if outcome.fallen:
             self._usages.clear()
             self._arrived.is_changed = True

@@ -53,13 +53,15 @@ def export_dags(folder: DagFolder, target: Path) -> Cid:
         raise DagExportError(f"{target} is not empty", hint="export into a folder of its own")
     (target / SHARDS).mkdir(parents=True, exist_ok=True)
     nodes: set[tuple[Cid, bytes]] = set()
-    publishes: set[Cid] = set()
+    publishes: dict[Cid, list[int]] = {}
     ucans: set[Cid] = set()
     for space, cid, kind in folder.placed():
         if kind is BlockKind.UCAN:
             ucans.add(cid)
         elif kind is BlockKind.PUBLISH:
-            publishes.add(cid)
+            # Of what a clock refused, nothing stands: whether it is here depends on what came first.
+            if standing := folder.standing_receipts(cid):
+                publishes[cid] = standing
         elif space is not None:
             nodes.add((cid, space))
     shards = sorted(folder.all_shards())
@@ -73,7 +75,7 @@ def export_dags(folder: DagFolder, target: Path) -> Cid:
             "version": VERSION,
             "settings": folder.settings.verdict.as_map(),
             "nodes": [[space, cid] for cid, space in sorted(nodes)],
-            "publishes": [[cid, time] for cid in sorted(publishes) for time in folder.receipts(cid)],
+            "publishes": [[cid, time] for cid in sorted(publishes) for time in publishes[cid]],
             "ucans": sorted(ucans),
             "shards": shards,
         }
@@ -122,7 +124,7 @@ def import_dags(folder: DagFolder, source: Path) -> ImportedDags:
 
 
 def _put(folder: DagFolder, found: ImportedDags, space: bytes | None, block: bytes, received_at: int) -> None:
-    (outcome,) = folder.put_blocks(space, [block], received_at=received_at)
+    (outcome,) = folder.put_blocks(space, [block], received_at=received_at, recorded=True)
     found.blocks += outcome.status is AckStatus.DURABLE
     if outcome.status is AckStatus.REFUSED:
         found.refused.append(RefusedBlock(outcome.cid, outcome.code or ""))

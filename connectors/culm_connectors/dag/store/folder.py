@@ -96,17 +96,19 @@ class DagFolder:
     # Nodes and UCANs.
 
     def put_blocks(
-        self, space: bytes | None, blocks: Sequence[bytes], *, received_at: int
+        self, space: bytes | None, blocks: Sequence[bytes], *, received_at: int, recorded: bool = False
     ) -> list[BlockOutcome]:
         """Judge and keep nodes and UCANs, in the order given, any order; one outcome each.
 
         A publish belongs to the space that is its id. Without a space, a UCAN belongs to none.
 
         `received_at`: seconds since 1970 of the receipt, which stands in the record of a publish (R24); one
-        that is here is judged again at a further receipt. Refusals for good are remembered (R25).
+        that waits is judged again at a further receipt. Refusals for good are remembered (R25).
+
+        `recorded`: the receipt stands in a record already, so it is kept of a publish in the order, too.
         """
         self.transaction()
-        outcomes = [self._nodes.put(space, block, received_at) for block in blocks]
+        outcomes = [self._nodes.put(space, block, received_at, recorded=recorded) for block in blocks]
         for id in self._nodes.ids_changed:
             self._orders.pop(id, None)
         self._nodes.ids_changed.clear()
@@ -144,6 +146,10 @@ class DagFolder:
         """When a publish was received, ascending."""
         row = self._database.execute("SELECT node FROM nodes WHERE cid = ?", (cid.raw,)).fetchone()
         return [] if row is None else self._nodes.receipts(row[0])
+
+    def standing_receipts(self, cid: Cid) -> list[int]:
+        """Those receipts of a publish that no clock refuses by what is here now, ascending (R24)."""
+        return self._nodes.standing_receipts(cid)
 
     def node(self, space: bytes, cid: Cid) -> bytes | None:
         """See `ExchangeStore`."""

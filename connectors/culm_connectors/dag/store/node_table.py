@@ -41,14 +41,16 @@ class NodeTable:
         self.ids_changed: set[bytes] = set()
         """Ids whose order got further publishes."""
 
-    def put(self, space: bytes | None, block: bytes, received_at: int) -> BlockOutcome:
-        """Judge one block, and keep it."""
+    def put(
+        self, space: bytes | None, block: bytes, received_at: int, *, recorded: bool = False
+    ) -> BlockOutcome:
+        """Judge one block, and keep it; `recorded` is told at `DagFolder.put_blocks`."""
         cid = block_cid(block)
         if code := self.refused_with(cid):
             return BlockOutcome(cid, None, AckStatus.REFUSED, code)
         row = self._database.execute("SELECT node, kind FROM nodes WHERE cid = ?", (cid.raw,)).fetchone()
         if row is not None:
-            return self._put_again(space, cid, block, row[0], BlockKind(row[1]), received_at)
+            return self._put_again(space, cid, block, row[0], BlockKind(row[1]), received_at, recorded)
         try:
             if len(block) > self._settings.bounds.node:
                 decode_node(block, bounds=self._settings.bounds)
@@ -97,14 +99,23 @@ class NodeTable:
         )
 
     def _put_again(
-        self, space: bytes | None, cid: Cid, block: bytes, row: int, kind: BlockKind, received_at: int
+        self,
+        space: bytes | None,
+        cid: Cid,
+        block: bytes,
+        row: int,
+        kind: BlockKind,
+        received_at: int,
+        recorded: bool,
     ) -> BlockOutcome:
         if kind is not BlockKind.PUBLISH:
             if space is not None:
                 self._place(space, row, cid)
             return BlockOutcome(cid, kind, AckStatus.HAD)
-        if not self._in_order(row):
+        in_order = self._in_order(row)
+        if recorded or not in_order:
             self._database.execute("INSERT OR IGNORE INTO receipts VALUES (?, ?)", (row, received_at))
+        if not in_order:
             self._review(row)
         return BlockOutcome(cid, kind, AckStatus.HAD, in_order=self._in_order(row))
 
@@ -312,6 +323,16 @@ class NodeTable:
         """The times of receipt of a publish, ascending."""
         query = "SELECT received_at FROM receipts WHERE node = ? ORDER BY received_at"
         return [time for (time,) in self._database.execute(query, (row,))]
+
+    def standing_receipts(self, cid: Cid) -> list[int]:
+        """Those that no clock refuses, ascending: what was refused so when it came is not kept either."""
+        query = "SELECT node, block FROM nodes JOIN publishes USING (node) WHERE cid = ?"
+        found = self._database.execute(query, (cid.raw,)).fetchone()
+        if found is None:
+            return []
+        node = decode_node(found[1], legacy=self._settings.legacy, bounds=self._settings.bounds)
+        judged = ((time, self.judge(node, time)) for time in self.receipts(found[0]))
+        return [time for time, no in judged if no is None or isinstance(no.error, UcanProofMissing)]
 
     def _admit(self, row: int) -> None:
         """Put an authorised publish into its order if its prior is in it, and those that waited for it."""

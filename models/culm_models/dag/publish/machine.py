@@ -57,7 +57,8 @@ class PublishMachine:
         self._authority = Authority(settings)
         self._shards: dict[Cid, ShardBlocks] = {}
         self._orders: dict[bytes, TotalOrder] = {}
-        # Times of receipt; of what was refused by its time alone, none is kept.
+        # Times of receipt that no clock has refused: of what is in an order, too. A revocation may take away
+        # what authorised one of them, and another one still stands (R24, R32).
         self._receipts: dict[Cid, list[int]] = {}
         self._authorised: set[Cid] = set()
         # By each proof that is not here, the publishes that it may help.
@@ -126,26 +127,28 @@ class PublishMachine:
 
     def _add_publish(self, node: ReplicaNode, change: PublishChange, now: int) -> Taken:
         cid = node.cid
-        if cid in self.order(change.id):
-            return Taken("publish", is_admitted=True)
         missing: Iterable[Cid] = ()
         orders: dict[bytes, Reordered] = {}
-        if cid not in self._authorised:
+        is_authorised = cid in self._authorised
+        if not (is_authorised and now in self._receipts[cid]):
             refused = self._authority.judge(node, now)
-            if refused is not None and not isinstance(refused.error, UcanProofMissing):
+            if refused is None or isinstance(refused.error, UcanProofMissing):
+                receipts = self._receipts.setdefault(cid, [])
+                if now not in receipts:
+                    receipts.append(now)
+            elif not is_authorised:
                 self._forget(node, refused.error)
                 raise refused.error
-            receipts = self._receipts.setdefault(cid, [])
-            if now not in receipts:
-                receipts.append(now)
-            if refused is None:
-                orders = self._authorise([node])
-            else:
+            if not is_authorised and refused is not None:
                 missing = refused.missing
                 self._await(cid, refused)
+            elif not is_authorised:
+                orders = self._authorise([node])
+        if cid in self.order(change.id):
+            return Taken("publish", (), True, orders)
         if not missing:
             missing = self._store.missing_parents(node)
-        return Taken("publish", tuple(sorted(missing)), cid in self.order(change.id), orders)
+        return Taken("publish", tuple(sorted(missing)), False, orders)
 
     def _forget(self, node: ReplicaNode, error: DagError) -> None:
         """After a refusal: for good, or of this receipt alone."""
