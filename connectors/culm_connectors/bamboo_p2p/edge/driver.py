@@ -282,4 +282,5 @@ def _peer_settings(settings: BambooEdgeSettings, expected: ExpectedPayloads) -> 
         tls=TlsFiles(files.certificate, files.private_key, files.ca, files.server_name),
         data_window_bytes=settings.data_window_bytes,
         spool_bytes=settings.spool_bytes,
+        progress_timeout_s=settings.progress_timeout_s,
     )

@@ -79,6 +79,9 @@ class BambooEdgeSettings(BaseModel):
     payload_wait_s: float = Field(
         10.0, gt=0, description="so long an entry waits for its payload before it is produced without it"
     )
+    progress_timeout_s: float = Field(
+        20.0, gt=0, description="a source that sends nothing for so long, while another has more, is replaced"
+    )
     unclaimed_payload_bytes: int = Field(
         256 * 1024**2, ge=0, description="on disk: chunks of payloads whose entries have not come yet"
     )
