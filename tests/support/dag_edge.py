@@ -102,7 +102,7 @@ class EdgeParts:
 
     async def follow(self, *names: str, again: bool = False) -> None:
         """Read topics on from where they were left, or again from their start."""
-        offsets = {} if again else await self.room.work(lambda _: self.folder.tables.offsets())
+        offsets = {} if again else await self.room.work(lambda _: self.folder.tables.topics.kept())
         for name in names or FOLLOWED:
             await self.follower.take(name, self.topics.batch(name, offsets.get((name, 0), 0)))
 

@@ -1,4 +1,4 @@
-"""Local state of the edge in lmdb: what the index of logs and the stores of protocols have in common.
+"""Local state of the edge, filled from topics: what the index of logs and stores of protocols have in common.
 
 | module | what it holds |
 |---|---|
@@ -7,4 +7,11 @@
 | opening | trust, or drop and start anew; the mark of a store that was closed |
 | writer | the one writing thread, for programs on an event loop |
 | errors | what can go wrong |
+
+All that is in lmdb; and in SQLite, for the folders of protocols whose edges keep files, too:
+
+| module | what it holds |
+|---|---|
+| topic_offsets | origin and offsets of topics, in the database of what they brought |
+| refilled_folder | opening such a folder: trust, refuse, or drop and start anew |
 """

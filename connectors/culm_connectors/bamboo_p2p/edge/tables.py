@@ -8,23 +8,18 @@ from their entries. Logs are named by the keys that they have in Kafka. Numbers 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from culm_connectors.bamboo_p2p.store.tables import number_key
-from culm_topics.kafka.origin import Origin
-from culm_topics.readers.batch import Partition
+from culm_connectors.local_store.topic_offsets import TopicOffsets
 
 EDGE_FORMAT: Final = 1
 ENTRY, PAYLOAD = 1, 2
 """What of an entry waits in the outbox."""
 
 _SCHEMA: Final = """
-CREATE TABLE edge (format INTEGER NOT NULL, origin BLOB NOT NULL);
-CREATE TABLE edge_offsets (
-    topic TEXT NOT NULL, number INTEGER NOT NULL, next INTEGER NOT NULL, PRIMARY KEY (topic, number)
-) WITHOUT ROWID;
 CREATE TABLE edge_published (log BLOB PRIMARY KEY, seq_num BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE edge_outbox (
     log BLOB NOT NULL, seq_num BLOB NOT NULL, what INTEGER NOT NULL, peer BLOB NOT NULL,
@@ -56,40 +51,7 @@ class EdgeTables:
 
     def __init__(self, transaction: Callable[[], sqlite3.Connection]) -> None:
         self._begin = transaction
-
-    def make(self, origin: Origin) -> None:
-        """Make them, in a folder that was none of an edge's."""
-        database = self._begin()
-        for statement in _SCHEMA.split(";"):
-            database.execute(statement)
-        database.execute("INSERT INTO edge VALUES (?, ?)", (EDGE_FORMAT, origin.encode()))
-
-    def origin(self) -> tuple[int, Origin] | None:
-        """Format and origin; None where there are no tables."""
-        database = self._begin()
-        query = "SELECT 1 FROM sqlite_master WHERE name = 'edge'"
-        if database.execute(query).fetchone() is None:
-            return None
-        number, encoded = database.execute("SELECT format, origin FROM edge").fetchone()
-        return number, Origin.decode(encoded)
-
-    # Offsets.
-
-    def offsets(self) -> dict[Partition, int]:
-        """The next offset of each partition that was read."""
-        rows = self._begin().execute("SELECT topic, number, next FROM edge_offsets").fetchall()
-        return {(topic, number): offset for topic, number, offset in rows}
-
-    def keep_offsets(self, offsets: Mapping[Partition, int]) -> None:
-        """All before these is taken."""
-        self._begin().executemany(
-            "INSERT OR REPLACE INTO edge_offsets VALUES (?, ?, ?)",
-            [(topic, number, offset) for (topic, number), offset in offsets.items()],
-        )
-
-    def forget_offsets(self, topic: str) -> None:
-        """A topic is to be read from its start."""
-        self._begin().execute("DELETE FROM edge_offsets WHERE topic = ?", (topic,))
+        self.topics = TopicOffsets(transaction, EDGE_FORMAT, _SCHEMA)
 
     # How far logs are published.
 

@@ -82,7 +82,7 @@ class EdgeFolder(DagFolder):
         *,
         clock_s: Callable[[], float] = time.time,
     ) -> None:
-        """Open a folder, or make one; `tables.make` is up to the caller. Error: `DagFolderError`."""
+        """Open a folder, or make one; making the tables is up to the caller. Error: `DagFolderError`."""
         self._put_by_now: list[int] = []
         """Numbers of the outbox that the next commit keeps."""
         super().__init__(folder, settings, create=True, clock_s=clock_s)

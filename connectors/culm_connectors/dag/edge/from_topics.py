@@ -52,7 +52,7 @@ class DagFollower:
 
     async def run(self, topics: TopicReaders) -> None:
         """Follow all of them until cancelled. Raises OffsetLost, ConsumeFailed."""
-        offsets = await self._room.work(lambda _: self._room.folder.tables.offsets())
+        offsets = await self._room.work(lambda _: self._room.folder.tables.topics.kept())
         behind = set(FOLLOWED)
 
         async def follow(name: str) -> None:
@@ -68,7 +68,7 @@ class DagFollower:
                         await self.take(name, await reader.get())
             except OffsetLost:
                 # Only what is there now is left to be read: from its start, when this is opened next.
-                await self._room.work(lambda _: self._room.folder.tables.forget_offsets(topics.topic(name)))
+                await self._room.work(lambda _: self._room.folder.tables.topics.forget(topics.topic(name)))
                 raise
 
         async with asyncio.TaskGroup() as group:
@@ -91,7 +91,7 @@ class DagFollower:
                     except CulmError as error:
                         refused.append((error, source_of(message), message.value()))
                 if is_last:
-                    self._room.folder.tables.keep_offsets(batch.offsets)
+                    self._room.folder.tables.topics.keep(batch.offsets)
                 return refused
 
             for one in await self._room.work(step):

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-import shutil
-import sqlite3
 from pathlib import Path
 
 from culm_connectors.dag.edge.edge_folder import EdgeFolder, EdgeQuotas
-from culm_connectors.dag.edge.tables import EDGE_FORMAT
 from culm_connectors.dag.errors import DagFolderError
 from culm_connectors.dag.store.settings import DagFolderSettings
-from culm_topics.errors import RecordError
+from culm_connectors.local_store.refilled_folder import begin_from, open_or_refill
 from culm_topics.kafka.origin import Origin
-
-logger = logging.getLogger(__name__)
 
 
 def open_edge_folder(
@@ -24,49 +18,16 @@ def open_edge_folder(
 
     Raises `DagFolderError`: it belongs to other topics, or to a newer Culm.
     """
-    try:
-        return _open(folder, origin, settings, quotas)
-    except (sqlite3.DatabaseError, DagFolderError, RecordError) as error:
-        if not _is_damage(error):
+
+    def opened() -> EdgeFolder:
+        dags = EdgeFolder(folder, settings, quotas)
+        try:
+            begin_from(folder, dags.tables.topics, origin, DagFolderError, export="culm dag export")
+            dags.load_outbox()
+            dags.commit()
+        except BaseException:
+            dags.close()
             raise
-        logger.error("%s is damaged (%s): it is dropped, and filled from the topics again", folder, error)
-        shutil.rmtree(folder)
-        return _open(folder, origin, settings, quotas)
+        return dags
 
-
-def _is_damage(error: BaseException) -> bool:
-    """Whether it is the database's own contents that are wrong: a full disk is not that."""
-    cause = error.__cause__ if isinstance(error, DagFolderError) else error
-    if isinstance(cause, sqlite3.OperationalError):
-        return False
-    return isinstance(cause, sqlite3.DatabaseError | RecordError)
-
-
-def _open(folder: Path, origin: Origin, settings: DagFolderSettings, quotas: EdgeQuotas) -> EdgeFolder:
-    opened = EdgeFolder(folder, settings, quotas)
-    try:
-        found = opened.tables.origin()
-        if found is None:
-            opened.tables.make(origin)
-        else:
-            _check(folder, found, origin)
-        opened.load_outbox()
-        opened.commit()
-    except BaseException:
-        opened.close()
-        raise
-    return opened
-
-
-def _check(folder: Path, found: tuple[int, Origin], origin: Origin) -> None:
-    number, former = found
-    if number != EDGE_FORMAT:
-        raise DagFolderError(
-            f"{folder} has the format {number} of edges, and this program reads {EDGE_FORMAT}"
-        )
-    if changed := former.differences(origin):
-        raise DagFolderError(
-            f"{folder} belongs to other topics: {'; '.join(changed)}",
-            hint="give the connector another folder; what this one holds may be taken from it with "
-            "`culm dag export`",
-        )
+    return open_or_refill(folder, opened, DagFolderError)

@@ -84,7 +84,7 @@ class TopicsFollower:
 
     async def run(self, topics: TopicReaders) -> None:
         """Follow all of them until cancelled. Raises OffsetLost, ConsumeFailed."""
-        offsets = await self._peer.work(lambda _: self._tables.offsets())
+        offsets = await self._peer.work(lambda _: self._tables.topics.kept())
         behind = set(FOLLOWED)
 
         async def follow(name: str) -> None:
@@ -101,7 +101,7 @@ class TopicsFollower:
                         await self._take(name, await reader.get())
             except OffsetLost:
                 # Only what is there now is left to be read: from its start, when this is opened next.
-                await self._peer.work(lambda _: self._tables.forget_offsets(topics.topic(name)))
+                await self._peer.work(lambda _: self._tables.topics.forget(topics.topic(name)))
                 raise
 
         async with asyncio.TaskGroup() as group:
@@ -122,7 +122,7 @@ class TopicsFollower:
                     except CulmError as error:
                         taken.refused.append((error, source_of(message), message.value()))
                 if is_last:
-                    self._tables.keep_offsets(batch.offsets)
+                    self._tables.topics.keep(batch.offsets)
                 return taken
 
             taken = await self._peer.work(step)
