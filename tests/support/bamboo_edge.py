@@ -18,11 +18,10 @@ from culm_models.bamboo.hashes import YAMF, HashFlavour
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.settings import Direction
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support.edge import Edge, until
+from tests.support.edge import Edge, ready
 
 
-@contextlib.asynccontextmanager
-async def bamboo_edge(
+def bamboo_edge(
     folder: Path,
     kafka: KafkaSettings,
     *,
@@ -30,24 +29,12 @@ async def bamboo_edge(
     names: tuple[str, ...] = ("bamboo_p2p",),
     schemas: tuple[str, ...] = (),
     **settings: object,
-) -> AsyncIterator[Edge]:
+) -> contextlib.AbstractAsyncContextManager[Edge]:
     """A connector that serves; its failure fails the test."""
     bamboo = BambooEdgeSettings(listen=listen, **settings)
     protocols = tuple(one for one in PROTOCOLS if one.name in names)
-    running = Edge(
-        ConnectorSettings(directory=folder, bamboo=bamboo, p2panda=P2pandaSettings(schemas=schemas)),
-        kafka,
-        protocols=protocols,
-    )
-    task = asyncio.create_task(running.run())
-    try:
-        await until(lambda: task.done() or running.is_ready)
-        if task.done():
-            await task
-        yield running
-    finally:
-        running.stop()
-        await task
+    given = ConnectorSettings(directory=folder, bamboo=bamboo, p2panda=P2pandaSettings(schemas=schemas))
+    return ready(Edge(given, kafka, protocols=protocols))
 
 
 def address(edge: Edge, door: str = "bamboo-yamf-tcp") -> Url:

@@ -28,7 +28,7 @@ from culm_connectors.transport.interface import Address
 from culm_models.testing.dag.replica import NOW
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
-from tests.support.edge import Edge, until
+from tests.support.edge import Edge, ready
 
 KAFKA = KafkaSettings(bootstrap="nowhere:1", prefix="")
 ORIGIN = Origin("cluster", {"dag.nodes": "one"})
@@ -129,22 +129,13 @@ async def edge_parts(
     folder.close()
 
 
-@contextlib.asynccontextmanager
-async def dag_connector(folder: Path, kafka: KafkaSettings, **settings: Any) -> AsyncIterator[Edge]:
+def dag_connector(
+    folder: Path, kafka: KafkaSettings, **settings: Any
+) -> contextlib.AbstractAsyncContextManager[Edge]:
     """A connector that serves DAGs over QUIC; its failure fails the test."""
     dag = DagEdgeSettings(listen="127.0.0.1:0", **settings)
     protocols = tuple(one for one in PROTOCOLS if one.name == "dag")
-    running = Edge(ConnectorSettings(directory=folder, dag=dag), kafka, protocols=protocols)
-    task = asyncio.create_task(running.run())
-    try:
-        await until(lambda: task.done() or running.is_ready)
-        if task.done():
-            await task
-        yield running
-    finally:
-        running.stop()
-        await asyncio.wait((task,))
-    await task
+    return ready(Edge(ConnectorSettings(directory=folder, dag=dag), kafka, protocols=protocols))
 
 
 def dag_address(edge: Edge) -> Address:

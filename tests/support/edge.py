@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +69,21 @@ def topics(bootstrap: str, prefix: str, partitions: int = 2) -> KafkaSettings:
     return settings
 
 
+def running(connector: Edge) -> AbstractAsyncContextManager[Edge]:
+    """A connector that serves p2panda; its failure fails the test."""
+    return _running(connector, lambda: connector.address is not None)
+
+
+def ready(connector: Edge) -> AbstractAsyncContextManager[Edge]:
+    """A connector whose every protocol is ready; its failure fails the test."""
+    return _running(connector, lambda: connector.is_ready)
+
+
 @contextlib.asynccontextmanager
-async def running(connector: Edge) -> AsyncIterator[Edge]:
-    """A connector that serves; its failure fails the test."""
+async def _running(connector: Edge, serves: Callable[[], bool]) -> AsyncIterator[Edge]:
     task = asyncio.create_task(connector.run())
     try:
-        await until(lambda: task.done() or connector.address is not None)
+        await until(lambda: task.done() or serves())
         if task.done():
             await task
         yield connector

@@ -24,7 +24,7 @@ from culm_topics.chotki.records import SourceRecord, source_key
 from culm_topics.chotki.sources import FREE, read_sources, retire_source
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.chotki_bridge import bridging
-from tests.support.edge import Edge, topics, until
+from tests.support.edge import Edge, ready, topics, until
 from tests.support.topic_io import produce
 
 pytestmark = pytest.mark.kafka
@@ -32,19 +32,11 @@ pytestmark = pytest.mark.kafka
 CHOTKI = tuple(one for one in PROTOCOLS if one.name == "chotki")
 
 
-@contextlib.asynccontextmanager
-async def edge(folder: Path, kafka: KafkaSettings, **settings: object) -> AsyncIterator[Edge]:
+def edge(
+    folder: Path, kafka: KafkaSettings, **settings: object
+) -> contextlib.AbstractAsyncContextManager[Edge]:
     chotki = ChotkiEdgeSettings(listen=("tcp://127.0.0.1:0",), name=folder.name, **settings)
-    running = Edge(ConnectorSettings(directory=folder, chotki=chotki), kafka, protocols=CHOTKI)
-    task = asyncio.create_task(running.run())
-    try:
-        await until(lambda: task.done() or running.is_ready)
-        if task.done():
-            await task
-        yield running
-    finally:
-        running.stop()
-        await task
+    return ready(Edge(ConnectorSettings(directory=folder, chotki=chotki), kafka, protocols=CHOTKI))
 
 
 @contextlib.asynccontextmanager
