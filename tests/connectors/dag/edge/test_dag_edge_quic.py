@@ -60,6 +60,20 @@ def filled(folder: DagFolder) -> None:
     folder.put_blocks(None, [publish(link=SHARD, origin=NODE.cid).data], received_at=NOW)
 
 
+@contextlib.asynccontextmanager
+async def bringing_to_silent_kafka(path: Path) -> AsyncIterator[tuple[DagPeer, EdgeParts, Address]]:
+    """A writer that has something for an edge whose Kafka does not answer yet."""
+    topics = ListedTopics()
+    topics.answers.clear()
+    async with (
+        DagPeer.open(path / "writer") as writer,
+        edge_parts(path / "edge", topics) as edge,
+        quic_door(edge) as address,
+    ):
+        await writer.work(filled)
+        yield writer, edge, address
+
+
 async def test_a_peer_brings_to_one_edge_what_a_peer_of_another_edge_gets(tmp_path: Path) -> None:
     topics = ListedTopics()
     async with (
@@ -90,24 +104,17 @@ async def writer_said(tmp_path: Path) -> object:
 
 
 async def test_nothing_is_acknowledged_that_kafka_has_not(tmp_path: Path) -> None:
-    topics = ListedTopics()
-    topics.answers.clear()
-    async with (
-        DagPeer.open(tmp_path / "writer") as writer,
-        edge_parts(tmp_path / "edge", topics) as edge,
-        quic_door(edge) as address,
-    ):
-        await writer.work(filled)
+    async with bringing_to_silent_kafka(tmp_path) as (writer, edge, address):
         seen: list[int] = []
         syncing = asyncio.create_task(
             writer.sync(address, [SPACE], on_progress=lambda progress: seen.append(progress.acknowledged))
         )
         await until(lambda: len(edge.folder.waiting) == 3)
         assert not any(seen)
-        topics.answers.set()
+        edge.topics.answers.set()
         progress = await syncing
         assert progress.acknowledged == 3
-        assert {name: len(found) for name, found in topics.topics.items()} == {
+        assert {name: len(found) for name, found in edge.topics.topics.items()} == {
             "dag.nodes": 1,
             "dag.publishes": 1,
             "dag.shards": CHUNKS,
@@ -117,14 +124,7 @@ async def test_nothing_is_acknowledged_that_kafka_has_not(tmp_path: Path) -> Non
 async def test_who_brings_again_what_is_on_its_way_to_kafka_hears_of_it_when_kafka_has_it(
     tmp_path: Path,
 ) -> None:
-    topics = ListedTopics()
-    topics.answers.clear()
-    async with (
-        DagPeer.open(tmp_path / "writer") as writer,
-        edge_parts(tmp_path / "edge", topics) as edge,
-        quic_door(edge) as address,
-    ):
-        await writer.work(filled)
+    async with bringing_to_silent_kafka(tmp_path) as (writer, edge, address):
         lost = asyncio.create_task(writer.sync(address, [SPACE]))
         await until(lambda: len(edge.folder.waiting) == 3)
         lost.cancel()
@@ -140,7 +140,7 @@ async def test_who_brings_again_what_is_on_its_way_to_kafka_hears_of_it_when_kaf
         # The shard is told to come later: all has been offered and asked for again.
         await until(lambda: any(later for _, later in seen))
         assert not any(acknowledged for acknowledged, _ in seen)
-        topics.answers.set()
+        edge.topics.answers.set()
         progress = await syncing
         assert [cid for cid, _ in progress.later] == [SHARD]
         assert not progress.refused
