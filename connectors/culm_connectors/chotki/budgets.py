@@ -1,18 +1,18 @@
 """What one principal may use of an edge, over all of its sessions and beyond the end of the last.
 
 Its sessions are read in turns of one another: whoever opens many is read no more often. What is beyond a rate
-is read later; sessions beyond theirs are refused. A budget is forgotten when enough others have come since.
+is read later; sessions beyond theirs are refused.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
+from culm_connectors.edge.budgets import OpenConnections, RememberedBudgets
 from culm_connectors.edge.rate_limit import TokenBucket
 from culm_models.chotki import events
 
@@ -21,7 +21,6 @@ PIECE_BYTES: Final = 4 * 1024
 _SLICE_S: Final = 0.001
 """How long what a principal sends is taken in before others have their turn."""
 _MINUTE_S: Final = 60.0
-_REMEMBERED: Final = 4_096
 _DONE: Final = object()
 
 
@@ -32,9 +31,9 @@ class ReplicaBudget:
         def bucket(rate: float, burst: float) -> TokenBucket:
             return TokenBucket(rate, burst, updated_s=now_s)
 
-        self.sessions = 0
-        """Those that are open."""
-        self.begun = bucket(settings.sessions_per_minute / _MINUTE_S, max(1.0, settings.sessions_per_minute))
+        self.connections = OpenConnections(
+            settings.max_sessions_per_peer, settings.sessions_per_minute, now_s
+        )
         self.rejects = bucket(settings.rejects_per_minute / _MINUTE_S, max(1.0, settings.rejects_per_minute))
         self._bytes = bucket(settings.bytes_per_second, settings.burst_bytes)
         self._sent = bucket(settings.sent_bytes_per_second, settings.sent_burst_bytes)
@@ -83,34 +82,6 @@ class ReplicaBudget:
         )
 
 
-class ReplicaBudgets:
-    """The budgets of all principals that have sessions, and of the last thousands that had."""
-
-    def __init__(self, settings: ChotkiEdgeSettings) -> None:
-        self._settings = settings
-        self._open: dict[str, ReplicaBudget] = {}
-        self._left: OrderedDict[str, ReplicaBudget] = OrderedDict()
-
-    def begin(self, name: str, now_s: float) -> ReplicaBudget | None:
-        """The budget of a principal for one more session, until `end`; None where it has too many."""
-        budget = self._open.get(name) or self._left.pop(name, None) or ReplicaBudget(self._settings, now_s)
-        is_allowed = budget.sessions < self._settings.max_sessions_per_peer and budget.begun.take(1, now_s)
-        if is_allowed:
-            budget.sessions += 1
-            self._open[name] = budget
-        elif not budget.sessions:
-            self._leave(name, budget)
-        return budget if is_allowed else None
-
-    def end(self, name: str) -> None:
-        """One of its sessions has ended."""
-        budget = self._open[name]
-        budget.sessions -= 1
-        if not budget.sessions:
-            del self._open[name]
-            self._leave(name, budget)
-
-    def _leave(self, name: str, budget: ReplicaBudget) -> None:
-        self._left[name] = budget
-        if len(self._left) > _REMEMBERED:
-            self._left.popitem(last=False)
+def replica_budgets(settings: ChotkiEdgeSettings) -> RememberedBudgets[str, ReplicaBudget]:
+    """The budgets of all principals."""
+    return RememberedBudgets(lambda now_s: ReplicaBudget(settings, now_s))

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
-from culm_connectors.chotki.budgets import ReplicaBudget, ReplicaBudgets
+from culm_connectors.chotki.budgets import ReplicaBudget, replica_budgets
 from culm_connectors.chotki.connection import ReplicaConnection
 from culm_connectors.chotki.dial import dialled, stream_for
 from culm_connectors.chotki.errors import StoreIncomplete, TailTooLong
@@ -47,7 +47,7 @@ class ChotkiDriver:
         self._transport = transport
         self._judge = judge
         self._numbers = 0
-        self._budgets = ReplicaBudgets(ChotkiEdgeSettings())
+        self._budgets = replica_budgets(ChotkiEdgeSettings())
         self._log = LimitedLog(logger)
         self._shared: EdgeShared | None = None
         self._newest: EpochRecord | None = None
@@ -56,7 +56,7 @@ class ChotkiDriver:
     def begin(self, shared: EdgeShared) -> None:
         """From now on there is something to serve from."""
         self._shared = shared
-        self._budgets = ReplicaBudgets(shared.settings)
+        self._budgets = replica_budgets(shared.settings)
 
     @property
     def shared(self) -> EdgeShared:

@@ -3,7 +3,7 @@
 - `protocol`: what a protocol gives to a connector, and what it gets. `doors`: where it is spoken.
 - `principal`: who is behind a connection; `access`: what each may have, by a file.
 - `keyfile`: a private key. `reconnect`: calls made again, after pauses.
-- `rate_limit`: token buckets, and log lines at a bounded rate.
+- `budgets`: what one principal may use. `rate_limit`: token buckets, and log lines at a bounded rate.
 - `metrics`, `metric_families`, `health`: what Prometheus and probes are told. `protocol_metrics`: what every
   protocol is measured by, in families that they share.
 """

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.chotki.budgets import ReplicaBudget, ReplicaBudgets
+from culm_connectors.chotki.budgets import ReplicaBudget, replica_budgets
 from culm_connectors.chotki.driver import ChotkiDriver
 from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
@@ -222,7 +222,7 @@ async def test_mutated_packets_produce_nothing_that_is_none(tmp_path: Path) -> N
 
 
 def test_the_budget_of_a_principal_outlives_its_sessions() -> None:
-    budgets = ReplicaBudgets(ChotkiEdgeSettings(sessions_per_minute=2, max_sessions_per_peer=1))
+    budgets = replica_budgets(ChotkiEdgeSettings(sessions_per_minute=2, max_sessions_per_peer=1))
     first = budgets.begin("address:1", 0)
     assert first is not None and budgets.begin("address:1", 0) is None
     assert budgets.begin("address:2", 0) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +13,6 @@ from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
 from culm_connectors.bamboo_p2p.channels.multiplexed import Multiplexed
 from culm_connectors.bamboo_p2p.channels.two_streams import accept_streams
 from culm_connectors.bamboo_p2p.edge.access import EdgePolicy, LogAccess
-from culm_connectors.bamboo_p2p.edge.budgets import PrincipalBudgets
 from culm_connectors.bamboo_p2p.edge.from_topics.awaited_payloads import AwaitedPayloads
 from culm_connectors.bamboo_p2p.edge.from_topics.expected_payloads import WAIT_S, ExpectedPayloads
 from culm_connectors.bamboo_p2p.edge.from_topics.follow_topics import TopicsFollower
@@ -30,6 +30,7 @@ from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, read_policy
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, TlsFiles
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_connectors.edge.budgets import PrincipalBudget, RememberedBudgets
 from culm_connectors.edge.protocol import EdgeContext
 from culm_connectors.kafka import TopicReaders
 from culm_connectors.kafka.backlog import BatchSender
@@ -69,7 +70,7 @@ class FlavourEdge:
         progress: OutboxProgress,
         refusals: RefusalReports,
         access: LogAccess,
-        budgets: PrincipalBudgets,
+        budgets: RememberedBudgets[str, PrincipalBudget],
         expected: ExpectedPayloads,
         metrics: BambooMetrics,
         settings: BambooEdgeSettings,
@@ -147,7 +148,7 @@ class FlavourEdge:
 
     async def _serve(self, channels: TwoChannels, refuse: Callable[[], None]) -> None:
         principal = channels.remote
-        if not self._budgets.begin(principal):
+        if not self._budgets.begin(principal, time.monotonic()):
             self._metrics.refused["overloaded"] += 1
             refuse()
             await channels.close(None)
@@ -212,7 +213,7 @@ async def open_flavour(
         refusals, holdings = RefusalReports(sender, context.kafka, flavour), Holdings()
         sender.add(context.kafka.topic("holdings"), holdings.take)
         progress = OutboxProgress()
-        budgets = PrincipalBudgets(settings)
+        budgets = edge_budgets(settings)
         hooks = EdgeHooks(
             store,
             outbox,
@@ -260,6 +261,14 @@ async def open_flavour(
             )
     finally:
         store.close()
+
+
+def edge_budgets(settings: BambooEdgeSettings) -> RememberedBudgets[str, PrincipalBudget]:
+    """What one principal may use, of the worker's time, too."""
+    busy_share, busy_burst_s = settings.busy_share, settings.busy_burst_s
+    return RememberedBudgets(
+        lambda now_s: PrincipalBudget(settings, now_s, busy_share=busy_share, busy_burst_s=busy_burst_s)
+    )
 
 
 def _rules(path: Path | None) -> FolderPolicy:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Final
 
-from culm_connectors.bamboo_p2p.edge.budgets import PrincipalBudgets
 from culm_connectors.bamboo_p2p.edge.holdings import Holdings
 from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
 from culm_connectors.bamboo_p2p.edge.outbox import BroughtBy, KafkaOutbox
@@ -17,6 +17,7 @@ from culm_connectors.bamboo_p2p.edge.publisher import OutboxProgress
 from culm_connectors.bamboo_p2p.edge.refusals import RefusalReports
 from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_connectors.edge.budgets import PrincipalBudget, RememberedBudgets
 from culm_models.bamboo_p2p import events
 from culm_models.bamboo_p2p.connection import Changes
 from culm_topics.records import PEER_ID_SIZE, log_key
@@ -51,7 +52,7 @@ class EdgeHooks(PeerHooks):
         holdings: Holdings,
         refusals: RefusalReports,
         metrics: BambooMetrics,
-        budgets: PrincipalBudgets,
+        budgets: RememberedBudgets[str, PrincipalBudget],
         *,
         max_waiting_bytes: int,
     ) -> None:
@@ -120,8 +121,9 @@ class EdgeHooks(PeerHooks):
         session = remote.session
         size, busy_s = self._taken.get(remote.name, (0, 0.0))
         self._taken[remote.name] = session.received_bytes, session.busy_s
-        budget = self._budgets.of(remote.principal)
-        if (pause_s := budget.wait_s(session.received_bytes - size, session.busy_s - busy_s)) > 0:
+        now_s = time.monotonic()
+        budget = self._budgets.of(remote.principal, now_s)
+        if (pause_s := budget.wait_s(now_s, session.received_bytes - size, session.busy_s - busy_s)) > 0:
             await asyncio.sleep(pause_s)
         waiting = self._outbox.waiting_bytes
         if waiting.get(remote.name, 0) > self._max_waiting_bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from culm_connectors.bamboo_p2p.edge.access import TABLE, EdgePolicy, LogAccess
-from culm_connectors.bamboo_p2p.edge.budgets import PrincipalBudgets
+from culm_connectors.bamboo_p2p.edge.driver import edge_budgets
 from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
 from culm_connectors.bamboo_p2p.policy.document import FolderPolicy
 from culm_connectors.edge.access import AccessWatch
@@ -44,10 +44,12 @@ def test_both_tables_have_to_allow_it(tmp_path: Path) -> None:
 
 def test_a_principal_has_so_many_connections_and_its_data_waits_beyond_its_rate() -> None:
     settings = BambooEdgeSettings(max_connections_per_peer=2, bytes_per_second=1_000, burst_bytes=500)
-    budgets = PrincipalBudgets(settings)
-    assert budgets.begin(ANN) and budgets.begin(ANN) and not budgets.begin(ANN) and budgets.begin(BEN)
-    assert budgets.of(ANN).wait_s(500, 0.0) == 0
-    assert budgets.of(ANN).wait_s(1_000, 0.0) > 0.5 and budgets.of(BEN).wait_s(100, 0.0) == 0
-    assert budgets.of(BEN).wait_s(0, settings.busy_burst_s + 1) > 0
+    budgets, now_s = edge_budgets(settings), 1.0
+    assert budgets.begin(ANN, now_s) and budgets.begin(ANN, now_s)
+    assert not budgets.begin(ANN, now_s) and budgets.begin(BEN, now_s)
+    ann, ben = budgets.of(ANN, now_s), budgets.of(BEN, now_s)
+    assert ann.wait_s(now_s, 500) == 0
+    assert ann.wait_s(now_s, 1_000) > 0.5 and ben.wait_s(now_s, 100) == 0
+    assert ben.wait_s(now_s, 0, settings.busy_burst_s + 1) > 0
     budgets.end(ANN)
-    assert budgets.begin(ANN)
+    assert budgets.begin(ANN, now_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,12 +13,13 @@ from typing import Any, Final
 from culm_connectors.dag.edge.access import EdgeAccess
 from culm_connectors.dag.edge.edge_folder import Arrivals
 from culm_connectors.dag.edge.metrics import DagMetrics
-from culm_connectors.dag.edge.quic.budgets import BudgetedStream, KeyBudgets
+from culm_connectors.dag.edge.quic.budgeted_stream import BudgetedStream
 from culm_connectors.dag.edge.quic.peer_view import PeerView
 from culm_connectors.dag.edge.quic.tokens import ShownTokens
 from culm_connectors.dag.edge.room import EdgeRoom
 from culm_connectors.dag.edge.settings import DagEdgeSettings
 from culm_connectors.dag.session import DagSession
+from culm_connectors.edge.budgets import PrincipalBudget, RememberedBudgets
 from culm_connectors.transport import CloseCode
 from culm_connectors.transport.interface import Connection, ReceiveStream
 from culm_models.dag.blocks.cid import Cid
@@ -59,7 +61,9 @@ class DagQuicDoor:
         self._settings = settings
         self._access = access
         self._metrics = metrics
-        self._budgets = KeyBudgets(settings)
+        self._budgets = RememberedBudgets[bytes, PrincipalBudget](
+            lambda now_s: PrincipalBudget(settings, now_s)
+        )
         self._view = PeerView(room.folder)
         self._callers: dict[DagSession, _Caller] = {}
         self._loop = asyncio.get_running_loop()
@@ -68,7 +72,8 @@ class DagQuicDoor:
 
     async def serve(self, connection: Connection) -> None:
         """Speak with a peer that has called."""
-        budget = None if self._is_finishing else self._budgets.begin(connection.peer_id)
+        key = connection.peer_id
+        budget = None if self._is_finishing else self._budgets.begin(key, time.monotonic())
         if budget is None:
             self._metrics.refused["overloaded"] += 1
             connection.abort(CloseCode.OVERLOADED, "too many connections")
@@ -88,7 +93,7 @@ class DagQuicDoor:
             self._metrics.bytes_out += exchange.sent_bytes
         finally:
             self._metrics.connections -= 1
-            self._budgets.end(budget)
+            self._budgets.end(key)
 
     async def _stream(self, connection: Connection) -> ReceiveStream | None:
         """The stream that the caller opens; None: it opened none, and is gone."""

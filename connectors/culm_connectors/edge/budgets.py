@@ -1,0 +1,125 @@
+"""What one principal may use of an edge, over all of its connections and beyond the end of the last.
+
+Nobody is dropped for it: more connections are refused, and more data is read later. Time is an argument, in
+seconds by the monotonic clock.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Final, Generic, Protocol, TypeVar
+
+from culm_connectors.edge.rate_limit import TokenBucket
+
+_MINUTE_S: Final = 60.0
+_REMEMBERED: Final = 4_096
+
+
+class OpenConnections:
+    """Those of one principal: so many at once, and so many begun a minute."""
+
+    def __init__(self, most: int, per_minute: float, now_s: float) -> None:
+        self.count = 0
+        self._most = most
+        self._begun = TokenBucket(per_minute / _MINUTE_S, max(1.0, per_minute), updated_s=now_s)
+
+    def begin(self, now_s: float) -> bool:
+        """One more, until it is counted off; False where there are too many, or too often."""
+        is_allowed = self.count < self._most and self._begun.take(1, now_s)
+        self.count += is_allowed
+        return is_allowed
+
+
+class PrincipalLimits(Protocol):
+    """What settings of an edge say of one principal."""
+
+    @property
+    def max_connections_per_peer(self) -> int:
+        """At once."""
+
+    @property
+    def connections_per_minute(self) -> float:
+        """Begun; 0: any."""
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Read of all its connections together; 0: any."""
+
+    @property
+    def burst_bytes(self) -> float:
+        """What of them may be saved up."""
+
+
+class PrincipalBudget:
+    """The connections of one principal, what it may send, and what that may take of a thread's time.
+
+    A `busy_share` of 0 is any.
+    """
+
+    def __init__(
+        self, limits: PrincipalLimits, now_s: float, *, busy_share: float = 0.0, busy_burst_s: float = 1.0
+    ) -> None:
+        self.connections = OpenConnections(
+            limits.max_connections_per_peer, limits.connections_per_minute, now_s
+        )
+        self._bytes = TokenBucket(limits.bytes_per_second, limits.burst_bytes, updated_s=now_s)
+        self._busy = TokenBucket(busy_share, busy_burst_s, updated_s=now_s)
+
+    def wait_s(self, now_s: float, size: int, busy_s: float = 0.0) -> float:
+        """So many bytes came, and took so much time: for how long nothing more is read."""
+        return max(self._bytes.wait_s(size, now_s), self._busy.wait_s(busy_s, now_s))
+
+
+class Remembered(Protocol):
+    """What is kept of a principal."""
+
+    @property
+    def connections(self) -> OpenConnections:
+        """Those that it has."""
+
+
+Name = TypeVar("Name", bound=Hashable)
+Kept = TypeVar("Kept", bound=Remembered)
+
+
+class RememberedBudgets(Generic[Name, Kept]):
+    """The budgets of all principals that are connected, and of the last thousands that were.
+
+    `make` is called with the time.
+    """
+
+    def __init__(self, make: Callable[[float], Kept]) -> None:
+        self._make = make
+        self._open: dict[Name, Kept] = {}
+        self._left: OrderedDict[Name, Kept] = OrderedDict()
+
+    def of(self, name: Name, now_s: float) -> Kept:
+        """The budget of a principal, whether it has called or is called."""
+        found = self._open.get(name) or self._left.get(name)
+        if found is None:
+            found = self._make(now_s)
+            self._leave(name, found)
+        return found
+
+    def begin(self, name: Name, now_s: float) -> Kept | None:
+        """The budget of a principal for one more connection, until `end`; None where it has too many."""
+        budget = self.of(name, now_s)
+        if not budget.connections.begin(now_s):
+            return None
+        self._left.pop(name, None)
+        self._open[name] = budget
+        return budget
+
+    def end(self, name: Name) -> None:
+        """One of its connections has ended."""
+        budget = self._open[name]
+        budget.connections.count -= 1
+        if not budget.connections.count:
+            del self._open[name]
+            self._leave(name, budget)
+
+    def _leave(self, name: Name, budget: Kept) -> None:
+        self._left[name] = budget
+        if len(self._left) > _REMEMBERED:
+            self._left.popitem(last=False)
