@@ -11,18 +11,17 @@ from culm_connectors.dag.http.clients import HttpClient
 from culm_connectors.dag.http.problems import Forbidden, Unauthenticated
 from culm_connectors.dag.http.settings import EVERY, DagHttpSettings, Mode, TokenRule
 from culm_connectors.dag.room import DagRoom
+from culm_connectors.dag.ucan_finder import ucan_finder
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError, UcanKey
 from culm_models.dag.exchange.settings import SpaceAbility
 from culm_models.dag.ucan.chain import authorise_access
 from culm_models.dag.ucan.did_key import did_from_text, did_key
 from culm_models.dag.ucan.forms import ucan_from_jwt
-from culm_models.dag.ucan.signing import verified_ucan, verify_signature
+from culm_models.dag.ucan.signing import verify_signature
 from culm_models.dag.ucan.token import Ucan
-from culm_models.dag.verdict import VerdictSettings
 from culm_models.dag.walk.reach import FindBlock
 
-_LOOKED_AT_MAX: Final = 64
 _SPACES_MAX: Final = 16
 _JWT_DOTS: Final = 2
 
@@ -129,35 +128,12 @@ class DoorAccess:
         now, verdict = int(self._clock_s()), self._room.verdict
 
         def judge(find: FindBlock) -> None:
-            ucans = _UcanFinder(find, brought, verdict)
-            refused = authorise_access(
-                leaf, did_key(space), ability, ucans.find, now, policy=verdict.chain_policy
-            )
+            ucans = ucan_finder(lambda cid: brought.get(cid) or find(cid), verdict)
+            refused = authorise_access(leaf, did_key(space), ability, ucans, now, policy=verdict.chain_policy)
             if refused is not None:
                 raise Forbidden(f"the UCAN does not open this, {refused.error.code}: {refused.error}")
 
         await self._room.reading(judge)
-
-
-class _UcanFinder:
-    """UCANs that came with a request or are here; a bounded number of them is looked at."""
-
-    def __init__(self, find: FindBlock, brought: Mapping[Cid, bytes], verdict: VerdictSettings) -> None:
-        self._find = find
-        self._brought = brought
-        self._verdict = verdict
-        self._looked_at = 0
-
-    def find(self, cid: Cid) -> Ucan | DagError | None:
-        """See `FindUcan`."""
-        self._looked_at += 1
-        block = self._brought.get(cid) or self._find(cid)
-        if block is None or self._looked_at > _LOOKED_AT_MAX:
-            return None
-        try:
-            return verified_ucan(cid, bytes(block), legacy=self._verdict.legacy, bounds=self._verdict.bounds)
-        except DagError as error:
-            return error
 
 
 def _allows(rule: TokenRule, ability: SpaceAbility, space: bytes) -> bool:

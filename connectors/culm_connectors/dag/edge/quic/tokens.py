@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import Final
 
 from culm_connectors.dag.edge.edge_folder import EdgeFolder
+from culm_connectors.dag.ucan_finder import ucan_finder
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError
 from culm_models.dag.exchange.settings import SpaceAbility
-from culm_models.dag.ucan.chain import FindUcan, authorise_access
+from culm_models.dag.ucan.chain import authorise_access
 from culm_models.dag.ucan.did_key import did_key
 from culm_models.dag.ucan.signing import verified_ucan
 from culm_models.dag.ucan.token import Ucan
 
-_LOOKED_AT_MAX: Final = 64
 _JUDGED_FOR_S: Final = 60.0
 
 
@@ -52,25 +52,6 @@ class ShownTokens:
         return is_open
 
     def _judge(self, leaf: Ucan, space: bytes, ability: SpaceAbility) -> bool:
-        policy, find = self._folder.settings.verdict.chain_policy, _finder(self._folder)
-        now = int(self._clock_s())
-        return authorise_access(leaf, did_key(space), ability, find, now, policy=policy) is None
-
-
-def _finder(folder: EdgeFolder) -> FindUcan:
-    """UCANs that are here; a bounded number of them is looked at."""
-    verdict = folder.settings.verdict
-    looked_at = 0
-
-    def find(cid: Cid) -> Ucan | DagError | None:
-        nonlocal looked_at
-        looked_at += 1
-        block = folder.read_ucan(cid) if looked_at <= _LOOKED_AT_MAX else None
-        if block is None:
-            return None
-        try:
-            return verified_ucan(cid, block, legacy=verdict.legacy, bounds=verdict.bounds)
-        except DagError as error:
-            return error
-
-    return find
+        verdict, now = self._folder.settings.verdict, int(self._clock_s())
+        find = ucan_finder(self._folder.read_ucan, verdict)
+        return authorise_access(leaf, did_key(space), ability, find, now, policy=verdict.chain_policy) is None
