@@ -71,7 +71,9 @@ class FolderRoom:
     async def receive(self, space: bytes | None, blocks: Sequence[bytes], peer: bytes) -> list[BlockOutcome]:
         """See `DagRoom`."""
         received_at = int(self._clock_s())
-        outcomes = await self.work(lambda folder: folder.put_blocks(space, blocks, received_at=received_at))
+        outcomes = await self.work(
+            lambda folder: folder.put_blocks(space, blocks, received_at=received_at, peer=peer)
+        )
         if any(outcome.status is AckStatus.DURABLE for outcome in outcomes):
             await self._announce()
         return outcomes

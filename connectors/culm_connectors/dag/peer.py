@@ -307,7 +307,9 @@ class DagPeer:
 
     def _put(self, remote: _Remote, event: NodesReceived) -> list[tuple[Cid, AckStatus, str | None]]:
         blocks = [block for _, block in event.blocks]
-        outcomes = self._folder.put_blocks(event.space, blocks, received_at=int(time.time()))
+        outcomes = self._folder.put_blocks(
+            event.space, blocks, received_at=int(time.time()), peer=remote.peer
+        )
         results = []
         for (cid, _), outcome in zip(event.blocks, outcomes, strict=True):
             remote.progress.nodes += outcome.status is AckStatus.DURABLE

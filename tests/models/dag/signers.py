@@ -25,11 +25,19 @@ def ucan(issuer: int, audience: int, *capabilities: dict[str, Any], **fields: An
 
 
 def publish(
-    *, id: int = 0, prior: Cid | None = None, link: Cid = LINK, origin: Cid = ORIGIN, **fields: Any
+    *,
+    id: int = 0,
+    by: int | None = None,
+    prior: Cid | None = None,
+    link: Cid = LINK,
+    origin: Cid = ORIGIN,
+    **fields: Any,
 ) -> ReplicaNode:
-    """A publish by the id itself."""
+    """A publish by the id itself, or by another key."""
     named = {"link": link, "origin": origin, **({} if prior is None else {"prior": prior})}
-    proof = ucan(id, id, {"can": "dag/publish", "with": DIDS[id], "nb": named}, **fields)
+    proof = ucan(
+        id if by is None else by, id, {"can": "dag/publish", "with": DIDS[id], "nb": named}, **fields
+    )
     change = {
         "type": "publish",
         "id": KEYS[id],

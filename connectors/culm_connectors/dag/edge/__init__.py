@@ -1,7 +1,6 @@
 """DAG replication at the edge: a folder of DAGs with Kafka behind it.
 
-- `edge_folder`: what is kept; `opening`: of it; `tables`: offsets and the outbox beside the DAGs;
-  `waiting_room`: how many nodes may wait
+- `edge_folder`: what is kept; `opening`: of it; `tables`: offsets and the outbox beside the DAGs
 - `room`: what doors are offered; `progress`: who waits for Kafka; `refusals`: what is told on `rejected`
 - `publisher`: from the outbox to topics; `from_topics`: what topics bring
 - `quic/`: the door for peers; `access`: who may do what in a space

@@ -90,9 +90,15 @@ async def open_dag_edge(
     """The folder of an edge and what stands around it. Raises `DagFolderError`."""
     path: Path = context.settings.directory / FOLDER
     given = DagFolderSettings(
-        verdict, settings.peer_spool_bytes, settings.spool_bytes, settings.spool_expires_s
+        verdict,
+        peer_spool_bytes=settings.peer_spool_bytes,
+        spool_bytes=settings.spool_bytes,
+        spool_expires_s=settings.spool_expires_s,
+        waiting_nodes=settings.waiting_nodes,
+        waiting_bytes=settings.waiting_bytes,
+        peer_waiting_nodes=settings.peer_waiting_nodes,
     )
-    quotas = EdgeQuotas(settings.space_bytes, settings.waiting_nodes, settings.outbox_items)
+    quotas = EdgeQuotas(settings.space_bytes, settings.outbox_items)
     folder = await asyncio.to_thread(lambda: open_edge_folder(path, origin, given, quotas))
     try:
         sender = BatchSender(context.producer)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from culm_connectors.dag.edge.tables import EdgeTables, OutboxKind
-from culm_connectors.dag.edge.waiting_room import WaitingRoom
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.node_table import block_cid
 from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome
@@ -21,7 +20,6 @@ from culm_connectors.dag.store.spools import DEPLOYMENT_PEER
 from culm_connectors.dag.store.verification import VerifiedShard
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import Blocked, DagError, SpaceFull, WaitingFull
-from culm_models.dag.exchange.needs import needs_of_block
 from culm_models.dag.exchange.store import NotReserved, Reserved
 from culm_models.dag.replica.codec import decode_node
 from culm_models.dag.replica.node import PublishChange
@@ -39,8 +37,6 @@ class EdgeQuotas:
 
     space_bytes: int = 10 * GIB
     """Nodes and shards of one space, as far as they are here (R33)."""
-    waiting_nodes: int = 10_000
-    """Nodes of one space that wait for a prior or a proof (3.4)."""
     outbox_items: int = 100_000
     """What Kafka has not acknowledged; more comes later."""
 
@@ -90,7 +86,6 @@ class EdgeFolder(DagFolder):
         self.tables = EdgeTables(self.transaction)
         self.waiting: dict[int, float] = {}
         """What waits in the outbox, and since when by the monotonic clock. For any thread to look at."""
-        self._waiting_room = WaitingRoom(self.quotas.waiting_nodes, self.tables.waiting_nodes)
         self._arrived = Arrivals()
         self._usages: dict[bytes, int] = {}
 
@@ -146,14 +141,8 @@ class EdgeFolder(DagFolder):
             return BlockTaken(refused, is_news=False)
         if not was_refused and (later := self._no_room(space, 0 if was_here else len(block))):
             return BlockTaken(BlockOutcome(cid, None, AckStatus.LATER, later))
-        if (
-            space is not None
-            and not (was_here or was_refused)
-            and self._has_to_wait_outside(space, cid, block)
-        ):
-            return BlockTaken(BlockOutcome(cid, None, AckStatus.LATER, WaitingFull.code))
         was_received = received_at in self.receipts(cid)
-        outcome = self._put(home, space, cid, block, received_at)
+        outcome = self._put(home, space, cid, block, received_at, peer=peer)
         if outcome.status not in (AckStatus.DURABLE, AckStatus.HAD):
             return BlockTaken(outcome, is_news=not was_refused)
         if outcome.kind is BlockKind.PUBLISH:
@@ -180,13 +169,6 @@ class EdgeFolder(DagFolder):
         if space is not None and size and self.usage(space) + size > self.quotas.space_bytes:
             return SpaceFull.code
         return None
-
-    def _has_to_wait_outside(self, space: bytes, cid: Cid, block: bytes) -> bool:
-        """Whether a node would wait for another one, and too many of its space do."""
-        if not self._waiting_room.is_full(space):
-            return False
-        needs = needs_of_block(cid, block, legacy=self.settings.verdict.legacy)
-        return any(self.read_node(one) is None and self.refused_with(one) is None for one in needs)
 
     def _wait(self, what: OutboxKind, cid: Cid, space: bytes, peer: bytes, received_at: int = 0) -> None:
         number = self.tables.put(what, cid, space, peer, received_at)
@@ -298,9 +280,10 @@ class EdgeFolder(DagFolder):
         received_at: int,
         *,
         recorded: bool = False,
+        peer: bytes | None = None,
     ) -> BlockOutcome:
         was_here = self._is_here(space, cid)
-        (outcome,) = self.put_blocks(home, [block], received_at=received_at, recorded=recorded)
+        (outcome,) = self.put_blocks(home, [block], received_at=received_at, recorded=recorded, peer=peer)
         if outcome.fallen:
             self._usages.clear()
             self._arrived.is_changed = True
@@ -308,8 +291,6 @@ class EdgeFolder(DagFolder):
             return outcome
         if not was_here:
             if space is not None:
-                if outcome.missing:
-                    self._waiting_room.enter(space)
                 self._count(space, len(block))
                 self._arrived.nodes.setdefault(space, []).append(cid)
             self._arrived.is_changed = True

@@ -12,6 +12,7 @@ from culm_models.dag.verdict import LEEWAY_MAX, VerdictSettings
 from culm_models.errors import CulmError
 
 _GIB: Final = 1024**3
+_MIB: Final = 1024**2
 AccessMode = Literal["anyone", "allowed", "ucan"]
 """Who may do something in a space: everybody; who is allowed by the list; or who shows a UCAN, too (R14)."""
 
@@ -39,6 +40,8 @@ class DagEdgeSettings(BaseModel):
     waiting_nodes: int = Field(
         10_000, ge=1, description="of a space, that wait for a prior or a proof; more comes later"
     )
+    waiting_bytes: int = Field(64 * _MIB, ge=1, description="of those nodes of a space")
+    peer_waiting_nodes: int = Field(1_000, ge=1, description="that one peer has brought, in all spaces")
     outbox_items: int = Field(100_000, ge=1, description="not acknowledged by Kafka; more comes later")
     max_connections_per_peer: int = Field(8, ge=1, description="over QUIC, of one key")
     connections_per_minute: float = Field(60.0, ge=0, description="of one key; 0: any")

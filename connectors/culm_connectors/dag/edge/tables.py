@@ -108,16 +108,6 @@ class EdgeTables:
         sizes = (database.execute(query, (space,)).fetchone()[0] for query in (nodes, shards))
         return sum(sizes)
 
-    def waiting_nodes(self, space: bytes) -> int:
-        """Nodes and UCANs of a space that name something which is neither here nor refused."""
-        query = (
-            "SELECT count(*) FROM places p WHERE p.space = ? AND EXISTS (SELECT 1 FROM links l "
-            "WHERE l.child = p.node AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.cid = l.named) "
-            "AND NOT EXISTS (SELECT 1 FROM refused r WHERE r.cid = l.named))"
-        )
-        count: int = self._begin().execute(query, (space,)).fetchone()[0]
-        return count
-
     def has_shard_in(self, space: bytes, shard: Cid) -> bool:
         """Whether a shard came in a space."""
         query = "SELECT 1 FROM shard_places WHERE space = ? AND shard = ?"

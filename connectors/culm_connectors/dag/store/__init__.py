@@ -2,7 +2,7 @@
 
 `folder`: `DagFolder`, the one class that others use. `outcomes`: what became of what it was given.
 `settings`: rules and quotas. `tables`: the database. `node_table`: nodes as they come;
-`node_queries`: what they say; `published`: order and states of an id. `shard_table`: whole shards;
-`spools`: shards on their way; `verification`: a shard's file, read to its end. `exporting`: all of it
-as files, and back.
+`judging`: publishes, by their proofs; `waiting`: what is missing, and who waits for it. `node_queries`: what
+nodes say; `published`: order and states of an id. `shard_table`: whole shards; `spools`: shards on their way;
+`verification`: a shard's file, read to its end. `exporting`: all of it as files, and back.
 """

@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from culm_connectors.dag.store.judging import ProofJudge
 from culm_connectors.dag.store.node_queries import NodeQueries
-from culm_connectors.dag.store.node_table import NodeTable
+from culm_connectors.dag.store.node_table import NodeTable, Receipt
 from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, BlockPlace, Lack, PublishedDag
 from culm_connectors.dag.store.published import PublishedReader
 from culm_connectors.dag.store.settings import DagFolderSettings
@@ -22,6 +23,7 @@ from culm_connectors.dag.store.shard_table import ShardTable
 from culm_connectors.dag.store.spools import Spools
 from culm_connectors.dag.store.tables import open_database
 from culm_connectors.dag.store.verification import VerifiedShard, verify_shard
+from culm_connectors.dag.store.waiting import WaitingNodes
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import Blocked, BlockTooLarge, DagError
 from culm_models.dag.exchange.ranges import Range
@@ -52,11 +54,15 @@ class DagFolder:
         self.settings = settings or DagFolderSettings()
         verdict = self.settings.verdict
         self._database = open_database(folder, create=create)
-        self._nodes = NodeTable(self._database, verdict)
+        self._judge = ProofJudge(self._database, verdict)
+        self._waiting = WaitingNodes(self._database, self.settings)
+        self._nodes = NodeTable(self._database, verdict, self._judge, self._waiting)
         self._queries = NodeQueries(self._database, verdict)
         self._shards = ShardTable(self._database, folder)
         self._spools = Spools(self._database, folder, self.settings, clock_s)
-        self._published = PublishedReader(self._database, verdict, self._nodes, self._queries, self._shards)
+        self._published = PublishedReader(
+            self._database, self._judge, self._nodes, self._queries, self._shards, verdict
+        )
         self._orders: dict[bytes, TotalOrder] = {}
         self._data_version = self._version()
         self.transaction()
@@ -96,7 +102,13 @@ class DagFolder:
     # Nodes and UCANs.
 
     def put_blocks(
-        self, space: bytes | None, blocks: Sequence[bytes], *, received_at: int, recorded: bool = False
+        self,
+        space: bytes | None,
+        blocks: Sequence[bytes],
+        *,
+        received_at: int,
+        recorded: bool = False,
+        peer: bytes | None = None,
     ) -> list[BlockOutcome]:
         """Judge and keep nodes and UCANs, in the order given, any order; one outcome each.
 
@@ -106,9 +118,12 @@ class DagFolder:
         that waits is judged again at a further receipt. Refusals for good are remembered (R25).
 
         `recorded`: the receipt stands in a record already, so it is kept of a publish in the order, too.
+
+        `peer`: who has brought them. What would wait, and has no room to (3.4), comes LATER then.
         """
         self.transaction()
-        outcomes = [self._nodes.put(space, block, received_at, recorded=recorded) for block in blocks]
+        receipt = Receipt(received_at, recorded, peer)
+        outcomes = [self._nodes.put(space, block, receipt) for block in blocks]
         for id in self._nodes.ids_changed:
             self._orders.pop(id, None)
         self._nodes.ids_changed.clear()
@@ -116,7 +131,7 @@ class DagFolder:
 
     def refused_with(self, cid: Cid) -> str | None:
         """The code with which a node or UCAN was refused for good."""
-        return self._nodes.refused_with(cid)
+        return self._judge.refused_with(cid)
 
     def read_node(self, cid: Cid) -> bytes | None:
         """The block of a node or UCAN of any space."""
@@ -157,7 +172,7 @@ class DagFolder:
 
     def has_node(self, space: bytes, cid: Cid) -> bool:
         """See `ExchangeStore`."""
-        return self._queries.is_placed(space, cid) or self._nodes.refused_with(cid) is not None
+        return self._queries.is_placed(space, cid) or self._judge.refused_with(cid) is not None
 
     def dag_heads(self, space: bytes) -> list[Cid]:
         """See `ExchangeStore`."""
@@ -178,7 +193,11 @@ class DagFolder:
 
     def missing_nodes(self, space: bytes, most: int) -> list[Cid]:
         """See `ExchangeStore`."""
-        return self._queries.missing(space, most)
+        return self._waiting.missing(space, most)
+
+    def waiting_nodes(self, space: bytes) -> tuple[int, int]:
+        """How many nodes of a space wait for a prior or a proof, and their bytes (3.4)."""
+        return self._waiting.counts(space)
 
     def lack(self, heads: Iterable[Cid]) -> Lack:
         """What is not here of the states of some nodes; of a publish, of its chain and its origin."""

@@ -59,17 +59,6 @@ class NodeQueries:
         rows = self._database.execute(query, (space, BlockKind.PUBLISH.value, publishes))
         return sorted(cid_from_bytes(raw) for (raw,) in rows)
 
-    def missing(self, space: bytes, most: int) -> list[Cid]:
-        """What the nodes of a space name, and what is not here in it."""
-        query = (
-            "SELECT DISTINCT l.named FROM places p JOIN links l ON l.child = p.node "
-            "LEFT JOIN nodes n ON n.cid = l.named WHERE p.space = ?1 AND (n.node IS NULL OR "
-            "(n.kind != ?2 AND NOT EXISTS (SELECT 1 FROM places q WHERE q.space = ?1 AND q.node = n.node))) "
-            "AND NOT EXISTS (SELECT 1 FROM refused r WHERE r.cid = l.named) LIMIT ?3"
-        )
-        rows = self._database.execute(query, (space, BlockKind.PUBLISH.value, most))
-        return sorted(cid_from_bytes(raw) for (raw,) in rows)
-
     def spaces(self) -> list[bytes]:
         """Every space of which anything is here, ascending."""
         query = "SELECT DISTINCT space FROM places UNION SELECT DISTINCT space FROM shard_places"

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from functools import cache
+from dataclasses import dataclass
 from typing import Final
 
+from culm_connectors.dag.store.judging import ProofJudge
 from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, RefusedBlock
 from culm_connectors.dag.store.tables import BUILDS, NEEDS
+from culm_connectors.dag.store.waiting import WaitingNodes
 from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid, cid_from_bytes, cid_of
-from culm_models.dag.errors import ChainMixed, DagError, PriorRefused, PublishIdChanged, UcanProofMissing
+from culm_models.dag.errors import (
+    ChainMixed,
+    DagError,
+    PriorRefused,
+    PublishIdChanged,
+    UcanProofMissing,
+    WaitingFull,
+)
 from culm_models.dag.exchange.needs import needs_of, read_block
 from culm_models.dag.publish.authority import is_final
 from culm_models.dag.replica.codec import decode_node
 from culm_models.dag.replica.node import AppendChange, PublishChange, ReplicaNode
-from culm_models.dag.ucan.chain import ChainRefusal, Published, authorise
-from culm_models.dag.ucan.did_key import did_key
+from culm_models.dag.ucan.chain import ChainRefusal
 from culm_models.dag.ucan.signing import verify_signature
 from culm_models.dag.ucan.token import Ucan
 from culm_models.dag.verdict import VerdictSettings
@@ -31,30 +39,46 @@ def block_cid(block: bytes) -> Cid:
     return cid_of(DAG_CBOR if block[:1] and block[0] in _MAPS else RAW, block)
 
 
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """When and from whom blocks came."""
+
+    received_at: int
+    recorded: bool = False
+    """The receipt stands in a record already, so it is kept of a publish in the order, too."""
+    peer: bytes | None = None
+    """The bounds of what waits (3.4) are for what a peer brings; None: nobody has brought it."""
+
+
 class NodeTable:
     """What a folder does with blocks that come, inside the folder's transaction."""
 
-    def __init__(self, database: sqlite3.Connection, settings: VerdictSettings) -> None:
+    def __init__(
+        self,
+        database: sqlite3.Connection,
+        settings: VerdictSettings,
+        judge: ProofJudge,
+        waiting: WaitingNodes,
+    ) -> None:
         self._database = database
         self._settings = settings
-        self._policy = settings.chain_policy
+        self._judge = judge
+        self._waiting = waiting
         self.ids_changed: set[bytes] = set()
         """Ids whose order got further publishes."""
 
-    def put(
-        self, space: bytes | None, block: bytes, received_at: int, *, recorded: bool = False
-    ) -> BlockOutcome:
-        """Judge one block, and keep it; `recorded` is told at `DagFolder.put_blocks`."""
+    def put(self, space: bytes | None, block: bytes, receipt: Receipt) -> BlockOutcome:
+        """Judge one block, and keep it."""
         cid = block_cid(block)
-        if code := self.refused_with(cid):
+        if code := self._judge.refused_with(cid):
             return BlockOutcome(cid, None, AckStatus.REFUSED, code)
         row = self._database.execute("SELECT node, kind FROM nodes WHERE cid = ?", (cid.raw,)).fetchone()
         if row is not None:
-            return self._put_again(space, cid, block, row[0], BlockKind(row[1]), received_at, recorded)
+            return self._put_again(space, cid, row[0], BlockKind(row[1]), receipt)
         try:
             if len(block) > self._settings.bounds.node:
                 decode_node(block, bounds=self._settings.bounds)
-            found = read_block(cid, block, legacy=self._settings.legacy)
+            found = read_block(cid, block, legacy=self._settings.legacy, bounds=self._settings.bounds)
             if isinstance(found, Ucan):
                 verify_signature(found)
             else:
@@ -64,57 +88,83 @@ class NodeTable:
                 cid, None, AckStatus.REFUSED, error.code, fallen=tuple(self._refuse(cid, error.code)[1:])
             )
         if isinstance(found, Ucan):
-            self._insert(space, cid, BlockKind.UCAN, found)
-            fallen = self._review_publishes_above(cid)
-            return BlockOutcome(
-                cid, BlockKind.UCAN, AckStatus.DURABLE, None, self._missing(found), fallen=tuple(fallen)
-            )
-        return self._put_node(space, found, received_at)
+            return self._put_ucan(space, cid, found, receipt)
+        return self._put_node(space, found, receipt)
 
-    def _put_node(self, space: bytes | None, node: ReplicaNode, received_at: int) -> BlockOutcome:
+    def _put_ucan(self, space: bytes | None, cid: Cid, ucan: Ucan, receipt: Receipt) -> BlockOutcome:
+        waits_for = self._without_verdict(ucan.claims.proofs)
+        if not self._may_wait(cid, space, len(ucan.block), receipt, waits_for):
+            return BlockOutcome(cid, BlockKind.UCAN, AckStatus.LATER, WaitingFull.code)
+        row = self._insert(space, cid, BlockKind.UCAN, ucan)
+        self._waiting.enter(row, space, receipt.peer or b"", len(ucan.block), waits_for)
+        # They are looked at before nobody waits for this any more, and go on waiting for what is below it.
+        fallen = self._review_publishes_above(cid)
+        self._waiting.settled(cid.raw)
+        return BlockOutcome(cid, BlockKind.UCAN, AckStatus.DURABLE, None, waits_for, fallen=tuple(fallen))
+
+    def _put_node(self, space: bytes | None, node: ReplicaNode, receipt: Receipt) -> BlockOutcome:
         change = node.change
         refusal: ChainRefusal | None = None
         kind = BlockKind.APPEND if isinstance(change, AppendChange) else BlockKind.JOIN
         if isinstance(change, PublishChange):
             kind = BlockKind.PUBLISH
-            refusal = self._judge(node, change, received_at)
+            refusal = self._judge.judge(node, receipt.received_at)
             if refusal is not None and not isinstance(refusal.error, UcanProofMissing):
                 code = refusal.error.code
                 final = is_final(refusal.error)
                 fallen = self._refuse(node.cid, code)[1:] if final else []
                 return BlockOutcome(node.cid, kind, AckStatus.REFUSED, code, fallen=tuple(fallen))
             space = change.id
+        waits_for = self._waits_for(node, refusal.missing if refusal is not None else frozenset())
+        if not self._may_wait(node.cid, space, len(node.data), receipt, waits_for):
+            return BlockOutcome(node.cid, kind, AckStatus.LATER, WaitingFull.code)
         row = self._insert(space, node.cid, kind, node)
+        self._waiting.enter(row, space, receipt.peer or b"", len(node.data), waits_for)
         if isinstance(change, PublishChange):
             self._database.execute(
                 "INSERT INTO publishes VALUES (?, ?, ?, 0)", (row, change.id, refusal is None)
             )
-            self._database.execute("INSERT INTO receipts VALUES (?, ?)", (row, received_at))
+            self._database.execute("INSERT INTO receipts VALUES (?, ?)", (row, receipt.received_at))
             if refusal is None:
                 self._admit(row)
+        self._waiting.settled(node.cid.raw)
         fallen = self._drop_wrong_children(node)
-        missing = self._missing(node, refusal)
+        missing = waits_for
+        if isinstance(change, PublishChange):
+            missing = tuple(sorted({*waits_for, *self._without_verdict((change.origin,))}))
         return BlockOutcome(
             node.cid, kind, AckStatus.DURABLE, None, missing, self._in_order(row), tuple(fallen)
         )
 
+    def _waits_for(self, node: ReplicaNode, proofs: frozenset[Cid]) -> tuple[Cid, ...]:
+        """The prior and forks that are not here, and these proofs."""
+        return self._without_verdict((*node.parents, *proofs))
+
+    def _without_verdict(self, cids: Iterable[Cid]) -> tuple[Cid, ...]:
+        return tuple(sorted({cid for cid in cids if not self._has_verdict(cid)}))
+
+    def _has_verdict(self, cid: Cid) -> bool:
+        """Whether a node is here in any space, or was refused for good."""
+        query = "SELECT 1 FROM nodes WHERE cid = ?1 UNION ALL SELECT 1 FROM refused WHERE cid = ?1"
+        return self._database.execute(query, (cid.raw,)).fetchone() is not None
+
+    def _may_wait(
+        self, cid: Cid, space: bytes | None, size: int, receipt: Receipt, waits_for: tuple[Cid, ...]
+    ) -> bool:
+        """Whether there is room for a node of a peer, which waits for these."""
+        peer = receipt.peer
+        return peer is None or not waits_for or self._waiting.has_room(cid, space, peer, size)
+
     def _put_again(
-        self,
-        space: bytes | None,
-        cid: Cid,
-        block: bytes,
-        row: int,
-        kind: BlockKind,
-        received_at: int,
-        recorded: bool,
+        self, space: bytes | None, cid: Cid, row: int, kind: BlockKind, receipt: Receipt
     ) -> BlockOutcome:
         if kind is not BlockKind.PUBLISH:
             if space is not None:
-                self._place(space, row, cid)
+                self._place(space, row, cid, kind)
             return BlockOutcome(cid, kind, AckStatus.HAD)
         in_order = self._in_order(row)
-        if recorded or not in_order:
-            self._database.execute("INSERT OR IGNORE INTO receipts VALUES (?, ?)", (row, received_at))
+        if receipt.recorded or not in_order:
+            self._database.execute("INSERT OR IGNORE INTO receipts VALUES (?, ?)", (row, receipt.received_at))
         if not in_order:
             self._review(row)
         return BlockOutcome(cid, kind, AckStatus.HAD, in_order=self._in_order(row))
@@ -136,20 +186,18 @@ class NodeTable:
             shards = [(shard.raw, row) for shard in found.shards]
             self._database.executemany("INSERT INTO names VALUES (?, ?)", shards)
         if space is not None:
-            self._place(space, row, cid, is_ucan=kind is BlockKind.UCAN)
+            self._place(space, row, cid, kind)
         return row
 
-    def _place(self, space: bytes, row: int, cid: Cid, *, is_ucan: bool | None = None) -> None:
-        if is_ucan is None:
-            query = "SELECT kind FROM nodes WHERE node = ?"
-            is_ucan = self._database.execute(query, (row,)).fetchone()[0] == BlockKind.UCAN
-        is_head = not is_ucan and not self._has_child(space, cid.raw)
+    def _place(self, space: bytes, row: int, cid: Cid, kind: BlockKind) -> None:
+        is_head = kind is not BlockKind.UCAN and not self._has_child(space, cid.raw)
         self._database.execute("INSERT OR IGNORE INTO places VALUES (?, ?, ?)", (space, row, is_head))
         self._database.execute(
             "UPDATE places SET is_head = 0 WHERE space = ? AND is_head = 1 AND node IN "
             "(SELECT n.node FROM links l JOIN nodes n ON n.cid = l.named WHERE l.child = ? AND l.how = ?)",
             (space, row, BUILDS),
         )
+        self._waiting.placed(space, row, cid.raw, is_publish=kind is BlockKind.PUBLISH)
 
     def _has_child(self, space: bytes, raw: bytes) -> bool:
         query = (
@@ -158,24 +206,12 @@ class NodeTable:
         )
         return self._database.execute(query, (space, raw, BUILDS)).fetchone() is not None
 
-    def _missing(self, found: ReplicaNode | Ucan, refusal: ChainRefusal | None = None) -> tuple[Cid, ...]:
-        needs = set(found.claims.proofs if isinstance(found, Ucan) else found.parents)
-        if not isinstance(found, Ucan) and isinstance(found.change, PublishChange):
-            needs.add(found.change.origin)
-        needs |= refusal.missing if refusal is not None else frozenset()
-        return tuple(sorted(need for need in needs if not self.has_verdict(need)))
-
-    def has_verdict(self, cid: Cid) -> bool:
-        """Whether a node is here in any space, or was refused for good."""
-        query = "SELECT 1 FROM nodes WHERE cid = ?1 UNION ALL SELECT 1 FROM refused WHERE cid = ?1"
-        return self._database.execute(query, (cid.raw,)).fetchone() is not None
-
     # Rules between nodes.
 
     def _check_parents(self, node: ReplicaNode) -> None:
         own_id = node.change.id if isinstance(node.change, PublishChange) else None
         for parent in node.parents:
-            if self.refused_with(parent):
+            if self._judge.refused_with(parent):
                 raise PriorRefused(f"{parent} was refused")
             query = (
                 "SELECT n.kind, p.id FROM nodes n LEFT JOIN publishes p ON p.node = n.node WHERE n.cid = ?"
@@ -203,11 +239,6 @@ class NodeTable:
         )
         return self._database.execute(query, (raw, BUILDS)).fetchall()
 
-    def refused_with(self, cid: Cid) -> str | None:
-        """The code with which a block was refused for good."""
-        row = self._database.execute("SELECT code FROM refused WHERE cid = ?", (cid.raw,)).fetchone()
-        return None if row is None else str(row[0])
-
     def _refuse(self, cid: Cid, code: str) -> list[RefusedBlock]:
         """Refuse a block for good, and with it all that build on it; the block itself comes first."""
         fallen: list[RefusedBlock] = []
@@ -222,10 +253,16 @@ class NodeTable:
             fallen.append(RefusedBlock(cid_from_bytes(raw), why))
             waiting += [(cid_of(DAG_CBOR, block).raw, PriorRefused.code) for _, block in self._children(raw)]
             self._delete(raw)
-        newest = "SELECT max(refusal) FROM refused"
-        self._database.execute(f"DELETE FROM refused WHERE refusal <= ({newest}) - ?", (_REFUSED_MAX,))
+            self._waiting.refused(raw)
+        self._forget_oldest_refusals()
         fallen += self._review_publishes_above(cid)
         return fallen
+
+    def _forget_oldest_refusals(self) -> None:
+        query = "SELECT cid FROM refused WHERE refusal <= (SELECT max(refusal) FROM refused) - ?"
+        for (raw,) in self._database.execute(query, (_REFUSED_MAX,)).fetchall():
+            self._database.execute("DELETE FROM refused WHERE cid = ?", (raw,))
+            self._waiting.gone(raw)
 
     def _delete(self, raw: bytes) -> None:
         row = self._database.execute("SELECT node FROM nodes WHERE cid = ?", (raw,)).fetchone()
@@ -236,50 +273,18 @@ class NodeTable:
             "JOIN places p ON p.node = n.node WHERE l.child = ? AND l.how = ?",
             (row[0], BUILDS),
         ).fetchall()
+        named = self._database.execute("SELECT named FROM links WHERE child = ?", row).fetchall()
+        spaces = self._database.execute("SELECT space FROM places WHERE node = ?", row).fetchall()
         for table in ("places", "names", "publishes", "receipts", "nodes"):
             self._database.execute(f"DELETE FROM {table} WHERE node = ?", row)
         self._database.execute("DELETE FROM links WHERE child = ?", row)
+        self._waiting.deleted(row[0], named, spaces)
         for parent, parent_raw, space in parents:
             if not self._has_child(space, parent_raw):
                 query = "UPDATE places SET is_head = 1 WHERE space = ? AND node = ?"
                 self._database.execute(query, (space, parent))
 
     # Publishes.
-
-    def _ucan(self, cid: Cid) -> Ucan | DagError | None:
-        if code := self.refused_with(cid):
-            return _errors()[code](f"{cid} was refused")
-        row = self._database.execute("SELECT block FROM nodes WHERE cid = ?", (cid.raw,)).fetchone()
-        if row is None:
-            return None
-        found = read_block(cid, row[0], legacy=self._settings.legacy)
-        return found if isinstance(found, Ucan) else ChainMixed("a node, where a proof is named")
-
-    def judge(
-        self, node: ReplicaNode, received_at: int, revoked: frozenset[Cid] = frozenset()
-    ) -> ChainRefusal | None:
-        """None when a publish, received at this time, is authorised by what is here."""
-        assert isinstance(node.change, PublishChange), "only publishes are judged"
-        return self._judge(node, node.change, received_at, revoked)
-
-    def _judge(
-        self,
-        node: ReplicaNode,
-        change: PublishChange,
-        received_at: int,
-        revoked: frozenset[Cid] = frozenset(),
-    ) -> ChainRefusal | None:
-        fields = {"link": change.link, "origin": change.origin}
-        fields |= {} if node.prior is None else {"prior": node.prior}
-        fields |= {} if change.shard is None else {"shard": change.shard}
-        try:
-            verify_signature(change.proof)
-        except DagError as error:
-            return ChainRefusal(error, frozenset())
-        published = Published(did_key(change.id), fields)
-        return authorise(
-            change.proof, published, self._ucan, received_at, policy=self._policy, revoked=revoked
-        )
 
     def _review_publishes_above(self, proof: Cid) -> list[RefusedBlock]:
         """Judge again what waits for a UCAN, however far above it."""
@@ -309,14 +314,25 @@ class NodeTable:
         if found is None:
             return []
         node = decode_node(found[0], legacy=self._settings.legacy, bounds=self._settings.bounds)
+        missing: frozenset[Cid] = frozenset()
+        stands = False
         for time in self.receipts(row):
-            refusal = self.judge(node, time)
+            refusal = self._judge.judge(node, time)
             if refusal is None:
                 self._database.execute("UPDATE publishes SET is_authorised = 1 WHERE node = ?", (row,))
+                self._waiting.waits_for(row, self._waits_for(node, frozenset()))
                 self._admit(row)
                 return []
             if is_final(refusal.error):
                 return self._refuse(node.cid, refusal.error.code)
+            stands = stands or isinstance(refusal.error, UcanProofMissing)
+            missing |= refusal.missing
+        if stands:
+            self._waiting.waits_for(row, self._waits_for(node, missing))
+        else:
+            # Nothing is kept of what a clock refuses, whatever came first (R25).
+            self._delete(node.cid.raw)
+            self._waiting.gone(node.cid.raw)
         return []
 
     def receipts(self, row: int) -> list[int]:
@@ -331,7 +347,7 @@ class NodeTable:
         if found is None:
             return []
         node = decode_node(found[1], legacy=self._settings.legacy, bounds=self._settings.bounds)
-        judged = ((time, self.judge(node, time)) for time in self.receipts(found[0]))
+        judged = ((time, self._judge.judge(node, time)) for time in self.receipts(found[0]))
         return [time for time, no in judged if no is None or isinstance(no.error, UcanProofMissing)]
 
     def _admit(self, row: int) -> None:
@@ -356,14 +372,3 @@ class NodeTable:
         query = "SELECT in_order FROM publishes WHERE node = ?"
         found = self._database.execute(query, (row,)).fetchone()
         return found is not None and bool(found[0])
-
-
-@cache
-def _errors() -> dict[str, type[DagError]]:
-    """Every code's class."""
-    found: dict[str, type[DagError]] = {}
-    waiting: Iterable[type[DagError]] = [DagError]
-    while waiting:
-        found |= {one.code: one for one in waiting}
-        waiting = [below for one in waiting for below in one.__subclasses__()]
-    return found

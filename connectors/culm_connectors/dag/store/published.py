@@ -6,6 +6,7 @@ import mmap
 import sqlite3
 from collections.abc import Iterator, Mapping
 
+from culm_connectors.dag.store.judging import ProofJudge
 from culm_connectors.dag.store.node_queries import NodeQueries
 from culm_connectors.dag.store.node_table import NodeTable
 from culm_connectors.dag.store.outcomes import OrderedPublish, PublishedDag
@@ -62,13 +63,15 @@ class PublishedReader:
     def __init__(
         self,
         database: sqlite3.Connection,
-        settings: VerdictSettings,
+        judge: ProofJudge,
         nodes: NodeTable,
         queries: NodeQueries,
         shards: ShardTable,
+        settings: VerdictSettings,
     ) -> None:
         self._database = database
         self._settings = settings
+        self._judge = judge
         self._nodes = nodes
         self._queries = queries
         self._shards = shards
@@ -103,7 +106,7 @@ class PublishedReader:
         (row,) = self._database.execute(query, (node.cid.raw,)).fetchone()
         state = PublishState.REVOKED
         for time in self._nodes.receipts(row):
-            refused = self._nodes.judge(node, time, revoked)
+            refused = self._judge.judge(node, time, revoked)
             if refused is None:
                 return None
             if isinstance(refused.error, UcanProofMissing):
@@ -118,7 +121,7 @@ class PublishedReader:
             cid = stack.pop()
             block = self._queries.block(cid)
             if block is None:
-                if code := self._nodes.refused_with(cid):
+                if code := self._judge.refused_with(cid):
                     store.refuse(cid, DagError(code))
                 continue
             node, _ = store.add(block)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
 
 GIB = 1024**3
+MIB = 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,5 +19,11 @@ class DagFolderSettings:
     """Announced sizes of the spools of one peer (R34)."""
     spool_bytes: int = 16 * GIB
     """Announced sizes of all spools."""
+    waiting_nodes: int = 10_000
+    """Of a space, that wait for a prior or a proof (3.4): what peers bring beyond it comes later."""
+    waiting_bytes: int = 64 * MIB
+    """Of those nodes of a space."""
+    peer_waiting_nodes: int = 1_000
+    """That one peer has brought, in all spaces."""
     spool_expires_s: int = 86_400
     """After its last byte a spool is kept for so long."""

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from culm_connectors.dag.errors import DagFolderError
+from culm_connectors.dag.store.waiting import fill_waiting
 
 DATABASE_FILE: Final = "dag.sqlite"
 SHARDS: Final = "shards"
 SPOOLS: Final = "spools"
-FORMAT: Final = 1
+FORMAT: Final = 2
 _APPLICATION_ID: Final = 0x43444147
 _BUSY_TIMEOUT_S: Final = 30.0
 
@@ -57,6 +58,21 @@ CREATE TABLE blocked (key BLOB PRIMARY KEY, reason TEXT NOT NULL);
 """
 """CIDs are bytes, `named` too; ids and spaces have 32. `bits` of a spool are its chunks, low bits first."""
 
+_SCHEMA_2: Final = """
+CREATE TABLE missing (space BLOB NOT NULL, named BLOB NOT NULL, PRIMARY KEY (space, named)) WITHOUT ROWID;
+CREATE INDEX missing_named ON missing (named);
+CREATE TABLE lacks (named BLOB NOT NULL, child INTEGER NOT NULL, PRIMARY KEY (named, child)) WITHOUT ROWID;
+CREATE INDEX lacks_of ON lacks (child);
+CREATE TABLE waiting (
+    node INTEGER PRIMARY KEY, space BLOB NOT NULL, peer BLOB NOT NULL, size INTEGER NOT NULL
+);
+CREATE TABLE waiting_counts (
+    of INTEGER NOT NULL, who BLOB NOT NULL, nodes INTEGER NOT NULL, bytes INTEGER NOT NULL,
+    PRIMARY KEY (of, who)
+) WITHOUT ROWID;
+"""
+"""Since format 2: what `waiting` keeps. A space or peer of none has no bytes."""
+
 
 def open_database(folder: Path, *, create: bool) -> sqlite3.Connection:
     """The database of a folder; with `create`, one is made where there is none. Error: `DagFolderError`."""
@@ -72,15 +88,9 @@ def open_database(folder: Path, *, create: bool) -> sqlite3.Connection:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
         found = database.execute("PRAGMA user_version").fetchone()[0]
-        if not found:
+        if found < FORMAT:
             database.execute("BEGIN IMMEDIATE")
-            found = database.execute("PRAGMA user_version").fetchone()[0]
-            if not found:
-                for statement in _SCHEMA.split(";"):
-                    database.execute(statement)
-                database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-                database.execute(f"PRAGMA user_version = {FORMAT}")
-                found = FORMAT
+            found = _upgrade(database, database.execute("PRAGMA user_version").fetchone()[0])
             database.execute("COMMIT")
     except (OSError, sqlite3.Error) as error:
         raise DagFolderError(f"{path} cannot be used: {error}") from error
@@ -90,3 +100,16 @@ def open_database(folder: Path, *, create: bool) -> sqlite3.Connection:
             f"{path} has the format {found}, and this program reads {FORMAT}", hint="use a newer Culm"
         )
     return database
+
+
+def _upgrade(database: sqlite3.Connection, found: int) -> int:
+    """Make the tables of a new database, or those that an older one lacks; the format that it has then."""
+    if found >= FORMAT:
+        return found
+    for statement in ("" if found else _SCHEMA).split(";") + _SCHEMA_2.split(";"):
+        database.execute(statement)
+    if found:
+        fill_waiting(database)
+    database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    database.execute(f"PRAGMA user_version = {FORMAT}")
+    return FORMAT

@@ -6,7 +6,7 @@ from typing import Final
 
 from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
-from culm_models.dag.bounds import DEFAULT_BOUNDS
+from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
 from culm_models.dag.errors import DagError
 from culm_models.dag.replica.codec import decode_node
 from culm_models.dag.replica.node import PublishChange, ReplicaNode
@@ -24,16 +24,18 @@ def may_be_node(cid: Cid) -> bool:
     return cid.codec in _NODE_CODECS and cid.version == 1 and cid.is_sha2_256
 
 
-def read_block(cid: Cid, block: bytes, *, legacy: bool = False) -> ReplicaNode | Ucan:
+def read_block(
+    cid: Cid, block: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS
+) -> ReplicaNode | Ucan:
     """The node or UCAN, by its form; no signature is verified. Raises `DagError`."""
     if cid.codec == RAW:
-        return ucan_from_raw(block, legacy=legacy)
-    if block[1:].startswith(_NODE_STARTS) or len(block) > DEFAULT_BOUNDS.node:
-        return decode_node(block, legacy=legacy)
+        return ucan_from_raw(block, legacy=legacy, bounds=bounds)
+    if block[1:].startswith(_NODE_STARTS) or len(block) > bounds.node:
+        return decode_node(block, legacy=legacy, bounds=bounds)
     value = decode_dag_cbor(block)
     if isinstance(value, dict) and "change" not in value:
-        return ucan_from_map(value, block, legacy=legacy)
-    return decode_node(block, legacy=legacy)
+        return ucan_from_map(value, block, legacy=legacy, bounds=bounds)
+    return decode_node(block, legacy=legacy, bounds=bounds)
 
 
 def needs_of(found: ReplicaNode | Ucan) -> tuple[Cid, ...]:
@@ -49,9 +51,11 @@ def needs_of(found: ReplicaNode | Ucan) -> tuple[Cid, ...]:
     return (*found.parents, change.origin, *proofs)
 
 
-def needs_of_block(cid: Cid, block: bytes, *, legacy: bool = False) -> tuple[Cid, ...]:
+def needs_of_block(
+    cid: Cid, block: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS
+) -> tuple[Cid, ...]:
     """What the block needs; nothing where it breaks a rule of form."""
     try:
-        return needs_of(read_block(cid, block, legacy=legacy))
+        return needs_of(read_block(cid, block, legacy=legacy, bounds=bounds))
     except DagError:
         return ()
