@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid, cid_of, make_cid
+from culm_models.dag.blocks.common_nodes import is_common_node
 from culm_models.dag.blocks.dag_cbor import (
     NESTING_MAX,
     dag_cbor_cid,
@@ -18,7 +19,6 @@ from culm_models.dag.blocks.dag_cbor import (
     scan_dag_cbor,
 )
 from culm_models.dag.blocks.fast_dag_cbor import UNSURE, fast_value, is_surely_canonical
-from culm_models.dag.blocks.usual_nodes import is_usual_node
 from culm_models.dag.errors import DagError
 from culm_models.dag.replica.codec import encode_append, encode_node, proof_value
 from tests.models.dag.drawn_values import CIDS, VALUES
@@ -132,7 +132,7 @@ def test_a_canonical_block_of_many_heads_in_its_digests_is_taken() -> None:
     assert decode_dag_cbor(data) == {"links": links}
 
 
-def usual_nodes() -> list[bytes]:
+def common_nodes() -> list[bytes]:
     named = {"link": LINK, "origin": cid_of(DAG_CBOR, b"origin")}
     shard, prior = cid_of(CAR, b"shard"), cid_of(DAG_CBOR, b"prior")
     found = [encode_append([cid_of(CAR, bytes([n])) for n in range(count)]).data for count in (0, 1, 23)]
@@ -148,9 +148,9 @@ def usual_nodes() -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize("data", usual_nodes())
+@pytest.mark.parametrize("data", common_nodes())
 def test_nodes_that_are_known_at_sight_are_canonical_and_others_are_not_known(data: bytes) -> None:
-    assert is_usual_node(data)
+    assert is_common_node(data)
     agrees(data)
     others = [data + b"\0", data[:-1], b"\xa1" + data, data.replace(b"\x66change", b"\x66chance")]
     others += [
@@ -159,18 +159,18 @@ def test_nodes_that_are_known_at_sight_are_canonical_and_others_are_not_known(da
         for bit in (1, 32, 128)
     ]
     for other in others:
-        if is_usual_node(other):
+        if is_common_node(other):
             scan_dag_cbor(other)
 
 
 def test_nodes_with_more_are_not_known_at_sight() -> None:
-    assert not is_usual_node(encode_append([cid_of(CAR, bytes([n])) for n in range(24)]).data)
-    assert not is_usual_node(encode_append([LINK]).data)
+    assert not is_common_node(encode_append([cid_of(CAR, bytes([n])) for n in range(24)]).data)
+    assert not is_common_node(encode_append([LINK]).data)
     one = encode_append([cid_of(CAR, b"")]).data
     for head in (0x80, 0x82, 0x97):
         other = one.replace(b"shards\x81", b"shards" + bytes((head,)))
-        assert not is_usual_node(other)
+        assert not is_common_node(other)
         agrees(other)
-    short = next(data for data in usual_nodes() if b"exp\x1a" in data)
+    short = next(data for data in common_nodes() if b"exp\x1a" in data)
     at = short.index(b"exp\x1a") + 4
     agrees(short[:at] + bytes(4) + short[at + 4 :])

@@ -37,7 +37,7 @@ class DoorAccess:
         self._clock_s = clock_s
         self._rules = {rule.sha256: rule for rule in settings.tokens}
 
-    def is_known(self, token: str) -> bool:
+    def has_token(self, token: str) -> bool:
         """Whether a token is a configured one."""
         return self._rule(token) is not None
 
@@ -48,7 +48,7 @@ class DoorAccess:
 
     def require_someone(self, client: HttpClient, ability: SpaceAbility) -> None:
         """Raise unless it may be that a client may: asked before a body is read. Errors: `RequestError`."""
-        if self._mode(ability) != "anyone" and not self.is_known(client.token or ""):
+        if self._mode(ability) != "anyone" and not self.has_token(client.token or ""):
             self._ucan(client, ability)
 
     async def require(

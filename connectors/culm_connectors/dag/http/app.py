@@ -17,7 +17,7 @@ from culm_connectors.dag.http.answers.shards import RANGES_HEADER
 from culm_connectors.dag.http.door import Door
 from culm_connectors.dag.http.openapi import openapi_document
 from culm_connectors.dag.http.problems import answer_error
-from culm_connectors.dag.http.routes import OPERATIONS, Operation
+from culm_connectors.dag.http.routes import OPERATIONS, HttpOperation
 from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.room import DagRoom
 from culm_models.errors import CulmError
@@ -49,7 +49,7 @@ def dag_app(room: DagRoom, settings: DagHttpSettings, access: DoorAccess | None 
     )
 
 
-def _route(door: Door, one: Operation) -> Route:
+def _route(door: Door, one: HttpOperation) -> Route:
     async def handle(request: Request) -> Response:
         return await one.handler(door, request)
 

@@ -32,12 +32,12 @@ class HttpClient:
         return hashlib.sha256(f"http:{self.name}".encode()).digest()
 
 
-def client_of(request: Request, is_known: Callable[[str], bool]) -> HttpClient:
+def client_of(request: Request, has_token: Callable[[str], bool]) -> HttpClient:
     """Who asks. For a token that nobody has configured, the address stands."""
     given = request.headers.get("authorization", "")
     token = given[len(_BEARER) :].strip() if given.lower().startswith(_BEARER) else None
     host = request.client.host if request.client is not None else ""
-    if token is not None and is_known(token):
+    if token is not None and has_token(token):
         return HttpClient(f"token:{hashlib.sha256(token.encode()).hexdigest()}", token)
     return HttpClient(f"address:{host}", token)
 

@@ -37,7 +37,7 @@ class Door:
 
     def enter(self, request: Request) -> HttpClient:
         """Who asks, once its request is counted. Raises `TooManyRequests`."""
-        client = client_of(request, self.access.is_known)
+        client = client_of(request, self.access.has_token)
         self.budgets.take_request(client)
         return client
 

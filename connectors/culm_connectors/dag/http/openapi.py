@@ -9,7 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from culm_connectors.dag.http.answers.schemas import Problem
 from culm_connectors.dag.http.problems import PROBLEM_TYPE
-from culm_connectors.dag.http.routes import COMMON_PROBLEMS, OPERATIONS, Operation
+from culm_connectors.dag.http.routes import COMMON_PROBLEMS, OPERATIONS, HttpOperation
 
 _COMPONENTS: Final = "#/components/schemas/{model}"
 
@@ -45,7 +45,7 @@ def openapi_document() -> dict[str, Any]:
     }
 
 
-def _operation(one: Operation) -> dict[str, Any]:
+def _operation(one: HttpOperation) -> dict[str, Any]:
     found: dict[str, Any] = {
         "operationId": one.handler.__name__,
         "summary": one.summary,
@@ -66,7 +66,7 @@ def _operation(one: Operation) -> dict[str, Any]:
     return found
 
 
-def _responses(one: Operation) -> dict[str, Any]:
+def _responses(one: HttpOperation) -> dict[str, Any]:
     problem = {PROBLEM_TYPE: {"schema": {"$ref": _COMPONENTS.format(model=Problem.__name__)}}}
     found: dict[str, Any] = {}
     for status in (*COMMON_PROBLEMS, *one.problems):

@@ -51,7 +51,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class HttpOperation:
     """One row: method and path, who answers, and what it says of itself."""
 
     method: str
@@ -104,7 +104,7 @@ _IPFS_PARAMETERS: Final = (
 )
 
 OPERATIONS: Final = (
-    Operation(
+    HttpOperation(
         "HEAD",
         "/shards/{cid}",
         head_shard,
@@ -112,7 +112,7 @@ OPERATIONS: Final = (
         parameters=(_CID, _FOR_SPACE),
         answers={200: ("it is here whole", ()), 404: ("it is not", ())},
     ),
-    Operation(
+    HttpOperation(
         "PUT",
         "/shards/{cid}",
         put_shard,
@@ -130,7 +130,7 @@ OPERATIONS: Final = (
         },
         problems=(408, 409, 413, 422, 503, 507),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/spaces/{space}/nodes",
         post_nodes,
@@ -143,7 +143,7 @@ OPERATIONS: Final = (
         },
         problems=(408, 413, 422),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/publishes",
         post_publish,
@@ -155,7 +155,7 @@ OPERATIONS: Final = (
         },
         problems=(408, 413, 422, 503, 507),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/spaces/{space}/lack",
         post_lack,
@@ -165,7 +165,7 @@ OPERATIONS: Final = (
         answers={200: ("three lists", (*_json(LackAnswer), *_plain(DAG_CBOR_TYPE)))},
         problems=(408, 413, 422),
     ),
-    Operation(
+    HttpOperation(
         "GET",
         "/ipfs/{path}",
         get_ipfs,
@@ -175,7 +175,7 @@ OPERATIONS: Final = (
         answers=_IPFS_ANSWERS,
         problems=(404, 416, 422),
     ),
-    Operation(
+    HttpOperation(
         "GET",
         "/published/{id}",
         get_published,
@@ -184,7 +184,7 @@ OPERATIONS: Final = (
         answers={200: ("tip, latest complete and heads", _json(PublishedView, RevisionView))},
         problems=(404,),
     ),
-    Operation(
+    HttpOperation(
         "GET",
         "/published/{id}/log",
         get_log,
@@ -192,7 +192,7 @@ OPERATIONS: Final = (
         parameters=(_ID, Parameter("start", "query", "the position to begin at")),
         answers={200: ("operations with their states", _json(LogView))},
     ),
-    Operation(
+    HttpOperation(
         "GET",
         "/events",
         get_events,

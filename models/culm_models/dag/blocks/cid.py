@@ -30,12 +30,12 @@ _V0_SIZE: Final = 34
 _V0_TEXT_SIZE: Final = 46
 _V0_START: Final = b"\x12\x20"
 # What nearly every CID begins with: its codec, and where its digest begins.
-_USUAL_STARTS: Final = {
+_COMMON_STARTS: Final = {
     b"\x01" + write_varint(codec) + _V0_START: codec for codec in (RAW, DAG_PB, DAG_CBOR, DAG_JSON, CAR)
 }
-_STARTS: Final = {codec: start for start, codec in _USUAL_STARTS.items()}
-_USUAL_FOUR: Final = frozenset(start[:4] for start in _USUAL_STARTS)
-_USUAL_SIZES: Final = {4 + _SHA2_256_SIZE: 4, 5 + _SHA2_256_SIZE: 5}
+_STARTS: Final = {codec: start for start, codec in _COMMON_STARTS.items()}
+_COMMON_FOUR: Final = frozenset(start[:4] for start in _COMMON_STARTS)
+_COMMON_SIZES: Final = {4 + _SHA2_256_SIZE: 4, 5 + _SHA2_256_SIZE: 5}
 
 
 @total_ordering
@@ -61,7 +61,7 @@ class Cid:
     def text(self) -> str:
         """The one spelling of the CID (R1)."""
         if self._text is None:
-            if self.raw[:4] in _USUAL_FOUR and self.is_sha2_256:
+            if self.raw[:4] in _COMMON_FOUR and self.is_sha2_256:
                 self._text = libipld.encode_cid(self.raw)
             else:
                 self._text = base58(self.raw) if self.version == 0 else "b" + base32(self.raw)
@@ -93,22 +93,22 @@ class Cid:
         return f"Cid({self.text})"
 
 
-def usual_cid(raw: bytes) -> Cid | None:
+def common_cid(raw: bytes) -> Cid | None:
     """The CID of a common codec by sha2-256 that bytes are; None where they are another, or none."""
-    size = _USUAL_SIZES.get(len(raw))
+    size = _COMMON_SIZES.get(len(raw))
     if size is None:
         return None
-    codec = _USUAL_STARTS.get(raw[:size])
+    codec = _COMMON_STARTS.get(raw[:size])
     return None if codec is None else Cid(raw, 1, codec, SHA2_256, size)
 
 
-def usual_cid_at(data: bytes, at: int) -> Cid | None:
+def common_cid_at(data: bytes, at: int) -> Cid | None:
     """The CID of a common codec by sha2-256 that begins at `at`, if one does."""
     size = 4
-    codec = _USUAL_STARTS.get(data[at : at + 4])
+    codec = _COMMON_STARTS.get(data[at : at + 4])
     if codec is None:
         size = 5
-        codec = _USUAL_STARTS.get(data[at : at + 5])
+        codec = _COMMON_STARTS.get(data[at : at + 5])
     end = at + size + _SHA2_256_SIZE
     if codec is None or end > len(data):
         return None
@@ -126,7 +126,7 @@ def cid_from_bytes(raw: bytes | memoryview) -> Cid:
 def read_cid(data: bytes | memoryview, at: int) -> tuple[Cid, int]:
     """The CID that begins at `at` and where it ends."""
     for size in (4, 5):
-        codec = _USUAL_STARTS.get(bytes(data[at : at + size]))
+        codec = _COMMON_STARTS.get(bytes(data[at : at + size]))
         end = at + size + _SHA2_256_SIZE
         if codec is not None and end <= len(data):
             raw = bytes(data[at:end])

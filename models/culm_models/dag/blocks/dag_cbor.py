@@ -2,7 +2,7 @@
 
 The scanner here decides. It reads once, from the first byte to the last, so its error is the first fault in
 the order of the bytes, and takes no memory for lengths only claimed. `fast_dag_cbor` is asked first, since it
-takes a small part of the time: it may only say yes; so may `usual_nodes`, where no value is wanted.
+takes a small part of the time: it may only say yes; so may `common_nodes`, where no value is wanted.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import struct
 from typing import Any, Final
 
 from culm_models.dag.blocks.cid import Cid, cid_from_bytes
+from culm_models.dag.blocks.common_nodes import is_common_node
 from culm_models.dag.blocks.fast_dag_cbor import UNSURE, fast_value, is_surely_canonical
-from culm_models.dag.blocks.usual_nodes import is_usual_node
 from culm_models.dag.errors import CidMalformed, NonCanonical
 
 NESTING_MAX: Final = 128
@@ -39,7 +39,7 @@ def decode_dag_cbor(data: bytes) -> Any:
 
 def dag_cbor_cid(data: bytes) -> bytes:
     """The bytes of the CID of a canonical block, without making its value; raises as decoding does."""
-    if not is_usual_node(data) and not is_surely_canonical(data, NESTING_MAX):
+    if not is_common_node(data) and not is_surely_canonical(data, NESTING_MAX):
         scan_dag_cbor(data)
     return CID_START + hashlib.sha256(data).digest()
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import libipld
 
-from culm_models.dag.blocks.cid import cid_from_bytes, usual_cid
+from culm_models.dag.blocks.cid import cid_from_bytes, common_cid
 from culm_models.dag.errors import CidMalformed
 
 UNSURE: Final = object()
@@ -66,7 +66,7 @@ def is_surely_canonical(data: bytes, levels: int) -> bool:
 def _linked(value: Any, levels: int) -> Any:
     kind = type(value)
     if kind is bytes:
-        return usual_cid(value) or (cid_from_bytes(value) if _is_link(value) else value)
+        return common_cid(value) or (cid_from_bytes(value) if _is_link(value) else value)
     if kind is dict:
         if not levels:
             raise RecursionError

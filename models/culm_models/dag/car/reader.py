@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from culm_models.dag.blocks.cid import SHA2_256, Cid, read_cid, usual_cid_at
+from culm_models.dag.blocks.cid import SHA2_256, Cid, common_cid_at, read_cid
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
 from culm_models.dag.blocks.multihash import DEFAULT_HASHES, check_block
 from culm_models.dag.blocks.varint import VARINT_BYTES_MAX, read_varint
@@ -25,7 +25,7 @@ from culm_models.dag.errors import (
 _V2_PRAGMA: Final = bytes.fromhex("0aa16776657273696f6e02")
 # No CID that is not an identity is longer; one that is may be as long as a block.
 _CID_ROOM: Final = 256
-# A length of three bytes and a CID of the usual kind.
+# A length of three bytes and a CID of a common kind.
 _HEAD_SIZE: Final = 3 + 5 + 32
 
 
@@ -84,7 +84,7 @@ def _sections(view: memoryview, at: int, hashes: Collection[int], bounds: Bounds
     found: list[Section] = []
     length = len(view)
     while at < length:
-        at = _take_usual(view, at, 0, hashes, bounds, bounds.sections, found)
+        at = _take_common(view, at, 0, hashes, bounds, bounds.sections, found)
         if at == length:
             break
         size, start = _section_size(view, at, bounds)
@@ -98,7 +98,7 @@ def _sections(view: memoryview, at: int, hashes: Collection[int], bounds: Bounds
     return found
 
 
-def _take_usual(
+def _take_common(
     view: memoryview,
     at: int,
     base: int,
@@ -125,7 +125,7 @@ def _take_usual(
             if not 0 < head[2] < 0x80:
                 break
             start, size = 3, size | head[2] << 14
-        cid = usual_cid_at(head, start)
+        cid = common_cid_at(head, start)
         end = at + start + size
         if cid is None or end > length:
             break
@@ -257,7 +257,7 @@ class CarStream:
         view, at = memoryview(data), 0
         while at < len(view):
             if self.roots is not None:
-                at = self._take_usual(view, at, found)
+                at = self._take_common(view, at, found)
             self._needed = 1
             if at == len(view):
                 break
@@ -285,12 +285,12 @@ class CarStream:
         self._taken += at
         self._buffer = bytearray(view[at:])
 
-    def _take_usual(self, view: memoryview, at: int, found: list[Section]) -> int:
+    def _take_common(self, view: memoryview, at: int, found: list[Section]) -> int:
         before = len(found)
         most = before + self._bounds.sections - self._count
         # No section reaches beyond what a file may have: that one is looked at below, and refused.
         room = view[: max(at, self._bounds.car - self._taken)]
-        at = _take_usual(room, at, self._taken, self._hashes, self._bounds, most, found)
+        at = _take_common(room, at, self._taken, self._hashes, self._bounds, most, found)
         self._count += len(found) - before
         return at
 

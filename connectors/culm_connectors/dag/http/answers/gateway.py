@@ -94,7 +94,7 @@ def _format(request: Request) -> str | None:
     return "car" if CAR_TYPE in accepted else None
 
 
-def _is_known(request: Request, etag: str) -> bool:
+def _has_etag(request: Request, etag: str) -> bool:
     given = request.headers.get("if-none-match", "")
     return given.strip() == "*" or etag in [one.strip().removeprefix("W/") for one in given.split(",")]
 
@@ -105,7 +105,7 @@ async def _raw(reading: _Reading, request: Request, root: Cid, segments: list[st
     block = await reading.step(lambda find: block_of(root, find))
     etag = f'"{root.text}.raw"'
     headers = reading.headers(etag)
-    if _is_known(request, etag):
+    if _has_etag(request, etag):
         return Response(None, 304, headers)
     headers |= {"Content-Disposition": f'attachment; filename="{root.text[:200]}.bin"'}
     return Response(block, 200, headers, RAW_TYPE)
@@ -117,7 +117,7 @@ async def _car(reading: _Reading, request: Request, root: Cid, segments: list[st
     wanted = hashlib.sha256(repr((segments, scope, entity)).encode()).hexdigest()[:16]
     etag = f'"{root.text}.car.{wanted}"'
     headers = reading.headers(etag)
-    if _is_known(request, etag):
+    if _has_etag(request, etag):
         return Response(None, 304, headers)
     headers |= {
         "Content-Disposition": f'attachment; filename="{root.text[:200]}.car"',
@@ -181,7 +181,7 @@ async def _content(reading: _Reading, request: Request, root: Cid, segments: lis
     etag = f'"{end.cid.text}"' if end.kind is not ContentKind.VALUE else f'"{root.text}/{_digest(segments)}"'
     headers = reading.headers(etag)
     headers["X-Ipfs-Roots"] = ",".join(cid.text for cid in end.passed[:64])
-    if _is_known(request, etag):
+    if _has_etag(request, etag):
         return Response(None, 304, headers)
     match end.kind:
         case ContentKind.DIRECTORY:

@@ -9,13 +9,13 @@ from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.exchange.ranges import Range
 
 
-class Answer(BaseModel):
+class JsonAnswer(BaseModel):
     """One answer. CIDs are texts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Problem(Answer):
+class Problem(JsonAnswer):
     """Problem details (RFC 9457)."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -27,7 +27,7 @@ class Problem(Answer):
     code: str = Field(description="stable: as on `rejected`, in metrics and over QUIC")
 
 
-class PartAnswer(Answer):
+class PartAnswer(JsonAnswer):
     """What of a shard is here after a part."""
 
     shard: str
@@ -36,7 +36,7 @@ class PartAnswer(Answer):
     is_whole: bool
 
 
-class BlockAnswer(Answer):
+class BlockAnswer(JsonAnswer):
     """What became of one node or UCAN."""
 
     cid: str
@@ -45,13 +45,13 @@ class BlockAnswer(Answer):
     waits_for: list[str] = Field(description="what it names that is not here")
 
 
-class BlocksAnswer(Answer):
+class BlocksAnswer(JsonAnswer):
     """What became of nodes and UCANs, in the order of the CAR."""
 
     results: list[BlockAnswer]
 
 
-class PublishAnswer(Answer):
+class PublishAnswer(JsonAnswer):
     """What became of a publish, and of the UCANs that came with it."""
 
     cid: str
@@ -60,7 +60,7 @@ class PublishAnswer(Answer):
     results: list[BlockAnswer]
 
 
-class LackAnswer(Answer):
+class LackAnswer(JsonAnswer):
     """What of some heads is not here."""
 
     nodes: list[str] = Field(description="replica nodes and UCANs")
@@ -68,7 +68,7 @@ class LackAnswer(Answer):
     opaque: list[str] = Field(description="shards that are never opened, whether here or not")
 
 
-class PublishView(Answer):
+class PublishView(JsonAnswer):
     """One publish in the order of its id."""
 
     cid: str
@@ -79,7 +79,7 @@ class PublishView(Answer):
     state: str
 
 
-class PublishedView(Answer):
+class PublishedView(JsonAnswer):
     """What is published under an id."""
 
     id: str = Field(description="the public key in hex")
@@ -90,7 +90,7 @@ class PublishedView(Answer):
     waiting: list[str] = Field(description="publishes that are here and not in the order")
 
 
-class RevisionView(Answer):
+class RevisionView(JsonAnswer):
     """An id as of one operation of its order."""
 
     id: str
@@ -99,7 +99,7 @@ class RevisionView(Answer):
     latest_complete: PublishView | None
 
 
-class LogView(Answer):
+class LogView(JsonAnswer):
     """The order of an id, oldest first."""
 
     id: str
@@ -108,7 +108,7 @@ class LogView(Answer):
     log: list[PublishView]
 
 
-class EntryView(Answer):
+class EntryView(JsonAnswer):
     """One name in a directory."""
 
     name: str
@@ -116,7 +116,7 @@ class EntryView(Answer):
     size: int | None
 
 
-class DirectoryView(Answer):
+class DirectoryView(JsonAnswer):
     """A directory; of a very large one, its first entries."""
 
     cid: str
@@ -124,7 +124,7 @@ class DirectoryView(Answer):
     is_cut: bool
 
 
-class SymlinkView(Answer):
+class SymlinkView(JsonAnswer):
     """A symlink, which is not followed."""
 
     cid: str

@@ -52,7 +52,7 @@ _PUBLISH: Final = re.compile(
 )
 
 
-def is_usual_node(data: bytes) -> bool:
+def is_common_node(data: bytes) -> bool:
     """Whether bytes are a node of a kind that is known at sight, and so canonical; False says nothing."""
     found = _APPEND.fullmatch(data)
     if found is not None:
