@@ -19,19 +19,19 @@ logger = logging.getLogger(__name__)
 Opened = TypeVar("Opened")
 
 
-def open_or_refill(folder: Path, opened: Callable[[], Opened], error: type[ConnectorError]) -> Opened:
-    """What `opened` opens; a damaged folder is dropped, to be read from Kafka.
+def open_or_refill(folder: Path, open_once: Callable[[], Opened], error: type[ConnectorError]) -> Opened:
+    """What `open_once` opens; a damaged folder is dropped, to be read from Kafka.
 
     `error` is how a folder of this kind is refused; one whose cause is damage in the database tells of that.
     """
     try:
-        return opened()
+        return open_once()
     except (sqlite3.DatabaseError, error, RecordError) as refused:
         if not _is_damage(refused.__cause__ if isinstance(refused, error) else refused):
             raise
         logger.error("%s is damaged (%s): it is dropped, and filled from the topics again", folder, refused)
         shutil.rmtree(folder)
-        return opened()
+        return open_once()
 
 
 def _is_damage(cause: BaseException | None) -> bool:

@@ -20,7 +20,7 @@ def open_edge_folder(
     Raises `FolderError`: it belongs to other topics, or to a newer Culm.
     """
 
-    def opened() -> tuple[FolderStore, EdgeTables]:
+    def open_once() -> tuple[FolderStore, EdgeTables]:
         store = FolderStore(folder, flavour, spool_bytes=spool_bytes)
         try:
             tables = EdgeTables(store.transaction)
@@ -31,4 +31,4 @@ def open_edge_folder(
             raise
         return store, tables
 
-    return open_or_refill(folder, opened, FolderError)
+    return open_or_refill(folder, open_once, FolderError)

@@ -19,7 +19,7 @@ def open_edge_folder(
     Raises `DagFolderError`: it belongs to other topics, or to a newer Culm.
     """
 
-    def opened() -> EdgeFolder:
+    def open_once() -> EdgeFolder:
         dags = EdgeFolder(folder, settings, quotas)
         try:
             begin_from(folder, dags.tables.topics, origin, DagFolderError, export="culm dag export")
@@ -30,4 +30,4 @@ def open_edge_folder(
             raise
         return dags
 
-    return open_or_refill(folder, opened, DagFolderError)
+    return open_or_refill(folder, open_once, DagFolderError)
