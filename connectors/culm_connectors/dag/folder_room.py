@@ -122,8 +122,7 @@ class FolderRoom:
 
         def settle(folder: DagFolder) -> SpooledPart:
             if error is not None:
-                folder.drop_spool(peer, shard)
-                return SpooledPart(AckStatus.REFUSED, error.code)
+                return SpooledPart(*folder.refuse_spool(peer, shard, error))
             if folder.has_shard(shard):
                 return SpooledPart(AckStatus.HAD)
             try:

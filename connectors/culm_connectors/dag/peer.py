@@ -129,7 +129,14 @@ class DagPeer:
         return await self._call(run)
 
     def _call(self, step: Callable[[], _T]) -> Awaitable[_T]:
-        return self._loop.run_in_executor(self._worker, step)
+        def run() -> _T:
+            try:
+                return step()
+            except BaseException:
+                self._folder.rollback()
+                raise
+
+        return self._loop.run_in_executor(self._worker, run)
 
     async def offer(
         self, space: bytes, nodes: Iterable[Cid] = (), shards: Iterable[tuple[Cid, int]] = ()
@@ -371,8 +378,7 @@ class DagPeer:
         def settle() -> None:
             status, code = AckStatus.LATER, None
             if error is not None:
-                self._folder.drop_spool(remote.peer, event.shard)
-                status, code = AckStatus.REFUSED, error.code
+                status, code = self._folder.refuse_spool(remote.peer, event.shard, error)
             elif self._folder.has_shard(event.shard):
                 status = AckStatus.HAD
             elif verified is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from culm_connectors.dag.edge.tables import EdgeTables, OutboxKind
+from culm_connectors.dag.edge.tables import SHARDS_TOPIC, EdgeTables, OutboxKind
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.node_table import block_cid
 from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome
@@ -60,11 +60,13 @@ class Arrivals:
     by: object = None
     """Who has brought it, where somebody has said so."""
     is_outbox_longer: bool = False
+    is_wanted_again: bool = False
+    """A topic is to be read from its start."""
     is_changed: bool = False
     """Something is here, or is not, that was not so before."""
 
     def __bool__(self) -> bool:
-        return self.is_changed or self.is_outbox_longer
+        return self.is_changed or self.is_outbox_longer or self.is_wanted_again
 
 
 class EdgeFolder(DagFolder):
@@ -89,8 +91,11 @@ class EdgeFolder(DagFolder):
         self._arrived = Arrivals()
         self._usages: dict[bytes, int] = {}
 
-    def load_outbox(self) -> None:
-        """Learn what an earlier process has left in the outbox."""
+    def begin(self) -> None:
+        """Learn what an earlier process has left in the outbox, and what of the topics it has lost."""
+        self.tables.make_later_ones()
+        if self._is_torn:
+            self._want_shards_again()
         self.waiting = dict.fromkeys(self.tables.numbers(), time.monotonic())
 
     def commit(self) -> None:
@@ -228,9 +233,26 @@ class EdgeFolder(DagFolder):
         if found is not None and found[0] != size:
             self.drop_spool(DEPLOYMENT_PEER, shard)
         if isinstance(self.reserve(DEPLOYMENT_PEER, space, shard, size), NotReserved):
+            self.tables.skipped(key for key in (shard.raw, space) if self.blocked(key) is not None)
             return
         self.spool(DEPLOYMENT_PEER, shard, offset, data)
-        self.accept_spool(DEPLOYMENT_PEER, shard)
+        is_of_before = self.is_spool_of_before(DEPLOYMENT_PEER, shard)
+        try:
+            self.accept_spool(DEPLOYMENT_PEER, shard)
+        except DagError:
+            if not is_of_before:
+                raise
+            # What an earlier process had of it was lost with the power.
+            self._want_shards_again()
+
+    def _want_shards_again(self) -> None:
+        self.tables.want_again(SHARDS_TOPIC)
+        self._arrived.is_wanted_again = True
+
+    def _drop_damaged(self, cid: Cid) -> None:
+        """See `DagFolder`: the topic has it."""
+        self._want_shards_again()
+        super()._drop_damaged(cid)
 
     def _place_shard(self, space: bytes, shard: Cid, size: int) -> None:
         if not self.tables.has_shard_in(space, shard):
@@ -249,8 +271,10 @@ class EdgeFolder(DagFolder):
         self._arrived.is_changed = True
 
     def follow_blocked(self, key: bytes, reason: str | None) -> None:
-        """A shard or a space is blocked, or is no more."""
+        """A shard or a space is blocked, or is no more: then what was left out of the topic is read."""
         self.set_blocked(key, reason)
+        if reason is None and self.tables.was_skipped(key):
+            self._want_shards_again()
         self._arrived.is_changed = True
 
     # Both.

@@ -6,6 +6,7 @@ A batch is one step of the thread that works on the folder, and one transaction 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -13,6 +14,7 @@ from confluent_kafka import Message
 
 from culm_connectors.dag.edge.edge_folder import EdgeFolder
 from culm_connectors.dag.edge.room import EdgeRoom
+from culm_connectors.dag.edge.tables import SHARDS_TOPIC
 from culm_connectors.kafka import Batch, OffsetLost, TopicReader, TopicReaders
 from culm_models.dag.blocks.cid import Cid
 from culm_models.errors import CulmError
@@ -25,9 +27,10 @@ from culm_topics.dag.records import (
     id_of_key,
     split_shard_chunk_key,
 )
-from culm_topics.readers.batch import source_of
+from culm_topics.readers.batch import Partition, source_of
 
 FOLLOWED: Final = ("dag.blocked", "dag.nodes", "dag.publishes", "dag.shards", "dag.published")
+_LOGGER = logging.getLogger(__name__)
 _BYTES_A_STEP: Final = 4 * 1_048_576
 """Peers have their turns between so many bytes."""
 _Refused = tuple[CulmError, tuple[str, int, int], bytes | None]
@@ -52,20 +55,19 @@ class DagFollower:
 
     async def run(self, topics: TopicReaders) -> None:
         """Follow all of them until cancelled. Raises OffsetLost, ConsumeFailed."""
-        offsets = await self._room.work(lambda _: self._room.folder.tables.topics.kept())
         behind = set(FOLLOWED)
 
         async def follow(name: str) -> None:
             try:
-                async with topics.open(name, offsets) as reader:
-                    self.readers[name] = reader
-                    async for batch in reader.read_to_end():
-                        await self.take(name, batch)
-                    behind.discard(name)
-                    if not behind:
-                        self.ready.set()
-                    while True:
-                        await self.take(name, await reader.get())
+                while True:
+                    async with topics.open(name, await self._offsets(name, topics.topic(name))) as reader:
+                        self.readers[name] = reader
+                        async for batch in reader.read_to_end():
+                            await self.take(name, batch)
+                        behind.discard(name)
+                        if not behind:
+                            self.ready.set()
+                        await self._go_on(name, reader)
             except OffsetLost:
                 # Only what is there now is left to be read: from its start, when this is opened next.
                 await self._room.work(lambda _: self._room.folder.tables.topics.forget(topics.topic(name)))
@@ -74,6 +76,37 @@ class DagFollower:
         async with asyncio.TaskGroup() as group:
             for name in FOLLOWED:
                 group.create_task(follow(name))
+
+    async def _offsets(self, name: str, topic: str) -> dict[Partition, int]:
+        """Where a topic is gone on from: at its start, where something of it is missing here."""
+        tables = self._room.folder.tables
+        if name == SHARDS_TOPIC:
+            self._room.wanted_again.clear()
+
+        def step(_: object) -> dict[Partition, int]:
+            if tables.begin_again(name, topic):
+                _LOGGER.info("%s is read again from its start", topic)
+            return tables.topics.kept()
+
+        return await self._room.work(step)
+
+    async def _go_on(self, name: str, reader: TopicReader) -> None:
+        """Take what comes, for ever; of shards, until they are to be read again."""
+        if name != SHARDS_TOPIC:
+            while True:
+                await self.take(name, await reader.get())
+        again = asyncio.create_task(self._room.wanted_again.wait())
+        coming = asyncio.create_task(reader.get())
+        try:
+            while not self._room.wanted_again.is_set():
+                await asyncio.wait((again, coming), return_when=asyncio.FIRST_COMPLETED)
+                if coming.done():
+                    await self.take(name, coming.result())
+                    coming = asyncio.create_task(reader.get())
+        finally:
+            for task in (again, coming):
+                task.cancel()
+            await asyncio.gather(again, coming, return_exceptions=True)
 
     async def take(self, name: str, batch: Batch) -> None:
         """Take a batch of a topic, by its name in the catalogue."""

@@ -23,7 +23,7 @@ def open_edge_folder(
         dags = EdgeFolder(folder, settings, quotas)
         try:
             begin_from(folder, dags.tables.topics, origin, DagFolderError, export="culm dag export")
-            dags.load_outbox()
+            dags.begin()
             dags.commit()
         except BaseException:
             dags.close()

@@ -38,6 +38,8 @@ class EdgeRoom(FolderRoom):
         self.refusals = refusals
         self.listeners: list[Listener] = []
         """Are told what is new, where the folder is worked on, before it is committed."""
+        self.wanted_again = asyncio.Event()
+        """A topic is to be read from its start."""
         self._now_s = clock_s
         self._loop = asyncio.get_running_loop()
         self._announcing: set[asyncio.Task[None]] = set()
@@ -59,6 +61,8 @@ class EdgeRoom(FolderRoom):
     def _arrived(self, arrived: Arrivals) -> None:
         if arrived.is_outbox_longer:
             self.progress.wake()
+        if arrived.is_wanted_again:
+            self.wanted_again.set()
         if arrived.is_changed:
             task = self._loop.create_task(self._announce())
             self._announcing.add(task)

@@ -12,6 +12,7 @@ from culm_connectors.local_store.topic_offsets import TopicOffsets
 from culm_models.dag.blocks.cid import Cid, cid_from_bytes
 
 EDGE_FORMAT: Final = 1
+SHARDS_TOPIC: Final = "dag.shards"
 
 _SCHEMA: Final = """
 CREATE TABLE edge_outbox (
@@ -19,6 +20,13 @@ CREATE TABLE edge_outbox (
     peer BLOB NOT NULL, received_at INTEGER NOT NULL, UNIQUE (cid, what, space, received_at)
 );
 """
+
+
+_LATER_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS edge_skipped (key BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS edge_again (topic TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+"""Keys of `blocked` for which shards of the topic were left out; topics to be read again from their start."""
 
 
 class OutboxKind(IntEnum):
@@ -49,6 +57,33 @@ class EdgeTables:
     def __init__(self, transaction: Callable[[], sqlite3.Connection]) -> None:
         self._begin = transaction
         self.topics = TopicOffsets(transaction, EDGE_FORMAT, _SCHEMA)
+
+    def make_later_ones(self) -> None:
+        """Make the tables that folders of earlier programs lack."""
+        for statement in _LATER_TABLES.split(";"):
+            self._begin().execute(statement)
+
+    # What is read again.
+
+    def skipped(self, keys: Iterable[bytes]) -> None:
+        """A shard of the topic was left out, since these are blocked."""
+        self._begin().executemany("INSERT OR IGNORE INTO edge_skipped VALUES (?)", [(key,) for key in keys])
+
+    def was_skipped(self, key: bytes) -> bool:
+        """Whether a shard was left out for this since it was last asked."""
+        return bool(self._begin().execute("DELETE FROM edge_skipped WHERE key = ?", (key,)).rowcount)
+
+    def want_again(self, name: str) -> None:
+        """A topic, by its name in the catalogue, is to be read from its start."""
+        self._begin().execute("INSERT OR IGNORE INTO edge_again VALUES (?)", (name,))
+
+    def begin_again(self, name: str, topic: str) -> bool:
+        """Forget how far a topic was read, where it is to be read again."""
+        query = "DELETE FROM edge_again WHERE topic = ?"
+        is_wanted = bool(self._begin().execute(query, (name,)).rowcount)
+        if is_wanted:
+            self.topics.forget(topic)
+        return is_wanted
 
     # The outbox.
 

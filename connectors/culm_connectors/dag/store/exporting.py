@@ -67,8 +67,8 @@ def export_dags(folder: DagFolder, target: Path) -> Cid:
     shards = sorted(folder.all_shards())
     for shard in shards:
         path = folder.shard_path(shard)
-        if path is None:
-            raise DagExportError(f"{shard} was dropped meanwhile", hint="export again")
+        if path is None or not folder.is_sound(shard):
+            raise DagExportError(f"{shard} was dropped meanwhile, or is damaged", hint="export again")
         shutil.copyfile(path, target / SHARDS / path.name)
     manifest = encode_dag_cbor(
         {

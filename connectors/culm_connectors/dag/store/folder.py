@@ -6,6 +6,7 @@ verified whole; a spool is a file below `spools/`, of one peer and one shard.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import tempfile
@@ -31,6 +32,8 @@ from culm_models.dag.exchange.store import NotReserved, Reserved
 from culm_models.dag.order.total_order import TotalOrder
 from culm_models.dag.wire.messages import AckStatus
 
+_LOGGER = logging.getLogger(__name__)
+
 
 class DagFolder:
     """Nodes and shards of any number of spaces; implements `ExchangeStore`. For one thread at a time.
@@ -48,7 +51,7 @@ class DagFolder:
     ) -> None:
         """Open a folder; with `create`, make one where there is none. Error: `DagFolderError`.
 
-        Torn and expired spools are dropped.
+        What a kill has torn is dropped, and spools that have expired.
         """
         self.folder = folder
         self.settings = settings or DagFolderSettings()
@@ -58,7 +61,7 @@ class DagFolder:
         self._waiting = WaitingNodes(self._database, self.settings)
         self._nodes = NodeTable(self._database, verdict, self._judge, self._waiting)
         self._queries = NodeQueries(self._database, verdict)
-        self._shards = ShardTable(self._database, folder)
+        self._shards = ShardTable(self._database, folder, verdict.hashes, self._drop_damaged)
         self._spools = Spools(self._database, folder, self.settings, clock_s)
         self._published = PublishedReader(
             self._database, self._judge, self._nodes, self._queries, self._shards, verdict
@@ -66,7 +69,7 @@ class DagFolder:
         self._orders: dict[bytes, TotalOrder] = {}
         self._data_version = self._version()
         self.transaction()
-        self._spools.drop_torn()
+        self._is_torn = self._spools.drop_torn() | bool(self._shards.drop_torn())
         self._spools.drop_expired()
         self.commit()
 
@@ -81,16 +84,19 @@ class DagFolder:
         if not self._database.in_transaction:
             return
         self._database.execute("COMMIT")
-        for table in (self._spools, self._shards):
-            for path in table.to_delete:
-                path.unlink(missing_ok=True)
-            table.to_delete = []
+        self._spools.committed()
+        if self._shards.to_delete:
+            self.transaction()
+            self._shards.committed()
+            self._database.execute("COMMIT")
+        self._shards.committed()
 
     def rollback(self) -> None:
         """Forget what was changed since the last `commit`."""
         if self._database.in_transaction:
             self._database.execute("ROLLBACK")
-        self._spools.to_delete, self._shards.to_delete = [], []
+        self._spools.to_delete = []
+        self._shards.rolled_back()
         self._orders.clear()
 
     def transaction(self) -> sqlite3.Connection:
@@ -251,6 +257,18 @@ class DagFolder:
         """The file of a shard that is here whole; it never changes."""
         return self._shards.file_path(cid) if self.has_shard(cid) else None
 
+    def is_sound(self, cid: Cid) -> bool:
+        """Whether a shard is here and its file has its hash; a damaged one is dropped, to come again."""
+        return self._shards.is_sound(cid)
+
+    def _drop_damaged(self, cid: Cid) -> None:
+        """The file of a shard is not what it was: it is as one that never came."""
+        is_outside = not self._database.in_transaction
+        if self.drop_shard(cid):
+            _LOGGER.error("the file of the shard %s is damaged: it is dropped", cid)
+        if is_outside:
+            self.commit()
+
     def read_shard(self, cid: Cid, offset: int, length: int) -> bytes:
         """See `ExchangeStore`."""
         return self._shards.read(cid, offset, length)
@@ -267,10 +285,12 @@ class DagFolder:
         """A block of any shard that is here, of an identity CID, or of a node."""
         if cid.is_identity:
             return cid.digest
-        place = self._shards.block_place(cid)
-        if place is None:
-            return self._queries.block(cid)
-        return self._shards.read(place.shard, place.offset, place.length)
+        while (place := self._shards.block_place(cid)) is not None:
+            data = self._shards.read(place.shard, place.offset, place.length)
+            if len(data) == place.length:
+                return data
+            # That shard was damaged and is no more: another one may hold the block.
+        return self._queries.block(cid)
 
     def place_shard(self, space: bytes, cid: Cid) -> None:
         """A shard that is here is of a further space, too."""
@@ -344,6 +364,20 @@ class DagFolder:
             self._spools.drop(found[0])
             raise
         return True
+
+    def refuse_spool(self, peer: bytes, shard: Cid, error: DagError) -> tuple[AckStatus, str | None]:
+        """Forget a spool that did not verify; what its peer is told.
+
+        What an earlier process has spooled may have been lost with the power: it is asked for again.
+        """
+        is_of_before = self.is_spool_of_before(peer, shard)
+        self.drop_spool(peer, shard)
+        return (AckStatus.LATER, None) if is_of_before else (AckStatus.REFUSED, error.code)
+
+    def is_spool_of_before(self, peer: bytes, shard: Cid) -> bool:
+        """Whether an earlier process has begun a spool: what of it was on the disk, nobody knows."""
+        found = self._spools.row(peer, shard)
+        return found is not None and self._spools.is_of_before(found[0])
 
     def drop_spool(self, peer: bytes, shard: Cid) -> None:
         """Forget a spool."""

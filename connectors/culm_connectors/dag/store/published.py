@@ -35,7 +35,7 @@ class MappedShards(Mapping[Cid, ShardBlocks]):
     def __getitem__(self, cid: Cid) -> ShardBlocks:
         if cid not in self._opened:
             row = self._database.execute("SELECT shard FROM shards WHERE cid = ?", (cid.raw,)).fetchone()
-            if row is None:
+            if row is None or not self._shards.is_sound(cid):
                 raise KeyError(cid)
             with self._shards.file_path(cid).open("rb") as file:
                 view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

@@ -19,6 +19,10 @@ class DagFolderSettings:
     """Announced sizes of the spools of one peer (R34)."""
     spool_bytes: int = 16 * GIB
     """Announced sizes of all spools."""
+    peer_spools: int = 4_096
+    """How many spools one peer may have, however small."""
+    spools: int = 65_536
+    """In all."""
     waiting_nodes: int = 10_000
     """Of a space, that wait for a prior or a proof (3.4): what peers bring beyond it comes later."""
     waiting_bytes: int = 64 * MIB

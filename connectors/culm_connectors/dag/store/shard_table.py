@@ -1,11 +1,17 @@
-"""Whole shards: their files, their sizes, and where each block lies."""
+"""Whole shards: their files, their sizes, and where each block lies.
+
+A shard is a row and a file. The file is there, on the disk, before the row is, and goes after the row has;
+what a kill has left of one without the other goes when the folder is opened. A file is read to its end, and
+its hash checked, before anything of it is used by a process that has not verified it itself: what is damaged
+is as a shard that never came.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -13,20 +19,32 @@ from culm_connectors.dag.store.outcomes import BlockPlace
 from culm_connectors.dag.store.tables import SHARDS
 from culm_connectors.dag.store.verification import VerifiedShard
 from culm_models.dag.blocks.cid import Cid, cid_from_bytes
+from culm_models.dag.blocks.multihash import block_hasher
 
 _OPEN_FILES: Final = 64
 _PAGE: Final = 1_000
+_PIECE_BYTES: Final = 1_048_576
 
 
 class ShardTable:
     """The shards of one folder, inside the folder's transaction."""
 
-    def __init__(self, database: sqlite3.Connection, folder: Path) -> None:
+    def __init__(
+        self,
+        database: sqlite3.Connection,
+        folder: Path,
+        hashes: Collection[int],
+        on_damaged: Callable[[Cid], None],
+    ) -> None:
         self._database = database
         self._folder = folder / SHARDS
+        self._hashes = hashes
+        self._on_damaged = on_damaged
         self._files: OrderedDict[str, int] = OrderedDict()
-        self.to_delete: list[Path] = []
-        """Files that go once what says so is committed."""
+        self._sound: set[bytes] = set()
+        self.to_delete: list[Cid] = []
+        """Shards whose files go once what says so is committed."""
+        self._moved: list[tuple[Cid, Path]] = []
 
     def close(self) -> None:
         """Let go of open files."""
@@ -70,20 +88,22 @@ class ShardTable:
             after = rows[-1][0]
 
     def keep(self, space: bytes | None, verified: VerifiedShard, source: Path) -> bool:
-        """Make a verified file a shard; False where it was here, and the file goes."""
+        """Make a verified file a shard; False where it was here, and the file is left."""
         if space is not None:
             self.place(space, verified.cid)
         if self.size(verified.cid) is not None:
-            self.to_delete.append(source)
             return False
+        _sync(source, os.O_RDONLY)
         source.replace(self.file_path(verified.cid))
-        _sync_folder(self._folder)
+        self._moved.append((verified.cid, source))
+        _sync(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         cursor = self._database.execute(
             "INSERT INTO shards (cid, size) VALUES (?, ?)", (verified.cid.raw, verified.size)
         )
         row = cursor.lastrowid
         places = ((raw, row, offset, length) for raw, offset, length in verified.places)
         self._database.executemany("INSERT OR IGNORE INTO blocks VALUES (?, ?, ?, ?)", places)
+        self._sound.add(verified.cid.raw)
         return True
 
     def place(self, space: bytes, cid: Cid) -> None:
@@ -91,16 +111,40 @@ class ShardTable:
         self._database.execute("INSERT OR IGNORE INTO shard_places VALUES (?, ?)", (space, cid.raw))
 
     def read(self, cid: Cid, offset: int, length: int) -> bytes:
-        """Bytes of a file that is here; fewer at its end, none where it is not here."""
+        """Bytes of a file that is here; fewer at its end, none where it is not here or damaged."""
         file = self._files.pop(cid.text, None)
         if file is None:
-            if self.size(cid) is None:
+            if not self.is_sound(cid):
                 return b""
             file = os.open(self.file_path(cid), os.O_RDONLY)
         self._files[cid.text] = file
         if len(self._files) > _OPEN_FILES:
             os.close(self._files.popitem(last=False)[1])
         return os.pread(file, length, offset)
+
+    def is_sound(self, cid: Cid) -> bool:
+        """Whether a shard is here, and its file what it has to be; a damaged one is told of."""
+        size = self.size(cid)
+        if size is None:
+            return False
+        if cid.raw not in self._sound:
+            if not self._has_its_bytes(cid, size):
+                self._on_damaged(cid)
+                return False
+            self._sound.add(cid.raw)
+        return True
+
+    def _has_its_bytes(self, cid: Cid, size: int) -> bool:
+        hasher = block_hasher(cid, self._hashes)
+        try:
+            with self.file_path(cid).open("rb", buffering=0) as file:
+                if os.fstat(file.fileno()).st_size != size:
+                    return False
+                while piece := file.read(_PIECE_BYTES):
+                    hasher.update(piece)
+        except FileNotFoundError:
+            return False
+        return hasher.digest() == cid.digest
 
     def block_place(self, cid: Cid) -> BlockPlace | None:
         """Where a block lies, in the shard that came first."""
@@ -127,12 +171,40 @@ class ShardTable:
         self._database.execute("DELETE FROM shard_places WHERE shard = ?", (cid.raw,))
         if (file := self._files.pop(cid.text, None)) is not None:
             os.close(file)
-        self.to_delete.append(self.file_path(cid))
+        self._sound.discard(cid.raw)
+        self.to_delete.append(cid)
         return True
 
+    def committed(self) -> None:
+        """Delete the files of shards that are not here: in a transaction, so that none comes meanwhile."""
+        self._moved = []
+        for cid in self.to_delete:
+            if self.size(cid) is None:
+                self.file_path(cid).unlink(missing_ok=True)
+        self.to_delete = []
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    def rolled_back(self) -> None:
+        """What was kept is not: its files are again where they were."""
+        for cid, source in reversed(self._moved):
+            if self.size(cid) is None and not source.exists():
+                self.file_path(cid).replace(source)
+        self._moved, self.to_delete = [], []
+        self._sound.clear()
+
+    def drop_torn(self) -> list[Cid]:
+        """Drop shards without a file, which are given back, and delete files without a shard."""
+        files = {path.name: path for path in self._folder.iterdir()}
+        torn = [cid for cid in self.all() if files.pop(self.file_path(cid).name, None) is None]
+        for cid in torn:
+            self.drop(cid)
+        for path in files.values():
+            path.unlink(missing_ok=True)
+        return torn
+
+
+def _sync(path: Path, flags: int) -> None:
+    """See that what is in a file, or which files are in a folder, is on the disk."""
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable
@@ -37,7 +38,7 @@ class Spools:
         self._settings = settings
         self._clock_s = clock_s
         self._files: OrderedDict[int, int] = OrderedDict()
-        self._last_row = 0
+        self._before = {row for (row,) in database.execute("SELECT spool FROM spools")}
         self.to_delete: list[Path] = []
         """Files that go once what says so is committed."""
 
@@ -45,6 +46,12 @@ class Spools:
         """Let go of open files."""
         while self._files:
             os.close(self._files.popitem()[1])
+
+    def committed(self) -> None:
+        """Delete what is to be deleted."""
+        for path in self.to_delete:
+            path.unlink(missing_ok=True)
+        self.to_delete = []
 
     def path(self, row: int) -> Path:
         """The file of a spool."""
@@ -67,24 +74,28 @@ class Spools:
             self.drop_expired()
             if not self._has_room(peer, size):
                 return NotReserved(AckStatus.LATER, SpoolFull.code)
+        # No process ever gives a number again: a file may be deleted after its row is.
         self._database.execute(
             "INSERT INTO spools (spool, peer, cid, size, space, bits, touched_at) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (self._next_row(), peer, shard.raw, size, space, b"", int(self._clock_s())),
+            (secrets.randbits(62), peer, shard.raw, size, space, b"", int(self._clock_s())),
         )
         return Reserved(0)
 
-    def _next_row(self) -> int:
-        """A number that no spool of this process has had: its file may not be deleted yet."""
-        last = self._database.execute("SELECT ifnull(max(spool), 0) FROM spools").fetchone()[0]
-        self._last_row = max(self._last_row, last) + 1
-        return self._last_row
-
     def _has_room(self, peer: bytes, size: int) -> bool:
-        query = "SELECT ifnull(sum(size), 0), ifnull(sum(size * (peer = ?)), 0) FROM spools WHERE peer != ?"
-        in_all, of_peer = self._database.execute(query, (peer, DEPLOYMENT_PEER)).fetchone()
+        query = (
+            "SELECT count(*), ifnull(sum(size), 0), ifnull(sum(peer = ?1), 0), "
+            "ifnull(sum(size * (peer = ?1)), 0) FROM spools WHERE peer != ?2"
+        )
+        given = (peer, DEPLOYMENT_PEER)
+        count, in_all, count_of_peer, of_peer = self._database.execute(query, given).fetchone()
         settings = self._settings
-        return bool(in_all + size <= settings.spool_bytes and of_peer + size <= settings.peer_spool_bytes)
+        return bool(
+            in_all + size <= settings.spool_bytes
+            and of_peer + size <= settings.peer_spool_bytes
+            and count < settings.spools
+            and count_of_peer < settings.peer_spools
+        )
 
     def write(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> None:
         """Keep one chunk, while there is a spool."""
@@ -148,16 +159,26 @@ class Spools:
             self.drop(row)
         return len(rows)
 
-    def drop_torn(self) -> None:
-        """Forget spools whose file has not what their row says, and files without a row."""
-        query = "SELECT spool, size, bits FROM spools"
+    def is_of_before(self, row: int) -> bool:
+        """Whether a spool was here when the folder was opened."""
+        return row in self._before
+
+    def drop_torn(self) -> bool:
+        """Forget spools whose file has not what their row says, and files without a row.
+
+        Whether one of the deployment's was among them.
+        """
+        query = "SELECT spool, size, bits, peer FROM spools"
         known: set[str] = set()
-        for row, size, data in self._database.execute(query).fetchall():
+        is_of_deployment = False
+        for row, size, data, peer in self._database.execute(query).fetchall():
             bits = int.from_bytes(data, "little")
             end = min(bits.bit_length() * CHUNK_SIZE, size)
             path = self.path(row)
             if bits and (not path.exists() or path.stat().st_size < end):
                 self.drop(row)
+                is_of_deployment = is_of_deployment or peer == DEPLOYMENT_PEER
             else:
                 known.add(path.name)
         self.to_delete += [path for path in self._folder.iterdir() if path.name not in known]
+        return is_of_deployment
