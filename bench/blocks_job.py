@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import os
 import random
-from threading import Event
-
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from bench.harness import Ratio, Settings, middle_pair, say
+from bench.job_queries import passthrough, spark_session, steady_rate, take_all
 from bench.producing import flush
 from bench.rig import Rig
-from culm_infra.stack import find_java, jars
 from culm_streaming.blocks.job import BlocksSettings
-from culm_streaming.kafka_io.topics import kafka_sink, kafka_source
-from culm_streaming.progress import BatchProgress, read_progress
-from culm_streaming.run import RunSettings, run_jobs
-from culm_streaming.session import SessionSettings, start_session
 from culm_topics.kafka.clients import KafkaSettings, producer
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import log_key
@@ -37,23 +29,16 @@ def run(settings: Settings) -> list[Ratio]:
         kafka, elsewhere = rig.topics("blocks."), rig.topics("elsewhere.")
         say("  making records of logs")
         _produce(kafka, batch * _BATCHES, logs)
-        session = start_session(
-            SessionSettings(
-                jars=jars.ensure("spark"),
-                master=f"local[{cores}]",
-                java_home=find_java().home,
-                log_file=rig.folder / "spark.log",
-            )
-        )
         kept, passed = [], []
-        try:
+        with spark_session(rig) as session:
             for number in range(rounds):
                 checkpoints = str(rig.folder / "checkpoints" / str(number))
-                passed.append(_passthrough(session, kafka, elsewhere, batch, f"{checkpoints}-copy"))
-                kept.append(_blocks(session, kafka, batch, checkpoints))
+                passed.append(
+                    passthrough(session, kafka, elsewhere, {"logs": batch}, "logs", f"{checkpoints}-copy")
+                )
+                given = BlocksSettings(max_offsets_per_trigger=batch)
+                kept.append(steady_rate(take_all(session, kafka, "blocks", given, checkpoints)))
                 say(f"  blocks: {kept[-1]:,.0f} rows/s against {passed[-1]:,.0f}")
-        finally:
-            session.stop()
     return [
         Ratio(
             "blocks",
@@ -88,35 +73,3 @@ def _produce(kafka: KafkaSettings, count: int, logs: int) -> None:
         client.produce(topic, value.encode(), keys[log])
         client.poll(0)
     flush(client)
-
-
-def _blocks(session: SparkSession, kafka: KafkaSettings, batch: int, checkpoints: str) -> float:
-    seen: list[BatchProgress] = []
-    settings = RunSettings(
-        kafka=kafka,
-        checkpoints=checkpoints,
-        jobs=("blocks",),
-        job_settings={"blocks": BlocksSettings(max_offsets_per_trigger=batch)},
-        once=True,
-    )
-    run_jobs(session, settings, stop=Event(), on_progress=seen.append)
-    return _rate(seen)
-
-
-def _passthrough(
-    session: SparkSession, source: KafkaSettings, sink: KafkaSettings, batch: int, checkpoint: str
-) -> float:
-    records = kafka_source(session, source, ("logs",), max_offsets_per_trigger=batch).select(
-        F.lit(sink.topic("logs")).alias("topic"), "key", "value"
-    )
-    query = kafka_sink(records, sink, checkpoint).trigger(availableNow=True).start()
-    query.awaitTermination()
-    return _rate([read_progress("copy", report) for report in query.recentProgress])
-
-
-def _rate(seen: list[BatchProgress]) -> float:
-    largest = max(one.rows_in for one in seen)
-    # The first warms up; a last one may hold a few rows that rounding by partition left over.
-    counted = [one for one in seen if 2 * one.rows_in > largest][1:]
-    assert counted, "too few micro-batches to leave the first one out"
-    return 1_000 * sum(one.rows_in for one in counted) / sum(one.duration_ms for one in counted)

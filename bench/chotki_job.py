@@ -5,23 +5,17 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator
-from threading import Event
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from bench import chotki_material as material
 from bench.harness import Ratio, Settings, middle_pair, say
+from bench.job_queries import passthrough, spark_session, steady_rate, take_all
 from bench.producing import flush, produce
 from bench.rig import Rig
-from culm_infra.stack import find_java, jars
 from culm_models.chotki.ids import Id
 from culm_models.chotki.rdx import write_vector
 from culm_streaming.chotki.job import ChotkiJobSettings
-from culm_streaming.kafka_io.topics import kafka_sink, kafka_source
-from culm_streaming.progress import BatchProgress, read_progress
-from culm_streaming.run import RunSettings, run_jobs
-from culm_streaming.session import SessionSettings, start_session
 from culm_topics.catalogue.spec import DEFAULT_PARTITIONS
 from culm_topics.chotki.records import (
     Bringer,
@@ -47,19 +41,8 @@ Placed = tuple[str, bytes, bytes, int]
 def run(settings: Settings) -> list[Ratio]:
     """Available-now queries of three micro-batches, of which the first warms up and is not counted."""
     batch, rounds = (4_000, 1) if settings.quick else (100_000, 3)
-    with Rig() as rig:
-        session = start_session(
-            SessionSettings(
-                jars=jars.ensure("spark"),
-                master=f"local[{os.cpu_count() or 1}]",
-                java_home=find_java().home,
-                log_file=rig.folder / "spark.log",
-            )
-        )
-        try:
-            return [_throughput(rig, session, shape, batch, rounds) for shape in _SHAPES]
-        finally:
-            session.stop()
+    with Rig() as rig, spark_session(rig) as session:
+        return [_throughput(rig, session, shape, batch, rounds) for shape in _SHAPES]
 
 
 def _throughput(rig: Rig, session: SparkSession, shape: str, batch: int, rounds: int) -> Ratio:
@@ -73,8 +56,9 @@ def _throughput(rig: Rig, session: SparkSession, shape: str, batch: int, rounds:
         say(f"  making {shape}")
         _produce(kafka, make(batch * _BATCHES))
         checkpoint = str(rig.folder / "checkpoints" / f"{prefix}-{number}")
-        passed.append(_passthrough(session, kafka, elsewhere, topic, batch, f"{checkpoint}-copy"))
-        kept.append(_chotki(session, kafka, batch, checkpoint))
+        passed.append(passthrough(session, kafka, elsewhere, {topic: batch}, topic, f"{checkpoint}-copy"))
+        given = ChotkiJobSettings(max_offsets_per_trigger=batch)
+        kept.append(steady_rate(take_all(session, kafka, "chotki", given, checkpoint)))
         say(f"  chotki, {shape}: {kept[-1]:,.0f} records/s against {passed[-1]:,.0f}")
     return Ratio(
         "chotki-job",
@@ -158,35 +142,3 @@ def _produce(kafka: KafkaSettings, records: Iterator[Placed]) -> None:
     for name, key, value, partition in records:
         produce(client, kafka.topic(name), key, value, partition)
     flush(client)
-
-
-def _chotki(session: SparkSession, kafka: KafkaSettings, batch: int, checkpoints: str) -> float:
-    seen: list[BatchProgress] = []
-    settings = RunSettings(
-        kafka=kafka,
-        checkpoints=checkpoints,
-        jobs=("chotki",),
-        job_settings={"chotki": ChotkiJobSettings(max_offsets_per_trigger=batch)},
-        once=True,
-    )
-    run_jobs(session, settings, stop=Event(), on_progress=seen.append)
-    return _rate(seen)
-
-
-def _passthrough(
-    session: SparkSession, source: KafkaSettings, sink: KafkaSettings, topic: str, batch: int, checkpoint: str
-) -> float:
-    records = kafka_source(session, source, (topic,), max_offsets_per_trigger=batch).select(
-        F.lit(sink.topic(topic)).alias("topic"), "key", "value"
-    )
-    query = kafka_sink(records, sink, checkpoint).trigger(availableNow=True).start()
-    query.awaitTermination()
-    return _rate([read_progress("copy", report) for report in query.recentProgress])
-
-
-def _rate(seen: list[BatchProgress]) -> float:
-    largest = max(one.rows_in for one in seen)
-    # The first warms up; a last one may hold a few rows that rounding by partition left over.
-    counted = [one for one in seen if 2 * one.rows_in > largest][1:]
-    assert counted, "too few micro-batches to leave the first one out"
-    return 1_000 * sum(one.rows_in for one in counted) / sum(one.duration_ms for one in counted)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 from bench import chotki_material as material
 from bench.harness import Ratio, Settings, say
-from bench.latency import Echo, percentile, percentiles
+from bench.latency import by_turns, percentile, percentiles
 from bench.rig import Rig, cpu_used
 from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
 from culm_connectors.transport.tcp.dial import connect_tcp
@@ -75,8 +75,6 @@ def _edge(rig: Rig, name: str, kafka: KafkaSettings) -> tuple[CulmProcess, int]:
 async def _measure(
     kafka: KafkaSettings, ports: tuple[int, int], blocks: int, block: int
 ) -> tuple[list[float], list[float]]:
-    ours: list[float] = []
-    bare: list[float] = []
     # Replicas of which nothing is known yet: all that they do is live, and no job is needed.
     writer, reader = (
         ReplicaPeer(Replica(src, MemoryStore(common_store()))) for src in (_WRITING_SRC, _READING_SRC)
@@ -86,18 +84,7 @@ async def _measure(
         for _ in range(block):
             await pair.once()
         say("  both replicas are live")
-        echo = await asyncio.to_thread(Echo, kafka)
-        try:
-            for number in range(-1, blocks):
-                # The first block warms up.
-                taken = [await pair.once() for _ in range(block)]
-                echoed = [await asyncio.to_thread(echo.once) for _ in range(block)]
-                if number >= 0:
-                    ours += taken
-                    bare += echoed
-        finally:
-            await asyncio.to_thread(echo.close)
-    return ours, bare
+        return await by_turns(pair.once, kafka, blocks, block)
 
 
 @contextlib.asynccontextmanager

@@ -5,24 +5,18 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
-from threading import Event
 from typing import Final
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from bench.harness import Ratio, Settings, middle_pair, say
+from bench.job_queries import passthrough, spark_session, steady_rate, take_all
 from bench.producing import flush
 from bench.rig import Rig
-from culm_infra.stack import find_java, jars
 from culm_models.bamboo import lipmaa, needs_skiplink, sign_entry
 from culm_models.bamboo.hashes import YAMF
 from culm_models.keys import KeyPair
 from culm_streaming.coverage.job import CoverageSettings
-from culm_streaming.kafka_io.topics import kafka_sink, kafka_source
-from culm_streaming.progress import BatchProgress, read_progress
-from culm_streaming.run import RunSettings, run_jobs
-from culm_streaming.session import SessionSettings, start_session
 from culm_topics.catalogue.spec import DEFAULT_PARTITIONS
 from culm_topics.kafka.clients import KafkaSettings, producer
 from culm_topics.logs.records import (
@@ -41,7 +35,6 @@ _PAYLOAD_BYTES: Final = 200
 _PEERS: Final = 50
 _SPARSE: Final = 50
 """Entries of one log with gaps before them: every other one."""
-_TOPICS: Final = ("logs", "fragments", "holdings")
 
 
 def run(settings: Settings) -> list[Ratio]:
@@ -61,19 +54,9 @@ def run(settings: Settings) -> list[Ratio]:
             _fragments(parts["fragments"] * _BATCHES, mixed.partitions or DEFAULT_PARTITIONS),
         )
         _produce(mixed, "holdings", _holdings(parts["holdings"] * _BATCHES, logs, seed=2))
-        bench = _Bench(
-            start_session(
-                SessionSettings(
-                    jars=jars.ensure("spark"),
-                    master=f"local[{cores}]",
-                    java_home=find_java().home,
-                    log_file=rig.folder / "spark.log",
-                )
-            ),
-            rig,
-        )
         ratios = []
-        try:
+        with spark_session(rig) as session:
+            bench = _Bench(session, rig)
             for name, kafka, takes in (
                 ("coverage job, whole logs", whole, {"logs": batch}),
                 ("coverage job, logs, fragments and claims", mixed, parts),
@@ -93,8 +76,6 @@ def run(settings: Settings) -> list[Ratio]:
                 against = "Kafka to Kafka passthrough, same session"
                 pair = middle_pair(kept, passed)
                 ratios.append(Ratio("coverage", name, *pair, "rows/s", against, goal=_GOAL, details=details))
-        finally:
-            bench.session.stop()
     return ratios
 
 
@@ -102,7 +83,7 @@ class _Bench:
     """Queries in one session, each with a checkpoint of its own."""
 
     def __init__(self, session: SparkSession, rig: Rig) -> None:
-        self.session = session
+        self._session = session
         self._rig = rig
         self._queries = 0
 
@@ -112,44 +93,17 @@ class _Bench:
 
     def coverage(self, kafka: KafkaSettings, takes: dict[str, int]) -> float:
         """Rows a second of the job; signatures are left to the connectors, since bare verify bounds them."""
-        seen: list[BatchProgress] = []
-        settings = RunSettings(
-            kafka=kafka,
-            checkpoints=self._checkpoint(),
-            jobs=("coverage",),
-            job_settings={
-                "coverage": CoverageSettings(
-                    verify="chain",
-                    max_offsets_per_trigger=takes["logs"],
-                    max_fragments_per_trigger=takes.get("fragments", 1),
-                    max_holdings_per_trigger=takes.get("holdings", 1),
-                )
-            },
-            once=True,
+        given = CoverageSettings(
+            verify="chain",
+            max_offsets_per_trigger=takes["logs"],
+            max_fragments_per_trigger=takes.get("fragments", 1),
+            max_holdings_per_trigger=takes.get("holdings", 1),
         )
-        run_jobs(self.session, settings, stop=Event(), on_progress=seen.append)
-        return _rate(seen)
+        return steady_rate(take_all(self._session, kafka, "coverage", given, self._checkpoint()))
 
     def passthrough(self, source: KafkaSettings, sink: KafkaSettings, takes: dict[str, int]) -> float:
         """Rows a second of a query that only copies."""
-        copied = None
-        for name in _TOPICS:
-            if name in takes:
-                records = kafka_source(self.session, source, (name,), max_offsets_per_trigger=takes[name])
-                copied = records if copied is None else copied.union(records)
-        assert copied is not None
-        records = copied.select(F.lit(sink.topic("entries")).alias("topic"), "key", "value")
-        query = kafka_sink(records, sink, self._checkpoint()).trigger(availableNow=True).start()
-        query.awaitTermination()
-        return _rate([read_progress("copy", report) for report in query.recentProgress])
-
-
-def _rate(seen: list[BatchProgress]) -> float:
-    largest = max(one.rows_in for one in seen)
-    # The first warms up; a last one may hold a few rows that rounding by partition left over.
-    counted = [one for one in seen if 2 * one.rows_in > largest][1:]
-    assert counted, "too few micro-batches to leave the first one out"
-    return 1_000 * sum(one.rows_in for one in counted) / sum(one.duration_ms for one in counted)
+        return passthrough(self._session, source, sink, takes, "entries", self._checkpoint())
 
 
 _Record = tuple[int, bytes, bytes]

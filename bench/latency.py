@@ -8,7 +8,7 @@ import queue
 import statistics
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from confluent_kafka import OFFSET_END, TopicPartition
 
@@ -64,26 +64,13 @@ def run(settings: Settings) -> list[Ratio]:
 async def _measure(
     rig: Rig, kafka: KafkaSettings, ports: tuple[int, int], blocks: int, block: int
 ) -> tuple[list[float], list[float]]:
-    ours: list[float] = []
-    bare: list[float] = []
     async with live_peer(rig, "writer") as writer, live_peer(rig, "reader") as reader:
         for peer, port in zip((writer, reader), ports, strict=True):
             peer.dial(("127.0.0.1", port))
         pair = LivePair(writer, reader)
         await pair.settle()
         say("  both peers are live")
-        echo = await asyncio.to_thread(Echo, kafka)
-        try:
-            for number in range(-1, blocks):
-                # The first block warms up.
-                taken = [await pair.once() for _ in range(block)]
-                echoed = [await asyncio.to_thread(echo.once) for _ in range(block)]
-                if number >= 0:
-                    ours += taken
-                    bare += echoed
-        finally:
-            await asyncio.to_thread(echo.close)
-    return ours, bare
+        return await by_turns(pair.once, kafka, blocks, block)
 
 
 def live_peer(rig: Rig, name: str) -> ReferencePeer:
@@ -183,6 +170,25 @@ class Echo:
         self._producer.flush(_TIMEOUT_S)
         # Without it the client would go on asking for a broker that is soon gone.
         del self._producer
+
+
+async def by_turns(
+    once: Callable[[], Awaitable[float]], kafka: KafkaSettings, blocks: int, block: int
+) -> tuple[list[float], list[float]]:
+    """Seconds of `once` and of an echo, in blocks by turns; a first block of both warms up."""
+    ours: list[float] = []
+    bare: list[float] = []
+    echo = await asyncio.to_thread(Echo, kafka)
+    try:
+        for number in range(-1, blocks):
+            taken = [await once() for _ in range(block)]
+            echoed = [await asyncio.to_thread(echo.once) for _ in range(block)]
+            if number >= 0:
+                ours += taken
+                bare += echoed
+    finally:
+        await asyncio.to_thread(echo.close)
+    return ours, bare
 
 
 def percentile(samples: list[float], percent: int) -> float:

@@ -13,14 +13,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bench.harness import Ratio, Settings, say
+from bench.job_queries import spark_session
 from bench.rig import Rig
-from culm_infra.stack import find_java, jars
 from culm_models.sds.channel import Channel
 from culm_models.sds.settings import SdsSettings
 from culm_streaming.kafka_io.topics import kafka_sink, kafka_source
 from culm_streaming.run import RunSettings, run_jobs
 from culm_streaming.sds.job import SdsJobSettings
-from culm_streaming.session import SessionSettings, start_session
 from culm_topics.kafka.clients import KafkaSettings, consumer, producer
 from culm_topics.sds.records import SdsCommandRecord, SdsEventRecord, SdsInRecord, SdsOutRecord
 
@@ -34,37 +33,26 @@ def run(settings: Settings) -> list[Ratio]:
     """One message at a time, with micro-batches as often as they can be and as often as by default."""
     count = 5 if settings.quick else 30
     ratios = []
-    with Rig() as rig:
-        session = start_session(
-            SessionSettings(
-                jars=jars.ensure("spark"),
-                master=f"local[{os.cpu_count() or 1}]",
-                java_home=find_java().home,
-                log_file=rig.folder / "spark.log",
-            )
-        )
-        try:
-            for interval_ms in (100, SdsJobSettings().interval_ms):
-                bare = _copied(rig, session, interval_ms, count)
-                ours = _acknowledged(rig, session, interval_ms, count)
-                details: dict[str, object] = {"samples": len(ours), "interval_ms": interval_ms}
-                details |= {"ours_ms": _percentiles(ours), "bare_ms": _percentiles(bare)}
-                say(f"  acknowledged after {details['ours_ms']} ms, copied after {details['bare_ms']} ms")
-                ratios.append(
-                    Ratio(
-                        "sds-ack",
-                        f"sds acknowledgement p50, micro-batches each {interval_ms} ms",
-                        1e3 * statistics.median(ours),
-                        2e3 * statistics.median(bare),
-                        "ms",
-                        "two passes of Kafka to Kafka passthrough",
-                        goal=None,
-                        higher_is_better=False,
-                        details=details,
-                    )
+    with Rig() as rig, spark_session(rig) as session:
+        for interval_ms in (100, SdsJobSettings().interval_ms):
+            bare = _copied(rig, session, interval_ms, count)
+            ours = _acknowledged(rig, session, interval_ms, count)
+            details: dict[str, object] = {"samples": len(ours), "interval_ms": interval_ms}
+            details |= {"ours_ms": _percentiles(ours), "bare_ms": _percentiles(bare)}
+            say(f"  acknowledged after {details['ours_ms']} ms, copied after {details['bare_ms']} ms")
+            ratios.append(
+                Ratio(
+                    "sds-ack",
+                    f"sds acknowledgement p50, micro-batches each {interval_ms} ms",
+                    1e3 * statistics.median(ours),
+                    2e3 * statistics.median(bare),
+                    "ms",
+                    "two passes of Kafka to Kafka passthrough",
+                    goal=None,
+                    higher_is_better=False,
+                    details=details,
                 )
-        finally:
-            session.stop()
+            )
     return ratios
 
 

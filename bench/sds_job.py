@@ -6,23 +6,18 @@ import json
 import os
 import subprocess
 import sys
-from threading import Event
 
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from bench.harness import Ratio, Settings, middle_pair, say
+from bench.job_queries import passthrough, spark_session, steady_rate, take_all
 from bench.producing import flush, produce
 from bench.rig import Rig
-from culm_infra.stack import find_java, jars
 from culm_models.sds.channel import Channel
 from culm_models.sds.settings import SdsSettings
-from culm_streaming.kafka_io.topics import kafka_sink, kafka_source
-from culm_streaming.progress import BatchProgress, read_progress
-from culm_streaming.run import RunSettings, run_jobs
+from culm_streaming.progress import BatchProgress
 from culm_streaming.sds.job import SdsJobSettings
-from culm_streaming.session import SessionSettings, start_session
 from culm_topics.catalogue.spec import DEFAULT_PARTITIONS
 from culm_topics.kafka.clients import KafkaSettings, producer
 from culm_topics.sds.records import SdsCommandRecord, SdsInRecord, shard_of
@@ -37,19 +32,8 @@ def run(settings: Settings) -> list[Ratio]:
     """Available-now queries of three micro-batches, of which the first warms up and is not counted."""
     batch, rounds = (600, 1) if settings.quick else (8_000, 3)
     counts = (1, 50) if settings.quick else (1, 100, 10_000)
-    with Rig() as rig:
-        session = start_session(
-            SessionSettings(
-                jars=jars.ensure("spark"),
-                master=f"local[{os.cpu_count() or 1}]",
-                java_home=find_java().home,
-                log_file=rig.folder / "spark.log",
-            )
-        )
-        try:
-            ratios = [_throughput(rig, session, channels, batch, rounds) for channels in counts]
-        finally:
-            session.stop()
+    with Rig() as rig, spark_session(rig) as session:
+        ratios = [_throughput(rig, session, channels, batch, rounds) for channels in counts]
     return [*ratios, _state(settings)]
 
 
@@ -63,8 +47,10 @@ def _throughput(rig: Rig, session: SparkSession, channels: int, batch: int, roun
     size_bytes = _produce(kafka, channels, batch * _BATCHES)
     kept, passed = [], []
     for checkpoint in checkpoints:
-        passed.append(_passthrough(session, kafka, elsewhere, batch, f"{checkpoint}-copy"))
-        kept.append(_rate(_sds(session, kafka, batch, checkpoint)))
+        passed.append(
+            passthrough(session, kafka, elsewhere, {"sds.in": batch}, "sds.in", f"{checkpoint}-copy")
+        )
+        kept.append(steady_rate(_sds(session, kafka, batch, checkpoint)))
         say(f"  sds, {channels} channels: {kept[-1]:,.0f} messages/s against {passed[-1]:,.0f}")
     return Ratio(
         "sds-job",
@@ -128,35 +114,7 @@ def _put(client: Producer, kafka: KafkaSettings, name: str, channel_id: str, val
 
 def _sds(session: SparkSession, kafka: KafkaSettings, batch: int, checkpoints: str) -> list[BatchProgress]:
     """Take what is there."""
-    seen: list[BatchProgress] = []
-    settings = RunSettings(
-        kafka=kafka,
-        checkpoints=checkpoints,
-        jobs=("sds",),
-        job_settings={"sds": SdsJobSettings(max_offsets_per_trigger=batch)},
-        once=True,
-    )
-    run_jobs(session, settings, stop=Event(), on_progress=seen.append)
-    return seen
-
-
-def _passthrough(
-    session: SparkSession, source: KafkaSettings, sink: KafkaSettings, batch: int, checkpoint: str
-) -> float:
-    records = kafka_source(session, source, ("sds.in",), max_offsets_per_trigger=batch).select(
-        F.lit(sink.topic("sds.in")).alias("topic"), "key", "value"
-    )
-    query = kafka_sink(records, sink, checkpoint).trigger(availableNow=True).start()
-    query.awaitTermination()
-    return _rate([read_progress("copy", report) for report in query.recentProgress])
-
-
-def _rate(seen: list[BatchProgress]) -> float:
-    largest = max(one.rows_in for one in seen)
-    # The first warms up; a last one may hold a few rows that rounding by partition left over.
-    counted = [one for one in seen if 2 * one.rows_in > largest][1:]
-    assert counted, "too few micro-batches to leave the first one out"
-    return 1_000 * sum(one.rows_in for one in counted) / sum(one.duration_ms for one in counted)
+    return take_all(session, kafka, "sds", SdsJobSettings(max_offsets_per_trigger=batch), checkpoints)
 
 
 def _state(settings: Settings) -> Ratio:
