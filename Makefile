@@ -23,11 +23,12 @@ $(STAMP): pyproject.toml constraints.txt
 wheel: $(STAMP)  ## Write dist/culm-*.whl, to install with or without extras.
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir dist .
 
-demo: $(STAMP)   ## Show the main jobs: peers at two edges converge, channels agree, replicas merge, logs come in part.
+demo: $(STAMP)   ## Show the main jobs: peers at two edges converge, channels agree, replicas merge, logs come in part, DAGs are published.
 	$(BIN)/culm demo
 	$(BIN)/culm demo sds --participants 3 --messages 24 --cut 5
 	$(BIN)/culm demo chotki --objects 9 --rounds 6
 	$(BIN)/culm demo bamboo --entries 5000 --payload-mb 8 --live 50
+	$(BIN)/culm demo dag --file-mb 4
 
 test: $(STAMP)   ## Run every test, on a real Kafka broker, real Spark and real QUIC.
 	$(BIN)/python -m pytest -n auto -m "not kafka and not spark and not soak" $(DURATIONS)

@@ -26,6 +26,7 @@ DEMOS: Final = {
     "sds": "sds.demo:demo",
     "chotki": "chotki.demo:demo",
     "bamboo": "bamboo.demo:demo",
+    "dag": "dag.demo:demo",
 }
 """`culm demo <protocol>`; the first is what `culm demo` shows."""
 

@@ -5,4 +5,5 @@
 - ``sds``: channels on a bad network, with the same rooms.
 - ``chotki``: replicas of Chotki at two edges, with the same rooms.
 - ``bamboo``: partial replication of logs, in scenes: between folders, and over two edges.
+- ``dag``: writers who are seldom connected, over QUIC and HTTP, under each policy.
 """

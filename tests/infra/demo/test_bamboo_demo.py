@@ -14,11 +14,11 @@ from rich.console import Console
 from culm_infra.cli.bamboo import demo
 from culm_infra.cli.demo.present import present_folders
 from culm_infra.cli.root import run
-from culm_infra.demo.bamboo.figures import SceneFigures
 from culm_infra.demo.bamboo.report import BambooReport, tables
 from culm_infra.demo.bamboo.run import play
 from culm_infra.demo.bamboo.scenes.table import SCENES
 from culm_infra.demo.bamboo.stage import BambooDemoSettings, BambooStage
+from culm_infra.demo.kit.figures import SceneFigures
 from culm_infra.demo.kit.processes import DemoError
 
 pytestmark = pytest.mark.timeout(240)

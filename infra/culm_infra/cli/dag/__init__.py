@@ -4,5 +4,5 @@
 - `put`, `get`: files and directories in and out; `trees` reads directories a file at a time
 - `publishing`: publish, delegate, revoke; `joining`: join
 - `looking`: status, resolve, log; `dropping`: drop, collect; `bundle`: export, import
-- `exchange`: sync, serve
+- `exchange`: sync, serve; `demo`: culm demo dag
 """

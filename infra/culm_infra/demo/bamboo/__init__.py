@@ -5,5 +5,5 @@
 - ``backbone``: two edges over a real broker.
 - ``logs``: what is in the logs, and parts of them.
 - ``json_process``: peers as processes of their own; ``device``: one with little memory.
-- ``figures``: what a scene shows and demands; ``report``: all of it, and its tables.
+- ``report``: all scenes with their figures, and their tables.
 """

@@ -9,7 +9,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from culm_infra.demo.bamboo.figures import Figure, SceneFigures, as_text
+from culm_infra.demo.kit.figures import SceneFigures, figure_table
 
 
 @dataclass(slots=True)
@@ -36,37 +36,8 @@ class BambooReport:
 def tables(report: BambooReport) -> Iterator[Table]:
     """The report as tables for a terminal of 80 columns."""
     for number, scene in enumerate(report.scenes, 1):
-        yield _scene(number, scene)
+        yield figure_table(f"{number}. {scene.title}", scene)
     yield _whole(report)
-
-
-def _scene(number: int, scene: SceneFigures) -> Table:
-    table = Table(
-        title=f"{number}. {scene.title}",
-        title_justify="left",
-        box=box.SIMPLE,
-        show_header=False,
-        pad_edge=False,
-    )
-    table.add_column()
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True)
-    for figure in scene.figures:
-        table.add_row(figure.label, _value(figure), _rule(figure))
-    for problem in scene.problems:
-        table.add_row(f"[bold red]problem[/]: {problem}", "", "")
-    return table
-
-
-def _value(figure: Figure) -> str:
-    return f"{as_text(figure.value)} {figure.unit}".rstrip()
-
-
-def _rule(figure: Figure) -> str:
-    if not figure.rule:
-        return ""
-    mark = "[green]✓[/]" if figure.holds else "[bold red]✗[/]"
-    return mark if figure.rule == "yes" else f"{mark} {figure.rule}"
 
 
 def _whole(report: BambooReport) -> Table:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from culm_infra.demo.bamboo.figures import SceneFigures
 from culm_infra.demo.bamboo.report import BambooReport
 from culm_infra.demo.bamboo.scenes.table import SCENES, BambooScene
 from culm_infra.demo.bamboo.stage import BambooDemoSettings, BambooStage
+from culm_infra.demo.kit.figures import SceneFigures
 from culm_infra.demo.kit.processes import DemoError, Show
 
 

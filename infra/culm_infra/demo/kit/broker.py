@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 from culm_infra.demo.kit.processes import Show
 from culm_infra.stack import Stack
+from culm_topics.catalogue.registry import CATALOGUE
+from culm_topics.catalogue.spec import TopicSpec
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 
 
 @asynccontextmanager
 async def broker(
-    directory: Path, given: KafkaSettings | None, show: Show, *, heap_mb: int, keep: bool
+    directory: Path,
+    given: KafkaSettings | None,
+    show: Show,
+    *,
+    heap_mb: int,
+    keep: bool,
+    topics: Sequence[TopicSpec] = CATALOGUE,
 ) -> AsyncIterator[KafkaSettings]:
-    """Kafka with all topics. A stack of the demo's own is stopped at the end unless it is to be kept."""
+    """Kafka with all topics, or with these.
+
+    A stack of the demo's own is stopped at the end unless it is to be kept.
+    """
     with ExitStack() as stack:
         kafka = given
         if kafka is None:
@@ -27,6 +38,7 @@ async def broker(
                 stack.callback(local.down)
             bootstrap = await asyncio.to_thread(local.up, heap_mb=heap_mb, quick_start=True)
             kafka = KafkaSettings(bootstrap=bootstrap)
-        show("creating the topics")
-        await asyncio.to_thread(admin.create, kafka)
+        if topics:
+            show("creating the topics")
+            await asyncio.to_thread(admin.create, kafka, topics)
         yield kafka

@@ -9,9 +9,9 @@ from typing import Final
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
-from culm_infra.demo.bamboo.figures import SceneFigures
 from culm_infra.demo.bamboo.logs import AUTHOR, author_log, reading, signed
 from culm_infra.demo.bamboo.stage import HOST, BambooStage
+from culm_infra.demo.kit.figures import SceneFigures
 from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction, PeerSettings

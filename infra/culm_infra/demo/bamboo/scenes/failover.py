@@ -10,10 +10,10 @@ from typing import Final
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url, parse_url
-from culm_infra.demo.bamboo.figures import SceneFigures
 from culm_infra.demo.bamboo.json_process import CULM, JsonProcess
 from culm_infra.demo.bamboo.logs import author_log, noise
 from culm_infra.demo.bamboo.stage import HOST, BambooActor, BambooStage
+from culm_infra.demo.kit.figures import SceneFigures
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.events import BambooP2pEvent, EntryVerified
 

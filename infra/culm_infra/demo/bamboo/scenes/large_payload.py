@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from culm_connectors.bamboo_p2p.settings import Url
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_infra.demo.bamboo.figures import SceneFigures
 from culm_infra.demo.bamboo.json_process import CULM, JsonProcess
 from culm_infra.demo.bamboo.logs import AUTHOR, author_log, noise, reading
 from culm_infra.demo.bamboo.stage import HOST, BambooActor, BambooStage
+from culm_infra.demo.kit.figures import SceneFigures
 from culm_infra.demo.kit.percentile import percentile
 
 _LARGE_ID: Final = 50

@@ -7,9 +7,9 @@ from typing import Final
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.settings import Scheme, Url
-from culm_infra.demo.bamboo.figures import SceneFigures
 from culm_infra.demo.bamboo.logs import AUTHOR, author_log, reading
 from culm_infra.demo.bamboo.stage import HOST, BambooStage
+from culm_infra.demo.kit.figures import SceneFigures
 from culm_infra.demo.kit.percentile import percentile
 
 _LOG_ID: Final = 60

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
-from culm_infra.demo.bamboo.figures import SceneFigures
 from culm_infra.demo.bamboo.logs import LONG_LOG, provable, reading
 from culm_infra.demo.bamboo.stage import BambooStage
+from culm_infra.demo.kit.figures import SceneFigures
 from culm_models.bamboo_p2p.wire.messages import Eagerness
 
 _LENGTH: Final = 200

@@ -6,10 +6,10 @@ import signal
 from typing import Final
 
 from culm_infra.demo.bamboo.device import DEVICE
-from culm_infra.demo.bamboo.figures import SceneFigures
 from culm_infra.demo.bamboo.json_process import Filter
 from culm_infra.demo.bamboo.logs import AUTHOR, author_log, noise, signed
 from culm_infra.demo.bamboo.stage import BambooStage
+from culm_infra.demo.kit.figures import SceneFigures
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction
 

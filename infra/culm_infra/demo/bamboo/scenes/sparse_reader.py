@@ -7,9 +7,9 @@ from functools import partial
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.proof import Proof, prove
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_infra.demo.bamboo.figures import SceneFigures
 from culm_infra.demo.bamboo.logs import LONG_LOG, provable
 from culm_infra.demo.bamboo.stage import BambooStage
+from culm_infra.demo.kit.figures import SceneFigures
 from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from culm_infra.demo.bamboo.figures import SceneFigures
 from culm_infra.demo.bamboo.scenes import (
     both_ways,
     credit,
@@ -20,6 +19,7 @@ from culm_infra.demo.bamboo.scenes import (
     two_edges,
 )
 from culm_infra.demo.bamboo.stage import BambooStage
+from culm_infra.demo.kit.figures import SceneFigures
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from typing import Final
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.proof import prove
 from culm_infra.demo.bamboo.backbone import BambooBackbone, backbone
-from culm_infra.demo.bamboo.figures import SceneFigures
 from culm_infra.demo.bamboo.logs import AUTHOR, author_log, noise, reading, signed, without_payload
 from culm_infra.demo.bamboo.stage import BambooActor, BambooStage
+from culm_infra.demo.kit.figures import SceneFigures
 from culm_infra.demo.kit.percentile import percentile
 from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange

@@ -1,8 +1,11 @@
-"""What a scene shows: figures, and for most of them what they have to be."""
+"""What a scene shows: figures, for most of them what they have to be, and their table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
+from rich import box
+from rich.table import Table
 
 Value = int | float | bool | str
 
@@ -68,3 +71,33 @@ def as_text(value: Value) -> str:
     if isinstance(value, float):
         return f"{value:,.1f}"
     return value
+
+
+def figure_table(title: str, scene: SceneFigures) -> Table:
+    """The figures of a scene as a table for a terminal of 80 columns."""
+    table = Table(
+        title=title,
+        title_justify="left",
+        box=box.SIMPLE,
+        show_header=False,
+        pad_edge=False,
+    )
+    table.add_column()
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True)
+    for figure in scene.figures:
+        table.add_row(figure.label, _value(figure), _rule(figure))
+    for problem in scene.problems:
+        table.add_row(f"[bold red]problem[/]: {problem}", "", "")
+    return table
+
+
+def _value(figure: Figure) -> str:
+    return f"{as_text(figure.value)} {figure.unit}".rstrip()
+
+
+def _rule(figure: Figure) -> str:
+    if not figure.rule:
+        return ""
+    mark = "[green]✓[/]" if figure.holds else "[bold red]✗[/]"
+    return mark if figure.rule == "yes" else f"{mark} {figure.rule}"

@@ -1,0 +1,104 @@
+"""Who writes, and who only reads: a folder, a key, and a peer over QUIC that comes and goes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from culm_connectors.dag.author import join_heads, publish_link
+from culm_connectors.dag.errors import DagSyncError
+from culm_connectors.dag.peer import DagPeer
+from culm_connectors.dag.progress import SyncProgress
+from culm_connectors.dag.settings import DagPeerSettings
+from culm_connectors.dag.store.settings import DagFolderSettings
+from culm_connectors.transport import Identity
+from culm_connectors.transport.errors import TransportError
+from culm_connectors.transport.interface import Address
+from culm_infra.demo.dag.content import PutFile, SeededFile, put_file
+from culm_infra.demo.dag.plan import Policy
+from culm_infra.demo.kit.processes import DemoError
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.verdict import VerdictSettings
+from culm_models.keys import KeyPair
+
+_STEP_S: Final = 0.1
+
+
+def now_s() -> int:
+    """Seconds since 1970: the receipt of what is put here."""
+    return int(time.time())
+
+
+@dataclass(frozen=True, slots=True)
+class DagWriter:
+    """One replica. `space` is the one that all of them share."""
+
+    name: str
+    key: KeyPair
+    space: bytes
+    peer: DagPeer
+    folder: Path
+
+    async def put(self, file: SeededFile, shard_bytes: int) -> PutFile:
+        """Append a file to the space; a join comes first where there are several heads."""
+        return await self.peer.work(
+            lambda folder: put_file(folder, self.space, file, shard_bytes, now=now_s())
+        )
+
+    async def publish(self, link: Cid, origin: Cid, shard: Cid | None = None) -> Cid:
+        """Publish on the tip that is known here."""
+        outcome = await self.peer.work(
+            lambda folder: publish_link(
+                folder, self.key, self.space, link, now=now_s(), origin=origin, shard=shard
+            )
+        )
+        return outcome.cid
+
+    async def join(self) -> Cid:
+        """The join of the heads that are here."""
+        return await self.peer.work(lambda folder: join_heads(folder, self.space, now=now_s()))
+
+    async def dag_heads(self) -> list[Cid]:
+        """The heads that are here."""
+        return await self.peer.work(lambda folder: folder.dag_heads(self.space))
+
+    async def sync(
+        self,
+        address: Address,
+        timeout_s: float,
+        on_progress: Callable[[SyncProgress], None] | None = None,
+    ) -> SyncProgress:
+        """Call an edge until all of what is here and there was exchanged. Raises DemoError.
+
+        A connection that is lost, or that has no room now, is called again.
+        """
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            error: object = None
+            try:
+                found = await self.peer.sync(address, [self.space], on_progress=on_progress)
+            except (TransportError, DagSyncError) as failed:
+                error = failed
+            else:
+                if not found.later:
+                    return found
+                error = found.later[0]
+            if time.monotonic() > deadline_s:
+                raise DemoError(f"{self.name} called an edge in vain: {error}")
+            await asyncio.sleep(_STEP_S)
+
+
+@asynccontextmanager
+async def dag_writer(
+    directory: Path, name: str, key: KeyPair, space: bytes, policy: Policy
+) -> AsyncIterator[DagWriter]:
+    """A replica in a folder of its own."""
+    settings = DagPeerSettings(folder=DagFolderSettings(verdict=VerdictSettings(policy=policy)))
+    identity = Identity.from_private_key(key.private_key)
+    async with DagPeer.open(directory / name, identity=identity, settings=settings) as peer:
+        yield DagWriter(name, key, space, peer, directory / name)
