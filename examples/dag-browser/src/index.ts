@@ -1,0 +1,11 @@
+// All that a page needs.
+export { type Bytes, DagError, fromHex, toHex } from './bytes.js'
+export { type Block, type Car, openShard, readCar, writeCar } from './car.js'
+export { type ChainPolicy, DEFAULT_POLICY } from './chain.js'
+export { CAR, Cid, DAG_CBOR, RAW } from './cid.js'
+export { type DagMap, decodeDagCbor, encodeDagCbor, type Value } from './dag_cbor.js'
+export { Door, DoorError } from './door.js'
+export { type Append, decodeNode, type Join, type Publish, type ReplicaNode } from './node.js'
+export { TotalOrder } from './order.js'
+export { type Published, publishedOf } from './publishes.js'
+export { checkSignature, didFromText, didKey, didText, type Ucan, ucanOf, ucanOfText } from './ucan.js'
