@@ -1,24 +1,15 @@
-"""Shards in chunks: cut for the topic `dag.shards`, and put together again and verified (R27).
-
-Neither needs the memory of a whole shard: cutting keeps one chunk, and what comes in goes to a file that is
-on the disk once it is longer than a mebibyte.
-"""
+"""Shards in chunks: cut for the topic `dag.shards`, and put together again and verified (R27)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from tempfile import SpooledTemporaryFile
-from types import TracebackType
-from typing import Final, Self
 
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.blocks.multihash import DEFAULT_HASHES, block_hasher
 from culm_models.dag.wire.messages import CHUNK_SIZE, SHARD_SIZE_MAX
 from culm_topics.dag.errors import ShardChunkRefused, ShardHashRefused, ShardTooLarge
 from culm_topics.dag.records import ShardChunkRecord, shard_chunk_key
-
-_IN_MEMORY_BYTES: Final = 1024 * 1024
-_READ_BYTES: Final = 1024 * 1024
+from culm_topics.records.chunks import ChunkAssembly, cut_chunks
 
 
 def cut_shard(
@@ -29,25 +20,11 @@ def cut_shard(
     The shard was verified before: its hash is not asked for here. `ShardChunkRefused` where the parts are not
     of `size` bytes together, behind the chunks that were whole; `RecordError` for a CID that is no shard's.
     """
-    held = bytearray()
-    offset = 0
-    for part in parts:
-        for start in range(0, len(part), CHUNK_SIZE):
-            held += part[start : start + CHUNK_SIZE]
-            while len(held) >= CHUNK_SIZE and offset + CHUNK_SIZE <= size:
-                record = ShardChunkRecord(size, bytes(held[:CHUNK_SIZE]), space, peer)
-                yield shard_chunk_key(shard, offset), record
-                del held[:CHUNK_SIZE]
-                offset += CHUNK_SIZE
-            if offset + len(held) > size:
-                raise ShardChunkRefused(f"a shard of {size} bytes has more of them")
-    if offset + len(held) != size:
-        raise ShardChunkRefused(f"a shard of {size} bytes ends at byte {offset + len(held)}")
-    if held:
-        yield shard_chunk_key(shard, offset), ShardChunkRecord(size, bytes(held), space, peer)
+    for offset, data in cut_chunks(parts, size, CHUNK_SIZE, lambda why: ShardChunkRefused(f"a shard {why}")):
+        yield shard_chunk_key(shard, offset), ShardChunkRecord(size, data, space, peer)
 
 
-class ShardAssembly:
+class ShardAssembly(ChunkAssembly):
     """One shard of a known CID and size that is put together from its chunks, which come in any order.
 
     `ShardTooLarge` at once where it has more than `max_bytes`, `HashUnsupported` where nobody can check its
@@ -65,13 +42,11 @@ class ShardAssembly:
         block_hasher(shard, hashes)
         if not 0 < size <= max_bytes:
             raise ShardTooLarge(f"shard {shard} has {size} bytes, 1 to {max_bytes} are taken")
+        super().__init__(size)
         self.shard = shard
         self.size = size
-        self.held_bytes = 0
-        """How many of its bytes have come."""
         self._hashes = hashes
         self._held: set[int] = set()
-        self._file = SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115
         self._verified = False
 
     @property
@@ -98,11 +73,9 @@ class ShardAssembly:
             )
         if offset in self._held:
             return self._verified
-        self._file.seek(offset)
-        self._file.write(record.data)
+        is_last = self._put(offset, record.data)
         self._held.add(offset)
-        self.held_bytes += len(record.data)
-        if self.held_bytes < self.size:
+        if not is_last:
             return False
         if not self._matches():
             self._held = set()
@@ -110,34 +83,6 @@ class ShardAssembly:
             raise ShardHashRefused(f"the chunks of shard {self.shard} are together another shard")
         self._verified = True
         return True
-
-    def read(self) -> bytes:
-        """The whole shard in memory; ask `is_whole` before."""
-        return b"".join(self.pieces())
-
-    def pieces(self) -> Iterator[bytes]:
-        """The shard in pieces of a mebibyte, in order; ask `is_whole` before."""
-        at = 0
-        while at < self.size:
-            self._file.seek(at)
-            piece = self._file.read(min(_READ_BYTES, self.size - at))
-            yield piece
-            at += len(piece)
-
-    def close(self) -> None:
-        """Let go of the bytes; twice is harmless."""
-        self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _matches(self) -> bool:
         hasher = block_hasher(self.shard, self._hashes)

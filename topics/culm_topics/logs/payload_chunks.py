@@ -1,13 +1,7 @@
-"""Payloads in chunks: cut for the topic `payloads`, and put together again and verified.
-
-Neither needs the memory of a whole payload: cutting keeps one chunk, and what comes in goes to a file that is
-on the disk once it is longer than a mebibyte.
-"""
+"""Payloads in chunks: cut for the topic `payloads`, and put together again and verified."""
 
 from collections.abc import Iterable, Iterator
-from tempfile import SpooledTemporaryFile
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from culm_models.bamboo.range_set import RangeSet
 from culm_topics.errors import PayloadChunkRefused, PayloadHashRefused, PayloadTooLarge
@@ -18,10 +12,9 @@ from culm_topics.logs.records import (
     hash_flavour,
     payload_chunk_key,
 )
+from culm_topics.records.chunks import ChunkAssembly, cut_chunks
 
 DEFAULT_MAX_PAYLOAD_BYTES: Final = 256 * 1024 * 1024
-_IN_MEMORY_BYTES: Final = 1024 * 1024
-_READ_BYTES: Final = 1024 * 1024
 
 
 def cut_payload(
@@ -32,31 +25,15 @@ def cut_payload(
     The payload was verified before: a hash is not asked for here. `PayloadChunkRefused` where the parts are
     not of `payload_size` bytes together, behind the chunks that were whole; `RecordError` for no hash.
     """
-    held = bytearray()
-    offset = 0
-    for part in parts:
-        for start in range(0, len(part), PAYLOAD_CHUNK_BYTES):
-            held += part[start : start + PAYLOAD_CHUNK_BYTES]
-            while len(held) >= PAYLOAD_CHUNK_BYTES and offset + PAYLOAD_CHUNK_BYTES <= payload_size:
-                yield _chunk(payload_hash, payload_size, offset, bytes(held[:PAYLOAD_CHUNK_BYTES]))
-                del held[:PAYLOAD_CHUNK_BYTES]
-                offset += PAYLOAD_CHUNK_BYTES
-            if offset + len(held) > payload_size:
-                raise PayloadChunkRefused(f"a payload of {payload_size} bytes has more of them")
-    if offset + len(held) != payload_size:
-        raise PayloadChunkRefused(f"a payload of {payload_size} bytes ends at byte {offset + len(held)}")
-    if held:
-        yield _chunk(payload_hash, payload_size, offset, bytes(held))
+    chunks = cut_chunks(
+        parts, payload_size, PAYLOAD_CHUNK_BYTES, lambda why: PayloadChunkRefused(f"a payload {why}")
+    )
+    for offset, data in chunks:
+        record = PayloadChunkRecord(payload_size, offset, data)
+        yield payload_chunk_key(payload_hash, record.index), record
 
 
-def _chunk(
-    payload_hash: bytes, payload_size: int, offset: int, data: bytes
-) -> tuple[bytes, PayloadChunkRecord]:
-    record = PayloadChunkRecord(payload_size, offset, data)
-    return payload_chunk_key(payload_hash, record.index), record
-
-
-class PayloadAssembly:
+class PayloadAssembly(ChunkAssembly):
     """One payload of a known hash and size that is put together from its chunks, which come in any order.
 
     `PayloadTooLarge` at once where it has more than `max_bytes`, `RecordError` where the hash is none.
@@ -71,12 +48,10 @@ class PayloadAssembly:
             raise PayloadTooLarge(
                 f"payload {payload_hash.hex()} has {payload_size} bytes, at most {max_bytes} are taken"
             )
+        super().__init__(payload_size)
         self.payload_hash = payload_hash
         self.payload_size = payload_size
-        self.held_bytes = 0
-        """How many of its bytes have come."""
         self._held = RangeSet()
-        self._file = SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115
         self._verified = payload_size == 0 and self._matches()
 
     @property
@@ -106,11 +81,9 @@ class PayloadAssembly:
             )
         if record.index in self._held:
             return self._verified
-        self._file.seek(record.offset)
-        self._file.write(record.data)
+        is_last = self._put(record.offset, record.data)
         self._held.add(record.index, record.index + 1)
-        self.held_bytes += len(record.data)
-        if self.held_bytes < self.payload_size:
+        if not is_last:
             return False
         if not self._matches():
             self._held = RangeSet()
@@ -121,33 +94,9 @@ class PayloadAssembly:
         self._verified = True
         return True
 
-    def read(self) -> bytes:
-        """The whole payload in memory; ask `is_whole` before."""
-        return b"".join(self.blocks())
-
     def blocks(self) -> Iterator[bytes]:
         """The payload in blocks of a mebibyte, in order; ask `is_whole` before."""
-        at = 0
-        while at < self.payload_size:
-            self._file.seek(at)
-            block = self._file.read(min(_READ_BYTES, self.payload_size - at))
-            yield block
-            at += len(block)
-
-    def close(self) -> None:
-        """Let go of the bytes; twice is harmless."""
-        self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
+        return self.pieces()
 
     def _matches(self) -> bool:
         hasher = self._flavour.hasher(b"")

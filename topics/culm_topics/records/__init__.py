@@ -3,6 +3,7 @@
 - `keys`: log key, peer key, version vector key.
 - `shape`: the strict door that every value comes in through.
 - `rejected`: bytes that were refused, of any topic.
+- `chunks`: what is larger than a record, cut and put together again.
 
 A value is a CBOR array whose first item is a format number; the same shapes are written in `cddl/`.
 Records of `logs.records` and `sds.records` are one small module each.
