@@ -16,6 +16,7 @@ from culm_connectors.dag.store.tables import DATABASE_FILE, open_database
 from culm_models.dag.blocks.cid import CAR, Cid, cid_of
 from culm_models.dag.car import car_header
 from culm_models.dag.errors import DagError, HashMismatch
+from culm_models.dag.exchange.needs import needs_of_block
 from culm_models.dag.exchange.store import NotReserved, Reserved
 from culm_models.dag.publish.machine import PublishMachine
 from culm_models.dag.replica.codec import encode_append, encode_join
@@ -105,6 +106,9 @@ def test_any_order_of_blocks_says_what_the_models_say(seed: int, folder: DagFold
         assert folder.dag_heads(space) == sorted(here - named)
         missing = {need for cid in here for need in nodes[cid].parents if need not in here}
         assert missing - set(machine.nodes) <= set(folder.missing_nodes(space, 1_000))
+        needs = {cid: set(needs_of_block(cid, block)) for cid, block in folder.nodes(space)}
+        ucans = {cid for cid in needs if folder.read_ucan(cid) is not None}
+        assert ucans - set().union(*needs.values()) == ucans & set(folder.publish_heads(space))
 
 
 def test_what_was_committed_is_there_and_the_rest_is_not(folder: DagFolder) -> None:

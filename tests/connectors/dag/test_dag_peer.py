@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from culm_connectors.dag.author import delegate, publish_link, put_own
 from culm_connectors.dag.peer import DagPeer
 from culm_connectors.dag.progress import SyncProgress
 from culm_connectors.dag.store.folder import DagFolder
@@ -18,17 +19,19 @@ from culm_models.dag.blocks.cid import CAR, RAW, Cid, cid_of
 from culm_models.dag.car import car_header, car_section
 from culm_models.dag.exchange.settings import SpaceAbility, SpaceAccess
 from culm_models.dag.replica.codec import encode_append
+from culm_models.dag.ucan.did_key import did_key
+from culm_models.keys import KeyPair
 from culm_models.testing.dag.replica import NOW
-from culm_models.testing.dag.scenario import SPACES, draw_scenario, large_shard
+from culm_models.testing.dag.scenario import SEEDS, SPACES, draw_scenario, large_shard
 
 SPACE = SPACES[0]
 SHARD, SHARD_BYTES = large_shard(1)
+NODE = encode_append([SHARD])
 LOCAL = ("127.0.0.1", 0)
 
 
 def filled(folder: DagFolder) -> None:
-    node = encode_append([SHARD])
-    folder.put_blocks(SPACE, [node.data], received_at=NOW)
+    folder.put_blocks(SPACE, [NODE.data], received_at=NOW)
     folder.add_shard(SPACE, SHARD, SHARD_BYTES)
 
 
@@ -176,3 +179,37 @@ async def test_a_killed_end_goes_on_within_the_shard_in_flat_memory(tmp_path: Pa
     folder = DagFolder(tmp_path / "killed")
     assert folder.read_shard(shard, 0, len(data)) == data
     folder.close()
+
+
+async def test_a_delegation_goes_with_its_space_before_anything_leans_on_it(tmp_path: Path) -> None:
+    id, writer = KeyPair(SEEDS[0]), KeyPair(SEEDS[1])
+    space = id.public_key
+    async with DagPeer.open(tmp_path / "a") as one, DagPeer.open(tmp_path / "b") as other:
+
+        def begin(folder: DagFolder) -> Cid:
+            put_own(folder, space, NODE.data, now=NOW)
+            return delegate(folder, id, space, did_key(writer.public_key), now=NOW).cid
+
+        token = await one.work(begin)
+        assert await one.work(lambda folder: (folder.dag_heads(space), folder.publish_heads(space))) == (
+            [NODE.cid],
+            [token],
+        )
+        async with other.listen(LOCAL) as address:
+            await one.sync(address, [space])
+            published = await other.work(lambda folder: publish_link(folder, writer, space, SHARD, now=NOW))
+            assert published.in_order
+            assert await other.work(lambda folder: folder.publish_heads(space)) == [published.cid]
+            await one.sync(address, [space])
+            assert await one.work(lambda folder: folder.tip(space)) == published.cid
+            # A second one goes to whoever is connected at once.
+            following = asyncio.create_task(one.follow(address, [space]))
+            another = await other.work(
+                lambda folder: delegate(folder, id, space, did_key(KeyPair(SEEDS[2]).public_key), now=NOW)
+            )
+            await other.offer(space, [another.cid])
+            async with asyncio.timeout(20):
+                while not await one.work(lambda folder: folder.read_ucan(another.cid)):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)

@@ -51,12 +51,13 @@ class NodeQueries:
         return self._database.execute(query, given).fetchone() is not None
 
     def heads(self, space: bytes, *, publishes: bool) -> list[Cid]:
-        """What nothing in the space builds on, ascending."""
+        """What nothing in the space builds on, ascending; beside publishes, UCANs that nothing leans on."""
         query = (
             "SELECT n.cid FROM places p JOIN nodes n USING (node) "
-            "WHERE p.space = ? AND p.is_head = 1 AND (n.kind = ?) = ?"
+            "WHERE p.space = ? AND p.is_head = 1 AND (n.kind IN (?, ?)) = ?"
         )
-        rows = self._database.execute(query, (space, BlockKind.PUBLISH.value, publishes))
+        kinds = (BlockKind.PUBLISH.value, BlockKind.UCAN.value)
+        rows = self._database.execute(query, (space, *kinds, publishes))
         return sorted(cid_from_bytes(raw) for (raw,) in rows)
 
     def spaces(self) -> list[bytes]:

@@ -190,21 +190,24 @@ class NodeTable:
         return row
 
     def _place(self, space: bytes, row: int, cid: Cid, kind: BlockKind) -> None:
-        is_head = kind is not BlockKind.UCAN and not self._has_child(space, cid.raw)
+        is_head = not self._has_child(space, cid.raw, kind)
         self._database.execute("INSERT OR IGNORE INTO places VALUES (?, ?, ?)", (space, row, is_head))
         self._database.execute(
             "UPDATE places SET is_head = 0 WHERE space = ? AND is_head = 1 AND node IN "
-            "(SELECT n.node FROM links l JOIN nodes n ON n.cid = l.named WHERE l.child = ? AND l.how = ?)",
-            (space, row, BUILDS),
+            "(SELECT n.node FROM links l JOIN nodes n ON n.cid = l.named "
+            "WHERE l.child = ? AND (l.how = ? OR n.kind = ?))",
+            (space, row, BUILDS, BlockKind.UCAN.value),
         )
         self._waiting.placed(space, row, cid.raw, is_publish=kind is BlockKind.PUBLISH)
 
-    def _has_child(self, space: bytes, raw: bytes) -> bool:
+    def _has_child(self, space: bytes, raw: bytes, kind: BlockKind) -> bool:
+        """Whether something in the space builds on a node, or leans on a UCAN."""
         query = (
             "SELECT 1 FROM links l JOIN places p ON p.node = l.child AND p.space = ? "
             "WHERE l.named = ? AND l.how = ? LIMIT 1"
         )
-        return self._database.execute(query, (space, raw, BUILDS)).fetchone() is not None
+        how = NEEDS if kind is BlockKind.UCAN else BUILDS
+        return self._database.execute(query, (space, raw, how)).fetchone() is not None
 
     # Rules between nodes.
 
@@ -269,9 +272,9 @@ class NodeTable:
         if row is None:
             return
         parents = self._database.execute(
-            "SELECT n.node, n.cid, p.space FROM links l JOIN nodes n ON n.cid = l.named "
-            "JOIN places p ON p.node = n.node WHERE l.child = ? AND l.how = ?",
-            (row[0], BUILDS),
+            "SELECT n.node, n.cid, n.kind, p.space FROM links l JOIN nodes n ON n.cid = l.named "
+            "JOIN places p ON p.node = n.node WHERE l.child = ? AND (l.how = ? OR n.kind = ?)",
+            (row[0], BUILDS, BlockKind.UCAN.value),
         ).fetchall()
         named = self._database.execute("SELECT named FROM links WHERE child = ?", row).fetchall()
         spaces = self._database.execute("SELECT space FROM places WHERE node = ?", row).fetchall()
@@ -279,8 +282,8 @@ class NodeTable:
             self._database.execute(f"DELETE FROM {table} WHERE node = ?", row)
         self._database.execute("DELETE FROM links WHERE child = ?", row)
         self._waiting.deleted(row[0], named, spaces)
-        for parent, parent_raw, space in parents:
-            if not self._has_child(space, parent_raw):
+        for parent, parent_raw, kind, space in parents:
+            if not self._has_child(space, parent_raw, BlockKind(kind)):
                 query = "UPDATE places SET is_head = 1 WHERE space = ? AND node = ?"
                 self._database.execute(query, (space, parent))
 

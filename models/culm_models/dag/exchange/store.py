@@ -43,7 +43,10 @@ class ExchangeStore(Protocol):
         ...
 
     def publish_heads(self, space: bytes) -> Sequence[Cid]:
-        """Publishes to the id `space` that no other one builds on, in the order or waiting, ascending."""
+        """Publishes to the id `space` that no other one builds on, in the order or waiting, ascending.
+
+        Among them UCANs of the space that nothing else in it leans on yet, such as a new delegation.
+        """
         ...
 
     def tip(self, space: bytes) -> Cid | None:

@@ -87,8 +87,11 @@ class MemoryReplica:
         return self._heads(space, is_publish=False)
 
     def publish_heads(self, space: bytes) -> Sequence[Cid]:
-        """Publishes that no other one builds on."""
-        return self._heads(space, is_publish=True)
+        """Publishes that no other one builds on, and UCANs that nothing leans on."""
+        placed = self.places.get(space, set())
+        needed = {need for cid in placed for need in self._needs[cid]}
+        loose = {cid for cid in placed - needed if cid not in self.machine.nodes}
+        return sorted({*self._heads(space, is_publish=True), *loose})
 
     def _heads(self, space: bytes, *, is_publish: bool) -> list[Cid]:
         known = self.machine.nodes
