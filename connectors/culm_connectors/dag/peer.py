@@ -9,18 +9,17 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
 from culm_connectors.dag.errors import DagSyncError
 from culm_connectors.dag.progress import OnProgress, SyncProgress
+from culm_connectors.dag.remote_peer import RemoteDagPeer
 from culm_connectors.dag.session import DagSession
 from culm_connectors.dag.settings import ALPN, DagPeerSettings
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.verification import verify_shard
 from culm_connectors.transport import CloseCode, Identity, connect, serve
-from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import Address, Connection
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError
@@ -35,7 +34,6 @@ from culm_models.dag.exchange.events import (
 )
 from culm_models.dag.exchange.settings import ExchangeSettings, SpaceAccess, open_to_all
 from culm_models.dag.wire.messages import AckStatus
-from culm_models.errors import CulmError
 
 _VERIFYING: Final = 2
 _LOOK_S: Final = 0.5
@@ -43,18 +41,6 @@ _LOGGER = logging.getLogger(__name__)
 _T = TypeVar("_T")
 AccessOf = Callable[[bytes], SpaceAccess]
 """What a proven key may do in spaces."""
-
-
-@dataclass(slots=True)
-class _Remote:
-    """One connection of this peer."""
-
-    session: DagSession
-    peer: bytes
-    progress: SyncProgress = field(default_factory=SyncProgress)
-    on_progress: OnProgress | None = None
-    moved_at_s: float = field(default_factory=time.monotonic)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class DagPeer:
@@ -74,7 +60,7 @@ class DagPeer:
         self._loop = asyncio.get_running_loop()
         self._worker = ThreadPoolExecutor(1, "dag")
         self._verifiers = ThreadPoolExecutor(_VERIFYING, "dag-verify")
-        self._remotes: dict[DagSession, _Remote] = {}
+        self._remotes: dict[DagSession, RemoteDagPeer] = {}
         self._verifying: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -162,7 +148,7 @@ class DagPeer:
                 return
             remote = self._begin(connection, named)
             session = DagSession(remote, stream.send, stream, self._call, self._understood)
-            await self._speak(connection, _Remote(session, connection.peer_id))
+            await self._speak(connection, RemoteDagPeer(session, connection.peer_id))
 
         async with serve(
             address, self.identity, self.settings.transport, on_connection, alpn=ALPN
@@ -205,7 +191,7 @@ class DagPeer:
         named = tuple(dict.fromkeys(spaces))
         async with self._connected(address, named, expected_peer, show, on_progress) as (remote, speaking):
             await asyncio.wait((speaking,))
-            raise _why_ended(remote)
+            raise remote.why_ended()
 
     @asynccontextmanager
     async def _connected(
@@ -215,7 +201,7 @@ class DagPeer:
         expected_peer: bytes | None,
         show: Iterable[tuple[bytes, bytes]],
         on_progress: OnProgress | None,
-    ) -> AsyncIterator[tuple[_Remote, asyncio.Task[None]]]:
+    ) -> AsyncIterator[tuple[RemoteDagPeer, asyncio.Task[None]]]:
         opened: list[DagSession] = []
         tokens = tuple(show)
 
@@ -231,7 +217,7 @@ class DagPeer:
         connection = await connect(
             address, self.identity, expected_peer, self.settings.transport, alpn=ALPN, speak_first=open_stream
         )
-        remote = _Remote(opened[0], connection.peer_id, on_progress=on_progress)
+        remote = RemoteDagPeer(opened[0], connection.peer_id, on_progress=on_progress)
         speaking = asyncio.create_task(self._speak(connection, remote))
         try:
             yield remote, speaking
@@ -241,7 +227,7 @@ class DagPeer:
                 await speaking
 
     async def _until_done(
-        self, remote: _Remote, spaces: tuple[bytes, ...], speaking: asyncio.Task[None]
+        self, remote: RemoteDagPeer, spaces: tuple[bytes, ...], speaking: asyncio.Task[None]
     ) -> None:
         exchange = remote.session.exchange
 
@@ -256,7 +242,7 @@ class DagPeer:
             )
             waiting.cancel()
             if speaking in done:
-                raise _why_ended(remote)
+                raise remote.why_ended()
             if time.monotonic() - remote.moved_at_s > self.settings.progress_timeout_s:
                 raise DagSyncError("the other end stands still")
 
@@ -273,7 +259,7 @@ class DagPeer:
         peer = connection.peer_id
         return Exchange(self._folder, settings, peer, access=self._access(peer))
 
-    async def _speak(self, connection: Connection, remote: _Remote) -> None:
+    async def _speak(self, connection: Connection, remote: RemoteDagPeer) -> None:
         session = remote.session
         self._remotes[session] = remote
         try:
@@ -312,17 +298,12 @@ class DagPeer:
             self._offer_to_others(space, tuple(kept), (), but=session)
         self._moved(remote)
 
-    def _put(self, remote: _Remote, event: NodesReceived) -> list[tuple[Cid, AckStatus, str | None]]:
+    def _put(self, remote: RemoteDagPeer, event: NodesReceived) -> list[tuple[Cid, AckStatus, str | None]]:
         blocks = [block for _, block in event.blocks]
         outcomes = self._folder.put_blocks(
             event.space, blocks, received_at=int(time.time()), peer=remote.peer
         )
-        results = []
-        for (cid, _), outcome in zip(event.blocks, outcomes, strict=True):
-            remote.progress.nodes += outcome.status is AckStatus.DURABLE
-            remote.progress.list_unkept(cid, outcome.status, outcome.code)
-            results.append((cid, outcome.status, outcome.code))
-        return results
+        return remote.settled([cid for cid, _ in event.blocks], outcomes)
 
     def _offer_to_others(
         self,
@@ -340,27 +321,18 @@ class DagPeer:
             other.session.exchange.offer(space, dag_heads, publish_heads, shards)
             other.session.wake()
 
-    def _moved(self, remote: _Remote) -> None:
-        exchange, progress = remote.session.exchange, remote.progress
-        progress.received_bytes, progress.sent_bytes = exchange.received_bytes, exchange.sent_bytes
-        progress.wanted_shards, progress.wanted_bytes = exchange.wanted_shards
-        remote.moved_at_s = time.monotonic()
-        remote.session.wake()
-        self._loop.call_soon_threadsafe(self._report, remote)
-
-    def _report(self, remote: _Remote) -> None:
-        remote.changed.set()
-        if remote.on_progress is not None:
-            remote.on_progress(remote.progress)
+    def _moved(self, remote: RemoteDagPeer) -> None:
+        remote.moved()
+        self._loop.call_soon_threadsafe(remote.report)
 
     # Whole shards, verified by other threads.
 
-    def _verify(self, remote: _Remote, event: ShardSpooled) -> None:
+    def _verify(self, remote: RemoteDagPeer, event: ShardSpooled) -> None:
         task = self._loop.create_task(self._accept(remote, event))
         self._verifying.add(task)
         task.add_done_callback(self._verifying.discard)
 
-    async def _accept(self, remote: _Remote, event: ShardSpooled) -> None:
+    async def _accept(self, remote: RemoteDagPeer, event: ShardSpooled) -> None:
         verdict = self._folder.settings.verdict
         path = await self._call(lambda: self._folder.whole_spool(remote.peer, event.shard))
         verified, error = None, None
@@ -396,10 +368,3 @@ class DagPeer:
             self._moved(remote)
 
         await self._call(settle)
-
-
-def _why_ended(remote: _Remote) -> CulmError:
-    error = remote.session.error
-    if isinstance(error, TransportError):
-        return error
-    return DagSyncError(f"the connection ended: {error or 'the other end closed it'}")
