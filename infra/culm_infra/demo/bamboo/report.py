@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rich import box
 from rich.table import Table
 
 from culm_infra.demo.kit.figures import SceneFigures, figure_table
+from culm_infra.demo.kit.tables import whole_run
 
 
 @dataclass(slots=True)
@@ -41,9 +41,7 @@ def tables(report: BambooReport) -> Iterator[Table]:
 
 
 def _whole(report: BambooReport) -> Table:
-    table = Table(
-        title="The whole run", title_justify="left", box=box.SIMPLE, show_header=False, pad_edge=False
-    )
+    table = whole_run()
     table.add_column()
     table.add_column(justify="right")
     for scene in report.scenes:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rich import box
 from rich.table import Table
 
 from culm_infra.demo.kit.percentile import percentile
+from culm_infra.demo.kit.tables import columns, whole_run
 
 _WHAT = {
     "F": "floats",
@@ -111,19 +110,8 @@ def tables(report: ChotkiReport) -> list[Table]:
     return [_holders(report), _types(report), _whole(report)]
 
 
-def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
-    table = Table(
-        title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
-    )
-    for column in left:
-        table.add_column(column, no_wrap=True)
-    for column in right:
-        table.add_column(column, justify="right", no_wrap=True)
-    return table
-
-
 def _holders(report: ChotkiReport) -> Table:
-    table = _table(
+    table = columns(
         "In the end: what each holds", ("who", "where", "state", "vectors"), ("fields", "wrong", "made")
     )
     for one in report.holders:
@@ -134,7 +122,7 @@ def _holders(report: ChotkiReport) -> Table:
 
 
 def _types(report: ChotkiReport) -> Table:
-    table = _table("Every type", ("type", ""), ("changes", "fields", "alike"))
+    table = columns("Every type", ("type", ""), ("changes", "fields", "alike"))
     for one in report.types:
         alike = f"{one.fields - one.differing:,}" if one.letter != _UNORDERED else "–"
         table.add_row(one.letter, _WHAT[one.letter], f"{one.made:,}", f"{one.fields:,}", alike)
@@ -142,9 +130,7 @@ def _types(report: ChotkiReport) -> Table:
 
 
 def _whole(report: ChotkiReport) -> Table:
-    whole = Table(
-        title="The whole run", title_justify="left", show_header=False, box=box.SIMPLE, pad_edge=False
-    )
+    whole = whole_run()
     latencies = report.latencies_ms
     whole.add_row(
         "live, from replica to replica",

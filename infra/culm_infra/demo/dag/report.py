@@ -11,6 +11,7 @@ from rich.table import Table
 
 from culm_infra.demo.dag.witnesses import Witness
 from culm_infra.demo.kit.figures import SceneFigures, figure_table
+from culm_infra.demo.kit.tables import whole_run
 
 _SHOWN = 8
 
@@ -87,9 +88,7 @@ def _replicas(policy: PolicyFigures) -> Table:
 
 
 def _whole(report: DagReport) -> Table:
-    table = Table(
-        title="The whole run", title_justify="left", box=box.SIMPLE, show_header=False, pad_edge=False
-    )
+    table = whole_run()
     table.add_column()
     table.add_column(justify="right")
     for one in report.policies:

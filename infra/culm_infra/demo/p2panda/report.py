@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rich import box
 from rich.table import Table
 
+from culm_infra.demo.kit.tables import columns, whole_run
 from culm_infra.demo.p2panda.audit import SchemaBlocks
 from culm_infra.demo.p2panda.sessions import SessionFigures
 from culm_infra.demo.p2panda.waits import Wait, listed
@@ -103,20 +102,9 @@ def tables(report: Report) -> list[Table]:
     return [_sessions(report), _blocks(report), _peers(report), _whole(report)]
 
 
-def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
-    table = Table(
-        title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
-    )
-    for column in left:
-        table.add_column(column, no_wrap=True)
-    for column in right:
-        table.add_column(column, justify="right", no_wrap=True)
-    return table
-
-
 def _sessions(report: Report) -> Table:
     """In the order of their ends; of many sessions the first ones."""
-    table = _table(
+    table = columns(
         "Set reconciliation: how each session found out who lacks what",
         ("peer", "when"),
         ("rounds", "bytes sent", "received", "logs that differ"),
@@ -132,7 +120,7 @@ def _sessions(report: Report) -> Table:
 
 def _blocks(report: Report) -> Table:
     """The largest schemas, and all of them."""
-    table = _table(
+    table = columns(
         "The topic blocks: heights and fingerprints, by schema and author's key",
         ("schema",),
         ("blocks", "logs", "entries"),
@@ -151,7 +139,7 @@ def _blocks(report: Report) -> Table:
 
 
 def _peers(report: Report) -> Table:
-    table = _table(
+    table = columns(
         "In the end: entries held, version vectors, live latency in ms",
         ("peer", "edge"),
         ("entries", "lost", "twice", "differ", "logs", "behind", "p50", "p99"),
@@ -167,9 +155,7 @@ def _peers(report: Report) -> Table:
 
 
 def _whole(report: Report) -> Table:
-    whole = Table(
-        title="The whole run", title_justify="left", show_header=False, box=box.SIMPLE, pad_edge=False
-    )
+    whole = whole_run()
     whole.add_row(
         "live latency, peer to peer",
         f"{_ms(report.live_p50_ms)} ms p50, {_ms(report.live_p99_ms)} ms p99",

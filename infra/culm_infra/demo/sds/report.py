@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -10,6 +9,7 @@ from rich import box
 from rich.table import Table
 
 from culm_infra.demo.kit.percentile import percentile
+from culm_infra.demo.kit.tables import columns, whole_run
 
 _SHOWN_LINES = 8
 
@@ -123,17 +123,6 @@ def tables(report: SdsReport) -> list[Table]:
     return [_chat(report), _participants(report), _channels(report), _whole(report)]
 
 
-def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
-    table = Table(
-        title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
-    )
-    for column in left:
-        table.add_column(column, no_wrap=True)
-    for column in right:
-        table.add_column(column, justify="right", no_wrap=True)
-    return table
-
-
 def _chat(report: SdsReport) -> Table:
     """The end of one conversation, as everybody has it."""
     channel = report.channels[0]
@@ -152,7 +141,7 @@ def _chat(report: SdsReport) -> Table:
 
 
 def _participants(report: SdsReport) -> Table:
-    table = _table(
+    table = columns(
         "In the end: the logs, and seconds from sending to acknowledgement",
         ("participant", "kind", "edge"),
         ("log", "wrong", "sent", "acked", "p50", "p99"),
@@ -166,7 +155,7 @@ def _participants(report: SdsReport) -> Table:
 
 
 def _channels(report: SdsReport) -> Table:
-    table = _table(
+    table = columns(
         "The channels",
         ("channel", "profile", "log"),
         ("messages", "re-sent", "repaired", "syncs", "kB sent"),
@@ -179,9 +168,7 @@ def _channels(report: SdsReport) -> Table:
 
 
 def _whole(report: SdsReport) -> Table:
-    whole = Table(
-        title="The whole run", title_justify="left", show_header=False, box=box.SIMPLE, pad_edge=False
-    )
+    whole = whole_run()
     network = report.network
     latencies = report.latencies_ms
     whole.add_row(
