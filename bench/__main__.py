@@ -40,6 +40,7 @@ CASES = {
     "bamboo": "bench.bamboo_ends",
     "bamboo-stream": "bench.bamboo_stream",
     "dag-transfer": "bench.dag_transfer",
+    "dag-http": "bench.dag_http",
     "dag-node": "bench.dag_node",
     "dag-car": "bench.dag_car",
     "dag-ucan": "bench.dag_ucan",
@@ -60,11 +61,12 @@ def main() -> int:
     parser.add_argument(
         "--negentropy", type=Path, help="negentropy's Negentropy.js, to run beside set reconciliation"
     )
+    parser.add_argument("--size", type=int, metavar="MB", help="how much dag-transfer carries (1000)")
     arguments = parser.parse_args()
     unknown = set(arguments.cases) - set(CASES)
     if unknown:
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
-    settings = Settings(arguments.quick, arguments.results, arguments.negentropy)
+    settings = Settings(arguments.quick, arguments.results, arguments.negentropy, arguments.size)
 
     ratios: list[Ratio] = []
     for case in arguments.cases or CASES:

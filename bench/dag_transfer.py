@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import resource
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.harness import Ratio, Settings, middle_pair, say
+from bench.harness import Ratio, Settings, say
 from culm_connectors.dag.peer import DagPeer
+from culm_connectors.dag.progress import SyncProgress
 from culm_connectors.dag.settings import ALPN, DagPeerSettings
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.transport import Identity, connect, serve
@@ -22,7 +24,7 @@ from culm_models.dag.sharding.appends import appends_of
 
 _CASE = "dag-transfer"
 _GOAL = 0.3
-_SPACE = bytes(range(32))
+SPACE = bytes(range(32))
 _SHARD_BYTES = 4_194_304
 _BLOCK_BYTES = 262_144
 _WRITE_BYTES = 1_048_576
@@ -30,42 +32,72 @@ _LOCAL = ("127.0.0.1", 0)
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """Both ends in one process, by turns with the bare stream."""
-    total, rounds = (16_000_000, 1) if settings.quick else (1_000_000_000, 1)
-    return [asyncio.run(_throughput(total, rounds))]
+    """Both ends in one process, then the bare stream."""
+    total = (settings.size_mb or (16 if settings.quick else 1_000)) * 1_000_000
+    return [asyncio.run(_throughput(total))]
 
 
-async def _throughput(total: int, rounds: int) -> Ratio:
-    ours: list[float] = []
-    bare: list[float] = []
+async def _throughput(total: int) -> Ratio:
     with TemporaryDirectory() as name:
-        async with DagPeer.open(Path(name) / "giver") as giver:
+        async with (
+            DagPeer.open(Path(name) / "giver") as giver,
+            DagPeer.open(Path(name) / "taker") as taker,
+        ):
+            say(f"  putting {total // 1_000_000} MB")
             await giver.work(lambda folder: _fill(folder, total))
-            for number in range(rounds):
-                async with (
-                    DagPeer.open(Path(name) / f"taker-{number}") as taker,
-                    giver.listen(_LOCAL) as address,
-                ):
-                    started = time.perf_counter()
-                    progress = await taker.sync(address, [_SPACE])
-                    seconds = time.perf_counter() - started
-                ours.append(progress.received_bytes / seconds / 1e3)
-                bare.append(await _bare_rate(progress.received_bytes) / 1e3)
-                say(f"  {progress.received_bytes:,} bytes: {ours[-1]:,.0f} of {bare[-1]:,.0f} kB/s")
+            memory = _Memory()
+            async with giver.listen(_LOCAL) as address:
+                started = time.perf_counter()
+                progress = await taker.sync(address, [SPACE], on_progress=memory.told)
+                seconds = time.perf_counter() - started
+        ours = progress.received_bytes / seconds / 1e3
+        memory.sample()
+    bare = await _bare_rate(progress.received_bytes) / 1e3
+    say(f"  {progress.received_bytes:,} bytes: {ours:,.0f} of {bare:,.0f} kB/s")
+    say(f"  resident memory of both ends in MB, by tenths of the way: {memory.by_tenth(total)}")
     name = f"{total // 1_000_000} MB in shards of 4 MiB, every hash checked, on the disk"
-    return Ratio(_CASE, name, *middle_pair(ours, bare), "kB/s", "bare QUIC stream", _GOAL)
+    details = {"resident_mb_by_tenth": memory.by_tenth(total)}
+    return Ratio(_CASE, name, ours, bare, "kB/s", "bare QUIC stream", _GOAL, details=details)
+
+
+class _Memory:
+    """What the process takes of memory while bytes come, told each tenth on the way."""
+
+    def __init__(self) -> None:
+        self._samples: list[tuple[int, float]] = []
+        self._received = 0
+        self.sample()
+
+    def told(self, progress: SyncProgress) -> None:
+        """Bytes came."""
+        if progress.received_bytes - self._received >= _SHARD_BYTES:
+            self._received = progress.received_bytes
+            self.sample()
+
+    def sample(self) -> None:
+        """Look now."""
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        self._samples.append((self._received, pages * resource.getpagesize() / 1e6))
+
+    def by_tenth(self, total: int) -> list[int]:
+        """The most of each tenth of the way, the start before them."""
+        most = [self._samples[0][1]] + [0.0] * 10
+        for received, megabytes in self._samples[1:]:
+            tenth = min(10, 1 + 10 * received // total)
+            most[tenth] = max(most[tenth], megabytes)
+        return [round(one) for one in most]
 
 
 def _fill(folder: DagFolder, total: int) -> None:
     shards = []
-    for cid, data in _drawn_shards(total):
-        folder.add_shard(_SPACE, cid, data)
+    for cid, data in drawn_shards(total):
+        folder.add_shard(SPACE, cid, data)
         shards.append(cid)
     nodes = appends_of(shards)
-    folder.put_blocks(_SPACE, [node.data for node in nodes], received_at=0)
+    folder.put_blocks(SPACE, [node.data for node in nodes], received_at=0)
 
 
-def _drawn_shards(total: int) -> Iterator[tuple[Cid, bytes]]:
+def drawn_shards(total: int) -> Iterator[tuple[Cid, bytes]]:
     rng = random.Random(total)
     for _ in range(-(-total // _SHARD_BYTES)):
         blocks = [rng.randbytes(_BLOCK_BYTES - 64) for _ in range(_SHARD_BYTES // _BLOCK_BYTES)]

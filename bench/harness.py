@@ -19,11 +19,13 @@ class Settings:
     """``quick`` shrinks every case to a smoke run; ``results`` is where files are written.
 
     ``negentropy`` is the file of negentropy's JavaScript implementation, for the case that runs it.
+    ``size_mb`` is how much ``dag-transfer`` carries, where it is said.
     """
 
     quick: bool
     results: Path
     negentropy: Path | None = None
+    size_mb: int | None = None
 
 
 @dataclass(frozen=True)

@@ -133,15 +133,24 @@ class BoundedHttp(H11Protocol):
             self._leaving = None
 
 
+def listening_socket(settings: DagHttpSettings) -> socket.socket:
+    """A socket that listens where the settings say. Error: `DagDoorError`."""
+    try:
+        bound = socket.create_server((settings.host, settings.port), backlog=128)
+    except OSError as error:
+        raise DagDoorError(f"{settings.host}:{settings.port} cannot be served: {error}") from error
+    # Head and body of an answer are two writes: with Nagle's algorithm the second waits for an
+    # acknowledgement that the client delays. Asyncio turns it off only on sockets that it made itself.
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return bound
+
+
 @asynccontextmanager
 async def serve_http(
     room: DagRoom, settings: DagHttpSettings, access: DoorAccess | None = None
 ) -> AsyncIterator[str]:
     """Serve a room while the context lasts; gives the door's URL. Error: `DagDoorError`."""
-    try:
-        bound = socket.create_server((settings.host, settings.port), backlog=128)
-    except OSError as error:
-        raise DagDoorError(f"{settings.host}:{settings.port} cannot be served: {error}") from error
+    bound = listening_socket(settings)
     tls = settings.tls
     try:
         config = DoorConfig(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
+from culm_connectors.dag.http.server import listening_socket
+from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
 from culm_models.dag.car.reader import read_car
@@ -249,3 +252,10 @@ async def test_a_stream_needs_an_id_and_a_mark_of_this_door(door: OpenDoor) -> N
     assert (await door.client.get("/events")).status_code == 400
     url = f"/events?id={KEYS[0].hex()}"
     assert (await door.client.get(url, headers={"Last-Event-ID": "7"})).status_code == 400
+
+
+def test_no_answer_waits_for_an_acknowledgement_of_its_head() -> None:
+    with listening_socket(DagHttpSettings()) as bound, socket.create_connection(bound.getsockname()):
+        accepted, _ = bound.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
