@@ -19,6 +19,7 @@ from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_infra.demo.bamboo.json_process import Filter, JsonProcess, Line, json_process
 from culm_infra.demo.bamboo.logs import AUTHOR, LONG_LOG, reading
 from culm_infra.demo.kit.processes import DemoError
+from culm_infra.demo.kit.waiting import wait_until
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.events import BambooP2pEvent
@@ -156,8 +157,4 @@ class BambooStage:
         self, holds: Callable[[], Awaitable[bool]], what: str, *, step_s: float = _STEP_S
     ) -> None:
         """Wait for something, looking again and again. Raises DemoError when it takes too long."""
-        deadline_s = time.monotonic() + self.settings.timeout_s
-        while not await holds():
-            if time.monotonic() > deadline_s:
-                raise DemoError(f"waited {self.settings.timeout_s:.0f} s in vain for {what}")
-            await asyncio.sleep(step_s)
+        await wait_until(holds, what, timeout_s=self.settings.timeout_s, step_s=step_s)

@@ -17,7 +17,8 @@ from culm_infra.demo.chotki.plan import EDGES, RECORDED_OBJECTS
 from culm_infra.demo.chotki.report import ChotkiReport
 from culm_infra.demo.chotki.stage import ChotkiDemoSettings, ChotkiScene, serving, staged
 from culm_infra.demo.chotki.verdict import Holder, alike, holder_figures, merged, type_figures, wrong_sums
-from culm_infra.demo.kit.processes import DemoError, Show
+from culm_infra.demo.kit.processes import Show
+from culm_infra.demo.kit.waiting import wait_until
 from culm_models.chotki.ids import Id, object_key
 from culm_topics.chotki.state_reader import StateReader
 
@@ -41,12 +42,9 @@ class ChotkiPlay:
 
     async def until(self, condition: Callable[[], bool], what: str) -> None:
         """Wait for ``what``. Raises DemoError when it takes too long."""
-        deadline_s = time.monotonic() + self.scene.settings.timeout_s
-        while not condition():
-            if time.monotonic() > deadline_s:
-                raise DemoError(f"waited in vain for {what}")
-            self.scene.check()
-            await asyncio.sleep(_STEP_S)
+        await wait_until(
+            condition, what, timeout_s=self.scene.settings.timeout_s, step_s=_STEP_S, check=self.scene.check
+        )
 
     def all_hold_the_objects(self) -> bool:
         """Whether every replica has every object of the beginning, the recorded ones too."""

@@ -23,6 +23,7 @@ from culm_infra.demo.dag.witnesses import Witness, agree, ask_edge, ask_writer
 from culm_infra.demo.dag.writer import DagWriter, dag_writer, now_s
 from culm_infra.demo.kit.figures import SceneFigures
 from culm_infra.demo.kit.processes import DemoError, Show
+from culm_infra.demo.kit.waiting import wait_until
 from culm_models.dag.blocks.cid import DAG_CBOR, IDENTITY, Cid, make_cid
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
 from culm_models.dag.ucan.did_key import did_key
@@ -266,12 +267,8 @@ class DagStory:
 
     async def until(self, holds: Callable[[], Awaitable[bool]], what: str) -> None:
         """Wait for something, looking again and again. Raises DemoError when it takes too long."""
-        deadline_s = time.monotonic() + self.settings.timeout_s
-        while not await holds():
-            if time.monotonic() > deadline_s:
-                raise DemoError(f"waited {self.settings.timeout_s:.0f} s in vain for {what}")
-            self.deployment.check()
-            await asyncio.sleep(_STEP_S)
+        timeout_s = self.settings.timeout_s
+        await wait_until(holds, what, timeout_s=timeout_s, step_s=_STEP_S, check=self.deployment.check)
 
 
 async def play_story(

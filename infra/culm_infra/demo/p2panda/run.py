@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from culm_connectors.edge.keyfile import load_or_make_key
-from culm_infra.demo.kit.processes import SERVING, DemoError, Show
+from culm_infra.demo.kit.processes import SERVING, Show
+from culm_infra.demo.kit.waiting import wait_until
 from culm_infra.demo.p2panda import cast
 from culm_infra.demo.p2panda.cast import Actor, LiveClock
 from culm_infra.demo.p2panda.history import make_fields
@@ -98,12 +99,7 @@ class Play:
 
     async def until(self, condition: Callable[[], bool], what: str) -> None:
         """Wait for ``what``. Raises DemoError when it takes too long."""
-        deadline_s = time.monotonic() + self.timeout_s
-        while not condition():
-            if time.monotonic() > deadline_s:
-                raise DemoError(f"waited in vain for {what}")
-            self.scene.check()
-            await asyncio.sleep(_STEP_S)
+        await wait_until(condition, what, timeout_s=self.timeout_s, step_s=_STEP_S, check=self.scene.check)
 
     @staticmethod
     def is_live(actor: Actor) -> bool:

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 from culm_infra.demo.kit.processes import DemoError, Show
+from culm_infra.demo.kit.waiting import wait_until
 from culm_infra.demo.sds.book import Book
 from culm_infra.demo.sds.cast import Actor, enter
 from culm_infra.demo.sds.plan import lines, make_roles, settings_of
@@ -54,12 +55,9 @@ class Play:
 
     async def until(self, condition: Callable[[], bool], what: str) -> None:
         """Wait for ``what``. Raises DemoError when it takes too long."""
-        deadline_s = time.monotonic() + self.scene.settings.timeout_s
-        while not condition():
-            if time.monotonic() > deadline_s:
-                raise DemoError(f"waited in vain for {what}")
-            self.scene.check()
-            await asyncio.sleep(_STEP_S)
+        await wait_until(
+            condition, what, timeout_s=self.scene.settings.timeout_s, step_s=_STEP_S, check=self.scene.check
+        )
 
     async def chat(self, count: int) -> None:
         """So many messages in each channel, its members in turn; beside one in ten an ephemeral one."""
