@@ -67,7 +67,7 @@ def test_the_receipts_that_stand_are_exported_whichever_came_first(tmp_path: Pat
         folder = DagFolder(tmp_path / str(number), create=True)
         for time in times:
             folder.put_blocks(None, [node.data], received_at=time, recorded=True)
-        assert folder.standing_receipts(node.cid) == [NOW, NOW + 1]
+        assert folder.valid_receipts(node.cid) == [NOW, NOW + 1]
         exports.append(tmp_path / f"export-{number}")
         export_dags(folder, exports[-1])
         folder.close()

@@ -60,8 +60,8 @@ def export_dags(folder: DagFolder, target: Path) -> Cid:
             ucans.add(cid)
         elif kind is BlockKind.PUBLISH:
             # Of what a clock refused, nothing stands: whether it is here depends on what came first.
-            if standing := folder.standing_receipts(cid):
-                publishes[cid] = standing
+            if valid := folder.valid_receipts(cid):
+                publishes[cid] = valid
         elif space is not None:
             nodes.add((cid, space))
     shards = sorted(folder.all_shards())

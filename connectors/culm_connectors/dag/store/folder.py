@@ -168,9 +168,9 @@ class DagFolder:
         row = self._database.execute("SELECT node FROM nodes WHERE cid = ?", (cid.raw,)).fetchone()
         return [] if row is None else self._nodes.receipts(row[0])
 
-    def standing_receipts(self, cid: Cid) -> list[int]:
+    def valid_receipts(self, cid: Cid) -> list[int]:
         """Those receipts of a publish that no clock refuses by what is here now, ascending (R24)."""
-        return self._nodes.standing_receipts(cid)
+        return self._nodes.valid_receipts(cid)
 
     def node(self, space: bytes, cid: Cid) -> bytes | None:
         """See `ExchangeStore`."""

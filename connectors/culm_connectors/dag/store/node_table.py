@@ -343,7 +343,7 @@ class NodeTable:
         query = "SELECT received_at FROM receipts WHERE node = ? ORDER BY received_at"
         return [time for (time,) in self._database.execute(query, (row,))]
 
-    def standing_receipts(self, cid: Cid) -> list[int]:
+    def valid_receipts(self, cid: Cid) -> list[int]:
         """Those that no clock refuses, ascending: what was refused so when it came is not kept either."""
         query = "SELECT node, block FROM nodes JOIN publishes USING (node) WHERE cid = ?"
         found = self._database.execute(query, (cid.raw,)).fetchone()
