@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import httpx
 import pytest
 
 from culm_connectors.dag.edge.edge_folder import EdgeQuotas
+from culm_connectors.dag.http.server import serve_http
+from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.room import SpooledPart
 from culm_connectors.kafka import ProducerRecord
-from culm_models.dag.blocks.cid import CAR, cid_of
+from culm_models.dag.blocks.cid import CAR, RAW, cid_of
 from culm_models.dag.replica.codec import encode_append
 from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus
 from culm_models.testing.dag.replica import NOW
@@ -21,7 +24,7 @@ from culm_topics.dag.records import (
     decode_publish_record,
     decode_shard_chunk,
 )
-from tests.models.dag.signers import KEYS, publish, ucan
+from tests.models.dag.signers import DIDS, KEYS, publish, ucan
 from tests.support.dag_edge import EdgeParts, ListedTopics, edge_parts
 from tests.support.edge import until
 
@@ -206,3 +209,19 @@ async def test_a_space_of_which_too_much_waits_takes_what_is_waited_for(tmp_path
         assert outcome.status is AckStatus.DURABLE
         (outcome,) = await edge.room.receive(SPACE, waiting[2:], PEER)
         assert outcome.status is AckStatus.DURABLE
+
+
+async def test_a_publish_of_no_form_that_comes_by_http_is_told_too(tmp_path: Path) -> None:
+    topics = ListedTopics()
+    async with (
+        edge_parts(tmp_path, topics) as edge,
+        serve_http(edge.room, DagHttpSettings()) as url,
+        httpx.AsyncClient(base_url=url) as client,
+    ):
+        token = ucan(0, 1, {"can": "dag/publish", "with": DIDS[0]})
+        for block in (b"\xff", token.block):
+            assert (await client.post("/publishes", content=block)).status_code == 422
+        await edge.sender.send()
+        assert await edge.room.work(lambda folder: folder.read_ucan(token.cid)) is None
+    (told,) = topics.records("rejected")
+    assert told.key == cid_of(RAW, b"\xff").raw

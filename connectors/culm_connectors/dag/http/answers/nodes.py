@@ -23,7 +23,7 @@ from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
 from culm_models.dag.car.reader import read_car
 from culm_models.dag.errors import DagError
-from culm_models.dag.exchange.needs import may_be_node
+from culm_models.dag.exchange.needs import may_be_node, read_block
 from culm_models.dag.exchange.settings import SpaceAbility
 from culm_models.dag.replica.codec import decode_node
 from culm_models.dag.replica.node import PublishChange
@@ -56,7 +56,11 @@ async def post_publish(door: Door, request: Request) -> Response:
     data = await door.body(request, client, door.settings.max_body_bytes)
     is_car = _type_of(request) == CAR_TYPE
     blocks = _car_blocks(door, data) if is_car else {cid_of(DAG_CBOR, data): data}
-    cid, change = _publish_of(door, blocks)
+    try:
+        cid, change = _publish_of(door, blocks)
+    except DagError:
+        await _tell_refused(door, client, blocks)
+        raise
     # What proves comes first, so that the publish is judged once.
     ordered = [block for other, block in blocks.items() if other != cid] + [blocks[cid]]
     outcomes = await door.room.receive(change.id, ordered, client.peer)
@@ -71,6 +75,16 @@ async def post_publish(door: Door, request: Request) -> Response:
         cid=cid.text, is_in_order=outcome.in_order, waits_for=texts(outcome.missing), results=results
     )
     return json_answer(answer, 201 if outcome.in_order else 202)
+
+
+async def _tell_refused(door: Door, client: HttpClient, blocks: dict[Cid, bytes]) -> None:
+    """The room is given what it will refuse, so that it says who has brought that; a UCAN is not."""
+    verdict = door.room.verdict
+    for cid, block in blocks.items():
+        try:
+            read_block(cid, block, legacy=verdict.legacy, bounds=verdict.bounds)
+        except DagError:
+            await door.room.receive(None, [block], client.peer)
 
 
 async def post_lack(door: Door, request: Request) -> Response:
