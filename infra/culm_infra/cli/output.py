@@ -38,8 +38,9 @@ _ERROR_LIMIT = 2_000
 _logger = logging.getLogger(__name__)
 _json_lines = False
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+# Without emoji: a did:key holds the name of one.
+out = Console(highlight=False, soft_wrap=True, emoji=False)
+err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def emit_json(value: Any) -> None:

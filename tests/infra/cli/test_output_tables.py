@@ -31,3 +31,12 @@ def test_a_row_that_does_not_fit_is_a_list_of_its_cells(capsys: pytest.CaptureFi
     for name, cell in zip((*COLUMNS, "id"), (*ROW, hash_text), strict=True):
         assert [name, *str(cell).split()] in lines
     assert "[red]x" in shown, "a peer's text is no markup"
+
+
+def test_a_key_is_no_emoji(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    output.print_table(None, ("key",), [("did:key:z6Mk",)])
+    output.out.print("did:key:z6Mk")
+    output.say("did:key:z6Mk")
+    shown = capsys.readouterr()
+    assert (shown.out.count("did:key:z6Mk"), shown.err.count("did:key:z6Mk")) == (2, 1)

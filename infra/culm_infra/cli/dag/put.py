@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -119,7 +119,7 @@ def _keep(store: DagFolder, space: bytes, cid: Cid, data: bytes) -> None:
 
 
 def _import(path: Path, codec: str, profile: str, blocks: BlockFile, on_bytes: Callable[[int], None]) -> Cid:
-    from culm_infra.cli.dag.trees import DiskTree
+    from culm_infra.cli.dag.trees import DiskTree, chunks_of
     from culm_models.dag.blocks.cid import DAG_CBOR, DAG_JSON, RAW, cid_of
     from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
     from culm_models.dag.blocks.dag_json import decode_dag_json
@@ -130,7 +130,7 @@ def _import(path: Path, codec: str, profile: str, blocks: BlockFile, on_bytes: C
         if path.is_dir():
             return import_directory(DiskTree(path, on_bytes), PROFILES[profile], blocks.put).cid
         chunk_size = PROFILES[profile].chunk_size
-        return import_file(_chunks(path, chunk_size, on_bytes), PROFILES[profile], blocks.put).cid
+        return import_file(chunks_of(path, chunk_size, on_bytes), PROFILES[profile], blocks.put).cid
     if path.stat().st_size > DEFAULT_BOUNDS.block:
         raise typer.BadParameter(f"{path} is larger than a block may be: {DEFAULT_BOUNDS.block:,} bytes")
     data = path.read_bytes()
@@ -142,10 +142,3 @@ def _import(path: Path, codec: str, profile: str, blocks: BlockFile, on_bytes: C
     blocks.put(cid, data)
     on_bytes(len(data))
     return cid
-
-
-def _chunks(path: Path, size: int, on_bytes: Callable[[int], None]) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while chunk := file.read(size):
-            yield chunk
-            on_bytes(len(chunk))

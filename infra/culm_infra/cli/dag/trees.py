@@ -1,4 +1,4 @@
-"""Directories on the disk as trees to import, of which memory holds one file at a time."""
+"""Directories on the disk as trees to import, of which memory holds one chunk at a time."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from culm_infra.errors import InfraError
-from culm_models.dag.unixfs.importing import FileTree
+from culm_models.dag.unixfs.importing import FileChunks, FileTree
 
 
-class DiskTree(Mapping[str, "bytes | FileTree"]):
-    """A directory; each file is read when it is asked for. Symbolic links and devices are refused."""
+class DiskTree(Mapping[str, "bytes | FileChunks | FileTree"]):
+    """A directory; files are read as they are imported. Symbolic links and devices are refused."""
 
     def __init__(self, path: Path, on_bytes: Callable[[int], None] = lambda count: None) -> None:
         self._path = path
         self._on_bytes = on_bytes
 
-    def __getitem__(self, name: str) -> bytes | FileTree:
+    def __getitem__(self, name: str) -> bytes | FileChunks | FileTree:
         path = self._path / name
         if path.is_dir():
             return DiskTree(path, self._on_bytes)
-        data = path.read_bytes()
-        self._on_bytes(len(data))
-        return data
+        return lambda size: chunks_of(path, size, self._on_bytes)
 
     def __iter__(self) -> Iterator[str]:
         for entry in os.scandir(self._path):
@@ -35,6 +33,14 @@ class DiskTree(Mapping[str, "bytes | FileTree"]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def chunks_of(path: Path, size: int, on_bytes: Callable[[int], None]) -> Iterator[bytes]:
+    """A file in chunks; `on_bytes` is told how many were read."""
+    with path.open("rb") as file:
+        while chunk := file.read(size):
+            yield chunk
+            on_bytes(len(chunk))
 
 
 def bytes_below(path: Path) -> int:

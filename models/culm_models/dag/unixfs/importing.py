@@ -32,7 +32,9 @@ PROFILES: Final = {
 DEFAULT_PROFILE: Final = "ipfs-cid-v1"
 
 PutBlock = Callable[[Cid, bytes], None]
-FileTree: TypeAlias = Mapping[str, "bytes | FileTree"]
+FileChunks: TypeAlias = Callable[[int], Iterable[bytes]]
+"""Gives a file in chunks of a size, so that memory need not hold it."""
+FileTree: TypeAlias = Mapping[str, "bytes | FileChunks | FileTree"]
 """Names with the bytes of a file, or with what is in a directory."""
 
 
@@ -94,8 +96,10 @@ def import_directory(tree: FileTree, profile: ImportProfile, put: PutBlock) -> I
         inner = tree[name]
         if isinstance(inner, bytes):
             found = import_bytes(inner, profile, put)
-        else:
+        elif isinstance(inner, Mapping):
             found = import_directory(inner, profile, put)
+        else:
+            found = import_file(inner(profile.chunk_size), profile, put)
         links.append(PbLink(found.cid, name, found.total))
         total += found.total
         weight += len(name.encode()) + len(found.cid.raw)
