@@ -35,14 +35,17 @@ def run(settings: Settings) -> list[Ratio]:
     size = sum(len(data) for _, data in shards)
     ours: list[float] = []
     bare: list[float] = []
+    peaks: list[int] = []
     for _ in range(rounds):
-        with TemporaryDirectory() as folder, _served("door", folder) as port:
+        with TemporaryDirectory() as folder, _served("door", folder) as (process, port):
             ours.append(_upload_rate(port, shards))
-        with _served("bare", "") as port:
+            peaks.append(_peak_mb(process))
+        with _served("bare", "") as (_, port):
             bare.append(_upload_rate(port, shards))
-        say(f"  {size:,} bytes: {ours[-1]:,.0f} of {bare[-1]:,.0f} MB/s")
+        say(f"  {size:,} bytes: {ours[-1]:,.0f} of {bare[-1]:,.0f} MB/s; the door's memory {peaks[-1]} MB")
     name = f"{size // 1_000_000} MB in shards of 4 MiB by PUT of parts, every hash checked, on the disk"
-    return [Ratio(_CASE, name, *middle_pair(ours, bare), "MB/s", "bare uvicorn", _GOAL)]
+    details = {"resident_mb": peaks}
+    return [Ratio(_CASE, name, *middle_pair(ours, bare), "MB/s", "bare uvicorn", _GOAL, details=details)]
 
 
 def _upload_rate(port: int, shards: Shards) -> float:
@@ -63,14 +66,19 @@ def _upload_rate(port: int, shards: Shards) -> float:
     return sum(len(data) for _, data in shards) / seconds / 1e6
 
 
+def _peak_mb(process: int) -> int:
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) // 1000
+
+
 @contextmanager
-def _served(kind: str, folder: str) -> Iterator[int]:
-    """A server in a process of its own; its port."""
+def _served(kind: str, folder: str) -> Iterator[tuple[int, int]]:
+    """A server in a process of its own: that process, and its port."""
     command = [sys.executable, "-m", "bench.dag_http", kind, folder]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None, "it is a pipe"
-            yield int(process.stdout.readline())
+            yield process.pid, int(process.stdout.readline())
         finally:
             process.kill()
 
