@@ -3,30 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-_LIMIT_S = 280
-# As in the other tests on Spark: a micro-batch of a cold JVM costs by its tasks.
-_ENVIRONMENT = os.environ | {"CULM_JOB__STATE_PARTITIONS": "2"}
-
-
-def culm(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "culm_infra", *map(str, arguments)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_ENVIRONMENT
-    ) as process:
-        try:
-            output, errors = process.communicate(timeout=_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            # It stops what it started, and then its story is told.
-            process.terminate()
-            output, errors = process.communicate()
-    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+from tests.support.demo import culm
 
 
 def test_the_demo_says_what_it_does() -> None:

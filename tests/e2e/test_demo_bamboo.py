@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-_LIMIT_S = 280
+from tests.support.demo import culm
 
 
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_logs_go_whole_and_sparse_over_two_edges(tmp_path: Path) -> None:
-    command = ("demo", "bamboo", "--scene", "edges", "--live", "10", "--dir", str(tmp_path), "--json")
-    done = subprocess.run(
-        [sys.executable, "-m", "culm_infra", *command],
-        capture_output=True,
-        text=True,
-        timeout=_LIMIT_S,
-        check=False,
-    )
+    done = culm("demo", "bamboo", "--scene", "edges", "--live", 10, "--dir", tmp_path, "--json")
     assert done.returncode == 0, done.stderr + done.stdout
     [scene] = json.loads(done.stdout)["scenes"]
     found = {figure["label"]: figure["value"] for figure in scene["figures"]}

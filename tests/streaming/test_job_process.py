@@ -22,6 +22,7 @@ from culm_topics.logs.blocks import read_blocks
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import log_key
 from tests.support.logs import author, make_log
+from tests.support.process_groups import killed_at_the_end
 from tests.support.topic_io import end_offsets, produce, produce_entries, read_logs, read_rejected
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -39,12 +40,8 @@ def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
 
 @pytest.fixture
 def processes() -> Iterator[list[subprocess.Popen[bytes]]]:
-    started: list[subprocess.Popen[bytes]] = []
-    yield started
-    for process in started:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(30)
+    with killed_at_the_end() as started:
+        yield started
 
 
 def start(kafka: KafkaSettings, path: Path, output: Path, *, job: str = "logs") -> subprocess.Popen[bytes]:

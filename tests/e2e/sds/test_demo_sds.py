@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-_LIMIT_S = 280
-# As in the other tests on Spark: a micro-batch of a cold JVM costs by its tasks.
-_ENVIRONMENT = os.environ | {"CULM_JOB__STATE_PARTITIONS": "2"}
+from tests.support.demo import culm
 
 
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_the_sds_demo_converges(tmp_path: Path) -> None:
-    command = ("demo", "sds", "--participants", 3, "--messages", 12, "--cut", 4, "--timeout", 120)
-    done = subprocess.run(
-        [sys.executable, "-m", "culm_infra", *map(str, command), "--dir", tmp_path / "demo", "--json"],
-        capture_output=True,
-        text=True,
-        timeout=_LIMIT_S,
-        check=False,
-        env=_ENVIRONMENT,
+    done = culm(
+        *("demo", "sds", "--participants", 3, "--messages", 12, "--cut", 4, "--timeout", 120),
+        *("--dir", tmp_path / "demo", "--json"),
     )
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)

@@ -24,6 +24,7 @@ from culm_topics.sds.records import (
     SdsOutRecord,
     shard_of,
 )
+from tests.support.process_groups import killed_at_the_end
 from tests.support.sds_shards import content, peer, token
 from tests.support.topic_io import end_offsets, read_all, read_rejected
 
@@ -46,12 +47,8 @@ def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
 
 @pytest.fixture
 def processes() -> Iterator[list[subprocess.Popen[bytes]]]:
-    started: list[subprocess.Popen[bytes]] = []
-    yield started
-    for process in started:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(30)
+    with killed_at_the_end() as started:
+        yield started
 
 
 def start(kafka: KafkaSettings, path: Path, output: Path) -> subprocess.Popen[bytes]:
