@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Final, Self, TypeVar
@@ -13,6 +13,7 @@ from culm_connectors.dag.room import SpooledPart
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.outcomes import BlockOutcome, Lack, PublishedDag
 from culm_connectors.dag.store.verification import verify_shard
+from culm_connectors.dag.turns import in_turns
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError, ShardSizeChanged
 from culm_models.dag.exchange.ranges import Range
@@ -23,6 +24,7 @@ from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus
 
 _T = TypeVar("_T")
 _VERIFYING: Final = 2
+_BLOCKS_A_STEP: Final = 128
 
 
 class FolderRoom:
@@ -71,9 +73,11 @@ class FolderRoom:
     async def receive(self, space: bytes | None, blocks: Sequence[bytes], peer: bytes) -> list[BlockOutcome]:
         """See `DagRoom`."""
         received_at = int(self._clock_s())
-        outcomes = await self.work(
-            lambda folder: folder.put_blocks(space, blocks, received_at=received_at, peer=peer)
-        )
+        outcomes: list[BlockOutcome] = []
+        for some in slices(blocks):
+            outcomes += await self.work(
+                lambda folder, some=some: folder.put_blocks(space, some, received_at=received_at, peer=peer)  # type: ignore[misc]
+            )
         if any(outcome.status is AckStatus.DURABLE for outcome in outcomes):
             await self._announce()
         return outcomes
@@ -163,7 +167,7 @@ class FolderRoom:
 
     async def lack(self, heads: Sequence[Cid]) -> Lack:
         """See `DagRoom`."""
-        return await self.work(lambda folder: folder.lack(heads))
+        return await in_turns(self.work, lambda folder: folder.lack_steps(heads))
 
     async def reading(self, step: Callable[[FindBlock], _T], spaces: Collection[bytes] | None = None) -> _T:
         """See `DagRoom`."""
@@ -188,3 +192,9 @@ class FolderRoom:
         async with self._moved:
             await self._moved.wait_for(lambda: self._version != since)
             return self._version
+
+
+def slices(blocks: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """Blocks, as many at a time as are judged in one step."""
+    for first in range(0, len(blocks), _BLOCKS_A_STEP):
+        yield blocks[first : first + _BLOCKS_A_STEP]

@@ -134,6 +134,27 @@ def test_blocks_are_read_by_the_index_and_a_dropped_shard_is_as_one_that_never_c
     assert not any((folder.folder / "shards").iterdir())
 
 
+def test_a_state_that_was_found_out_is_found_out_anew_once_a_shard_is_gone(folder: DagFolder) -> None:
+    origin = encode_append([SHARD])
+    link = next(iter(open_shard(SHARD, SHARD_BYTES).blocks))
+    node = publish(link=link, origin=origin.cid)
+    other = DagFolder(folder.folder)
+    folder.put_blocks(KEYS[0], [origin.data, node.data], received_at=NOW)
+
+    def states() -> list[str]:
+        folder.commit()
+        return [one.state for one in folder.published(KEYS[0]).order]
+
+    assert states() == ["pending"]
+    for dropping in (folder, other):
+        folder.add_shard(SPACE, SHARD, SHARD_BYTES)
+        assert states() == states() == ["complete"]
+        dropping.drop_shard(SHARD)
+        dropping.commit()
+        assert states() == ["pending"]
+    other.close()
+
+
 def test_a_spool_goes_on_after_a_restart_and_is_a_shard_once_it_is_whole(folder: DagFolder) -> None:
     spool(folder, PEER, CHUNK_SIZE)
     folder.commit()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import BlockMissing, DagPbMalformed
+from culm_models.dag.unixfs import files
 from culm_models.dag.unixfs.files import DEPTH_MAX, file_blocks, file_size, read_file
 from culm_models.dag.unixfs.importing import ImportProfile, import_bytes
 from culm_models.dag.walk.reach import reach
@@ -127,3 +128,17 @@ def test_a_chain_of_nodes_ends() -> None:
     assert contents(top, blocks) == b"x"
     with pytest.raises(DagPbMalformed, match="levels"):
         contents(blocks.file([(top, 1)]), blocks)
+
+
+def test_parts_side_by_side_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "PENDING_MAX", 100)
+    blocks = BlocksInMemory()
+    leaf = blocks.raw(b"x")
+    top, size = blocks.file([(leaf, 1)] * 60), 60
+    assert len(contents(top, blocks)) == 60
+    for _ in range(2):
+        top, size = blocks.file([(top, size), *[(leaf, 1)] * 59]), size + 59
+    with pytest.raises(DagPbMalformed, match="side by side"):
+        contents(top, blocks)
+    with pytest.raises(DagPbMalformed, match="side by side"):
+        list(file_blocks(top, blocks.find))

@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 
 from culm_models.dag.blocks.cid import DAG_JSON, RAW, Cid, cid_of, make_cid
-from culm_models.dag.errors import BlockMissing, DagPbMalformed, EntityBytesMalformed, PathUnknown
+from culm_models.dag.errors import (
+    BlockMissing,
+    DagPbMalformed,
+    EntityBytesMalformed,
+    PathUnknown,
+    TooManyLinks,
+)
 from culm_models.dag.paths.resolve import PathEnd, parse_path, resolve_path
-from culm_models.dag.paths.scopes import DagScope, blocks_of_path, parse_entity_bytes
+from culm_models.dag.paths.scopes import DagScope, blocks_of_end, blocks_of_path, parse_entity_bytes
 from culm_models.dag.unixfs.directories import list_directory
 from culm_models.dag.unixfs.files import read_file
 from culm_models.dag.unixfs.importing import FileTree, ImportProfile, import_directory
@@ -154,6 +160,31 @@ def test_shards_of_a_directory_that_are_no_such_are_refused() -> None:
                 list(list_directory(root, blocks.find))
         else:
             assert end(blocks, root).kind == "value"
+
+
+def test_a_sharded_directory_ends_where_the_hashes_of_its_names_do() -> None:
+    blocks = BlocksInMemory()
+    message = bytes.fromhex("08052822308002")
+    at = blocks.pb([(blocks.raw(b"x"), "00name")], message)
+    for depth in range(1, 9):
+        if depth == 8:
+            assert [one.name for one in list_directory(at, blocks.find)] == ["name"]
+        at = blocks.pb([(at, "00")], message)
+    with pytest.raises(DagPbMalformed, match="deeper"):
+        list(list_directory(at, blocks.find))
+
+
+def test_a_walk_remembers_a_bounded_number_of_blocks_and_links() -> None:
+    blocks = BlocksInMemory()
+    root = blocks.value([blocks.value([blocks.raw(bytes([n, m])) for m in range(9)]) for n in range(9)])
+    found = resolve_path(root, [], blocks.find)
+    # At most 9 of the root's links wait, with 9 of the last block's.
+    assert len(list(blocks_of_end(found, blocks.find, most=91 + 9))) == 91
+    with pytest.raises(TooManyLinks):
+        list(blocks_of_end(found, blocks.find, most=90))
+    with pytest.raises(TooManyLinks):
+        next(blocks_of_end(found, blocks.find, most=9))
+        list(blocks_of_end(found, blocks.find, most=9))
 
 
 def test_scopes_give_the_blocks_that_a_client_needs_and_no_others() -> None:

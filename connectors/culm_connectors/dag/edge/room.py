@@ -10,7 +10,7 @@ from typing import TypeVar
 from culm_connectors.dag.edge.edge_folder import Arrivals, BlockTaken, EdgeFolder
 from culm_connectors.dag.edge.progress import OutboxProgress
 from culm_connectors.dag.edge.refusals import DagRefusals
-from culm_connectors.dag.folder_room import FolderRoom
+from culm_connectors.dag.folder_room import FolderRoom, slices
 from culm_connectors.dag.room import SpooledPart
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.outcomes import BlockOutcome
@@ -76,7 +76,10 @@ class EdgeRoom(FolderRoom):
 
     async def receive(self, space: bytes | None, blocks: Sequence[bytes], peer: bytes) -> list[BlockOutcome]:
         """See `DagRoom`: Kafka has what is had."""
-        taken = await self.work(lambda _: self.take(space, blocks, peer))
+        taken: list[BlockTaken] = []
+        # What comes in no space goes with a publish beside it.
+        for some in [blocks] if space is None else slices(blocks):
+            taken += await self.work(lambda _, some=some: self.take(space, some, peer))  # type: ignore[misc]
         await self.progress.until(number for one in taken for number in one.waits_for)
         return [one.outcome for one in taken]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from typing import Final
 
@@ -32,7 +31,6 @@ class Door:
         self.settings = settings
         self.access = access or DoorAccess(room, settings)
         self.budgets = ClientBudgets(settings)
-        self._bodies = asyncio.Semaphore(settings.max_bodies)
         self._orders: OrderedDict[bytes, tuple[int, PublishedDag]] = OrderedDict()
 
     def enter(self, request: Request) -> HttpClient:
@@ -43,7 +41,7 @@ class Door:
 
     async def body(self, request: Request, client: HttpClient, most: int) -> bytes:
         """All of a body; a bounded number of them is taken at once. Errors: `RequestError`."""
-        async with self._bodies:
+        async with self.budgets.bodies.take(client):
             return await read_body(request, most, client, self.budgets, self.settings)
 
     async def published(self, id: bytes) -> PublishedDag:

@@ -1,17 +1,14 @@
 """The door on a socket, by uvicorn: what of connections its application never sees is bounded here.
 
-How many there are, how long one may take to say a request, and how long it may leave answers lying.
+How long one may take to say a request, and how long it may leave answers lying.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-import struct
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import uvicorn
@@ -21,35 +18,11 @@ from culm_connectors.dag.errors import DagDoorError
 from culm_connectors.dag.http.access import DoorAccess
 from culm_connectors.dag.http.app import dag_app
 from culm_connectors.dag.http.settings import DagHttpSettings
+from culm_connectors.dag.http.sockets import AT_ONCE, CountedListener, OpenConnections
 from culm_connectors.dag.room import DagRoom
 
 _HEAD_BYTES: Final = 32_768
 _SHUTDOWN_S: Final = 5
-_AT_ONCE: Final = struct.pack("ii", 1, 0)
-
-
-@dataclass(slots=True)
-class OpenConnections:
-    """How many connections there are, by address."""
-
-    settings: DagHttpSettings
-    of_address: Counter[str] = field(default_factory=Counter)
-
-    def enter(self, host: str) -> bool:
-        """Whether there is room for one more; it counts from now on."""
-        settings = self.settings
-        if self.of_address.total() >= settings.max_connections:
-            return False
-        if self.of_address[host] >= settings.max_connections_per_address:
-            return False
-        self.of_address[host] += 1
-        return True
-
-    def leave(self, host: str) -> None:
-        """One that had room is gone."""
-        self.of_address[host] -= 1
-        if not self.of_address[host]:
-            del self.of_address[host]
 
 
 class DoorConfig(uvicorn.Config):
@@ -57,7 +30,6 @@ class DoorConfig(uvicorn.Config):
 
     def __init__(self, app: Any, settings: DagHttpSettings, **given: Any) -> None:
         self.bounds = settings
-        self.open_connections = OpenConnections(settings)
         super().__init__(app, http=BoundedHttp, **given)
 
 
@@ -65,29 +37,19 @@ class BoundedHttp(H11Protocol):
     """A connection that is cut off when it takes too long to ask, or to take what it is answered."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, where there is room."""
+        """Begin."""
         config = self.config
         assert isinstance(config, DoorConfig), "the server is started with it"
         self._bounds = config.bounds
-        self._open = config.open_connections
         self._asking: asyncio.TimerHandle | None = None
         self._leaving: asyncio.TimerHandle | None = None
-        peer = transport.get_extra_info("peername")
-        self._host = str(peer[0]) if peer else ""
-        self._counts = self._open.enter(self._host)
         super().connection_made(transport)
-        if not self._counts:
-            transport.abort()
-            return
         self._expect_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is over."""
         self._set_asked()
         self._set_taken()
-        if self._counts:
-            self._counts = False
-            self._open.leave(self._host)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -119,7 +81,7 @@ class BoundedHttp(H11Protocol):
         # What the client has not taken is not kept for it by the system either.
         bound = self.transport.get_extra_info("socket")
         if bound is not None:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
         self.transport.abort()
 
     def _set_asked(self) -> None:
@@ -150,7 +112,7 @@ async def serve_http(
     room: DagRoom, settings: DagHttpSettings, access: DoorAccess | None = None
 ) -> AsyncIterator[str]:
     """Serve a room while the context lasts; gives the door's URL. Error: `DagDoorError`."""
-    bound = listening_socket(settings)
+    bound = CountedListener(listening_socket(settings), OpenConnections(settings))
     tls = settings.tls
     try:
         config = DoorConfig(

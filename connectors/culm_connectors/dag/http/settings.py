@@ -59,6 +59,10 @@ class DagHttpSettings(BaseModel):
     max_body_bytes: int = Field(PART_BYTES, ge=PART_BYTES, description="of any other body than a part")
     max_heads: int = Field(1_000, ge=1, description="that one question of what is lacking may name")
     max_bodies: int = Field(32, ge=1, description="that are taken at once: each may fill a part's memory")
+    max_bodies_per_client: int = Field(8, ge=1, description="of them; more wait")
+    max_reads: int = Field(64, ge=1, description="of blocks, files and what is lacking, at once")
+    max_reads_per_client: int = Field(16, ge=1)
+    walk_blocks: int = Field(131_072, ge=1, description="and links that one CAR or directory may go through")
     body_grace_s: float = Field(15.0, gt=0, description="before the least rate of a body counts")
     body_bytes_per_second: float = Field(8_192.0, gt=0, description="the least rate, behind the grace")
     head_timeout_s: float = Field(15.0, gt=0, description="for a connection to say its next request whole")
@@ -74,6 +78,7 @@ class DagHttpSettings(BaseModel):
     max_clients: int = Field(65_536, ge=1, description="that are remembered")
     max_event_streams: int = Field(1_024, ge=1)
     max_event_streams_per_client: int = Field(8, ge=1)
+    events_every_s: float = Field(0.25, gt=0, description="a stream looks again no sooner than after so long")
     heartbeat_s: float = Field(15.0, gt=0, description="of a stream of events that has nothing to say")
 
     @model_validator(mode="after")

@@ -11,7 +11,7 @@ import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from culm_connectors.dag.store.judging import ProofJudge
@@ -25,6 +25,7 @@ from culm_connectors.dag.store.spools import Spools
 from culm_connectors.dag.store.tables import open_database
 from culm_connectors.dag.store.verification import VerifiedShard, verify_shard
 from culm_connectors.dag.store.waiting import WaitingNodes
+from culm_connectors.dag.turns import at_once
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import Blocked, BlockTooLarge, DagError
 from culm_models.dag.exchange.ranges import Range
@@ -190,9 +191,7 @@ class DagFolder:
 
     def tip(self, space: bytes) -> Cid | None:
         """See `ExchangeStore`."""
-        if (version := self._version()) != self._data_version:
-            self._data_version = version
-            self._orders.clear()
+        self._see_other_processes()
         if space not in self._orders:
             self._orders[space] = self._queries.order(space)
         return self._orders[space].tip
@@ -207,11 +206,23 @@ class DagFolder:
 
     def lack(self, heads: Iterable[Cid]) -> Lack:
         """What is not here of the states of some nodes; of a publish, of its chain and its origin."""
-        return self._queries.lack(heads)
+        return at_once(self._queries.lack_steps(heads))
+
+    def lack_steps(self, heads: Iterable[Cid]) -> Generator[None, None, Lack]:
+        """As `lack`, in short steps."""
+        return self._queries.lack_steps(heads)
 
     def published(self, id: bytes) -> PublishedDag:
         """Order, states and heads of an id."""
+        self._see_other_processes()
         return self._published.read(id)
+
+    def _see_other_processes(self) -> None:
+        """Forget what was found out, where another process has changed something."""
+        if (version := self._version()) != self._data_version:
+            self._data_version = version
+            self._orders.clear()
+            self._published.forget()
 
     def _version(self) -> int:
         return int(self._database.execute("PRAGMA data_version").fetchone()[0])
@@ -300,6 +311,7 @@ class DagFolder:
     def drop_shard(self, cid: Cid) -> bool:
         """Forget a shard as if it had never come (R33); whether it was here."""
         self.transaction()
+        self._published.forget()
         return self._shards.drop(cid)
 
     def set_blocked(self, key: bytes, reason: str | None) -> None:

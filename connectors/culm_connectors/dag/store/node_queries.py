@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 from culm_connectors.dag.store.outcomes import BlockKind, Lack
 from culm_models.dag.blocks.cid import Cid, cid_from_bytes
@@ -74,13 +74,14 @@ class NodeQueries:
             if block is not None:
                 yield cid, BlockKind(kind), block
 
-    def lack(self, heads: Iterable[Cid]) -> Lack:
-        """What is not here of what some nodes stand for."""
+    def lack_steps(self, heads: Iterable[Cid]) -> Generator[None, None, Lack]:
+        """What is not here of what some nodes stand for; one step looks at one node."""
         stack = list(heads)
         seen = set(stack)
         missing: set[Cid] = set()
         shards: set[Cid] = set()
         while stack:
+            yield
             cid = stack.pop()
             block = self.block(cid)
             if block is None:

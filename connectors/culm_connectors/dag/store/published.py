@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import sqlite3
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from culm_connectors.dag.store.judging import ProofJudge
 from culm_connectors.dag.store.node_queries import NodeQueries
@@ -22,6 +23,8 @@ from culm_models.dag.ucan.claims import revoked_by
 from culm_models.dag.ucan.did_key import did_key
 from culm_models.dag.verdict import VerdictSettings
 from culm_models.dag.walk.shard_blocks import ShardBlocks
+
+_SETTLED_MAX: Final = 65_536
 
 
 class MappedShards(Mapping[Cid, ShardBlocks]):
@@ -72,6 +75,7 @@ class PublishedReader:
         self._database = database
         self._settings = settings
         self._judge = judge
+        self._settled: dict[Cid, PublishState] = {}
         self._nodes = nodes
         self._queries = queries
         self._shards = shards
@@ -90,10 +94,25 @@ class PublishedReader:
             if state is not PublishState.REVOKED and change.proof.claims.issuer == did_key(id):
                 revoked |= frozenset(revoked_by(change.proof.claims))
             if state is None:
-                state = content_state(change, self._below(change.origin), shards, self._settings)
+                state = self._content_state(cid, change, shards)
             found.append(OrderedPublish(cid, node.prior, change.link, change.origin, change.shard, state))
         heads = tuple(cid for cid in sorted(order.heads()) if cid != order.tip)
         return PublishedDag(id, tuple(found), heads, tuple(self._queries.waiting(id)))
+
+    def forget(self) -> None:
+        """A shard may be here no more."""
+        self._settled.clear()
+
+    def _content_state(self, cid: Cid, change: PublishChange, shards: MappedShards) -> PublishState:
+        """The state of what is published; once all that its origin names is here, it is found out once."""
+        state = self._settled.get(cid)
+        if state is None:
+            state = content_state(change, self._below(change.origin), shards, self._settings)
+            if state in (PublishState.COMPLETE, PublishState.PARTIAL):
+                if len(self._settled) >= _SETTLED_MAX:
+                    self._settled.clear()
+                self._settled[cid] = state
+        return state
 
     def _node(self, cid: Cid) -> ReplicaNode:
         block = self._queries.block(cid)

@@ -5,7 +5,7 @@ A link met on the way or at the end is followed. A symlink is not: what goes on 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -15,7 +15,7 @@ from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
 from culm_models.dag.blocks.dag_json import decode_dag_json
 from culm_models.dag.blocks.dag_pb import PbNode, decode_dag_pb
 from culm_models.dag.errors import PathUnknown
-from culm_models.dag.unixfs.directories import find_entry, is_directory
+from culm_models.dag.unixfs.directories import entry_steps, is_directory
 from culm_models.dag.unixfs.message import NodeKind, UnixFsNode, read_unixfs
 from culm_models.dag.walk.reach import FindBlock, block_of
 
@@ -54,6 +54,17 @@ def parse_path(text: str) -> tuple[Cid, tuple[str, ...]]:
 
 def resolve_path(root: Cid, segments: Sequence[str], find: FindBlock) -> PathEnd:
     """Follow segments from a root. Raises where one of them names nothing, or a block is not here."""
+    steps = path_steps(root, segments, find)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: PathEnd = end.value
+            return found
+
+
+def path_steps(root: Cid, segments: Sequence[str], find: FindBlock) -> Generator[None, None, PathEnd]:
+    """As `resolve_path`; one step reads one block."""
     passed: dict[Cid, None] = {}
     at, rest = root, list(segments)[::-1]
     while True:
@@ -61,11 +72,12 @@ def resolve_path(root: Cid, segments: Sequence[str], find: FindBlock) -> PathEnd
         passed.pop(at, None)
         passed[at] = None
         value, message = _open(at, block)
+        yield
         if message is not None and is_directory(message):
             if not rest:
                 return PathEnd(at, ContentKind.DIRECTORY, block, tuple(passed))
             name = rest.pop()
-            found, shards = find_entry(at, name, find)
+            found, shards = yield from entry_steps(at, name, find)
             passed.update(dict.fromkeys(shards))
             if found is None:
                 raise PathUnknown(f"no {name[:100]!r} in the directory {at}")

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from culm_models.dag.blocks.cid import RAW, Cid
-from culm_models.dag.errors import EntityBytesMalformed
+from culm_models.dag.errors import EntityBytesMalformed, TooManyLinks
 from culm_models.dag.paths.resolve import ContentKind, PathEnd, resolve_path
 from culm_models.dag.unixfs.directories import directory_blocks
 from culm_models.dag.unixfs.files import file_blocks, file_size
@@ -74,23 +74,34 @@ def blocks_of_path(
 
 
 def blocks_of_end(
-    end: PathEnd, find: FindBlock, scope: DagScope = DagScope.ALL, entity_bytes: EntityBytes | None = None
+    end: PathEnd,
+    find: FindBlock,
+    scope: DagScope = DagScope.ALL,
+    entity_bytes: EntityBytes | None = None,
+    *,
+    most: int | None = None,
 ) -> Iterator[Cid]:
-    """As `blocks_of_path`, for a path that was followed."""
+    """As `blocks_of_path`, for a path that was followed.
+
+    `most`: how many blocks and links may be remembered; beyond it `TooManyLinks` is raised.
+    """
     given: set[Cid] = set()
     for cid in end.passed:
         given.add(cid)
         if not cid.is_identity:
             yield cid
-    for cid in _below(end, find, scope, entity_bytes):
+    for cid in _below(end, find, scope, entity_bytes, most):
         if cid not in given and not cid.is_identity:
             given.add(cid)
+            _require_room(len(given), most)
             yield cid
 
 
-def _below(end: PathEnd, find: FindBlock, scope: DagScope, entity_bytes: EntityBytes | None) -> Iterator[Cid]:
+def _below(
+    end: PathEnd, find: FindBlock, scope: DagScope, entity_bytes: EntityBytes | None, most: int | None
+) -> Iterator[Cid]:
     if scope == DagScope.ALL:
-        return _all(end.cid, find)
+        return _all(end.cid, find, most)
     if scope == DagScope.ENTITY and end.kind == ContentKind.DIRECTORY:
         return directory_blocks(end.cid, find)
     is_file = end.kind == ContentKind.FILE or (end.kind == ContentKind.RAW and end.cid.codec == RAW)
@@ -102,7 +113,12 @@ def _below(end: PathEnd, find: FindBlock, scope: DagScope, entity_bytes: EntityB
     return iter(())
 
 
-def _all(root: Cid, find: FindBlock) -> Iterator[Cid]:
+def _require_room(count: int, most: int | None) -> None:
+    if most is not None and count > most:
+        raise TooManyLinks(f"more than {most} blocks and links at once")
+
+
+def _all(root: Cid, find: FindBlock, most: int | None) -> Iterator[Cid]:
     """All that can be reached, depth first; a block that nothing can be seen below is a leaf."""
     seen: set[Cid] = set()
     waiting = [root]
@@ -113,4 +129,5 @@ def _all(root: Cid, find: FindBlock) -> Iterator[Cid]:
         seen.add(cid)
         block = block_of(cid, find)
         yield cid
-        waiting += reversed(links_of(cid, block) or [])
+        waiting += [link for link in reversed(links_of(cid, block) or []) if link not in seen]
+        _require_room(len(seen) + len(waiting), most)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,7 @@ from culm_models.dag.unixfs.message import NodeKind, UnixFsNode, read_unixfs
 from culm_models.dag.walk.reach import FindBlock, block_of
 
 _HASH_BITS: Final = 64
+_TOO_DEEP: Final = "a sharded directory deeper than its hashes"
 _DIRECTORIES: Final = (NodeKind.DIRECTORY, NodeKind.SHARDED_DIRECTORY)
 
 
@@ -30,20 +31,23 @@ class DirectoryEntry:
 
 def list_directory(cid: Cid, find: FindBlock) -> Iterator[DirectoryEntry]:
     """The entries of a directory as they are stored: those of a further shard where it is linked to."""
-    for one in _walk(cid, find):
+    for one in directory_steps(cid, find):
         if isinstance(one, DirectoryEntry):
             yield one
 
 
 def directory_blocks(cid: Cid, find: FindBlock) -> Iterator[Cid]:
     """The blocks that hold the names of a directory, each once."""
-    for one in _walk(cid, find):
+    for one in directory_steps(cid, find):
         if isinstance(one, Cid):
             yield one
 
 
-def find_entry(cid: Cid, name: str, find: FindBlock) -> tuple[Cid | None, list[Cid]]:
-    """What a name in a directory links to, if there is such a name; and the blocks that say so, in order."""
+def entry_steps(cid: Cid, name: str, find: FindBlock) -> Generator[None, None, tuple[Cid | None, list[Cid]]]:
+    """What a name in a directory links to, if there is such a name; and the blocks that say so, in order.
+
+    One step reads one block.
+    """
     at: Cid = cid
     passed: list[Cid] = []
     shift = _HASH_BITS
@@ -51,14 +55,14 @@ def find_entry(cid: Cid, name: str, find: FindBlock) -> tuple[Cid | None, list[C
     while True:
         passed.append(at)
         node, message = _directory(at, find)
+        yield
         if message.kind == NodeKind.DIRECTORY:
             if len(passed) > 1:
                 raise DagPbMalformed("a shard of a directory that is none")
             return _named(node, name), passed
-        width = message.fanout.bit_length() - 1
-        shift -= width
+        shift -= _width(message)
         if shift < 0:
-            raise DagPbMalformed("a sharded directory deeper than its hashes")
+            raise DagPbMalformed(_TOO_DEEP)
         if hashed is None:
             hashed = mmh3.hash64(name.encode(), signed=False)[0]
         prefix = _prefix(hashed >> shift & (message.fanout - 1), message.fanout)
@@ -104,14 +108,17 @@ def _directory(cid: Cid, find: FindBlock) -> tuple[PbNode, UnixFsNode]:
     return node, message
 
 
-def _walk(cid: Cid, find: FindBlock) -> Iterator[Cid | DirectoryEntry]:
-    """The nodes of a directory, each once, and its entries, those of a shard in its place."""
+def directory_steps(cid: Cid, find: FindBlock) -> Iterator[Cid | DirectoryEntry]:
+    """The nodes of a directory, each once, and its entries, those of a shard in its place.
+
+    One step reads one block at most.
+    """
     seen: set[Cid] = {cid}
     node, message = _directory(cid, find)
     yield cid
-    levels = [(message, iter(node.links))]
+    levels = [(message, iter(node.links), _width(message))]
     while levels:
-        message, links = levels[-1]
+        message, links, width = levels[-1]
         link = next(links, None)
         if link is None:
             levels.pop()
@@ -124,5 +131,13 @@ def _walk(cid: Cid, find: FindBlock) -> Iterator[Cid | DirectoryEntry]:
             node, message = _directory(link.cid, find)
             if message.kind == NodeKind.DIRECTORY:
                 raise DagPbMalformed("a shard of a directory that is none")
+            width += _width(message)
+            if width > _HASH_BITS:
+                raise DagPbMalformed(_TOO_DEEP)
             yield link.cid
-            levels.append((message, iter(node.links)))
+            levels.append((message, iter(node.links), width))
+
+
+def _width(message: UnixFsNode) -> int:
+    """How many bits of a name's hash a node takes."""
+    return 0 if message.kind == NodeKind.DIRECTORY else message.fanout.bit_length() - 1

@@ -7,7 +7,7 @@ to parts of no bytes are not followed, so that a small DAG cannot keep a reader 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from culm_models.dag.blocks.cid import DAG_PB, RAW, Cid
 from culm_models.dag.blocks.dag_pb import decode_dag_pb
@@ -19,6 +19,9 @@ DEPTH_MAX: Final = 128
 """How many blocks may stand above a leaf; balanced trees of any size have fewer than ten."""
 
 _FILES: Final = (NodeKind.FILE, NodeKind.RAW)
+
+PENDING_MAX: Final = 262_144
+"""How many parts may be known of and not read yet; balanced trees have the width of a node for each level."""
 
 
 class FilePart:
@@ -69,7 +72,7 @@ def read_file(cid: Cid, find: FindBlock, start: int = 0, stop: int | None = None
         piece = part.data[max(0, start - at) : stop - at]
         if piece:
             yield piece
-        parts += _below(part, at, depth)
+        _add(parts, part, at, depth)
 
 
 def file_blocks(cid: Cid, find: FindBlock, start: int = 0, stop: int | None = None) -> Iterator[Cid]:
@@ -97,11 +100,11 @@ def file_blocks(cid: Cid, find: FindBlock, start: int = 0, stop: int | None = No
         if one not in given:
             given.add(one)
             yield one
-        parts += _below(part, at, depth)
+        _add(parts, part, at, depth)
 
 
-def _below(part: FilePart, at: int, depth: int) -> list[tuple[Cid, int, int, int]]:
-    """The parts below a block that have bytes, with where in the file they begin; the last one first."""
+def _add(parts: list[Any], part: FilePart, at: int, depth: int) -> None:
+    """Know of the parts below a block that have bytes, with where they begin; the last one first."""
     if part.links and depth == DEPTH_MAX:
         raise DagPbMalformed(f"a file of more than {DEPTH_MAX} levels")
     at += len(part.data)
@@ -110,4 +113,6 @@ def _below(part: FilePart, at: int, depth: int) -> list[tuple[Cid, int, int, int
         if size:
             found.append((link, at, size, depth + 1))
             at += size
-    return found[::-1]
+    if len(parts) + len(found) > PENDING_MAX:
+        raise DagPbMalformed(f"a file with more than {PENDING_MAX} parts side by side")
+    parts += found[::-1]

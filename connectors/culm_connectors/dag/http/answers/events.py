@@ -129,6 +129,8 @@ async def _stream(door: Door, client: HttpClient, id: bytes, mark: EventMark) ->
             for event in events_since(mark, await door.published(id)):
                 mark = event.mark
                 yield event.encode()
+            # However often something changes, nobody has it looked at more often.
+            await asyncio.sleep(door.settings.events_every_s)
             try:
                 async with asyncio.timeout(door.settings.heartbeat_s):
                     await door.room.changed(id, version)

@@ -5,30 +5,32 @@ from __future__ import annotations
 import hashlib
 import mimetypes
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Final, TypeVar
+import time
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from culm_connectors.dag.http.answers.nodes import CAR_TYPE
 from culm_connectors.dag.http.answers.schemas import DirectoryView, EntryView, SymlinkView
 from culm_connectors.dag.http.clients import HttpClient
 from culm_connectors.dag.http.door import Door, json_answer, parse_cid
 from culm_connectors.dag.http.problems import RangeUnsatisfiable, RequestMalformed
+from culm_connectors.dag.turns import TURN_S, in_turns
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.blocks.dag_json import encode_dag_json
 from culm_models.dag.car.writer import car_header, car_section
-from culm_models.dag.paths.resolve import ContentKind, PathEnd, resolve_path
+from culm_models.dag.paths.resolve import ContentKind, PathEnd, path_steps
 from culm_models.dag.paths.scopes import DagScope, EntityBytes, blocks_of_end, parse_entity_bytes
-from culm_models.dag.unixfs.directories import list_directory
+from culm_models.dag.unixfs.directories import DirectoryEntry, directory_steps
 from culm_models.dag.unixfs.files import file_size, read_file
 from culm_models.dag.walk.reach import FindBlock, block_of
 
 RAW_TYPE: Final = "application/vnd.ipld.raw"
 DAG_JSON_TYPE: Final = "application/vnd.ipld.dag-json"
 _BATCH_BYTES: Final = 1_048_576
-_BATCH_BLOCKS: Final = 256
 _ENTRIES_MAX: Final = 1_000
 _SEGMENTS_MAX: Final = 256
 _RANGE: Final = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
@@ -37,12 +39,30 @@ _SHOWN: Final = re.compile(r"(image/(png|jpeg|gif|webp|avif)|audio/.+|video/.+|t
 _T = TypeVar("_T")
 
 
+class _ReadResponse(StreamingResponse):
+    """Pieces as they are read; `end` is called behind the last one that anybody gets."""
+
+    def __init__(self, end: Callable[[], None], *given: Any) -> None:
+        super().__init__(*given)
+        self._end = end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See `StreamingResponse`."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._end()
+
+
 class _Reading:
     """What one client reads: only blocks of spaces that it may read are found."""
 
-    def __init__(self, door: Door, spaces: frozenset[bytes] | None) -> None:
+    def __init__(self, door: Door, spaces: frozenset[bytes] | None, end: Callable[[], None]) -> None:
         self._door = door
         self.spaces = spaces
+        self.end = end
+        """Called when all of it is read, or nobody wants it any more; once or more."""
+        self.walk_blocks = door.settings.walk_blocks
 
     async def step(self, step: Callable[[FindBlock], _T]) -> _T:
         """See `DagRoom.reading`."""
@@ -64,14 +84,22 @@ async def get_ipfs(door: Door, request: Request) -> Response:
     """`/ipfs/CID[/path]`: by `format` or `Accept` a block, a CAR, or else what stands at the path."""
     client: HttpClient = door.enter(request)
     root, segments = _path(request.path_params["path"])
-    reading = _Reading(door, await door.access.readable(client))
-    match _format(request):
-        case "raw":
-            return await _raw(reading, request, root, segments)
-        case "car":
-            return await _car(reading, request, root, segments)
-        case _:
-            return await _content(reading, request, root, segments)
+    spaces = await door.access.readable(client)
+    reading = _Reading(door, spaces, door.budgets.begin_read(client))
+    try:
+        match _format(request):
+            case "raw":
+                answer = await _raw(reading, request, root, segments)
+            case "car":
+                answer = await _car(reading, request, root, segments)
+            case _:
+                answer = await _content(reading, request, root, segments)
+    except BaseException:
+        reading.end()
+        raise
+    if not isinstance(answer, _ReadResponse):
+        reading.end()
+    return answer
 
 
 def _path(text: str) -> tuple[Cid, list[str]]:
@@ -113,7 +141,7 @@ async def _raw(reading: _Reading, request: Request, root: Cid, segments: list[st
 
 async def _car(reading: _Reading, request: Request, root: Cid, segments: list[str]) -> Response:
     scope, entity = _scope(request)
-    end = await reading.step(lambda find: resolve_path(root, segments, find))
+    end = await in_turns(reading.step, lambda find: path_steps(root, segments, find))
     wanted = hashlib.sha256(repr((segments, scope, entity)).encode()).hexdigest()[:16]
     etag = f'"{root.text}.car.{wanted}"'
     headers = reading.headers(etag)
@@ -123,11 +151,10 @@ async def _car(reading: _Reading, request: Request, root: Cid, segments: list[st
         "Content-Disposition": f'attachment; filename="{root.text[:200]}.car"',
         "X-Ipfs-Roots": ",".join(cid.text for cid in end.passed[:64]),
     }
-    pieces = _CarPieces(root, end, scope, entity)
+    pieces = _CarPieces(root, end, scope, entity, reading.walk_blocks)
     first = await reading.step(pieces.next)
-    return StreamingResponse(
-        _streamed(reading, first, pieces.next), 200, headers, f"{CAR_TYPE}; version=1; order=dfs; dups=n"
-    )
+    kind = f"{CAR_TYPE}; version=1; order=dfs; dups=n"
+    return _ReadResponse(reading.end, _streamed(reading, first, pieces.next), 200, headers, kind)
 
 
 def _scope(request: Request) -> tuple[DagScope, EntityBytes | None]:
@@ -143,25 +170,29 @@ def _scope(request: Request) -> tuple[DagScope, EntityBytes | None]:
 class _CarPieces:
     """A CAR, a bounded piece at a time."""
 
-    def __init__(self, root: Cid, end: PathEnd, scope: DagScope, entity: EntityBytes | None) -> None:
+    def __init__(
+        self, root: Cid, end: PathEnd, scope: DagScope, entity: EntityBytes | None, most: int
+    ) -> None:
         self._root = root
         self._end = end
         self._scope = scope
         self._entity = entity
+        self._most = most
         self._cids: Iterator[Cid] | None = None
 
     def next(self, find: FindBlock) -> bytes:
         """The next piece; empty behind the last one. Raises where a block is not here."""
         out = bytearray()
         if self._cids is None:
-            self._cids = blocks_of_end(self._end, find, self._scope, self._entity)
+            self._cids = blocks_of_end(self._end, find, self._scope, self._entity, most=self._most)
             out += car_header([self._root])
-        for _ in range(_BATCH_BLOCKS):
+        until_s = time.monotonic() + TURN_S
+        while len(out) < _BATCH_BYTES:
             cid = next(self._cids, None)
             if cid is None:
                 break
             out += car_section(cid, block_of(cid, find))
-            if len(out) >= _BATCH_BYTES:
+            if time.monotonic() >= until_s:
                 break
         return bytes(out)
 
@@ -177,7 +208,7 @@ async def _streamed(
 
 
 async def _content(reading: _Reading, request: Request, root: Cid, segments: list[str]) -> Response:
-    end = await reading.step(lambda find: resolve_path(root, segments, find))
+    end = await in_turns(reading.step, lambda find: path_steps(root, segments, find))
     etag = f'"{end.cid.text}"' if end.kind is not ContentKind.VALUE else f'"{root.text}/{_digest(segments)}"'
     headers = reading.headers(etag)
     headers["X-Ipfs-Roots"] = ",".join(cid.text for cid in end.passed[:64])
@@ -185,7 +216,8 @@ async def _content(reading: _Reading, request: Request, root: Cid, segments: lis
         return Response(None, 304, headers)
     match end.kind:
         case ContentKind.DIRECTORY:
-            view = await reading.step(lambda find: _directory(end.cid, find))
+            most = reading.walk_blocks
+            view = await in_turns(reading.step, lambda find: _directory(end.cid, find, most))
             return json_answer(view, 200, headers)
         case ContentKind.SYMLINK:
             return json_answer(SymlinkView(cid=end.cid.text, target=str(end.value)), 200, headers)
@@ -199,12 +231,14 @@ def _digest(segments: list[str]) -> str:
     return hashlib.sha256("/".join(segments).encode()).hexdigest()[:16]
 
 
-def _directory(cid: Cid, find: FindBlock) -> DirectoryView:
+def _directory(cid: Cid, find: FindBlock, most: int) -> Generator[None, None, DirectoryView]:
     entries: list[EntryView] = []
-    for one in list_directory(cid, find):
-        if len(entries) == _ENTRIES_MAX:
+    for passed, one in enumerate(directory_steps(cid, find)):
+        if len(entries) == _ENTRIES_MAX or passed == most:
             return DirectoryView(cid=cid.text, entries=entries, is_cut=True)
-        entries.append(EntryView(name=one.name, cid=one.cid.text, size=one.size))
+        if isinstance(one, DirectoryEntry):
+            entries.append(EntryView(name=one.name, cid=one.cid.text, size=one.size))
+        yield
     return DirectoryView(cid=cid.text, entries=entries, is_cut=False)
 
 
@@ -232,7 +266,7 @@ async def _file(
         return Response(end.block[start:stop], status, headers, kind)
     pieces = _FilePieces(end.cid, start, stop)
     first = await reading.step(pieces.next)
-    return StreamingResponse(_streamed(reading, first, pieces.next), status, headers, kind)
+    return _ReadResponse(reading.end, _streamed(reading, first, pieces.next), status, headers, kind)
 
 
 class _FilePieces:
@@ -249,9 +283,12 @@ class _FilePieces:
             self._pieces = read_file(self._cid, find, *self._range)
         found: list[bytes] = []
         size = 0
+        until_s = time.monotonic() + TURN_S
         while size < _BATCH_BYTES and (piece := next(self._pieces, None)) is not None:
             found.append(piece)
             size += len(piece)
+            if time.monotonic() >= until_s:
+                break
         return b"".join(found)
 
 

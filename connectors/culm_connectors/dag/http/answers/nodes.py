@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Final
 
@@ -33,6 +34,7 @@ CAR_TYPE: Final = "application/vnd.ipld.car"
 DAG_CBOR_TYPE: Final = "application/vnd.ipld.dag-cbor"
 JSON_TYPE: Final = "application/json"
 _BLOCKS_MAX: Final = 10_000
+_PUBLISH_BLOCKS_MAX: Final = 1_024
 
 
 async def post_nodes(door: Door, request: Request) -> Response:
@@ -40,7 +42,8 @@ async def post_nodes(door: Door, request: Request) -> Response:
     client = door.enter(request)
     space = parse_space(request.path_params["space"])
     door.access.require_someone(client, SpaceAbility.APPEND)
-    blocks = _car_blocks(door, await door.body(request, client, door.settings.max_body_bytes))
+    data = await door.body(request, client, door.settings.max_body_bytes)
+    blocks = await asyncio.to_thread(_car_blocks, door, data, _BLOCKS_MAX)
     await door.access.require(client, SpaceAbility.APPEND, space, blocks)
     outcomes = await door.room.receive(space, list(blocks.values()), client.peer)
     answer = BlocksAnswer(results=[block_answer(one) for one in outcomes])
@@ -55,9 +58,9 @@ async def post_publish(door: Door, request: Request) -> Response:
     client = door.enter(request)
     data = await door.body(request, client, door.settings.max_body_bytes)
     is_car = _type_of(request) == CAR_TYPE
-    blocks = _car_blocks(door, data) if is_car else {cid_of(DAG_CBOR, data): data}
+    blocks = await asyncio.to_thread(_blocks_of_publish, door, data, is_car)
     try:
-        cid, change = _publish_of(door, blocks)
+        cid, change = await asyncio.to_thread(_publish_of, door, blocks)
     except DagError:
         await _tell_refused(door, client, blocks)
         raise
@@ -79,12 +82,19 @@ async def post_publish(door: Door, request: Request) -> Response:
 
 async def _tell_refused(door: Door, client: HttpClient, blocks: dict[Cid, bytes]) -> None:
     """The room is given what it will refuse, so that it says who has brought that; a UCAN is not."""
+    if refused := await asyncio.to_thread(_refused_for_form, door, blocks):
+        await door.room.receive(None, refused, client.peer)
+
+
+def _refused_for_form(door: Door, blocks: dict[Cid, bytes]) -> list[bytes]:
     verdict = door.room.verdict
+    found: list[bytes] = []
     for cid, block in blocks.items():
         try:
             read_block(cid, block, legacy=verdict.legacy, bounds=verdict.bounds)
         except DagError:
-            await door.room.receive(None, [block], client.peer)
+            found.append(block)
+    return found
 
 
 async def post_lack(door: Door, request: Request) -> Response:
@@ -93,11 +103,15 @@ async def post_lack(door: Door, request: Request) -> Response:
     space = parse_space(request.path_params["space"])
     await _require_either(door, client, space)
     data = await door.body(request, client, door.settings.max_body_bytes)
-    heads = _heads(data, _type_of(request), door.settings.max_heads)
+    heads = await asyncio.to_thread(_heads, data, _type_of(request), door.settings.max_heads)
     hidden: list[Cid] = []
-    if "anyone" not in (door.settings.append, door.settings.read):
-        hidden = [cid for cid in heads if not await door.room.belongs(space, cid)]
-    lack = await door.room.lack([cid for cid in heads if cid not in hidden])
+    end = door.budgets.begin_read(client)
+    try:
+        if "anyone" not in (door.settings.append, door.settings.read):
+            hidden = [cid for cid in heads if not await door.room.belongs(space, cid)]
+        lack = await door.room.lack([cid for cid in heads if cid not in hidden])
+    finally:
+        end()
     if hidden:
         lack = Lack(tuple(sorted({*lack.nodes, *hidden})), lack.shards, lack.opaque_shards)
     if DAG_CBOR_TYPE in request.headers.get("accept", ""):
@@ -118,12 +132,18 @@ def _type_of(request: Request) -> str:
     return request.headers.get("content-type", "").split(";")[0].strip().lower()
 
 
-def _car_blocks(door: Door, data: bytes) -> dict[Cid, bytes]:
+def _blocks_of_publish(door: Door, data: bytes, is_car: bool) -> dict[Cid, bytes]:
+    if is_car:
+        return _car_blocks(door, data, _PUBLISH_BLOCKS_MAX)
+    return {cid_of(DAG_CBOR, data): data}
+
+
+def _car_blocks(door: Door, data: bytes, most: int) -> dict[Cid, bytes]:
     """The blocks of a CAR, each once, in its order. Errors: `DagError`, `RequestMalformed`."""
     verdict = door.room.verdict
     sections = read_car(data, hashes=verdict.hashes, bounds=verdict.bounds).sections
-    if len(sections) > _BLOCKS_MAX:
-        raise RequestMalformed(f"more than {_BLOCKS_MAX} blocks in one request")
+    if len(sections) > most:
+        raise RequestMalformed(f"more than {most} blocks in one request")
     blocks: dict[Cid, bytes] = {}
     for section in sections:
         if not may_be_node(section.cid):

@@ -1,0 +1,236 @@
+"""What a client costs the HTTP door is bounded, and others are served meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from culm_connectors.dag import turns
+from culm_connectors.dag.http.clients import neighbourhood
+from culm_connectors.dag.http.settings import DagHttpSettings
+from culm_connectors.dag.http.sockets import OpenConnections
+from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid, cid_of
+from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
+from culm_models.dag.car.writer import write_car
+from culm_models.dag.replica.codec import encode_append
+from tests.connectors.dag.http.doors import CAR_TYPE, OpenDoor, car_of, open_door
+from tests.models.dag.blocks_in_memory import BlocksInMemory
+from tests.models.dag.signers import KEYS, publish
+from tests.support.channels import Certificates
+
+SPACE = KEYS[0].hex()
+TOKEN = "a-secret-of-some-length"
+RULE = {"sha256": hashlib.sha256(TOKEN.encode()).hexdigest(), "append": ("*",), "read": ("*",)}
+ANOTHER_CLIENT = {"Authorization": f"Bearer {TOKEN}"}
+
+
+async def bring(door: OpenDoor, blocks: list[tuple[Cid, bytes]]) -> None:
+    data = write_car([], blocks)
+    await door.room.work(lambda folder: folder.add_shard(KEYS[0], cid_of(CAR, data), data))
+
+
+def wide_dag(leaves: int, size: int = 10) -> list[tuple[Cid, bytes]]:
+    """A root with links to raw blocks; the root comes first."""
+    blocks = [number.to_bytes(4, "big").ljust(size, b".") for number in range(leaves)]
+    found = [(cid_of(RAW, block), block) for block in blocks]
+    root = encode_dag_cbor([cid for cid, _ in found])
+    return [(cid_of(DAG_CBOR, root), root), *found]
+
+
+async def until_answered(door: OpenDoor, url: str, status: int) -> httpx.Response:
+    """Ask until the answer is another one than 429, or there is one at all."""
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                answer = await door.client.get(url)
+                if answer.status_code != 429:
+                    assert answer.status_code == status
+                    return answer
+            except httpx.TransportError:
+                pass
+            await asyncio.sleep(0)
+
+
+async def test_connections_that_agree_on_nothing_over_tls_count(tmp_path: Path) -> None:
+    shown = Certificates(tmp_path)
+    tls = {"certificate": shown.server.certificate, "private_key": shown.server.private_key}
+    async with open_door(tmp_path / "dags", verify=False, tls=tls, max_connections_per_address=3) as door:
+        silent = [await asyncio.open_connection(*door.address) for _ in range(3)]
+        with pytest.raises(httpx.TransportError):
+            await door.client.get("/openapi.json")
+        for _, writer in silent:
+            writer.close()
+        await until_answered(door, "/openapi.json", 200)
+
+
+def test_a_connection_that_is_gone_leaves_its_place() -> None:
+    counted = OpenConnections(DagHttpSettings(max_connections=2, max_connections_per_address=1))
+    assert [counted.enter(host) for host in "aabc"] == [True, False, True, False]
+    counted.leave("a")
+    assert counted.enter("c")
+
+
+@pytest.mark.parametrize(
+    ("host", "who"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("2001:db8::ffff:1", "2001:db8::/64"),
+        ("2001:db8:0:1::1", "2001:db8:0:1::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+        ("a name", "a name"),
+    ],
+)
+def test_who_has_a_network_whole_is_one_client(host: str, who: str) -> None:
+    assert neighbourhood(host) == who
+
+
+async def test_slow_bodies_of_one_client_leave_room_for_another(tmp_path: Path) -> None:
+    bounds = {"max_bodies": 2, "max_bodies_per_client": 1}
+    async with open_door(tmp_path / "dags", tokens=(RULE,), **bounds) as door:
+        slow = [await asyncio.open_connection(*door.address) for _ in range(4)]
+        for _, writer in slow:
+            writer.write(b"POST /publishes HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc")
+            await writer.drain()
+        answer = await door.client.post(
+            f"/spaces/{SPACE}/nodes",
+            content=car_of(encode_append([]).data),
+            headers={"Content-Type": CAR_TYPE, **ANOTHER_CLIENT},
+        )
+        assert answer.status_code == 200
+        for _, writer in slow:
+            writer.close()
+
+
+async def test_headers_of_any_size_are_not_kept(tmp_path: Path) -> None:
+    async with open_door(tmp_path / "dags") as door:
+        reader, writer = await asyncio.open_connection(*door.address)
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nX: " + bytes(1 << 20))
+        # It may be cut off while it goes on.
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            assert b" 400 " in await reader.readuntil(b"\r\n")
+        writer.close()
+
+
+async def test_a_publish_comes_with_a_bounded_number_of_blocks(tmp_path: Path) -> None:
+    async with open_door(tmp_path / "dags") as door:
+        blocks = [
+            publish().data,
+            *(encode_append([cid_of(CAR, bytes([n, m]))]).data for n in range(5) for m in range(205)),
+        ]
+        answer = await door.client.post(
+            "/publishes", content=car_of(*blocks), headers={"Content-Type": CAR_TYPE}
+        )
+        assert (answer.status_code, answer.json()["code"]) == (400, "dag.http.malformed")
+
+
+async def test_a_walk_over_too_many_blocks_and_links_is_refused_or_cut_off(tmp_path: Path) -> None:
+    async with open_door(tmp_path / "dags", walk_blocks=20) as door:
+        small, large = wide_dag(10), wide_dag(30)
+        await bring(door, small + large)
+        assert (await door.client.get(f"/ipfs/{small[0][0]}?format=car")).status_code == 200
+        answer = await door.client.get(f"/ipfs/{large[0][0]}?format=car")
+        assert (answer.status_code, answer.json()["code"]) == (422, "dag.too_many")
+        # One block of it is read all the same.
+        assert (await door.client.get(f"/ipfs/{large[0][0]}?format=raw")).content == large[0][1]
+
+
+async def test_reads_at_once_are_bounded_by_client_and_a_place_is_free_when_its_reader_is_gone(
+    tmp_path: Path,
+) -> None:
+    async with open_door(tmp_path / "dags", tokens=(RULE,), max_reads_per_client=1) as door:
+        blocks = wide_dag(24, 1 << 20)
+        await bring(door, blocks)
+        url = f"/ipfs/{blocks[0][0]}?format=car"
+        async with door.client.stream("GET", url) as stream:
+            await anext(stream.aiter_raw())
+            assert (await door.client.get(url)).status_code == 429
+            other = await door.client.get(f"/ipfs/{blocks[1][0]}?format=raw", headers=ANOTHER_CLIENT)
+            assert other.status_code == 200
+        await until_answered(door, f"/ipfs/{blocks[1][0]}?format=raw", 200)
+        for _ in range(3):
+            # What is refused, or not here, holds no place.
+            missing = cid_of(RAW, b"nowhere")
+            assert (await door.client.get(f"/ipfs/{missing}?format=car")).status_code == 404
+
+
+def file_bomb(levels: int) -> tuple[Cid, list[tuple[Cid, bytes]]]:
+    """A file whose every node has the one below it twice: 2 to the power of `levels` bytes, in few blocks."""
+    blocks = BlocksInMemory()
+    top, size = blocks.raw(b"x"), 1
+    for _ in range(levels):
+        top, size = blocks.file([(top, size), (top, size)]), 2 * size
+    return top, list(blocks.items())
+
+
+async def test_a_file_of_few_blocks_and_endless_bytes_is_read_where_it_is_asked_for(tmp_path: Path) -> None:
+    async with open_door(tmp_path / "dags") as door:
+        top, blocks = file_bomb(50)
+        await bring(door, blocks)
+        url, half = f"/ipfs/{top}", 1 << 49
+        for span in ("bytes=0-9", f"bytes={2 * half - 10}-", "bytes=-10", f"bytes={half}-{half + 9}"):
+            answer = await door.client.get(url, headers={"Range": span})
+            assert (answer.status_code, answer.content) == (206, b"x" * 10)
+        car = await door.client.get(f"{url}?format=car&dag-scope=entity")
+        assert car.status_code == 200 and len(car.content) < 1 << 20
+        # Its bytes come piece by piece, while others are answered.
+        async with door.client.stream("GET", url) as stream:
+            await anext(stream.aiter_raw())
+            assert (await door.client.get(f"/ipfs/{blocks[0][0]}?format=raw")).content == b"x"
+
+
+async def test_however_often_something_changes_a_stream_of_events_looks_again_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_door(tmp_path / "dags", events_every_s=3_600) as door:
+        looked = 0
+        published = door.room.published
+
+        async def counted(id: bytes) -> Any:
+            nonlocal looked
+            looked += 1
+            return await published(id)
+
+        monkeypatch.setattr(door.room, "published", counted)
+        await door.room.receive(KEYS[0], [publish().data], KEYS[1])
+        async with door.client.stream("GET", f"/events?id={SPACE}") as stream:
+            lines = stream.aiter_lines()
+            while await anext(lines) != "event: tip":
+                pass
+            for number in range(20):
+                await door.room.receive(KEYS[0], [publish(nnc=str(number)).data], KEYS[1])
+            assert looked == 1
+
+
+async def test_long_work_is_done_in_turns() -> None:
+    now_s = 0.0
+    ran: list[int] = []
+
+    def work(given: list[int]) -> Generator[None, None, str]:
+        nonlocal now_s
+        for number in range(10):
+            given.append(number)
+            now_s += turns.TURN_S / 3
+            yield
+        return "done"
+
+    taken = 0
+
+    async def run(step: Any) -> Any:
+        nonlocal taken
+        taken += 1
+        return step(ran)
+
+    assert await turns.in_turns(run, work, lambda: now_s) == "done"
+    assert ran == list(range(10))
+    assert taken == 4
+    assert turns.at_once(work(ran)) == "done"
