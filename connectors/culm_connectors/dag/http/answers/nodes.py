@@ -62,7 +62,7 @@ async def post_publish(door: Door, request: Request) -> Response:
     try:
         cid, change = await asyncio.to_thread(_publish_of, door, blocks)
     except DagError:
-        await _tell_refused(door, client, blocks)
+        await _report_refused(door, client, blocks)
         raise
     # What proves comes first, so that the publish is judged once.
     ordered = [block for other, block in blocks.items() if other != cid] + [blocks[cid]]
@@ -80,7 +80,7 @@ async def post_publish(door: Door, request: Request) -> Response:
     return json_answer(answer, 201 if outcome.in_order else 202)
 
 
-async def _tell_refused(door: Door, client: HttpClient, blocks: dict[Cid, bytes]) -> None:
+async def _report_refused(door: Door, client: HttpClient, blocks: dict[Cid, bytes]) -> None:
     """The room is given what it will refuse, so that it says who has brought that; a UCAN is not."""
     if refused := await asyncio.to_thread(_refused_for_form, door, blocks):
         await door.room.receive(None, refused, client.peer)
