@@ -1,6 +1,6 @@
 """Follows an id in Kafka and keeps the files that it publishes in a folder, with what changed printed.
 
-    python follow.py ID-IN-HEX FOLDER [BOOTSTRAP]
+    python follow.py ID-IN-HEX FOLDER [BOOTSTRAP [PREFIX-OF-TOPICS]]
 
 Every block is checked by its CID. Stopped and started again it goes on where it was.
 """
@@ -15,6 +15,7 @@ from culm_models.dag.errors import DagError
 from culm_models.dag.paths.resolve import ContentKind
 from culm_models.dag.unixfs.directories import list_directory
 from culm_topics.dag.consumer import DagChangeKind, DagConsumer, DagContent
+from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
 
 
@@ -35,14 +36,19 @@ def write_tree(content: DagContent, path: str, target: Path) -> None:
     part.replace(target)
 
 
-def main(id_hex: str, folder: str, bootstrap: str | None = None) -> None:
+def main(id_hex: str, folder: str, bootstrap: str | None = None, prefix: str | None = None) -> None:
     """Follow until stopped."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     cursor = target / ".cursor.json"
     kept = json.loads(cursor.read_text()) if cursor.exists() else None
+    kafka = (
+        bootstrap
+        if bootstrap is None or prefix is None
+        else KafkaSettings(bootstrap=bootstrap, prefix=prefix)
+    )
     with DagConsumer(
-        bootstrap,
+        kafka,
         ids=[bytes.fromhex(id_hex)],
         start_at=None if kept is None else {int(place): at for place, at in kept["positions"].items()},
         origin=None if kept is None else Origin.decode(kept["origin"].encode()),

@@ -282,3 +282,13 @@ def test_a_folder_of_another_format_is_not_opened(tmp_path: Path) -> None:
     (tmp_path / DATABASE_FILE).write_bytes(b"not a database, but long enough to be looked at as one" * 9)
     with pytest.raises(DagFolderError, match="cannot be used"):
         DagFolder(tmp_path)
+
+
+@pytest.mark.parametrize("is_ucan_first", [True, False])
+def test_a_ucan_is_no_prior_whatever_came_first(folder: DagFolder, is_ucan_first: bool) -> None:
+    delegation = ucan(0, 1, {"can": "dag/*", "with": DIDS[0]})
+    above = publish(prior=delegation.cid)
+    blocks = [delegation.block, above.data] if is_ucan_first else [above.data, delegation.block]
+    outcomes = folder.put_blocks(KEYS[0], blocks, received_at=NOW)
+    assert [one.code for one in outcomes] == [None, None]
+    assert folder.published(KEYS[0]).waiting == (above.cid,)

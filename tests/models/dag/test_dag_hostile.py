@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 
 import pytest
 
@@ -23,7 +24,7 @@ from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings, decode_ver
 from culm_models.dag.walk.shard_blocks import open_shard
 from culm_models.dag.wire.codec import decode_message, encode_message
 from tests.models.dag.blocks_in_memory import BlocksInMemory
-from tests.models.dag.hostile_bytes import hostile
+from tests.models.dag.hostile_bytes import hostile, hostile_values
 from tests.models.dag.recorded import recorded
 from tests.models.dag.signers import DIDS, KEYS, LINK, ORIGIN, publish, ucan
 
@@ -162,9 +163,29 @@ KINDS: dict[str, tuple[Callable[[bytes], None], list[bytes]]] = {
 }
 
 
+# Of these, values are altered, too, in blocks whose form stays right.
+VALUED = ("node", "ucan", "shard", "verdict", "frame")
+
+
+def inputs(kind: str, seed: int, count: int) -> Iterator[bytes]:
+    good = KINDS[kind][1]
+    yield from hostile(seed, count, good)
+    if kind in VALUED:
+        whole = [data for data in good if is_value(data)]
+        yield from hostile_values(seed, count, whole)
+
+
+def is_value(data: bytes) -> bool:
+    try:
+        decode_dag_cbor(data)
+    except DagError:
+        return False
+    return True
+
+
 def fuzz(kind: str, seed: int, count: int) -> None:
-    read, good = KINDS[kind]
-    for data in hostile(seed, count, good):
+    read, _ = KINDS[kind]
+    for data in inputs(kind, seed, count):
         try:
             read(data)
         except DagError as error:
@@ -189,7 +210,8 @@ def rewrap(seed: int, count: int) -> None:
     """Nobody makes a second operation of an authorised one, whatever he does to its bytes (R29)."""
     machine = PublishMachine()
     assert machine.add(PUBLISH.cid, PUBLISH.data, 10).is_admitted
-    for data in hostile(seed, count, [PUBLISH.data]):
+    good = [PUBLISH.data]
+    for data in chain(hostile(seed, count, good), hostile_values(seed, count, good)):
         if data == PUBLISH.data:
             continue
         try:

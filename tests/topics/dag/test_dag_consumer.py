@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +36,7 @@ from culm_topics.errors import OriginChanged, TopicMissing
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
+from tests.support.quic import eventually
 from tests.support.topic_io import produce, write_records
 
 pytestmark = pytest.mark.kafka
@@ -218,3 +222,39 @@ def test_positions_of_other_topics_are_refused(kafka_bootstrap: str, settings: K
         DagConsumer(KafkaSettings(bootstrap=kafka_bootstrap, prefix="none."))
     with pytest.raises(TopicMissing):
         DagContent(KafkaSettings(bootstrap=kafka_bootstrap, prefix="none."))
+
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "dag-consumer" / "follow.py"
+
+
+def run_example(settings: KafkaSettings, folder: Path, changes: int, records: int) -> list[str]:
+    """The example until it has printed so many changes and is behind so many records; killed then."""
+    command = [sys.executable, str(EXAMPLE), ID.hex(), str(folder), settings.bootstrap, settings.prefix]
+    cursor = folder / ".cursor.json"
+
+    def is_behind() -> bool:
+        return cursor.exists() and sum(json.loads(cursor.read_text())["positions"].values()) == records
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            lines = [process.stdout.readline().strip() for _ in range(changes)]
+            asyncio.run(eventually(is_behind, deadline_s=60))
+        finally:
+            process.kill()
+    return lines
+
+
+def test_the_example_keeps_what_an_id_publishes_and_goes_on_after_a_kill(
+    settings: KafkaSettings, tmp_path: Path
+) -> None:
+    root = put_directory(settings)
+    produce(settings, "dag.publishes", [(ID, one.encode()) for one in (A, B)])
+    complete = CompletePublish(A.cid, root, A.cid, None)
+    first = PublishedRecord(A.cid, (A.cid,), 1, PublishState.COMPLETE, NO_LINKS, NO_LINKS, complete)
+    produce(settings, PUBLISHED_TOPIC, [(ID, first.encode())])
+    assert run_example(settings, tmp_path, 2, 1) == [f"tip {A.cid}", f"complete {A.cid}"]
+    assert (tmp_path / "content" / "large").read_bytes() == LARGE
+    assert (tmp_path / "content" / "small").read_bytes() == b"small"
+    produce(settings, PUBLISHED_TOPIC, [(ID, said(B))])
+    assert run_example(settings, tmp_path, 1, 2) == [f"tip {B.cid}"]

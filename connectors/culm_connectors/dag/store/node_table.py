@@ -220,9 +220,11 @@ class NodeTable:
                 "SELECT n.kind, p.id FROM nodes n LEFT JOIN publishes p ON p.node = n.node WHERE n.cid = ?"
             )
             row = self._database.execute(query, (parent.raw,)).fetchone()
-            if row is not None and (row[0] == BlockKind.PUBLISH) != node.is_publish:
+            if row is None or row[0] == BlockKind.UCAN:
+                continue  # a UCAN is no node: what names it as its prior waits for ever
+            if (row[0] == BlockKind.PUBLISH) != node.is_publish:
                 raise ChainMixed("publishes build on publishes, and nothing else does")
-            if row is not None and row[1] != own_id:
+            if row[1] != own_id:
                 raise PublishIdChanged("the prior publishes to another id")
 
     def _drop_wrong_children(self, node: ReplicaNode) -> list[RefusedBlock]:
