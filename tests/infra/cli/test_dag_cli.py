@@ -239,9 +239,15 @@ def test_a_folder_is_read_over_http_and_written_where_that_is_said(culm: Shell, 
         path = f"{bound['url']}/ipfs/{put['cid']}/index.html"
         assert httpx.get(path).content == (site / "index.html").read_bytes()
         assert httpx.post(bound["url"] + nodes, content=b"").status_code == 401
-    with serving(culm, "--http", "--writable") as bound:
+    page = "https://page.example"
+    with serving(culm, "--http", "--writable", "--origin", page) as bound:
+        for origin, seen in ((page, page), ("https://other.example", None)):
+            answer = httpx.get(bound["url"] + "/openapi.json", headers={"Origin": origin})
+            assert answer.headers.get("access-control-allow-origin") == seen
         assert httpx.post(bound["url"] + nodes, content=b"no CAR").json()["code"] == "dag.car_header"
     culm("serve", "127.0.0.1:0", "--writable", status=2)
+    culm("serve", "127.0.0.1:0", "--origin", page, status=2)
+    culm("serve", "127.0.0.1:0", "--http", "--origin", "*", status=2)
     culm("serve", "127.0.0.1:0", "--http", "--space", put["space"], status=2)
 
 

@@ -7,7 +7,7 @@ import contextlib
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -130,6 +130,14 @@ def serve(
     writable: Annotated[
         bool, typer.Option("--writable", help="With --http: whoever calls may bring nodes and shards.")
     ] = False,
+    origins: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--origin",
+            metavar="ORIGIN",
+            help="With --http: pages of this origin may call, as https://example.org. Repeatable.",
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Exchange the spaces of a folder with whoever calls, until interrupted.
@@ -138,11 +146,19 @@ def serve(
     """
     if writable and not http:
         raise typer.BadParameter("over QUIC everybody may bring: --writable goes with --http")
+    if origins and (not http or "*" in origins):
+        raise typer.BadParameter(
+            "--origin goes with --http, and names one origin: `*` would let every page in"
+        )
     if spaces is not None and http:
         raise typer.BadParameter("over HTTP every space is served: leave out --space")
     if http:
         with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(_serve_http(folder, _settings(policy), parse_place(address), writable, json=json))
+            asyncio.run(
+                _serve_http(
+                    folder, _settings(policy), parse_place(address), writable, tuple(origins or ()), json=json
+                )
+            )
         return
     named = None if spaces is None else [parse_key(one) for one in spaces]
     with contextlib.suppress(KeyboardInterrupt):
@@ -169,7 +185,13 @@ async def _serve(
 
 
 async def _serve_http(
-    folder: Path, settings: DagPeerSettings, address: Address, writable: bool, *, json: bool
+    folder: Path,
+    settings: DagPeerSettings,
+    address: Address,
+    writable: bool,
+    origins: tuple[str, ...],
+    *,
+    json: bool,
 ) -> None:
     from culm_connectors.dag.folder_room import FolderRoom
     from culm_connectors.dag.http.server import serve_http
@@ -178,7 +200,8 @@ async def _serve_http(
 
     stopped = _until_signal()
     host, port = address
-    door = DagHttpSettings(host=host, port=port, read="anyone", append="anyone" if writable else "allowed")
+    append: Literal["anyone", "allowed"] = "anyone" if writable else "allowed"
+    door = DagHttpSettings(host=host, port=port, read="anyone", append=append, origins=origins)
     opened = DagFolder(folder, settings.folder, create=True)
     try:
         async with FolderRoom(opened) as room, serve_http(room, door) as url:
