@@ -217,7 +217,7 @@ def render() -> str:
 
 def _row(topic: TopicSpec) -> tuple[str, ...]:
     return (
-        f"[`{topic.name}`](#{topic.name})",
+        f"[`{topic.name}`](#{topic.name.replace('.', '')})",
         topic.key,
         topic.value,
         f"{topic.partitions}{'' if topic.partitioned else ' (always)'}",
