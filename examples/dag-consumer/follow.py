@@ -42,11 +42,9 @@ def main(id_hex: str, folder: str, bootstrap: str | None = None, prefix: str | N
     target.mkdir(parents=True, exist_ok=True)
     cursor = target / ".cursor.json"
     kept = json.loads(cursor.read_text()) if cursor.exists() else None
-    kafka = (
-        bootstrap
-        if bootstrap is None or prefix is None
-        else KafkaSettings(bootstrap=bootstrap, prefix=prefix)
-    )
+    kafka: KafkaSettings | str | None = bootstrap
+    if bootstrap is not None and prefix is not None:
+        kafka = KafkaSettings(bootstrap=bootstrap, prefix=prefix)
     with DagConsumer(
         kafka,
         ids=[bytes.fromhex(id_hex)],
