@@ -6,5 +6,7 @@
 - ``writer``: who writes, over QUIC; ``door_client``: requests of HTTP; ``door_writer``: who writes by it.
 - ``stranger``: publishes that nobody may make.
 - ``story``: chapter by chapter, for one policy; ``run``: all of it.
-- ``witnesses``: what each replica says of order, tip and heads; ``report``: the figures and their tables.
+- ``witnesses``: what each replica says of order, tip and heads.
+- ``seen_in_kafka``: what the topics say of what was refused.
+- ``report``: the figures and their tables.
 """

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import dataclass, field
+import sys
+from dataclasses import dataclass, field, replace
 
 from culm_connectors.dag.block_file import BlockFile
 from culm_connectors.dag.store.folder import DagFolder
@@ -15,6 +16,7 @@ from culm_infra.demo.dag.door_client import DoorAnswer, DoorClient
 from culm_infra.demo.dag.writer import DagWriter, now_s
 from culm_infra.demo.kit.processes import DemoError
 from culm_models.dag.blocks.cid import Cid, cid_from_text
+from culm_models.dag.bounds import DEFAULT_BOUNDS
 from culm_models.dag.car.reader import CarStream
 from culm_models.dag.car.writer import write_car
 from culm_models.dag.sharding.cut import NO_ROOT, cut_dag
@@ -114,7 +116,8 @@ class DoorWriter:
         if not lacking:
             return
         with BlockFile(self.writer.folder) as blocks:
-            stream = CarStream()
+            # A whole DAG is read, as large as it is: one section of it is in memory.
+            stream = CarStream(bounds=replace(DEFAULT_BOUNDS, car=sys.maxsize, sections=sys.maxsize))
 
             def take(piece: bytes) -> None:
                 for section in stream.feed(piece):

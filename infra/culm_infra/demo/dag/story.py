@@ -17,6 +17,7 @@ from culm_connectors.dag.progress import SyncProgress
 from culm_infra.demo.dag.content import PutFile, SeededFile, digest_of_file
 from culm_infra.demo.dag.door_writer import DoorWriter
 from culm_infra.demo.dag.plan import DagDemoSettings
+from culm_infra.demo.dag.seen_in_kafka import rejected_codes
 from culm_infra.demo.dag.stage import DagDeployment
 from culm_infra.demo.dag.stranger import expired, rewrapped, stolen, unnamed
 from culm_infra.demo.dag.witnesses import Witness, agree, ask_edge, ask_writer
@@ -190,9 +191,14 @@ class DagStory:
         }
         for what, (brought, code) in attempts.items():
             self.figures.equal(f"{what} is answered", await self._answer(brought), code)
+        await self.until(self._strangers_are_told, "strangers to be told of on the topic rejected")
         named_nothing = unnamed(self.ada.key, first.cid, first.origin, tip.cid)
         taken = "dag.unbound" if self.deployment.policy == "bound" else "taken"
         self.figures.equal("a proof that names nothing", await self._answer(named_nothing), taken)
+
+    async def _strangers_are_told(self) -> bool:
+        # What only a clock refuses is no verdict, and stands nowhere (R25).
+        return {"dag.unbound", "dag.proof_form"} <= (await rejected_codes(self.deployment.kafka)).keys()
 
     async def _answer(self, block: bytes) -> str:
         answer = await self.deployment.east.door.ask(
