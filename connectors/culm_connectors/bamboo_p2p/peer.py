@@ -333,12 +333,14 @@ class BambooPeer:
     def _after_step(self) -> None:
         """In the worker, behind each step: everybody hears what changed, and it is safe on the disk."""
         brought = self._peer.settle()
-        events_of = {name: one.take_events() for name, one in self._peer.connections.items()}
+        # The loop begins and ends connections meanwhile: one that is new is looked at behind the next step.
+        connections = tuple(self._peer.connections.items())
+        events_of = {name: one.take_events() for name, one in connections}
         self._hooks.settled(brought, events_of)
         self._store.commit()
         self._is_spool_full = self._store.is_spool_full
         told: list[tuple[str, list[BambooP2pEvent], bool, bool]] = []
-        for name, connection in tuple(self._peer.connections.items()):
+        for name, connection in connections:
             events = events_of[name]
             if events and (remote := self.remotes.get(name)) is not None:
                 self.enforcement.count(remote.principal, events)

@@ -78,7 +78,7 @@ class Peer:
 
     def notify_connections(self, changes: Changes) -> None:
         """Tell every connection what changed in the store."""
-        for connection in self.connections.values():
+        for connection in tuple(self.connections.values()):
             connection.heed(changes)
 
     def check(self, given: GivenEntry) -> HeldEntry:

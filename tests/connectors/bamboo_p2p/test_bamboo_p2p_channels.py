@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,12 +17,15 @@ from culm_connectors.bamboo_p2p.errors import FolderInUse
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.proof import prove
+from culm_connectors.bamboo_p2p.remote_peer import PeerHooks
 from culm_connectors.bamboo_p2p.settings import ALPNS, BambooPeerSettings, TlsFiles, Url
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.transport import CloseReason, ConnectError, Connection, TransportSettings, connect
 from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.hashes import YAMF, YASMF
+from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.errors import Malformed
+from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.settings import Direction, PeerSettings
 from culm_models.keys import KeyPair
 from tests.support.channels import Certificates
@@ -198,3 +202,41 @@ async def test_over_quic_what_breaks_a_rule_is_told_by_its_code(
             and reason.code == Malformed.number
             and reason.text == Malformed.code
         )
+
+
+class ConnectionMeanwhile(PeerHooks):
+    """In the thread that works on the logs, has the loop begin a further connection, once."""
+
+    def __init__(self, begin: Callable[[], Coroutine[None, None, None]]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._begin = begin
+        self.is_due = False
+
+    def settled(
+        self, brought: Sequence[tuple[str, Changes]], told: Mapping[str, Sequence[BambooP2pEvent]]
+    ) -> None:
+        if self.is_due:
+            self.is_due = False
+            asyncio.run_coroutine_threadsafe(self._begin(), self._loop).result(DEADLINE_S)
+
+
+async def test_a_connection_may_begin_while_a_step_of_another_one_is_settled(
+    tmp_path: Path, url: Url, settings: BambooPeerSettings
+) -> None:
+    async with AsyncExitStack() as stack:
+        store = FolderStore(tmp_path / "busy", YASMF)
+        stack.callback(store.close)
+
+        async def begin() -> None:
+            await stack.enter_async_context(busy.connect(bound))
+
+        hooks = ConnectionMeanwhile(begin)
+        busy = await stack.enter_async_context(BambooPeer.over(store, settings=settings, hooks=hooks))
+        other = await stack.enter_async_context(
+            BambooPeer.open(tmp_path / "other", flavour=YASMF, settings=settings)
+        )
+        bound = await stack.enter_async_context(other.listen(url))
+        hooks.is_due = True
+        await busy.publish(AUTHOR, LOG[1], b"settled while another one calls")
+        assert len(busy.remotes) == 1
+        await busy.publish(AUTHOR, LOG[1], b"and behind it")
