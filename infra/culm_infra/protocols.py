@@ -9,6 +9,7 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
+from culm_infra.cli.dag.job_section import DagJobSection
 from culm_infra.cli.p2panda.peer_section import PeerSection
 from culm_infra.cli.sds.job_section import SdsJobSection
 
@@ -41,3 +42,4 @@ class ProtocolJobs(BaseModel):
     """Settings of those jobs that have some of their own."""
 
     sds: SdsJobSection = Field(SdsJobSection(), description="the job sds")
+    dag: DagJobSection = Field(DagJobSection(), description="the job dag")

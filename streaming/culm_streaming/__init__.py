@@ -6,6 +6,7 @@
 - `sds/`: `sds.in` and `sds.commands` to the store, events and broadcasts of SDS channels.
 - `sds_index`: `sds.messages` to `sds.index`.
 - `chotki/`: packets and diffs of Chotki's replicas to one merged state, `chotki.state`.
+- `dag/`: nodes, publishes and shards of DAGs to heads, orders, what is published, and blocks in shards.
 - `jobs`: the table of them. `run`: jobs started, watched and stopped.
 - `supervision/`: one job over its failures.
 - `session`: the Spark session; `daemon`: what its Python workers are forked from; `gc_pause`: their garbage

@@ -67,6 +67,19 @@ def _sds(settings: Settings) -> Any:
     )
 
 
+def _dag(settings: Settings) -> Any:
+    from culm_streaming.dag.job import DagJobSettings
+    from culm_streaming.dag.settings import DagLayout
+
+    section = settings.job.dag
+    return DagJobSettings(
+        verdict=section.verdict(),
+        max_offsets_per_trigger=section.max_offsets_per_trigger,
+        max_chunks_per_trigger=section.max_chunks_per_trigger,
+        layout=DagLayout(shards=settings.job.shards),
+    )
+
+
 def _sds_index(settings: Settings) -> Any:
     from culm_streaming.sds_index import SdsIndexSettings
 
@@ -80,4 +93,5 @@ _OF_JOB: Final[dict[str, Callable[[Settings], Any]]] = {
     "coverage": _coverage,
     "sds": _sds,
     "sds-index": _sds_index,
+    "dag": _dag,
 }

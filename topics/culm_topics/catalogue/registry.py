@@ -2,11 +2,11 @@
 
 from culm_topics.catalogue.spec import JobSpec, TopicSpec
 from culm_topics.chotki.catalogue import CHOTKI, CHOTKI_JOBS
-from culm_topics.dag.catalogue import DAG
+from culm_topics.dag.catalogue import DAG, DAG_JOBS
 from culm_topics.logs.catalogue import LOG_JOBS, LOGS
 from culm_topics.p2panda.catalogue import P2PANDA
 from culm_topics.sds.catalogue import SDS, SDS_JOBS
 
 CATALOGUE: tuple[TopicSpec, ...] = (*P2PANDA, *LOGS, *SDS, *CHOTKI, *DAG)
 
-JOBS: tuple[JobSpec, ...] = (*LOG_JOBS, *SDS_JOBS, *CHOTKI_JOBS)
+JOBS: tuple[JobSpec, ...] = (*LOG_JOBS, *SDS_JOBS, *CHOTKI_JOBS, *DAG_JOBS)

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from culm_models.dag.blocks.cid import CAR, DAG_CBOR, Cid, cid_of
-from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
+from culm_models.dag.blocks.cid import CAR, Cid
 from culm_models.dag.blocks.multihash import block_hasher
 from culm_models.dag.car.reader import CarStream
 from culm_models.dag.errors import BlockTooLarge, HashMismatch
 from culm_models.dag.verdict import VerdictSettings
-from culm_models.dag.walk.shard_blocks import is_opaque, open_shard
+from culm_models.dag.walk.shard_blocks import block_places, is_opaque
 
 _PIECE_BYTES: Final = 1_048_576
 
@@ -46,7 +45,9 @@ def verify_shard(path: Path, cid: Cid, settings: VerdictSettings) -> VerifiedSha
     if stream is not None:
         stream.finish()
     elif not is_opaque(cid, settings.hashes):
-        found = _places_in_map(cid, path.read_bytes(), settings)
+        places = block_places(cid, path.read_bytes(), hashes=settings.hashes, bounds=settings.bounds)
+        for block, offset, length in places:
+            found.setdefault(block.raw, (offset, length))
     return VerifiedShard(cid, size, tuple((raw, *place) for raw, place in found.items()))
 
 
@@ -55,15 +56,3 @@ def _pieces(path: Path) -> Iterator[bytes]:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
         while piece := file.read(_PIECE_BYTES):
             yield piece
-
-
-def _places_in_map(cid: Cid, data: bytes, settings: VerdictSettings) -> dict[bytes, tuple[int, int]]:
-    """Where the elements of a shard in DAG-CBOR lie: they are its last bytes, one behind the other."""
-    found: dict[bytes, tuple[int, int]] = {}
-    open_shard(cid, data, hashes=settings.hashes, bounds=settings.bounds)
-    blocks = [encode_dag_cbor(element) for element in decode_dag_cbor(data)["blocks"]]
-    at = len(data) - sum(map(len, blocks))
-    for block in blocks:
-        found.setdefault(cid_of(DAG_CBOR, block).raw, (at, len(block)))
-        at += len(block)
-    return found

@@ -6,7 +6,7 @@ machine says is a function of the set of blocks with their receipts, not of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid
@@ -15,14 +15,14 @@ from culm_models.dag.blocks.multihash import check_block
 from culm_models.dag.errors import BlockTooLarge, BlockUnknown, DagError, UcanProofMissing
 from culm_models.dag.order.total_order import TotalOrder
 from culm_models.dag.publish.authority import Authority, is_final
-from culm_models.dag.publish.states import PublishState, content_state
+from culm_models.dag.publish.states import HeldShard, PublishState, content_state
 from culm_models.dag.replica.node import AppendChange, PublishChange, ReplicaNode
 from culm_models.dag.replica.store import ReplicaStore
 from culm_models.dag.ucan.chain import ChainRefusal
 from culm_models.dag.ucan.claims import revoked_by
 from culm_models.dag.ucan.did_key import did_key
 from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
-from culm_models.dag.walk.shard_blocks import ShardBlocks, open_shard
+from culm_models.dag.walk.shard_blocks import open_shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,18 @@ class Taken:
 
 
 class PublishMachine:
-    """All that publishing needs, in memory: nodes, UCANs, shards, and an order for each id."""
+    """All that publishing needs, in memory: nodes, UCANs, shards, and an order for each id.
 
-    def __init__(self, settings: VerdictSettings = DEFAULT_VERDICT) -> None:
+    A publish that only a clock refuses is forgotten, and so is not here for what builds on it; with
+    `keeps_all` it stays and waits, as it would if it had come before its proofs.
+    """
+
+    def __init__(self, settings: VerdictSettings = DEFAULT_VERDICT, *, keeps_all: bool = False) -> None:
         self._settings = settings
+        self._keeps_all = keeps_all
         self._store = ReplicaStore(legacy=settings.legacy, bounds=settings.bounds)
         self._authority = Authority(settings)
-        self._shards: dict[Cid, ShardBlocks] = {}
+        self._shards: dict[Cid, HeldShard] = {}
         self._orders: dict[bytes, TotalOrder] = {}
         # Times of receipt that no clock has refused: of what is in an order, too. A revocation may take away
         # what authorised one of them, and another one still stands (R24, R32).
@@ -154,7 +159,7 @@ class PublishMachine:
         """After a refusal: for good, or of this receipt alone."""
         if is_final(error):
             self._store.refuse(node.cid, error)
-        elif node.cid not in self._receipts:
+        elif node.cid not in self._receipts and not self._keeps_all:
             self._store.discard(node.cid)
 
     def _await(self, cid: Cid, refused: ChainRefusal) -> None:
@@ -168,7 +173,7 @@ class PublishMachine:
             node = self._store.nodes.get(cid)
             if node is None or cid in self._authorised:
                 continue
-            verdicts = [self._authority.judge(node, time) for time in self._receipts[cid]]
+            verdicts = [self._authority.judge(node, time) for time in self._receipts.get(cid, ())]
             if None in verdicts:
                 good.append(node)
                 continue
@@ -215,8 +220,36 @@ class PublishMachine:
             if isinstance(node.change, PublishChange) and node.change.id == id and cid not in order
         )
 
-    def states(self, id: bytes) -> dict[Cid, PublishState]:
-        """The state of each publish in the order of an id (R15), revocations in their places (R32)."""
+    @property
+    def store(self) -> ReplicaStore:
+        """All nodes, for who asks what is below some of them."""
+        return self._store
+
+    @property
+    def shards(self) -> Mapping[Cid, HeldShard]:
+        """Shards that are here."""
+        return self._shards
+
+    def put_shard(self, cid: Cid, shard: HeldShard) -> None:
+        """A shard that was opened elsewhere is here."""
+        self._shards[cid] = shard
+
+    def drop_shard(self, cid: Cid) -> None:
+        """A shard is here no more; it may come again (R33)."""
+        self._shards.pop(cid, None)
+
+    def content_state(self, cid: Cid) -> PublishState:
+        """What of a publish is here (R15), revocations aside."""
+        return content_state(self.publish(cid), self._store, self._shards, self._settings)
+
+    def states(
+        self, id: bytes, content: Callable[[Cid], PublishState] | None = None
+    ) -> dict[Cid, PublishState]:
+        """The state of each publish in the order of an id (R15), revocations in their places (R32).
+
+        `content` says it of one that is not revoked, where somebody knows sooner than `content_state`.
+        """
+        content = content or self.content_state
         found: dict[Cid, PublishState] = {}
         revoked: frozenset[Cid] = frozenset()
         for cid in self.order(id).order():
@@ -228,9 +261,15 @@ class PublishMachine:
             if state is not PublishState.REVOKED and change.proof.claims.issuer == did_key(id):
                 revoked |= frozenset(revoked_by(change.proof.claims))
             if state is None:
-                state = content_state(change, self._store, self._shards, self._settings)
+                state = content(cid)
             found[cid] = state
         return found
+
+    def revokes(self, id: bytes) -> bool:
+        """Whether a publish in the order of an id, issued by the id itself, revokes anything."""
+        own = did_key(id)
+        claims = (self.publish(cid).proof.claims for cid in self.order(id).order())
+        return any(one.issuer == own and revoked_by(one) for one in claims)
 
     def _revocation(self, node: ReplicaNode, revoked: frozenset[Cid]) -> PublishState | None:
         """What revocations before a publish make of it: revoked, or pending while a proof may help."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from culm_models.dag.blocks.cid import Cid
-from culm_models.dag.errors import DagError
+from culm_models.dag.errors import BlockMissing, DagError
 from culm_models.dag.replica.node import PublishChange
 from culm_models.dag.replica.store import DagState, ReplicaStore
 from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
-from culm_models.dag.walk.reach import reach
-from culm_models.dag.walk.shard_blocks import ShardBlocks, is_opaque, open_shard
+from culm_models.dag.walk.links import links_of
+from culm_models.dag.walk.reach import reach_by_links
+from culm_models.dag.walk.shard_blocks import ShardBlocks, ShardLinks, is_opaque, open_shard
+
+HeldShard = ShardBlocks | ShardLinks
+"""A shard that is here, with the bytes of its blocks or with their links alone."""
 
 
 class PublishState(StrEnum):
@@ -28,7 +32,7 @@ class PublishState(StrEnum):
 def content_state(
     change: PublishChange,
     store: ReplicaStore,
-    shards: Mapping[Cid, ShardBlocks],
+    shards: Mapping[Cid, HeldShard],
     settings: VerdictSettings = DEFAULT_VERDICT,
 ) -> PublishState:
     """The state of a publish that is not revoked."""
@@ -48,14 +52,24 @@ def content_state(
         return PublishState.PENDING
     if opaque:
         return PublishState.OPAQUE
-    blocks: dict[Cid, bytes | memoryview] = {}
+    holding: dict[Cid, HeldShard] = {}
     for shard in here.values():
-        blocks.update(shard.blocks)
-    return PublishState.PARTIAL if reach((change.link,), blocks.get).missing else PublishState.COMPLETE
+        holding |= dict.fromkeys(shard.cids, shard)
+
+    def links(cid: Cid) -> Sequence[Cid] | None:
+        if cid.is_identity:
+            return links_of(cid, cid.digest)
+        found = holding.get(cid)
+        if found is None:
+            raise BlockMissing(f"the block {cid} is in no shard of the origin")
+        return found.links(cid)
+
+    missed = reach_by_links((change.link,), links).missing
+    return PublishState.PARTIAL if missed else PublishState.COMPLETE
 
 
 def _is_broken(
-    change: PublishChange, origin: DagState, shards: Mapping[Cid, ShardBlocks], settings: VerdictSettings
+    change: PublishChange, origin: DagState, shards: Mapping[Cid, HeldShard], settings: VerdictSettings
 ) -> bool:
     """Whether the shard that a publish names is none of its origin, or does not hold the link."""
     if change.shard is None:
@@ -66,11 +80,11 @@ def _is_broken(
     return shard is not None and not _holds(shard, change.link)
 
 
-def _holds(shard: ShardBlocks, link: Cid) -> bool:
-    return link.is_identity or link in shard.blocks
+def _holds(shard: HeldShard, link: Cid) -> bool:
+    return link.is_identity or link in shard
 
 
-def _shard(cid: Cid, shards: Mapping[Cid, ShardBlocks], settings: VerdictSettings) -> ShardBlocks | None:
+def _shard(cid: Cid, shards: Mapping[Cid, HeldShard], settings: VerdictSettings) -> HeldShard | None:
     """An opened shard that is here; one whose CID carries its bytes always is."""
     if cid.is_identity and not is_opaque(cid, settings.hashes):
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from culm_models.dag.blocks.cid import Cid
@@ -11,6 +11,8 @@ from culm_models.dag.walk.links import links_of
 
 FindBlock = Callable[[Cid], bytes | memoryview | None]
 """A block that is here, or None. Identity CIDs are never asked for."""
+FindLinks = Callable[[Cid], Sequence[Cid] | None]
+"""What a block that is here links to, None where nobody can say. Raises `BlockMissing`."""
 
 
 def block_of(cid: Cid, find: FindBlock) -> bytes:
@@ -33,7 +35,12 @@ class Reach:
 
 
 def reach(roots: Iterable[Cid], find: FindBlock) -> Reach:
-    """All that can be reached from roots."""
+    """All that can be reached from roots, by the bytes of the blocks."""
+    return reach_by_links(roots, lambda cid: links_of(cid, block_of(cid, find)))
+
+
+def reach_by_links(roots: Iterable[Cid], find_links: FindLinks) -> Reach:
+    """All that can be reached from roots, where links alone are known."""
     found = Reach()
     seen: set[Cid] = set()
     stack = list(roots)[::-1]
@@ -42,12 +49,12 @@ def reach(roots: Iterable[Cid], find: FindBlock) -> Reach:
         if cid in seen:
             continue
         seen.add(cid)
-        block = cid.digest if cid.is_identity else find(cid)
-        if block is None:
+        try:
+            links = find_links(cid)
+        except BlockMissing:
             found.missing.add(cid)
             continue
         found.have.append(cid)
-        links = links_of(cid, bytes(block))
         if links is None:
             found.opaque.add(cid)
         else:

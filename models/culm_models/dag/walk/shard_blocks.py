@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from culm_models.dag.blocks.cid import CAR, DAG_CBOR, Cid, cid_of
@@ -10,7 +10,8 @@ from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
 from culm_models.dag.blocks.multihash import DEFAULT_HASHES, can_check
 from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
 from culm_models.dag.car import read_car
-from culm_models.dag.errors import BlockTooLarge, DagError, ShardMalformed
+from culm_models.dag.errors import BlockMissing, BlockTooLarge, DagError, ShardMalformed
+from culm_models.dag.walk.links import links_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,44 @@ class ShardBlocks:
 
     roots: tuple[Cid, ...]
     blocks: dict[Cid, bytes | memoryview] = field(repr=False)
+
+    def __contains__(self, cid: Cid) -> bool:
+        return cid in self.blocks
+
+    @property
+    def cids(self) -> Iterable[Cid]:
+        """Its blocks, by CID."""
+        return self.blocks
+
+    def links(self, cid: Cid) -> Sequence[Cid] | None:
+        """What a block links to; None where nobody can say. Raises `BlockMissing`."""
+        block = self.blocks.get(cid)
+        if block is None:
+            raise BlockMissing(f"the block {cid} is not here")
+        return links_of(cid, bytes(block))
+
+
+@dataclass(frozen=True, slots=True)
+class ShardLinks:
+    """An opened shard without the bytes of its blocks: what each of them links to."""
+
+    linked: dict[Cid, tuple[Cid, ...] | None] = field(repr=False)
+    """By each block; None where nobody can say."""
+
+    def __contains__(self, cid: Cid) -> bool:
+        return cid in self.linked
+
+    @property
+    def cids(self) -> Iterable[Cid]:
+        """Its blocks, by CID."""
+        return self.linked
+
+    def links(self, cid: Cid) -> Sequence[Cid] | None:
+        """What a block links to; None where nobody can say. Raises `BlockMissing`."""
+        try:
+            return self.linked[cid]
+        except KeyError:
+            raise BlockMissing(f"the block {cid} is not here") from None
 
 
 def is_opaque(cid: Cid, hashes: Collection[int] = DEFAULT_HASHES) -> bool:
@@ -66,3 +105,24 @@ def _of_map(data: bytes, bounds: Bounds) -> ShardBlocks:
             raise BlockTooLarge(f"a block over {bounds.block} bytes")
         blocks.setdefault(cid_of(DAG_CBOR, block), block)
     return ShardBlocks(tuple(roots), blocks)
+
+
+def block_places(
+    cid: Cid,
+    data: bytes,
+    *,
+    hashes: Collection[int] = DEFAULT_HASHES,
+    bounds: Bounds = DEFAULT_BOUNDS,
+) -> Iterator[tuple[Cid, int, int]]:
+    """CID, offset and length of each block of a shard that `open_shard` opens, repeats as well."""
+    if cid.codec == CAR:
+        for section in read_car(data, hashes=hashes, bounds=bounds).sections:
+            yield section.cid, section.offset, len(section.data)
+        return
+    _of_map(data, bounds)
+    # The elements are the last bytes of the map, one behind the other.
+    blocks = [encode_dag_cbor(element) for element in decode_dag_cbor(data)["blocks"]]
+    at = len(data) - sum(map(len, blocks))
+    for block in blocks:
+        yield cid_of(DAG_CBOR, block), at, len(block)
+        at += len(block)

@@ -1,0 +1,41 @@
+"""Settings of the job `dag` that have a place in the settings file."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from culm_models.dag.ucan.did_key import did_from_text
+from culm_models.dag.verdict import LEEWAY_MAX, VerdictSettings
+from culm_models.errors import CulmError
+
+
+class DagJobSection(BaseModel):
+    """How much the job takes at once, and the deployment's verdict settings, as its connectors have them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    policy: Literal["bound", "bearer"] = Field("bound", description="what a proof must name to count")
+    legacy: bool = Field(False, description="take UCANs of 0.8.1, too")
+    services: tuple[str, ...] = Field((), description="did:keys that may be the audience of a UCAN")
+    leeway_s: int = Field(0, ge=0, le=LEEWAY_MAX, description="for clocks that differ")
+    max_offsets_per_trigger: int = Field(
+        50_000, ge=1, description="the most nodes, and publishes, that a micro-batch takes"
+    )
+    max_chunks_per_trigger: int = Field(
+        128, ge=1, description="the most chunks of shards that a micro-batch takes; each may have 896 KiB"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        try:
+            self.verdict()
+        except CulmError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    def verdict(self) -> VerdictSettings:
+        """The deployment's rules (R28): the job refuses to start where others are in force."""
+        services = tuple(did_from_text(one) for one in self.services)
+        return VerdictSettings(self.policy, self.legacy, services, self.leeway_s)

@@ -1,0 +1,165 @@
+"""Records of the `dag.*` sources become rows: the job's stateless half.
+
+Form, key and CID are checked here, by as many tasks as there are partitions. A node, a UCAN or a publish
+without a value changes nothing: they stay (R33).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+from zlib import crc32
+
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
+from culm_models.dag.errors import DagError, NodeSchema
+from culm_models.dag.wire.messages import CHUNK_SIZE
+from culm_models.errors import CulmError
+from culm_streaming.dag.rows import (
+    BlockedRow,
+    ChunkRow,
+    NodeRow,
+    PublishRow,
+    ReplicaRows,
+    pack_chunks,
+    pack_replica_rows,
+)
+from culm_streaming.dag.settings import DagLayout
+from culm_topics.dag.records import (
+    dag_rejection,
+    decode_blocked,
+    decode_node_record,
+    decode_publish_record,
+    decode_shard_chunk,
+    split_shard_chunk_key,
+)
+
+Record = tuple[bytes | None, bytes | None, int, int]
+"""(key, value, partition, offset)."""
+
+SHARDS, REPLICAS = 0, 1
+"""The stages: chunks to shards, and all else."""
+PLACE: Final = 0
+"""The one place of the second stage."""
+
+REJECTED: Final = "rejected"
+_PACKED_BYTES: Final = 4 * 1_048_576
+
+Packed = tuple[int, int, bytes]
+"""(place, stage, rows)."""
+
+
+def place_of_shard(shard: bytes, layout: DagLayout) -> int:
+    """The place, of the first stage, of a shard of a DAG by the bytes of its CID."""
+    return crc32(shard) % layout.shards
+
+
+def pack_nodes(records: Iterable[Record], _: DagLayout, topic: str) -> Iterator[Packed]:
+    """`dag.nodes`: rows of nodes and UCANs; a publish stands in another topic."""
+    rows = ReplicaRows()
+    for key, value, partition, offset in records:
+        if value is None:
+            continue
+        source = (topic, partition, offset)
+        cid: Cid | None = None
+        peer: bytes | None = None
+        try:
+            space, cid, record = decode_node_record(key, value)
+            peer = record.peer
+            if _published_id(record.data) is not None:
+                raise NodeSchema("a publish does not stand in dag.nodes")
+            rows.nodes.append(NodeRow(space, cid.raw, record.data, peer, source))
+        except CulmError as error:
+            refuse(rows, cid, error, data=value, peer=peer, source=source)
+    if rows:
+        yield PLACE, REPLICAS, pack_replica_rows(rows)
+
+
+def pack_publishes(records: Iterable[Record], _: DagLayout, topic: str) -> Iterator[Packed]:
+    """`dag.publishes`: rows of publishes, each with its time of receipt."""
+    rows = ReplicaRows()
+    for key, value, partition, offset in records:
+        if value is None:
+            continue
+        source = (topic, partition, offset)
+        try:
+            id, record = decode_publish_record(key, value)
+            if _published_id(record.data) != id:
+                raise NodeSchema("dag.publishes has publishes alone, each under its id")
+            rows.publishes.append(
+                PublishRow(id, record.cid.raw, record.data, record.received_at, record.peer, source)
+            )
+        except CulmError as error:
+            refuse(rows, None, error, data=value, source=source)
+    if rows:
+        yield PLACE, REPLICAS, pack_replica_rows(rows)
+
+
+def pack_blocked(records: Iterable[Record], _: DagLayout, topic: str) -> Iterator[Packed]:
+    """`dag.blocked`: what is blocked, and what is so no more."""
+    rows = ReplicaRows()
+    for key, value, partition, offset in records:
+        try:
+            what, record = decode_blocked(key, value)
+            raw = what.raw if isinstance(what, Cid) else what
+            rows.blocked.append(BlockedRow(raw, record is not None, offset))
+        except CulmError as error:
+            refuse(rows, None, error, data=value, source=(topic, partition, offset))
+    if rows:
+        yield PLACE, REPLICAS, pack_replica_rows(rows)
+
+
+def pack_shards(records: Iterable[Record], layout: DagLayout, topic: str) -> Iterator[Packed]:
+    """`dag.shards`: rows of chunks by the place of their shard, some MiB at a time."""
+    rows: dict[int, list[ChunkRow]] = {}
+    refused = ReplicaRows()
+    size = 0
+    for key, value, partition, offset in records:
+        try:
+            if value is None:
+                shard, start = split_shard_chunk_key(key)
+                row = ChunkRow(shard.raw, start, 0, None, partition, offset)
+            else:
+                shard, start, record = decode_shard_chunk(key, value)
+                row = ChunkRow(shard.raw, start, record.size, bytes(record.data), partition, offset)
+        except CulmError as error:
+            refuse(refused, None, error, source=(topic, partition, offset))
+            continue
+        rows.setdefault(place_of_shard(row.shard, layout), []).append(row)
+        size += len(value or b"")
+        if size >= _PACKED_BYTES:
+            yield from _packed(rows)
+            rows, size = {}, 0
+    yield from _packed(rows)
+    if refused:
+        yield PLACE, REPLICAS, pack_replica_rows(refused)
+
+
+def _packed(rows: dict[int, list[ChunkRow]]) -> Iterator[Packed]:
+    for place, some in rows.items():
+        yield place, SHARDS, pack_chunks(some)
+
+
+def refuse(
+    rows: ReplicaRows,
+    cid: Cid | None,
+    error: CulmError,
+    *,
+    data: bytes | None = None,
+    peer: bytes | None = None,
+    source: Sequence[Any] | None = None,
+) -> None:
+    """Tell on `rejected` of what is no record, or no node; bytes of more than a chunk are left out."""
+    some = data if data is not None and len(data) <= CHUNK_SIZE else None
+    place = None if source is None else (source[0], source[1], source[2])
+    key, record = dag_rejection(cid, error.code, str(error), data=some, peer=peer, source=place)
+    rows.ready.append((REJECTED, key, record.encode(), None))
+
+
+def _published_id(data: bytes) -> object:
+    """The id of a publish, whatever it is; None where the bytes are something else."""
+    try:
+        value = decode_dag_cbor(data)
+    except DagError:
+        return None
+    change = value.get("change") if isinstance(value, dict) else None
+    is_publish = isinstance(change, dict) and change.get("type") == "publish"
+    return change.get("id", b"") if is_publish and isinstance(change, dict) else None

@@ -1,0 +1,81 @@
+"""What is published under each id, and which of it waits for what: only that is looked at again (R15)."""
+
+from collections.abc import Iterable
+
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.publish.machine import PublishMachine
+from culm_models.dag.publish.states import PublishState
+from culm_topics.dag.records import CompletePublish, PublishedRecord, first_links
+from culm_topics.dag.records.state import MAX_KEY_LINKS
+
+
+class PublishedIds:
+    """States of publishes; those that wait are found out again when what they wait for comes."""
+
+    def __init__(self, machine: PublishMachine) -> None:
+        self._machine = machine
+        self._states: dict[Cid, PublishState] = {}
+        self._waiting: dict[Cid, set[tuple[bytes, Cid]]] = {}
+        """By each node or shard that is not here: the publishes, with ids, whose state it may change."""
+        self._using: dict[Cid, set[tuple[bytes, Cid]]] = {}
+        """By each shard that is here: the publishes whose state was told by it."""
+        self.with_revocations: set[bytes] = set()
+        """Ids in whose orders a revocation stands, or may have left something pending."""
+
+    def came(self, cids: Iterable[Cid]) -> set[bytes]:
+        """Nodes or shards have come: the ids of which something waited for them."""
+        return self._forget(self._waiting, cids)
+
+    def went(self, shards: Iterable[Cid]) -> set[bytes]:
+        """Shards are here no more: the ids of which something was told by them."""
+        return self._forget(self._using, shards)
+
+    def _forget(self, by: dict[Cid, set[tuple[bytes, Cid]]], cids: Iterable[Cid]) -> set[bytes]:
+        ids: set[bytes] = set()
+        for cid in cids:
+            for id, publish in by.pop(cid, ()):
+                self._states.pop(publish, None)
+                ids.add(id)
+        return ids
+
+    def record(self, id: bytes) -> PublishedRecord | None:
+        """What is published under an id; None while nothing is in its order."""
+        machine = self._machine
+        order = machine.order(id)
+        tip = order.tip
+        if tip is None:
+            return None
+        states = machine.states(id, lambda cid: self._state(id, cid))
+        if machine.revokes(id):
+            self.with_revocations.add(id)
+        latest = next((cid for cid in reversed(states) if states[cid] is PublishState.COMPLETE), None)
+        complete = None
+        if latest is not None:
+            change = machine.publish(latest)
+            complete = CompletePublish(latest, change.link, change.origin, change.shard)
+        return PublishedRecord(
+            tip,
+            tuple(order.tip_key()[:MAX_KEY_LINKS]),
+            len(order),
+            states[tip],
+            first_links(cid for cid in order.heads() if cid != tip),
+            first_links(cid for cid, state in states.items() if state is PublishState.REVOKED),
+            complete,
+        )
+
+    def _state(self, id: bytes, cid: Cid) -> PublishState:
+        found = self._states.get(cid)
+        if found is None:
+            found = self._states[cid] = self._machine.content_state(cid)
+            change = self._machine.publish(cid)
+            origin = self._machine.store.state((change.origin,))
+            shards = set(origin.shards)
+            if change.shard is not None:
+                shards.add(change.shard)
+            here = self._machine.shards
+            for one in (*origin.missing, *(shard for shard in shards if shard not in here)):
+                self._waiting.setdefault(one, set()).add((id, cid))
+            for one in shards:
+                if one in here:
+                    self._using.setdefault(one, set()).add((id, cid))
+        return found

@@ -1,0 +1,23 @@
+"""How the state of the job `dag` is laid out, and its bounds."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from culm_models.errors import require
+from culm_streaming.errors import JobSettingsError
+
+_MOST: Final = {"shards": 1024, "batch_bytes": 256 * 1_048_576}
+
+
+@dataclass(frozen=True, slots=True)
+class DagLayout:
+    """`shards` is fixed for the life of a checkpoint. Raises `JobSettingsError` for unfit numbers."""
+
+    shards: int = 16
+    """Of the first stage, by the CIDs of shards of DAGs. The second one has one place for everything."""
+    batch_bytes: int = 1_048_576
+    """What came is kept in pieces of the state of about so many bytes."""
+
+    def __post_init__(self) -> None:
+        for name, most in _MOST.items():
+            require(1 <= getattr(self, name) <= most, JobSettingsError, f"{name} is not between 1 and {most}")

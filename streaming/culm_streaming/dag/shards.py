@@ -1,0 +1,162 @@
+"""The first stage: chunks become whole shards, their index and the links of their blocks.
+
+A shard is here while the newest record of each of its chunks has a value. Bytes are kept until all of them
+are here; then what was read of them, until the last chunk is gone: so chunks that come and go, whatever the
+batches, say what the topic says (R33).
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+import cbor2
+
+from culm_models.dag.blocks.cid import Cid, cid_from_bytes
+from culm_models.dag.blocks.multihash import check_block
+from culm_models.dag.errors import DagError
+from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.walk.links import links_of
+from culm_models.dag.walk.shard_blocks import block_places, is_opaque, open_shard
+from culm_models.dag.wire.messages import CHUNK_SIZE
+from culm_streaming.dag.packing import refuse
+from culm_streaming.dag.rows import ChunkRow, Ready, ReplicaRows, ShardRow
+from culm_streaming.dag.state import FORMAT, ShardsStore
+from culm_streaming.errors import StateLayoutError
+from culm_topics.dag.records import BlockPlace, shard_index
+
+INDEX_TOPIC: Final = "dag.shard-index"
+
+Links = tuple[tuple[bytes, tuple[bytes, ...] | None], ...]
+
+
+@dataclass(slots=True)
+class _Shard:
+    """What is known: `held` offsets of its chunks; `links` once it was whole, `index` its records."""
+
+    size: int
+    held: set[int]
+    links: Links | None = None
+    index: tuple[tuple[bytes, bytes], ...] = ()
+    is_refused: bool = False
+    is_here: bool = False
+    """Whether the second stage was told that it is here."""
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.held) == -(-self.size // CHUNK_SIZE)
+
+
+def shards_step(store: ShardsStore, rows: Iterable[ChunkRow], settings: VerdictSettings) -> ReplicaRows:
+    """Take chunks of one place, in the order of their partitions; what the second stage is told."""
+    out = ReplicaRows()
+    for raw, some in groupby(sorted(rows, key=lambda row: row.shard), key=lambda row: row.shard):
+        chunks = list(some)
+        _take(store, cid_from_bytes(raw), chunks, settings, out)
+    return out
+
+
+def _take(
+    store: ShardsStore, cid: Cid, rows: list[ChunkRow], settings: VerdictSettings, out: ReplicaRows
+) -> None:
+    blob = store.load_shard(cid.raw)
+    shard = None if blob is None else _decode(blob)
+    was_here, index = (shard.is_here, shard.index) if shard is not None else (False, ())
+    went = False
+    for row in rows:
+        if row.data is None:
+            if shard is not None and row.offset in shard.held:
+                shard.held.discard(row.offset)
+                went = True
+                store.save_chunk(cid.raw, row.offset, None)
+        else:
+            if shard is None or (shard.size != row.size and not shard.held):
+                shard = _Shard(row.size, set())
+            if shard.size != row.size:
+                error = DagError(f"a chunk of {row.size} bytes in all, of a shard of {shard.size}")
+                refuse(out, cid, error, source=None)
+                continue
+            if row.offset not in shard.held and shard.links is None and not shard.is_refused:
+                store.save_chunk(cid.raw, row.offset, row.data)
+            shard.held.add(row.offset)
+        if shard is not None and shard.is_whole and shard.links is None and not shard.is_refused:
+            _open(store, cid, shard, settings, out)
+    if shard is None:
+        return
+    shard.is_here = shard.is_whole and shard.links is not None
+    partition = rows[-1].partition
+    if shard.is_here and not was_here:
+        assert shard.links is not None
+        out.shards.append(ShardRow(cid.raw, shard.links))
+    if shard.is_here and (went or not was_here):
+        # Whoever drops a shard takes its index away himself: where it came back at once, it is written again.
+        out.ready += [(INDEX_TOPIC, key, value, partition) for key, value in shard.index]
+    elif was_here and not shard.is_here:
+        out.shards.append(ShardRow(cid.raw, None))
+        out.ready += _gone(index, partition)
+    store.save_shard(cid.raw, _encode(shard) if shard.held else None)
+
+
+def _gone(index: Collection[tuple[bytes, bytes]], partition: int) -> list[Ready]:
+    return [(INDEX_TOPIC, key, None, partition) for key, _ in index]
+
+
+def _open(store: ShardsStore, cid: Cid, shard: _Shard, settings: VerdictSettings, out: ReplicaRows) -> None:
+    """All chunks are here for the first time: what is in them. Their bytes are needed no longer."""
+    offsets = sorted(shard.held)
+    data = b"".join(store.load_chunk(cid.raw, offset) or b"" for offset in offsets)
+    for offset in offsets:
+        store.save_chunk(cid.raw, offset, None)
+    try:
+        shard.links, shard.index = read_shard(cid, data, settings)
+    except DagError as error:
+        # What connectors produce was verified: only somebody who writes to the topic himself gets here.
+        shard.is_refused = True
+        refuse(out, cid, error)
+
+
+def read_shard(
+    cid: Cid, data: bytes, settings: VerdictSettings
+) -> tuple[Links, tuple[tuple[bytes, bytes], ...]]:
+    """Links of the blocks of a whole shard, and its index as keys and values. Raises `DagError`."""
+    if is_opaque(cid, settings.hashes):
+        records = shard_index(cid, len(data), (), ())
+        return (), tuple((key, record.encode()) for key, record in records)
+    check_block(cid, data, settings.hashes)
+    opened = open_shard(cid, data, hashes=settings.hashes, bounds=settings.bounds)
+    places = block_places(cid, data, hashes=settings.hashes, bounds=settings.bounds)
+    records = shard_index(cid, len(data), opened.roots, (BlockPlace(*place) for place in places))
+    links: list[tuple[bytes, tuple[bytes, ...] | None]] = []
+    for block, content in opened.blocks.items():
+        named = links_of(block, bytes(content))
+        links.append((block.raw, None if named is None else tuple(one.raw for one in named)))
+    return tuple(links), tuple((key, record.encode()) for key, record in records)
+
+
+def _encode(shard: _Shard) -> bytes:
+    items: Any = (
+        FORMAT,
+        shard.size,
+        sorted(shard.held),
+        shard.links,
+        shard.index,
+        shard.is_refused,
+        shard.is_here,
+    )
+    return cbor2.dumps(items)
+
+
+def _decode(blob: bytes) -> _Shard:
+    form, size, held, links, index, is_refused, is_here = cbor2.loads(blob)
+    if form != FORMAT:
+        raise StateLayoutError(f"a shard of the job dag has format {form}, this program knows {FORMAT}")
+    return _Shard(
+        size,
+        set(held),
+        None
+        if links is None
+        else tuple((cid, None if named is None else tuple(named)) for cid, named in links),
+        tuple((key, value) for key, value in index),
+        is_refused,
+        is_here,
+    )

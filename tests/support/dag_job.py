@@ -1,0 +1,88 @@
+"""The job `dag` without Spark: records go through its stages as in a micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
+from culm_streaming.dag.packing import (
+    SHARDS,
+    pack_blocked,
+    pack_nodes,
+    pack_publishes,
+    pack_shards,
+)
+from culm_streaming.dag.rows import pack_replica_rows, unpack_chunks, unpack_replica_rows
+from culm_streaming.dag.settings import DagLayout
+from culm_streaming.dag.shards import shards_step
+from culm_streaming.dag.state import MemoryReplicasStore, MemoryShardsStore
+from culm_streaming.dag.step import Remembered, step
+from culm_topics.dag.orders import KnownOrder
+from culm_topics.dag.records import OrderRecord
+
+_PACK = {
+    "dag.nodes": pack_nodes,
+    "dag.publishes": pack_publishes,
+    "dag.shards": pack_shards,
+    "dag.blocked": pack_blocked,
+}
+
+
+class Sent(NamedTuple):
+    """A record of a source."""
+
+    topic: str
+    key: bytes
+    value: bytes | None
+
+
+class DagWorld:
+    """One job and what it has written: the last value of each key, orders, and what was refused."""
+
+    def __init__(self, settings: VerdictSettings = DEFAULT_VERDICT) -> None:
+        self.layout = DagLayout(shards=3, batch_bytes=2_000)
+        self.settings = settings
+        self.shards: dict[int, MemoryShardsStore] = {}
+        self.replicas = MemoryReplicasStore()
+        self.remembered = Remembered()
+        self.written: dict[tuple[str, bytes], bytes] = {}
+        self.orders: dict[bytes, KnownOrder] = {}
+        self.refused: list[tuple[bytes, bytes]] = []
+        self._offset = 0
+
+    def run(self, records: Iterable[Sent]) -> int:
+        """A micro-batch; how many records it came to."""
+        by_topic: dict[str, list[tuple[bytes | None, bytes | None, int, int]]] = {}
+        for one in records:
+            by_topic.setdefault(one.topic, []).append((one.key, one.value, 0, self._offset))
+            self._offset += 1
+        chunks: dict[int, list[bytes]] = {}
+        told: list[bytes] = []
+        for topic, some in by_topic.items():
+            for place, stage, blob in _PACK[topic](some, self.layout, topic):
+                (chunks.setdefault(place, []) if stage == SHARDS else told).append(blob)
+        for place, blobs in chunks.items():
+            store = self.shards.setdefault(place, MemoryShardsStore())
+            told.append(pack_replica_rows(shards_step(store, unpack_chunks(blobs), self.settings)))
+        found = step(self.replicas, unpack_replica_rows(told), self.settings, self.layout, self.remembered)
+        for topic, key, value, _ in found:
+            if topic == "rejected":
+                assert value is not None
+                self.refused.append((key, value))
+            elif topic == "dag.order":
+                self.orders.setdefault(key, KnownOrder()).take(OrderRecord.decode(value))
+            elif value is None:
+                self.written.pop((topic, key), None)
+            else:
+                self.written[topic, key] = value
+        return len(found)
+
+    def forget(self) -> None:
+        """The process that remembered something is another one now."""
+        self.remembered = Remembered()
+
+    @property
+    def picture(self) -> object:
+        """All that a consumer sees in the end."""
+        return self.written, {id: order.links for id, order in self.orders.items()}
