@@ -106,10 +106,9 @@ def count_notified(
 
 def _entry_runs(request: Request) -> list[tuple[int, int]]:
     """Entries whose metadata the other end has passed, as first and last numbers."""
-    return [run for start, end in request.other_passed for run in request.sequence.metadata_runs(start, end)]
+    return request.other_passed.entries(request.sequence)
 
 
 def _payload_runs(request: Request) -> Iterator[tuple[int, int]]:
     """Entries whose payloads the other end has passed."""
-    for start, end in request.other_passed:
-        yield from request.sequence.payload_runs(start, end)
+    return request.other_passed.payloads(request.sequence)

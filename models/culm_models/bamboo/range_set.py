@@ -31,6 +31,12 @@ class RangeSet:
             start, end = min(start, starts[first]), max(end, ends[last - 1])
         starts[first:last], ends[first:last] = [start], [end]
 
+    def add_coarsely(self, start: int, end: int, max_runs: int) -> None:
+        """As `add`; where it makes more than `max_runs` runs, what lies between the last two goes in, too."""
+        self.add(start, end)
+        if len(self._starts) > max_runs:
+            del self._starts[-1], self._ends[-2]
+
     def remove(self, start: int, end: int) -> None:
         """Take out the numbers from `start` up to, without, `end`."""
         starts, ends = self._starts, self._ends

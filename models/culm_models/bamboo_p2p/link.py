@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo.range_set import RangeSet
 from culm_models.bamboo_p2p.events import BambooP2pEvent, EntryVerified, ForkFound, PayloadVerified
+from culm_models.bamboo_p2p.requests.metadata_at_other import MetadataAtOther
 from culm_models.bamboo_p2p.requests.proposals import RefusedKey
 from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.requests.request_table import RequestTable
@@ -53,8 +53,7 @@ class Link:
         self._queued: set[int] = set()
         self.orphaned_ends: deque[int] = deque()
         """Own lost proposals that were cancelled before: their last data message is still owed."""
-        self.metadata_at_other: dict[LogKey, RangeSet] = {}
-        """Entries whose metadata the other end is known to hold, from this connection (R54)."""
+        self.metadata_at_other = MetadataAtOther(self.requests)
         self.changed: list[tuple[LogKey, int]] = []
         """Entries of which something new is here, or was thrown away: who asked for them looks again."""
         self.forked: list[LogKey] = []
@@ -92,7 +91,7 @@ class Link:
 
     def other_holds_metadata(self, log: LogKey, start: int, end: int) -> None:
         """The other end is known to hold the metadata from `start` up to, without, `end`."""
-        self.metadata_at_other.setdefault(log, RangeSet()).add(start, end)
+        self.metadata_at_other.add(log, start, end)
         for request in self.requests.of_log(log):
             if request.proposal.payload_only and request.may_send:
                 self.wake(request)

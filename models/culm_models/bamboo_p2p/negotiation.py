@@ -43,6 +43,8 @@ from culm_models.bamboo_p2p.wire.messages import (
 )
 
 _MAX_CREDIT: Final = 2**64 - 1
+LOST_MAX: Final = 4_096
+"""So many lost proposals of the other end, whose credit it has again, may still be spoken of (R41)."""
 _MAX_REFUSED: Final = 65_536
 """Refusals kept for one connection; beyond, the oldest proposals may be sent again."""
 
@@ -197,6 +199,8 @@ class Negotiation:
                 lost = self._losers.get(request.order, 0) + 1
                 if lost > self._credit_when_sent[request.order]:
                     raise CreditViolated("more proposals lost to one than there was credit for")
+                if link.requests.lost >= max(LOST_MAX, 2 * link.settings.credit):
+                    raise LimitReached("of too many lost proposals the last data message is owed")
                 self._losers[request.order] = lost
                 link.granted += 1
                 link.requests.bury(proposal.id, request)

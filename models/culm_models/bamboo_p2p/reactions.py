@@ -1,7 +1,9 @@
 """What an end does about cancels of its own requests, without being told (3.8, reactions).
 
 What is proposed again waits here: until the other end grants credit, until an overlapping proposal has been
-answered, and, where the other end was short of resources (129), until one of the own requests is freed.
+answered, and, where the other end was short of resources (129), until one of the own requests is freed. An
+end that cancels and never says its last data message would have this one keep ever more requests: too many
+of those, and it waits, too.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.wire.messages import Cancel, CancelCode, Eagerness
 
 _MAX_WAITING: Final = 256
-"""So many own proposals wait to be made again; of further ones the oldest are left to the driver."""
+"""So many own proposals wait to be made again; of further ones the oldest are left to the driver. While as
+many cancelled ones wait for their last data message, none is made again."""
 
 
 class Reactions:
@@ -30,6 +33,8 @@ class Reactions:
         self._due: deque[RequestedRange] = deque(maxlen=_MAX_WAITING)
         self._short_of_resources: deque[RequestedRange] = deque(maxlen=_MAX_WAITING)
         self._refused_for_resources: set[Request] = set()
+        self._not_freed: set[Request] = set()
+        """Own requests that the other end has cancelled, and whose last data message has not come."""
 
     def react(self) -> None:
         """React to what came since the last call."""
@@ -38,15 +43,20 @@ class Reactions:
             return
         answers, link.answers = link.answers, []
         for request, message in answers:
+            if not request.is_freed:
+                self._not_freed.add(request)
             self._answer(request, message)
         freed, link.freed = link.freed, []
         for request in freed:
+            self._not_freed.discard(request)
             if request in self._refused_for_resources:
                 self._refused_for_resources.discard(request)
             elif self._short_of_resources:
                 self._due.append(self._short_of_resources.popleft())
         again, link.again = link.again, []
         for request, from_beginning in again:
+            if request.mine and not request.is_freed:
+                self._not_freed.add(request)
             wanted = _requested_range(request)
             self._due.append(replace(wanted, offset=0) if from_beginning else wanted)
         self._propose()
@@ -87,6 +97,8 @@ class Reactions:
 
     def _propose(self) -> None:
         for _ in range(len(self._due)):
+            if len(self._not_freed) >= _MAX_WAITING:
+                return
             wanted = self._due.popleft()
             try:
                 self._negotiation.propose(wanted)

@@ -35,3 +35,19 @@ def test_runs_are_what_the_numbers_are(changes: list[tuple[bool, int, int]], at:
     assert found.covers(at, end)
     assert not found.covers(at, end + 1)
     assert found.highest == max(expected, default=None)
+
+
+@given(st.lists(st.tuples(st.integers(0, 200), st.integers(1, 3)), max_size=60), st.integers(1, 5))
+def test_a_coarse_set_has_so_many_runs_and_all_that_was_put_in(
+    added: list[tuple[int, int]], max_runs: int
+) -> None:
+    coarse, exact = RangeSet(), RangeSet()
+    for start, length in sorted(added):
+        coarse.add_coarsely(start, start + length, max_runs)
+        exact.add(start, start + length)
+        assert len(coarse) <= max_runs
+    assert all(coarse.covers(start, end) for start, end in exact)
+    # What there is too much of lies within the last run.
+    before = list(coarse)[: max_runs - 1]
+    assert before == list(exact)[: len(before)]
+    assert coarse.highest == exact.highest

@@ -12,7 +12,7 @@ from culm_models.bamboo_p2p.data_channel.rebuilding import LinkUnknown, fork_wit
 from culm_models.bamboo_p2p.errors import ApologyViolated, DataInvalid, DataUnwanted, PieceViolated
 from culm_models.bamboo_p2p.link import Link
 from culm_models.bamboo_p2p.negotiation import Negotiation
-from culm_models.bamboo_p2p.requests.request import LatestPiece, Request
+from culm_models.bamboo_p2p.requests.request import NOTIFIED_RUNS_MAX, LatestPiece, Request
 from culm_models.bamboo_p2p.requests.sequence import Piece
 from culm_models.bamboo_p2p.wire.messages import Cancel, CancelCode, Metadata, SkipReason
 
@@ -96,7 +96,7 @@ class IncomingPieces:
         self._before_end_of_log(request, end - 1)
         if not request.is_discarding:
             self._check_notified(request, max(first, request.outgoing.furthest[0]), end)
-        request.other_passed.add(first, end)
+        request.other_passed.pass_to(end)
         self._remember_notified(request, first, end)
         request.latest = None
         self._pass(request, pieces)
@@ -126,12 +126,12 @@ class IncomingPieces:
     def _remember_notified(self, request: Request, first: int, end: int) -> None:
         """Of what this end has not sent, the metadata is not pinned; the other end says it holds it."""
         own = max(first, request.outgoing.furthest[0])
-        request.notified_metadata.add(own, end)
+        request.notified_metadata.add_coarsely(own, end, NOTIFIED_RUNS_MAX)
         # Over what this end only notified of, the other one may catch up, whatever branch it holds.
         index = request.notified.next_member(first)
         while index is not None and index < min(own, end):
             past = min(request.notified.end_of_run(index), own, end)
-            request.notified_metadata.add(index, past)
+            request.notified_metadata.add_coarsely(index, past, NOTIFIED_RUNS_MAX)
             index = request.notified.next_member(past)
         for begin, last in request.sequence.metadata_runs(own, end):
             self._link.other_holds_metadata(request.log, begin, last + 1)
@@ -150,6 +150,7 @@ class IncomingPieces:
         ):
             raise DataUnwanted(f"the payload of {piece.seq_num} was skipped: {reason.name.lower()}")
         request.latest = None
+        request.other_passed.skip(request.incoming.piece, piece.seq_num)
         self._pass(request, 1)
         self._link.report(events.PayloadSkipped(request.id, piece.seq_num, reason))
 
@@ -221,7 +222,7 @@ class IncomingPieces:
     def _passed_metadata(self, request: Request, message: Metadata, index: int, *, is_valid: bool) -> None:
         request.latest = LatestPiece(index, is_complete=True, is_valid=is_valid)
         if is_valid:
-            request.other_passed.add(index, index + 1)
+            request.other_passed.pass_to(index + 1)
         self._pass(request, 1)
         following = request.incoming.piece
         if following < request.sequence.size and request.sequence.piece(following).is_payload:
@@ -319,7 +320,7 @@ class IncomingPieces:
         if was_data:
             request.latest = LatestPiece(index, is_complete=True, is_valid=is_valid)
         if is_valid:
-            request.other_passed.add(index, index + 1)
+            request.other_passed.pass_to(index + 1)
         self._pass(request, 1)
 
     def apology(self, request: Request) -> None:

@@ -215,7 +215,7 @@ class IncomingRuns:
         link.other_holds_metadata(log, first, first + count)
         index = request.incoming.piece
         following = index + 2 * count - (last_payload is None)
-        request.other_passed.add(index, following)
+        request.other_passed.pass_to(following)
         request.latest = LatestPiece(following - 1, is_complete=True, is_valid=True)
         request.incoming.move(following)
         request.incoming_size = last.entry.payload_size if last_payload is None else None

@@ -12,7 +12,7 @@ from culm_models.bamboo_p2p.link import Link
 from culm_models.bamboo_p2p.negotiation import Negotiation
 from culm_models.bamboo_p2p.requests.payload_trace import PayloadTrace
 from culm_models.bamboo_p2p.requests.proposals import other_branch
-from culm_models.bamboo_p2p.requests.request import Request
+from culm_models.bamboo_p2p.requests.request import NOTIFIED_RUNS_MAX, Request
 from culm_models.bamboo_p2p.requests.sequence import Piece
 from culm_models.bamboo_p2p.settings import TURN_BYTES, Direction
 from culm_models.bamboo_p2p.store import HeldEntry
@@ -99,10 +99,9 @@ class Sender:
         run = sequence.entries_from(index)
         if run is None or not wanted.wants_metadata or request.direction is Direction.PULL:
             return False
+        if request.other_passed.has(index, sequence):
+            return False
         stop = self._limit(request)
-        passed = request.other_passed.next_member(index)
-        if passed is not None:
-            stop = min(stop, passed)
         if request.incoming.offset and request.incoming.piece >= index:
             stop = min(stop, request.incoming.piece)
         first, last = run[0], min(run[1], run[0] + (stop - index) // 2 - 1)
@@ -157,7 +156,7 @@ class Sender:
         limit = self._limit(request)
         index = max(request.outgoing.piece, request.scanned)
         while index < limit:
-            past = min(request.other_passed.end_of_run(index), limit)
+            past = min(request.other_passed.end_of_run(index, request.sequence), limit)
             if past > index:
                 index = past
                 continue
@@ -213,8 +212,7 @@ class Sender:
         """Payload-only data waits until the other end is known to hold the metadata (R54)."""
         if not request.proposal.payload_only:
             return True
-        known = self._link.metadata_at_other.get(request.log)
-        return known is not None and piece.seq_num in known
+        return self._link.metadata_at_other.has(request.log, piece.seq_num)
 
     def _may_pass_to_end(self, request: Request) -> bool:
         """Whether an end with nothing to send goes to the end of the sequence (R65)."""
@@ -243,7 +241,7 @@ class Sender:
 
     def _pass_towards(self, request: Request, target: int, out: bytearray) -> None:
         index = request.outgoing.piece
-        past = min(request.other_passed.end_of_run(index), target)
+        past = min(request.other_passed.end_of_run(index, request.sequence), target)
         if past > index:
             self._notify(request, past - index, out)
             return
@@ -266,7 +264,7 @@ class Sender:
         out += encode_data(Notify(pieces))
         index = request.outgoing.piece
         if pieces > 1 or not request.sequence.piece(index).is_payload:
-            request.notified.add(index, index + pieces)
+            request.notified.add_coarsely(index, index + pieces, NOTIFIED_RUNS_MAX)
         self._moved(request, pieces)
 
     def _notified_run(self, request: Request) -> int:
@@ -274,7 +272,7 @@ class Sender:
         first = request.outgoing.piece
         limit = min(self._limit(request), first + _COALESCED)
         index = first + 1
-        while index < limit and index not in request.other_passed:
+        while index < limit and not request.other_passed.has(index, request.sequence):
             piece = request.sequence.piece(index)
             if not self._judge(request, index, piece)[0]:
                 break

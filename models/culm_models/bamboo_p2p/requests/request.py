@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from culm_models.bamboo.certificate_pool import shortest_path
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo.range_set import RangeSet
 from culm_models.bamboo_p2p.requests.interest import Interest
+from culm_models.bamboo_p2p.requests.passed_pieces import PassedPieces
 from culm_models.bamboo_p2p.requests.payload_trace import PayloadTrace
 from culm_models.bamboo_p2p.requests.sequence import Sequence
 from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Adjust, Propose
+
+NOTIFIED_RUNS_MAX: Final = 1_024
+"""So many runs of pieces that were only notified of are told apart, in one request and either set."""
 
 
 class RequestState(StrEnum):
@@ -134,12 +139,13 @@ class Request:
         """A piece that goes out again only verified, after an apology."""
         self.apology_due = False
 
-        self.other_passed = RangeSet()
+        self.other_passed = PassedPieces()
         """Pieces that the other end passed by verified data or by notify: they can be caught up over."""
         self.notified_metadata = RangeSet()
         """Pieces of metadata of which both ends only notified, so that no link of theirs is pinned."""
         self.notified = RangeSet()
-        """Pieces that this end passed by notify, where there is metadata among them."""
+        """Pieces that this end passed by notify, where there is metadata among them. Of either set, too much
+        makes this end more patient and nothing else, so of very many runs the last are joined."""
         self.latest: LatestPiece | None = None
         self.received_apology: int | None = None
         self.incoming_size: int | None = None

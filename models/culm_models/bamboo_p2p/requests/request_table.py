@@ -26,7 +26,7 @@ class Tombstone:
 class RequestTable:
     """The requests of one connection."""
 
-    __slots__ = ("_by_log", "active", "former", "tombstones")
+    __slots__ = ("_by_log", "_ends_owed", "active", "former", "tombstones")
 
     def __init__(self) -> None:
         self.active: dict[int, Request] = {}
@@ -34,6 +34,7 @@ class RequestTable:
         """By number, oldest first; None for a lost proposal whose last data message alone is expected."""
         self.tombstones: dict[int, Tombstone] = {}
         self._by_log: dict[LogKey, list[Request]] = {}
+        self._ends_owed = 0
 
     def add(self, request: Request) -> None:
         """Put in a new request; a former use of its number waits for its last data message from here on."""
@@ -84,7 +85,13 @@ class RequestTable:
     def ignore_cancel(self, request_id: int, tombstone: Tombstone) -> None:
         """The other end cancelled a lost proposal: its last data message is still coming."""
         tombstone.cancel_ignored = True
+        self._ends_owed += 1
         self.former.setdefault(request_id, deque()).append(None)
+
+    @property
+    def lost(self) -> int:
+        """How many lost proposals of the other end more may come of, and last data messages that it owes."""
+        return len(self.tombstones) + self._ends_owed
 
     def end_tombstones(self, order: int) -> None:
         """The other end answered our proposal of this order, so it has read all winners up to it."""
@@ -97,6 +104,7 @@ class RequestTable:
         if not uses or uses[0] is not None:
             return False
         uses.popleft()
+        self._ends_owed -= 1
         if not uses:
             del self.former[request_id]
         return True
