@@ -12,12 +12,15 @@ import (
 )
 
 // author signs the entries of a log.
-type author struct{ key ed25519.PrivateKey }
+type author struct {
+	key     ed25519.PrivateKey
+	flavour *wire.Flavour
+}
 
 func (a *author) append(log *peer.Log, payload []byte) (*wire.Entry, error) {
 	entry := &wire.Entry{
-		LogID: log.Name.ID, Author: log.Name.Author, SeqNum: log.Tip + 1,
-		PayloadSize: uint64(len(payload)), PayloadHash: wire.HashOf(payload),
+		Flavour: a.flavour, LogID: log.Name.ID, Author: log.Name.Author, SeqNum: log.Tip + 1,
+		PayloadSize: uint64(len(payload)), PayloadHash: a.flavour.HashOf(payload),
 	}
 	if wire.HasLipmaalink(entry.SeqNum) {
 		entry.Lipmaalink = log.Entry(wire.Lipmaa(entry.SeqNum)).Hash
@@ -48,7 +51,7 @@ func makeLog(store *peer.Store, text string) (*author, *peer.Log, error) {
 	if len(numbers) < 2 {
 		return nil, nil, fmt.Errorf("%q is not SEED/ID:COUNT[:BYTES]", text)
 	}
-	made := &author{ed25519.NewKeyFromSeed(wire.HashOf([]byte(seed))[2:34])}
+	made := &author{ed25519.NewKeyFromSeed(wire.Yamf.HashOf([]byte(seed))[2:34]), store.Flavour}
 	name := peer.LogName{ID: numbers[0]}
 	copy(name.Author[:], made.key.Public().(ed25519.PublicKey))
 	log := store.Log(name)
@@ -68,7 +71,7 @@ func makeLog(store *peer.Store, text string) (*author, *peer.Log, error) {
 func stretched(words []byte, count uint64) []byte {
 	var out []byte
 	for block := uint64(0); uint64(len(out)) < count; block++ {
-		out = append(out, wire.HashOf(binary.BigEndian.AppendUint64(words, block))[2:]...)
+		out = append(out, wire.Yamf.HashOf(binary.BigEndian.AppendUint64(words, block))[2:]...)
 	}
 	return out[:count]
 }

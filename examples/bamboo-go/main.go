@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"culm.example/bamboo-go/peer"
+	"culm.example/bamboo-go/wire"
 )
 
 const usage = `usage:
@@ -61,6 +62,7 @@ func main() {
 func run(calls bool, address string, rest []string) int {
 	flags := flag.NewFlagSet("bamboo-go", flag.ExitOnError)
 	folder := flags.String("dir", "", "a `folder` that keeps the logs; without it they are in memory alone")
+	hashes := flags.String("flavour", "yamf", "of all hashes: yamf (BLAKE2b) or yasmf (BLAKE3)")
 	seeded := flags.String("log", "", "make a log, `SEED/ID:COUNT[:BYTES]`, the same one for the same words; lines of standard input are appended to it")
 	want := peer.Want{Direction: peer.Pull}
 	flags.Uint64Var(&want.From, "from", 1, "the first entry that is wanted")
@@ -73,7 +75,9 @@ func run(calls bool, address string, rest []string) int {
 	largest := flags.Uint64("max", 64<<20, "the largest payload that is taken, in `bytes`")
 	fail(flags.Parse(rest))
 
-	store, err := peer.NewStore(*folder)
+	flavour, err := wire.FlavourNamed(*hashes)
+	fail(err)
+	store, err := peer.NewStore(*folder, flavour)
 	fail(err)
 	hub := peer.NewHub(store, tell)
 	hub.Settings.Max = *largest

@@ -25,7 +25,7 @@ func (c *checks) refusals() {
 	c.load("refusals.json", &all)
 	for _, one := range all {
 		for _, parts := range partSizes {
-			store, _ := peer.NewStore("")
+			store, _ := peer.NewStore("", wire.Yamf)
 			_, err := logWith(store, entries.Yamf[:len(one.Holds)])
 			c.that(err == nil, "%s: %v", one.Name, err)
 			session := peer.NewSession(store, false, one.Settings.real(), func(peer.Event) {})
@@ -95,28 +95,27 @@ func (c *checks) sessions() {
 	var all []recorded
 	c.load("sessions.json", &all)
 	for _, one := range all {
-		if one.Hash != "yamf" {
-			continue
-		}
+		flavour, err := wire.FlavourNamed(one.Hash)
+		c.that(err == nil, "%s: %v", one.Name, err)
 		for _, said := range one.Said {
-			c.words(one.Name, said)
+			c.words(one.Name, flavour, said)
 		}
 		for index := range one.Ends {
 			for _, parts := range partSizes {
-				c.play(one, one.Ends[index], one.Ends[1-index], entries.Yamf, parts)
+				c.play(one, flavour, one.Ends[index], one.Ends[1-index], entries.log(flavour), parts)
 			}
 		}
 	}
 }
 
 // words reads and writes all messages of one turn.
-func (c *checks) words(name string, said recordedSaid) {
+func (c *checks) words(name string, flavour *wire.Flavour, said recordedSaid) {
 	rest, metadata := said.Bytes[said.SetupBytes:], 0
 	for _, text := range said.Messages {
 		if said.Channel == "control" {
 			var want wire.Control
 			c.that(json.Unmarshal(text, &want) == nil, "%s: %s", name, text)
-			rest = rest[c.control(want, rest, name):]
+			rest = rest[c.control(want, rest, flavour, name):]
 			continue
 		}
 		var want message
@@ -126,19 +125,19 @@ func (c *checks) words(name string, said recordedSaid) {
 			backlink = metadata < len(said.Backlink) && said.Backlink[metadata]
 			metadata++
 		}
-		rest = rest[c.data(want, rest, backlink, name):]
+		rest = rest[c.data(want, rest, flavour, backlink, name):]
 	}
 	c.that(len(rest) == 0, "%s: %d bytes are left", name, len(rest))
 }
 
-func (c *checks) play(one recorded, end, other recordedEnd, published []held, parts int) {
-	store, _ := peer.NewStore("")
+func (c *checks) play(one recorded, flavour *wire.Flavour, end, other recordedEnd, published []held, parts int) {
+	store, _ := peer.NewStore("", flavour)
 	if _, err := logWith(store, end.Holds); err != nil {
 		c.that(false, "%s: %v", one.Name, err)
 		return
 	}
 	session := peer.NewSession(store, end.Role == "proactive", end.Settings.real(), func(peer.Event) {})
-	author, _, _ := wire.ReadEntry(published[0].Entry)
+	author, _, _ := wire.ReadEntry(published[0].Entry, flavour)
 	log := store.Log(peer.LogName{Author: author.Author, ID: author.LogID})
 	for _, said := range one.Said {
 		if said.From != end.Role {

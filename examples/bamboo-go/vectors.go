@@ -49,7 +49,7 @@ type held struct {
 	} `json:"parts"`
 }
 
-// runVectors checks this implementation against tests/vectors/bamboo_p2p; YASMF's are not for it.
+// runVectors checks this implementation against tests/vectors/bamboo_p2p.
 func runVectors(folder string) int {
 	c := &checks{folder: folder}
 	for _, one := range []struct {
@@ -98,15 +98,33 @@ func (c *checks) pools() {
 }
 
 type entriesFile struct {
-	Yamf, Ended []held
-	OtherBranch held `json:"other_branch"`
+	Yamf, Yasmf, Ended []held
+	OtherBranch        held `json:"other_branch"`
+}
+
+// log is the published log of a flavour.
+func (f *entriesFile) log(flavour *wire.Flavour) []held {
+	if flavour == wire.Yasmf {
+		return f.Yasmf
+	}
+	return f.Yamf
 }
 
 func (c *checks) entries() {
 	var file entriesFile
 	c.load("entries.json", &file)
-	for _, one := range append(append(file.Yamf, file.Ended...), file.OtherBranch) {
-		entry, used, err := wire.ReadEntry(one.Entry)
+	c.entriesOf(wire.Yamf, append(append(file.Yamf, file.Ended...), file.OtherBranch))
+	c.entriesOf(wire.Yasmf, file.Yasmf)
+	first, _, _ := wire.ReadEntry(file.Yamf[0].Entry, wire.Yamf)
+	other, _, _ := wire.ReadEntry(file.OtherBranch.Entry, wire.Yamf)
+	c.that(wire.ProveFork(first, other), "two entries 1 prove a fork")
+	_, _, err := wire.ReadEntry(file.Yamf[0].Entry, wire.Yasmf)
+	c.that(errors.Is(err, wire.ErrMalformed), "an entry of the other flavour: %v", err)
+}
+
+func (c *checks) entriesOf(flavour *wire.Flavour, entries []held) {
+	for _, one := range entries {
+		entry, used, err := wire.ReadEntry(one.Entry, flavour)
 		if !c.that(err == nil && used == len(one.Entry), "entry %d: %v", one.SeqNum, err) {
 			continue
 		}
@@ -115,11 +133,8 @@ func (c *checks) entries() {
 		c.that(reflect.DeepEqual(bytes, entry.Bytes), "bytes of entry %d", one.SeqNum)
 		c.that(reflect.DeepEqual(one.Hash, entry.Hash), "hash of entry %d", one.SeqNum)
 		c.that(entry.Verified(), "signature of entry %d", one.SeqNum)
-		c.that(reflect.DeepEqual(wire.HashOf(one.Payload), entry.PayloadHash), "payload of entry %d", one.SeqNum)
+		c.that(reflect.DeepEqual(flavour.HashOf(one.Payload), entry.PayloadHash), "payload of entry %d", one.SeqNum)
 	}
-	first, _, _ := wire.ReadEntry(file.Yamf[0].Entry)
-	other, _, _ := wire.ReadEntry(file.OtherBranch.Entry)
-	c.that(wire.ProveFork(first, other), "two entries 1 prove a fork")
 }
 
 // message is a data message with its payload bytes, as the vectors write it.
@@ -138,47 +153,53 @@ func (m *message) append(to []byte) []byte {
 	return append(m.Data.Append(to), m.Bytes...)
 }
 
-func (c *checks) control(want wire.Control, bytes wire.Hex, what string) int {
-	got, used, err := wire.ReadControl(bytes)
+func (c *checks) control(want wire.Control, bytes wire.Hex, flavour *wire.Flavour, what string) int {
+	got, used, err := wire.ReadControl(bytes, flavour)
 	c.that(err == nil && reflect.DeepEqual(*got, want), "%s: read %+v %v", what, got, err)
 	c.that(reflect.DeepEqual(want.Append(nil), []byte(bytes[:used])), "%s: written", what)
 	for count := range used {
-		_, _, err := wire.ReadControl(bytes[:count])
+		_, _, err := wire.ReadControl(bytes[:count], flavour)
 		c.that(errors.Is(err, wire.ErrShort), "%s: %d bytes of it", what, count)
 	}
 	return used
 }
 
-func (c *checks) data(want message, bytes wire.Hex, backlink bool, what string) int {
-	got, used, err := wire.ReadData(bytes, func() bool { return backlink })
+func (c *checks) data(want message, bytes wire.Hex, flavour *wire.Flavour, backlink bool, what string) int {
+	got, used, err := wire.ReadData(bytes, flavour, func() bool { return backlink })
 	whole := want.append(nil)
 	c.that(err == nil && reflect.DeepEqual(*got, want.Data), "%s: read %+v %v", what, got, err)
 	c.that(len(bytes) >= len(whole) && reflect.DeepEqual(whole, []byte(bytes[:len(whole)])), "%s: written", what)
 	for count := range used {
-		_, _, err := wire.ReadData(bytes[:count], func() bool { return backlink })
+		_, _, err := wire.ReadData(bytes[:count], flavour, func() bool { return backlink })
 		c.that(errors.Is(err, wire.ErrShort), "%s: %d bytes of it", what, count)
 	}
 	return len(whole)
 }
 
+// messagesFile is messages.json, or the part of it that shows the other flavour.
+type messagesFile struct {
+	Control []struct {
+		Message wire.Control
+		Bytes   wire.Hex
+	}
+	Data []struct {
+		Message  message
+		Bytes    wire.Hex
+		Backlink []bool `json:"backlink_expected"`
+	}
+	Malformed struct{ Control, Data []wire.Hex }
+}
+
 func (c *checks) messages() {
 	var file struct {
+		messagesFile
+		Yasmf messagesFile
 		Setup []struct {
 			Send, Receive string
 			SendWindow    uint64 `json:"send_window"`
 			ReceiveWindow uint64 `json:"receive_window"`
 			Bytes         wire.Hex
 		}
-		Control []struct {
-			Message wire.Control
-			Bytes   wire.Hex
-		}
-		Data []struct {
-			Message  message
-			Bytes    wire.Hex
-			Backlink []bool `json:"backlink_expected"`
-		}
-		Malformed struct{ Control, Data []wire.Hex }
 	}
 	c.load("messages.json", &file)
 	for _, one := range file.Setup {
@@ -188,18 +209,23 @@ func (c *checks) messages() {
 		c.that(err == nil && used == len(one.Bytes) && got == want, "setup %x", []byte(one.Bytes))
 		c.that(reflect.DeepEqual(want.Append(nil), []byte(one.Bytes)), "setup %x written", []byte(one.Bytes))
 	}
+	c.messagesOf(wire.Yamf, file.messagesFile)
+	c.messagesOf(wire.Yasmf, file.Yasmf)
+}
+
+func (c *checks) messagesOf(flavour *wire.Flavour, file messagesFile) {
 	for _, one := range file.Control {
-		c.control(one.Message, one.Bytes, fmt.Sprintf("control %x", []byte(one.Bytes)))
+		c.control(one.Message, one.Bytes, flavour, fmt.Sprintf("control %x", []byte(one.Bytes)))
 	}
 	for _, one := range file.Data {
-		c.data(one.Message, one.Bytes, len(one.Backlink) > 0 && one.Backlink[0], fmt.Sprintf("data %x", []byte(one.Bytes)))
+		c.data(one.Message, one.Bytes, flavour, len(one.Backlink) > 0 && one.Backlink[0], fmt.Sprintf("data %x", []byte(one.Bytes)))
 	}
 	for _, bytes := range file.Malformed.Control {
-		_, _, err := wire.ReadControl(bytes)
+		_, _, err := wire.ReadControl(bytes, flavour)
 		c.that(errors.Is(err, wire.ErrMalformed), "control %x can become no message", []byte(bytes))
 	}
 	for _, bytes := range file.Malformed.Data {
-		_, _, err := wire.ReadData(bytes, func() bool { return false })
+		_, _, err := wire.ReadData(bytes, flavour, func() bool { return false })
 		c.that(errors.Is(err, wire.ErrMalformed), "data %x can become no message", []byte(bytes))
 	}
 }
@@ -234,7 +260,7 @@ func (c *checks) bymux() {
 
 func logWith(store *peer.Store, entries []held) (log *peer.Log, err error) {
 	for _, one := range entries {
-		entry, _, err := wire.ReadEntry(one.Entry)
+		entry, _, err := wire.ReadEntry(one.Entry, store.Flavour)
 		if err != nil {
 			return nil, err
 		}

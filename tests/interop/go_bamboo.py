@@ -21,7 +21,7 @@ _LINE_BYTES = 1 << 20
 
 
 def build(folder: Path) -> Path:
-    """The example as a program; it needs Go and nothing from the network."""
+    """The example as a program; it needs Go, and the modules that its go.mod pins."""
     if shutil.which("go") is None:
         pytest.skip("go is not installed: Bamboo Point-2-Point was tried against no other implementation")
     program = folder / "bamboo-go"

@@ -16,6 +16,7 @@ from tests.interop.go_bamboo import CULM, Between, build, culm, culm_serving, go
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "bamboo_p2p"
 MB = 1 << 20
+FLAVOURS = pytest.mark.parametrize("flavour", ["yamf", "yasmf"])
 
 
 @pytest.fixture(scope="session")
@@ -35,29 +36,34 @@ async def test_the_published_vectors_hold_in_go(program: Path) -> None:
         assert len(go.lines) == len(list(VECTORS.glob("*.json")))
 
 
-async def test_culm_calls_and_has_a_whole_log_of_go(tmp_path: Path, program: Path) -> None:
-    async with go_serving(program, "-log", "one/3:300:400") as (_, port, log):
-        await culm("sync", f"tcp://127.0.0.1:{port}", "--dir", tmp_path, "--log", log, "--to", "300")
+@FLAVOURS
+async def test_culm_calls_and_has_a_whole_log_of_go(tmp_path: Path, program: Path, flavour: str) -> None:
+    async with go_serving(program, "-flavour", flavour, "-log", "one/3:300:400") as (_, port, log):
+        wanted = ("--dir", tmp_path, "--flavour", flavour, "--log", log, "--to", "300")
+        await culm("sync", f"tcp://127.0.0.1:{port}", *wanted)
         everything = list(range(1, 301))
         assert await held(tmp_path) == (everything, everything)
         [proof] = await culm("verify", "300", "--dir", tmp_path, "--log", log)
         assert proof["proven"] and proof["payload"]
 
 
-async def test_go_calls_and_has_a_whole_log_of_culm(tmp_path: Path, program: Path) -> None:
-    log, hashes = await publish(tmp_path, *(f"text {number}" for number in range(60)))
+@FLAVOURS
+async def test_go_calls_and_has_a_whole_log_of_culm(tmp_path: Path, program: Path, flavour: str) -> None:
+    texts = (f"text {number}" for number in range(60))
+    log, hashes = await publish(tmp_path, "--flavour", flavour, *texts)
     async with (
         culm_serving(tmp_path) as (_, port),
-        running(program, "pull", f"127.0.0.1:{port}", "-to", "60", log) as go,
+        running(program, "pull", f"127.0.0.1:{port}", "-flavour", flavour, "-to", "60", log) as go,
     ):
         assert await go.ended() == 0
         assert [line["hash"] for line in go.said("entry")] == hashes
         assert go.numbers("payload") == list(range(1, 61))
 
 
-async def test_go_calls_and_offers_a_whole_log(tmp_path: Path, program: Path) -> None:
-    async with culm_serving(tmp_path) as (one, port):
-        made = ("-log", "offered/0:40:100", "-direction", "push")
+@FLAVOURS
+async def test_go_calls_and_offers_a_whole_log(tmp_path: Path, program: Path, flavour: str) -> None:
+    async with culm_serving(tmp_path, "--flavour", flavour) as (one, port):
+        made = ("-flavour", flavour, "-log", "offered/0:40:100", "-direction", "push")
         async with go_serving(program, "-log", "offered/0:1") as (_, _, log):
             pass
         async with running(program, "pull", f"127.0.0.1:{port}", *made, log) as go:
@@ -67,29 +73,34 @@ async def test_go_calls_and_offers_a_whole_log(tmp_path: Path, program: Path) ->
     assert await held(tmp_path) == (everything, everything)
 
 
-async def test_culm_has_one_entry_and_exactly_what_proves_it(tmp_path: Path, program: Path) -> None:
-    async with go_serving(program, "-log", "one/3:130:10") as (_, port, log):
-        wanted = ("--log", log, "--from", "100", "--to", "100")
+@FLAVOURS
+async def test_culm_has_one_entry_and_exactly_what_proves_it(
+    tmp_path: Path, program: Path, flavour: str
+) -> None:
+    async with go_serving(program, "-flavour", flavour, "-log", "one/3:130:10") as (_, port, log):
+        wanted = ("--flavour", flavour, "--log", log, "--from", "100", "--to", "100")
         await culm("sync", f"tcp://127.0.0.1:{port}", "--dir", tmp_path, *wanted)
         pool = sorted({*lower_pool(100), *upper_pool(100)})
         assert await held(tmp_path) == (pool, [100])
         await culm("verify", "100", "--dir", tmp_path, "--log", log)
 
 
-async def test_go_has_a_sparse_range_and_exactly_what_proves_it(tmp_path: Path, program: Path) -> None:
-    log, hashes = await publish(tmp_path, *(f"text {number}" for number in range(50)))
+@FLAVOURS
+async def test_go_has_a_sparse_range_and_exactly_what_proves_it(
+    tmp_path: Path, program: Path, flavour: str
+) -> None:
+    log, hashes = await publish(tmp_path, "--flavour", flavour, *(f"text {number}" for number in range(50)))
     async with culm_serving(tmp_path) as (_, port):
+        kept = ("-dir", tmp_path / "go", "-flavour", flavour)
         wanted = ("-sparse", "-proof", "-from", "20", "-to", "33", log)
-        async with running(program, "pull", f"127.0.0.1:{port}", "-dir", tmp_path / "go", *wanted) as go:
+        async with running(program, "pull", f"127.0.0.1:{port}", *kept, *wanted) as go:
             assert await go.ended() == 0
             path = shortest_path(20, 33)
             assert go.numbers("payload") == list(path)
             assert go.numbers("entry") == sorted({*lower_pool(20), *path, *upper_pool(33)})
             assert all(line["hash"] == hashes[line["seq_num"] - 1] for line in go.said("entry"))
         # What was a part becomes whole by what was missing alone.
-        async with running(
-            program, "pull", f"127.0.0.1:{port}", "-dir", tmp_path / "go", "-to", "50", log
-        ) as go:
+        async with running(program, "pull", f"127.0.0.1:{port}", *kept, "-to", "50", log) as go:
             assert await go.ended() == 0
             assert go.numbers("payload") == sorted(set(range(1, 51)) - set(path))
 
@@ -184,20 +195,41 @@ async def test_go_hears_of_what_culm_publishes_meanwhile(tmp_path: Path, program
         assert go.said("entry", seq_num=3)[0]["hash"] == later
 
 
-async def test_an_end_that_holds_another_branch_refuses_with_its_entry(tmp_path: Path, program: Path) -> None:
+@FLAVOURS
+async def test_an_end_that_holds_another_branch_refuses_with_its_entry(
+    tmp_path: Path, program: Path, flavour: str
+) -> None:
     """Both hold five entries of one number and one author, and neither is the other's."""
-    async with go_serving(program, "-log", "forked/0:5") as (_, port, log):
-        await culm("sync", f"tcp://127.0.0.1:{port}", "--dir", tmp_path, "--log", log, "--to", "5")
-    async with go_serving(program, "-log", "forked/0:5:40") as (go, port, _):
+    made = ("-flavour", flavour, "-log", "forked/0:5:40")
+    async with go_serving(program, "-flavour", flavour, "-log", "forked/0:5") as (_, port, log):
+        wanted = ("--dir", tmp_path, "--flavour", flavour, "--log", log, "--to", "5")
+        await culm("sync", f"tcp://127.0.0.1:{port}", *wanted)
+    async with go_serving(program, *made) as (go, port, _):
         [told] = await culm("sync", f"tcp://127.0.0.1:{port}", "--dir", tmp_path, "--log", log)
         assert told["forks"] == 1
         await go.until_said("cancel", code=133)
-    async with culm_serving(tmp_path) as (_, port):
-        made = ("-log", "forked/0:5:40")
-        async with running(program, "pull", f"127.0.0.1:{port}", *made, log) as go:
-            assert await go.ended() == 4
-            # It has a proof by now, and that goes before the hash.
-            await go.until_said("cancelled", code=135)
+    async with (
+        culm_serving(tmp_path) as (_, port),
+        running(program, "pull", f"127.0.0.1:{port}", *made, log) as go,
+    ):
+        assert await go.ended() == 4
+        # It has a proof by now, and that goes before the hash.
+        await go.until_said("cancelled", code=135)
+
+
+async def test_ends_of_two_flavours_do_not_take_each_others_hashes(tmp_path: Path, program: Path) -> None:
+    """Nothing on the wire names the flavour: the first hash of the other one is malformed."""
+    log, _ = await publish(tmp_path, "--flavour", "yasmf", "a", "b")
+    async with (
+        culm_serving(tmp_path) as (_, port),
+        running(program, "pull", f"127.0.0.1:{port}", log) as go,
+    ):
+        assert await go.ended() == 1
+        assert go.said("dropped")[0]["number"] == 0x01
+    async with go_serving(program, "-log", "one/0:2") as (_, port, of_go):
+        wanted = ("--dir", tmp_path, "--log", of_go)
+        [told] = await culm("sync", f"tcp://127.0.0.1:{port}", *wanted, status=1)
+    assert "bamboo_p2p.malformed" in str(told)
 
 
 async def test_go_learns_that_a_log_ended_before_what_it_asked_for(tmp_path: Path, program: Path) -> None:

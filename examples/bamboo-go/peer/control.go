@@ -248,7 +248,7 @@ func (s *Session) cancelled(c *wire.Control) error {
 func (s *Session) checkEvidence(r *request, c *wire.Control) error {
 	var entries []*wire.Entry
 	for _, bytes := range c.Entries {
-		entry, _, err := wire.ReadEntry(bytes)
+		entry, _, err := wire.ReadEntry(bytes, s.store.Flavour)
 		if err != nil {
 			return drop(malformed, "evidence that is no entry")
 		}

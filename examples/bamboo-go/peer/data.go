@@ -63,7 +63,7 @@ func (s *Session) message() error {
 			return err
 		}
 	}
-	message, used, err := wire.ReadData(s.dataIn, func() bool {
+	message, used, err := wire.ReadData(s.dataIn, s.store.Flavour, func() bool {
 		return s.reading.sequence.statesBacklink(s.reading.sequence.at(s.reading.received.pieces).seqNum)
 	})
 	if errors.Is(err, wire.ErrMalformed) {

@@ -10,12 +10,15 @@ import (
 	"culm.example/bamboo-go/wire"
 )
 
-// disk mirrors a store in a folder: for each log a folder KEY-ID with the file `entries`, whole entries one
-// behind the other, and files SEQ.payload and SEQ.part. A nil disk keeps nothing.
-type disk struct{ folder string }
+// disk mirrors a store in a folder: for each log a folder KEY-ID-FLAVOUR with the file `entries`, whole entries
+// one behind the other, and files SEQ.payload and SEQ.part. A nil disk keeps nothing.
+type disk struct {
+	folder  string
+	flavour *wire.Flavour
+}
 
 func (d *disk) path(log *Log, name string) (string, error) {
-	folder := filepath.Join(d.folder, fmt.Sprintf("%x-%d", log.Name.Author, log.Name.ID))
+	folder := filepath.Join(d.folder, fmt.Sprintf("%x-%d-%s", log.Name.Author, log.Name.ID, d.flavour.Name))
 	return filepath.Join(folder, name), os.MkdirAll(folder, 0o755)
 }
 
@@ -70,12 +73,13 @@ func (d *disk) part(log *Log, seqNum, offset uint64, bytes []byte) error {
 }
 
 func (d *disk) load(store *Store) error {
-	folders, err := filepath.Glob(filepath.Join(d.folder, "*-*"))
+	folders, err := filepath.Glob(filepath.Join(d.folder, "*-*-"+d.flavour.Name))
 	if err != nil {
 		return err
 	}
 	for _, folder := range folders {
-		name, err := ParseLogName(strings.Replace(filepath.Base(folder), "-", "/", 1))
+		parts := strings.Split(filepath.Base(folder), "-")
+		name, err := ParseLogName(parts[0] + "/" + parts[1])
 		if err != nil {
 			return err
 		}
@@ -93,7 +97,7 @@ func (d *disk) loadLog(log *Log, folder string) error {
 		return err
 	}
 	for rest := held; len(rest) > 0; {
-		entry, used, err := wire.ReadEntry(rest)
+		entry, used, err := wire.ReadEntry(rest, d.flavour)
 		if err != nil {
 			// The last one, of a process that was killed while it wrote.
 			if err := os.Truncate(path, int64(len(held)-len(rest))); err != nil {

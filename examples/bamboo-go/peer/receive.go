@@ -53,7 +53,7 @@ func (s *Session) metadata(r *request, message *wire.Data) error {
 	log := s.store.Log(r.log)
 	seqNum := r.sequence.at(r.received.pieces).seqNum
 	entry := &wire.Entry{
-		EndOfLog: message.EndOfLog, Author: r.log.Author, LogID: r.log.ID, SeqNum: seqNum,
+		Flavour: s.store.Flavour, EndOfLog: message.EndOfLog, Author: r.log.Author, LogID: r.log.ID, SeqNum: seqNum,
 		PayloadSize: message.PayloadSize, PayloadHash: message.PayloadHash, Signature: message.Signature,
 	}
 	linked := true
@@ -235,7 +235,7 @@ func (s *Session) collect(r *request, entry *wire.Entry, part []byte) error {
 		return nil
 	}
 	log := s.store.Log(r.log)
-	if !bytes.Equal(wire.HashOf(r.buffer), entry.PayloadHash) {
+	if !bytes.Equal(s.store.Flavour.HashOf(r.buffer), entry.PayloadHash) {
 		return s.wrongPayload(r, log, entry)
 	}
 	if held := log.Entry(entry.SeqNum); held != nil && bytes.Equal(held.Hash, entry.Hash) {

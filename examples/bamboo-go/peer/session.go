@@ -153,7 +153,7 @@ func (s *Session) ReceiveControl(bytes []byte) error {
 		s.expander.Window = min(s.settings.Setup.ReceiveWindow, setup.SendWindow)
 	}
 	for {
-		message, used, err := wire.ReadControl(s.controlIn)
+		message, used, err := wire.ReadControl(s.controlIn, s.store.Flavour)
 		if errors.Is(err, wire.ErrShort) {
 			break
 		}

@@ -34,8 +34,6 @@ func ParseLogName(text string) (name LogName, err error) {
 	return name, err
 }
 
-var emptyHash = wire.HashOf(nil)
-
 // Log is what is held of a log: verified entries of one branch, whole payloads, beginnings of payloads.
 type Log struct {
 	Name     LogName
@@ -48,19 +46,20 @@ type Log struct {
 	disk     *disk
 }
 
-// Store is the logs that an end holds.
+// Store is the logs of one flavour that an end holds.
 type Store struct {
-	logs map[LogName]*Log
-	disk *disk
+	Flavour *wire.Flavour
+	logs    map[LogName]*Log
+	disk    *disk
 }
 
 // NewStore holds logs in memory, and in a folder if one is named.
-func NewStore(folder string) (*Store, error) {
-	store := &Store{logs: map[LogName]*Log{}}
+func NewStore(folder string, flavour *wire.Flavour) (*Store, error) {
+	store := &Store{Flavour: flavour, logs: map[LogName]*Log{}}
 	if folder == "" {
 		return store, nil
 	}
-	store.disk = &disk{folder: folder}
+	store.disk = &disk{folder: folder, flavour: flavour}
 	return store, store.disk.load(store)
 }
 

@@ -107,8 +107,8 @@ func (c *Control) Append(to []byte) []byte {
 }
 
 // ReadControl reads a message off the front of bytes, and says how many it has.
-func ReadControl(from []byte) (*Control, int, error) {
-	r := &reader{bytes: from}
+func ReadControl(from []byte, flavour *Flavour) (*Control, int, error) {
+	r := &reader{bytes: from, flavour: flavour}
 	c := &Control{}
 	switch first := r.byte(); {
 	case r.err != nil:

@@ -58,8 +58,8 @@ func (d *Data) Append(to []byte) []byte {
 
 // ReadData reads a message off the front of bytes, and says how many it has. Whether metadata has a
 // backlink is for the session to know.
-func ReadData(from []byte, backlink func() bool) (*Data, int, error) {
-	r := &reader{bytes: from}
+func ReadData(from []byte, flavour *Flavour, backlink func() bool) (*Data, int, error) {
+	r := &reader{bytes: from, flavour: flavour}
 	d := &Data{}
 	switch first := r.byte(); first {
 	case 0:

@@ -7,33 +7,6 @@ import (
 	"slices"
 )
 
-const (
-	hashType   = 0x00
-	hashLength = 0x40
-	// HashBytes is the size of a YAMF hash on the wire.
-	HashBytes = 2 + hashLength
-)
-
-// Hex is bytes that JSON shows as lower-case digits.
-type Hex []byte
-
-// MarshalText writes the digits.
-func (h Hex) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h), nil }
-
-// UnmarshalText reads the digits.
-func (h *Hex) UnmarshalText(text []byte) (err error) {
-	*h, err = hex.AppendDecode(nil, text)
-	return err
-}
-
-// Hash is a YAMF hash: 00 40 and BLAKE2b.
-type Hash = Hex
-
-// HashOf is the YAMF hash of bytes.
-func HashOf(message []byte) Hash {
-	return append(Hash{hashType, hashLength}, blake2b(message)...)
-}
-
 // Entry is one entry of a log. Its bytes and its hash are there when it was signed or read.
 type Entry struct {
 	EndOfLog    bool
@@ -46,8 +19,9 @@ type Entry struct {
 	PayloadHash Hash
 	Signature   []byte
 
-	Bytes []byte
-	Hash  Hash
+	Flavour *Flavour
+	Bytes   []byte
+	Hash    Hash
 }
 
 // HasLipmaalink says whether an entry of this number writes a lipmaalink of its own.
@@ -72,7 +46,7 @@ func (e *Entry) unsigned() []byte {
 // Seal makes bytes and hash of the fields.
 func (e *Entry) Seal() {
 	e.Bytes = append(e.unsigned(), e.Signature...)
-	e.Hash = HashOf(e.Bytes)
+	e.Hash = e.Flavour.HashOf(e.Bytes)
 }
 
 // Sign signs an entry and seals it.
@@ -87,7 +61,7 @@ func (e *Entry) Verified() bool {
 }
 
 func (r *reader) entry() *Entry {
-	entry := &Entry{}
+	entry := &Entry{Flavour: r.flavour}
 	from := r.at
 	tag := r.byte()
 	if tag > 1 {
@@ -111,14 +85,14 @@ func (r *reader) entry() *Entry {
 	entry.Signature = r.copied(ed25519.SignatureSize)
 	if r.err == nil {
 		entry.Bytes = slices.Clone(r.bytes[from:r.at])
-		entry.Hash = HashOf(entry.Bytes)
+		entry.Hash = r.flavour.HashOf(entry.Bytes)
 	}
 	return entry
 }
 
 // ReadEntry reads one entry off the front of bytes, and says how many it has.
-func ReadEntry(from []byte) (*Entry, int, error) {
-	r := &reader{bytes: from}
+func ReadEntry(from []byte, flavour *Flavour) (*Entry, int, error) {
+	r := &reader{bytes: from, flavour: flavour}
 	entry := r.entry()
 	return entry, r.at, r.err
 }

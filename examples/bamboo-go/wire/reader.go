@@ -12,9 +12,10 @@ var (
 // reader takes fields off the front of bytes that may not all be there yet. Its first error stays, so a
 // decoder reads all fields and asks once at the end.
 type reader struct {
-	bytes []byte
-	at    int
-	err   error
+	bytes   []byte
+	flavour *Flavour // of the hashes; nil where there are none
+	at      int
+	err     error
 }
 
 func (r *reader) fail(err error) {
@@ -69,20 +70,6 @@ func (r *reader) shortest() uint64 {
 		}
 	}
 	return number
-}
-
-// hash reads 66 bytes of a hash; another form is told by its first two bytes.
-func (r *reader) hash() Hash {
-	if r.err != nil {
-		return nil
-	}
-	for index, want := range []byte{hashType, hashLength} {
-		if r.at+index < len(r.bytes) && r.bytes[r.at+index] != want {
-			r.err = ErrMalformed
-			return nil
-		}
-	}
-	return Hash(r.copied(HashBytes))
 }
 
 // copied is take, in memory of its own: what was read from is a buffer that goes on.

@@ -76,8 +76,8 @@ def _entry(given: GivenEntry, flavour: HashFlavour) -> dict[str, Any]:
     }
 
 
-def _other_branch() -> GivenEntry:
-    return GivenEntry(sign_entry(AUTHOR, LOG[1], 1, b"another", flavour=YAMF), b"another")
+def _other_branch(flavour: HashFlavour = YAMF) -> GivenEntry:
+    return GivenEntry(sign_entry(AUTHOR, LOG[1], 1, b"another", flavour=flavour), b"another")
 
 
 def pools() -> dict[str, Any]:
@@ -154,13 +154,37 @@ def messages() -> dict[str, Any]:
             "control": ["88", "9f", "8500" + "02", "8500" + "00" * 34 + "00"],
             "data": ["01", "0a", "0f", "11", "1f", "21", "7f", "82", "ff", "80f801", "80000020"],
         },
+        "yasmf": _yasmf_messages(),
     }
 
 
-def _data(message: Any, body: bytes) -> dict[str, Any]:
+def _yasmf_messages() -> dict[str, Any]:
+    """The messages that hold hashes, in the other flavour; and some that hold one of the wrong flavour."""
+    log = make_log(LENGTH, YASMF)
+    entry = decode_entry(log[7].entry_bytes, YASMF)
+    expected = YASMF.hash(log[3].entry_bytes)
+    of_yamf = proposal(2, 5, lower=5, expected_hash=YAMF.hash(b""), end=9)
+    control: list[ControlMessage] = [
+        proposal(2, 5, lower=5, expected_hash=expected, end=9, upper=13, mandatory=True),
+        proposal(248, 4, offset=0, expected_hash=expected, eagerness=Eagerness.NOTIFY),
+        Cancel(3, CancelCode.HASH_MISMATCH, entries=(log[3].entry_bytes,)),
+        Cancel(3, CancelCode.FORKED, entries=(log[0].entry_bytes, _other_branch(YASMF).entry_bytes)),
+    ]
+    data = [
+        Metadata(False, None, entry.payload_size, entry.payload_hash, entry.signature),
+        Metadata(True, entry.backlink, entry.payload_size, entry.payload_hash, entry.signature),
+    ]
+    return {
+        "control": [{"message": control_to_json(one), "bytes": encode_control(one).hex()} for one in control],
+        "data": [_data(message, b"", YASMF) for message in data],
+        "malformed": {"control": [encode_control(of_yamf).hex()], "data": ["80000040"]},
+    }
+
+
+def _data(message: Any, body: bytes, flavour: HashFlavour = YAMF) -> dict[str, Any]:
     encoded = encode_data(message) + body
     expected = [isinstance(message, Metadata) and message.backlink is not None]
-    decoded = decode_all_data(encoded, YAMF, expected)["messages"][0]
+    decoded = decode_all_data(encoded, flavour, expected)["messages"][0]
     return {
         "message": decoded,
         "bytes": encoded.hex(),
@@ -250,6 +274,7 @@ def refusals() -> list[dict[str, Any]]:
 def sessions(split: int | None = None) -> list[dict[str, Any]]:
     """Whole sessions, both ways, until nothing is left to say; `split`: bytes that arrive at a time."""
     log, short = make_log(LENGTH), make_log(LENGTH)[:4]
+    other = make_log(LENGTH, YASMF)
     bare = [GivenEntry(one.entry_bytes) for one in log]
     ended = make_log(5, end_of_log=True)
     part = log[3].payload or b""
@@ -263,7 +288,18 @@ def sessions(split: int | None = None) -> list[dict[str, Any]]:
     both = (_RAW, _RAW)
     plans: list[tuple[str, HashFlavour, tuple[PeerSettings, PeerSettings], Any, Any, list[Any]]] = [
         ("a whole log is fetched", YAMF, both, log, (), [asks(1, 1, end=LENGTH)]),
-        ("a whole log is fetched, YASMF", YASMF, both, make_log(LENGTH, YASMF), (), [asks(1, 1, end=LENGTH)]),
+        ("a whole log is fetched, YASMF", YASMF, both, other, (), [asks(1, 1, end=LENGTH)]),
+        ("one entry and its pool, YASMF", YASMF, both, other, (), [asks(1, 6, end=6, upper=13)]),
+        ("the rest of a log, YASMF", YASMF, both, other, other[:4], [asks(1, 5, end=9)]),
+        (
+            "a payload from an offset, YASMF",
+            YASMF,
+            both,
+            other,
+            [GivenEntry(other[3].entry_bytes, None, ((0, part[:5]),))],
+            [asks(1, 4, end=4, offset=5)],
+        ),
+        ("a forked log, YASMF", YASMF, both, other[:4], [_other_branch(YASMF)], [asks(0, 1, lower=1)]),
         ("one entry and its pool", YAMF, both, log, (), [asks(1, 6, end=6, upper=13)]),
         ("a sparse range", YAMF, both, log, (), [asks(1, 3, end=12, sparse=True)]),
         ("the rest of a log", YAMF, both, log, short, [asks(1, 5, end=9)]),
