@@ -47,6 +47,8 @@ class Sender:
         self._negotiation = negotiation
         self._current: Request | None = None
         self._compressor: Compressor | None = None
+        self._turn_payload = 0
+        """Bytes of payloads in this turn, as they are before they are compressed."""
         self._sent_raw = self._raw_run = 0
         """Payloads that went raw without being tried since the last trial, and how many are to."""
 
@@ -65,6 +67,7 @@ class Sender:
 
     def _turn(self, request: Request, out: bytearray) -> bool:
         """One turn of a request; whether it may have more to send."""
+        self._turn_payload = 0
         if request.apology_due:
             self._apologise(request, out)
         if request.cancel_sent:
@@ -83,11 +86,15 @@ class Sender:
             if mismatch is not None:
                 self._negotiation.cancel(request, mismatch)
                 return True
-        while len(out) < TURN_BYTES:
+        while self._room(out):
             if not self._send_run(request, out) and not self._step(request, out):
                 self._complete_if_done(request)
                 return request.cancel_sent
         return True
+
+    def _room(self, out: bytearray) -> int:
+        """What is left of a turn: a few compressed bytes can stand for very many (R63)."""
+        return max(TURN_BYTES - max(len(out), self._turn_payload), 0)
 
     def _send_run(self, request: Request, out: bytearray) -> bool:
         """Send whole entries in a row, as many as fit the turn; whether there were any.
@@ -108,8 +115,7 @@ class Sender:
         if last < first or not left_out_backlink(request, first):
             return False
         sent = 0
-        room = TURN_BYTES - len(out)
-        for held, payload in self._link.store.read_run(request.log, first, last, room):
+        for held, payload in self._link.store.read_run(request.log, first, last, self._room(out)):
             size = len(payload)
             if held.entry.end_of_log or not (wanted.fits(size) and wanted.wants_payload(size)):
                 break
@@ -117,7 +123,7 @@ class Sender:
             out += encode_metadata(held, with_backlink=False)
             self._put(payload, out)
             sent += 1
-            if len(out) >= TURN_BYTES:
+            if not self._room(out):
                 break
         if not sent:
             return False
@@ -307,7 +313,7 @@ class Sender:
         available = (
             size if is_verified else store.unverified(request.log, piece.seq_num).end_of_run(cursor.offset)
         )
-        length = min(available - cursor.offset, max(TURN_BYTES - len(out), 1))
+        length = min(available - cursor.offset, max(self._room(out), 1))
         data = store.read_payload(request.log, piece.seq_num, cursor.offset, length) if length else b""
         if request.unverified is None and not is_verified:
             request.unverified = PayloadTrace(self._link.flavour, piece.seq_num)
@@ -326,6 +332,7 @@ class Sender:
     def _put(self, data: bytes, out: bytearray) -> None:
         """Payload bytes, compressed where that is shorter; where nothing got shorter, few are tried."""
         window = self._link.send_window
+        self._turn_payload += len(data)
         if self._sent_raw < self._raw_run:
             self._sent_raw += 1
         elif window and data:

@@ -1,0 +1,263 @@
+"""R65: which piece an end sends, what it passes and on the way to where, and what stops it, each clause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import pytest
+
+from culm_models.bamboo.entry import decode_entry
+from culm_models.bamboo.hashes import YAMF
+from culm_models.bamboo_p2p.peer import GivenEntry
+from culm_models.bamboo_p2p.requests.proposals import RequestedRange
+from culm_models.bamboo_p2p.settings import Direction, PeerSettings, Policy
+from culm_models.bamboo_p2p.wire.messages import (
+    Adjust,
+    Cancel,
+    CancelCode,
+    DataMessage,
+    Eagerness,
+    Grant,
+    Metadata,
+    Notify,
+    Propose,
+    RawPayload,
+    Setup,
+    Skip,
+    SkipReason,
+    Switch,
+)
+from culm_models.conform.bamboo_p2p.codecs import decode_all_data
+from tests.models.bamboo_p2p.hand_made import HandMade, proposal
+from tests.models.bamboo_p2p.logs import LOG, make_log
+
+LENGTH = 5
+# Entries of no more than two bytes of payload, none of them empty.
+ENTRIES = make_log(LENGTH, payload=lambda seq_num: b"%d" % (10 + seq_num))
+RAW = PeerSettings(send_window=0)
+LACKS = Skip(SkipReason.UNAVAILABLE)
+
+
+def held(payloads: Collection[int], entries: Collection[int] = range(1, LENGTH + 1)) -> list[GivenEntry]:
+    """These entries of the log, with these of their payloads."""
+    return [
+        one if seq_num in payloads else GivenEntry(one.entry_bytes)
+        for seq_num, one in enumerate(ENTRIES, 1)
+        if seq_num in entries
+    ]
+
+
+def metadata(seq_num: int) -> Metadata:
+    """The metadata of an entry."""
+    entry = decode_entry(ENTRIES[seq_num - 1].entry_bytes, YAMF)
+    return Metadata(False, None, entry.payload_size, entry.payload_hash, entry.signature)
+
+
+def whole(first: int, last: int) -> list[DataMessage | bytes]:
+    """Entries with their payloads, as data messages."""
+    said: list[DataMessage | bytes] = []
+    for seq_num in range(first, last + 1):
+        said += [metadata(seq_num), RawPayload(2), ENTRIES[seq_num - 1].payload or b""]
+    return said
+
+
+def responding(
+    entries: list[GivenEntry], asked: Propose | None = None, settings: PeerSettings = RAW
+) -> HandMade:
+    """An end that confirmed the other one's request 0, for all of the log if nothing else is said."""
+    made = HandMade(entries, settings)
+    return made.control(asked or proposal(0, end=LENGTH))
+
+
+def proposing(
+    entries: list[GivenEntry],
+    confirmation: Adjust | None = None,
+    settings: PeerSettings = RAW,
+    setup: Setup | None = None,
+    **wants: Any,
+) -> HandMade:
+    """An end whose own request 0 was confirmed, for all of the log if nothing else is said."""
+    made = HandMade(entries, settings, is_proactive=True, setup=setup).control(Grant(4))
+    made.propose(RequestedRange(*LOG, **{"start": 1, "lower": 1, "end": LENGTH, **wants}))
+    return made.control(confirmation or Adjust(0, Eagerness.ALL, may_skip=True))
+
+
+def said(made: HandMade) -> list[str]:
+    """What an end says as data, in short: `m` metadata, `p` a payload, `n3` a notify, `4` to `6` skips."""
+    data = made.heard_data()
+    decoded = decode_all_data(data, YAMF, [])
+    assert decoded["used"] == len(data)
+    return [_short(one) for one in decoded["messages"] if one["type"] not in ("switch", "cancelled")]
+
+
+def _short(message: dict[str, Any]) -> str:
+    skips = {"too_small": "4", "too_large": "5", "unavailable": "6"}
+    match message["type"]:
+        case "metadata":
+            return "m"
+        case "raw":
+            return "p"
+        case "notify":
+            return f"n{message['pieces']}"
+        case "skip":
+            return skips[message["reason"]]
+    return str(message["type"])
+
+
+EVERYTHING = ["m", "p"] * LENGTH
+
+
+# It sends the piece at its cursor if it has it and the other end has not passed it.
+
+
+@pytest.mark.parametrize("end", [responding, proposing])
+def test_what_is_at_the_cursor_and_held_is_sent(end: Callable[[list[GivenEntry]], HandMade]) -> None:
+    assert said(end(held(range(9)))) == EVERYTHING
+
+
+def test_what_the_other_end_passed_by_data_is_not_sent() -> None:
+    made = responding(held(range(9))).data(Switch(0), *whole(1, 2))
+    assert said(made) == ["n4", *["m", "p"] * 3]
+
+
+def test_what_the_other_end_passed_by_notify_is_not_sent() -> None:
+    made = responding(held(range(9)), settings=PeerSettings(policy=Policy(eagerness=Eagerness.NOTIFY)))
+    made.data(Switch(0), Notify(4))
+    assert said(made)[0] == "n4"
+
+
+def test_what_the_other_end_skipped_is_not_passed_by_it_and_is_sent() -> None:
+    made = responding(held(range(9))).data(Switch(0), metadata(1), LACKS, metadata(2), LACKS)
+    assert said(made) == ["n1", "p", "n1", "p", *["m", "p"] * 3]
+
+
+# What it does not send it passes on its way to a later piece that it can send.
+
+
+def test_lacking_payloads_are_passed_on_the_way_to_what_can_be_sent() -> None:
+    assert said(responding(held([3]), proposal(0, end=3)))[:6] == ["m", "6", "m", "6", "m", "p"]
+
+
+def test_nothing_is_passed_before_something_later_can_be_sent() -> None:
+    made = proposing(held([]), payload_only=True)
+    assert said(made) == []
+    made.peer.add([ENTRIES[2]])
+    assert said(made) == ["6", "6", "p", "6", "6"]
+
+
+def test_sizes_are_passed_as_too_small_or_too_large_before_they_are_lacking() -> None:
+    # Of payloads of two bytes, who wants three finds them too small, who wants one too large.
+    for asked, short in ((proposal(0, end=2, min_size=3), "4"), (proposal(0, end=2, max_size=1), "5")):
+        assert said(responding(held([2]), asked)) == ["m", short, "m", short]
+
+
+def test_of_what_is_caught_up_over_one_notify_tells() -> None:
+    made = responding(held([], [])).data(Switch(0), *whole(1, LENGTH - 1))
+    assert said(made) == []
+    made.data(*whole(LENGTH, LENGTH))
+    assert said(made) == [f"n{2 * LENGTH}"]
+
+
+# Or to the end of the sequence, if nothing on the way stops it, and …
+
+
+def test_the_end_is_gone_to_when_the_other_end_is_there() -> None:
+    made = proposing(held([], [])).data(Switch(0), *whole(1, LENGTH - 1), metadata(LENGTH))
+    assert said(made) == []
+    made.data(RawPayload(2), ENTRIES[-1].payload or b"")
+    assert said(made) == [f"n{2 * LENGTH}"]
+
+
+def test_the_end_is_gone_to_by_who_has_sent_something_and_is_not_behind() -> None:
+    assert said(proposing(held([1]))) == ["m", "p", *["m", "6"] * (LENGTH - 1)]
+    # Behind the other end, it waits for what may come of it.
+    made = proposing(held([1], [1])).data(Switch(0), *whole(1, 1))
+    assert said(made) == []
+
+
+def test_the_end_is_gone_to_by_the_responder_while_nothing_came() -> None:
+    asked = proposal(0, end=LENGTH, payload_only=True)
+    assert said(responding(held([]), asked)) == ["6"] * LENGTH
+    # A proposer does not, nor a responder to whom something came.
+    assert said(proposing(held([]), payload_only=True)) == []
+    made = responding(held([]), asked, PeerSettings(policy=Policy(eagerness=Eagerness.NOTIFY)))
+    made.data(Switch(0), Notify(1))
+    assert said(made) == []
+
+
+def test_an_open_range_has_no_end_to_go_to() -> None:
+    made = responding(held([]), proposal(0, payload_only=True))
+    assert said(made) == []
+
+
+# What stops it.
+
+
+def test_metadata_that_is_lacking_stops() -> None:
+    made = responding(held(range(9), [1, 2, 4, 5]))
+    assert said(made) == ["m", "p"] * 2
+    made.peer.add([ENTRIES[2]])
+    assert said(made) == ["m", "p"] * 3
+
+
+def test_a_mandatory_payload_that_is_lacking_stops() -> None:
+    made = responding(held([1, 3]), proposal(0, end=3, mandatory=True))
+    assert said(made) == ["m", "p", "m"]
+    made.control(Adjust(0, may_skip=True))
+    assert said(made) == ["6", "m", "p"]
+
+
+def test_a_payload_that_the_other_end_is_just_sending_stops() -> None:
+    made = responding(held([2])).data(Switch(0), metadata(1), RawPayload(1), b"1")
+    assert said(made) == []
+    # It is the other end's to finish.
+    made.data(RawPayload(1), b"1")
+    assert said(made)[:3] == ["n2", "m", "p"]
+
+
+def test_a_payload_of_which_there_is_an_unverified_part_stops() -> None:
+    """It may become whole: 6 would say that it cannot be had."""
+    part = GivenEntry(ENTRIES[0].entry_bytes, None, ((0, b"1"),))
+    made = responding([part, *held(range(9), [2, 3, 4, 5])])
+    assert said(made) == ["m"]
+    made.peer.add([ENTRIES[0]])
+    assert said(made) == ["p", *["m", "p"] * 4]
+
+
+def test_a_payload_that_is_on_its_way_from_elsewhere_stops() -> None:
+    expected = {(LOG, 1)}
+    settings = PeerSettings(send_window=0, expects_payload=lambda log, number: (log, number) in expected)
+    made = responding(held([2]), proposal(0, end=2), settings)
+    assert said(made) == ["m"]
+
+
+# Directions are an end's own.
+
+
+def test_an_end_that_only_pulls_sends_nothing() -> None:
+    pulls = PeerSettings(send_window=0, policy=Policy(direction=Direction.PULL))
+    made = responding(held(range(9)), settings=pulls)
+    assert said(made) == []
+    assert said(proposing(held(range(9)), direction=Direction.PULL)) == []
+    # It goes to the end by catching up, so that a request can be done.
+    made.data(Switch(0), *whole(1, LENGTH))
+    assert said(made) == [f"n{2 * LENGTH}"]
+    assert Cancel(0, CancelCode.DONE) in made.heard()
+
+
+@pytest.mark.parametrize("direction", [Direction.BOTH, Direction.PUSH])
+def test_an_end_that_pushes_sends_what_it_holds(direction: Direction) -> None:
+    pushes = PeerSettings(send_window=0, policy=Policy(direction=direction))
+    assert said(responding(held(range(9)), settings=pushes)) == EVERYTHING
+    assert said(proposing(held(range(9)), direction=direction)) == EVERYTHING
+
+
+def test_which_way_an_end_goes_is_not_on_the_wire() -> None:
+    heard = []
+    for direction in Direction:
+        made = HandMade(held(range(9)), is_proactive=True).control(Grant(4))
+        made.heard()
+        made.propose(RequestedRange(*LOG, 1, lower=1, direction=direction))
+        heard.append(made.heard())
+    assert heard[0] == heard[1] == heard[2]
