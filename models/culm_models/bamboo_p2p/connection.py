@@ -82,6 +82,11 @@ class Connection:
         self._negotiation.cancel_by_id(request_id, code)
         self._reactions.react()
 
+    @staticmethod
+    def stop_taking(request: Request) -> None:
+        """Throw away what still comes of a request: who sends may be slow to heed a cancel, or never do."""
+        request.is_discarding = True
+
     # What comes.
 
     def receive_control(self, data: bytes, now_ms: int) -> None:

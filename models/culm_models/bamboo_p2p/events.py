@@ -87,6 +87,7 @@ class PayloadSkipped(BambooP2pEvent):
 
     kind: ClassVar[str] = "skipped"
     id: int
+    log: LogKey
     seq_num: int
     reason: SkipReason
 

@@ -69,6 +69,10 @@ class BambooStore(Protocol):
         """Whether the payload is held, whole and verified."""
         ...
 
+    def is_dropped(self, log: LogKey, seq_num: int) -> bool:
+        """Whether the owner dropped the payload: what others bring of it unasked is not kept."""
+        ...
+
     def unverified(self, log: LogKey, seq_num: int) -> RangeSet:
         """Which bytes of a payload are there without being verified; empty where it is held."""
         ...

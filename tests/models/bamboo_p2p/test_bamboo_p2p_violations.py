@@ -265,7 +265,7 @@ VIOLATIONS: dict[str, tuple[str, Callable[[], HandMade]]] = {
     ),
     "more behind invalid data, in greedy mode": (
         "invalid_data",
-        lambda: _greedy().data(metadata(1, signature=bytes(64)), RawPayload(1)),
+        lambda: greedily_asking().data(metadata(1, signature=bytes(64)), RawPayload(1)),
     ),
     "an entry behind the end of the log": ("invalid_data", lambda: _behind_the_end()),
     # 0x0d
@@ -319,7 +319,7 @@ def _behind_the_end() -> HandMade:
     )
 
 
-def _greedy() -> HandMade:
+def greedily_asking() -> HandMade:
     made = HandMade(settings=PeerSettings(accepts_greedy=True), setup=Setup(True, False, 65_536, 65_536))
     made.control(proposal())
     return made.data(Switch(0))
@@ -359,7 +359,7 @@ ADMITTED: dict[str, Callable[[], HandMade]] = {
     "a prefix apologised for": lambda: asking().data(
         metadata(1), RawPayload(1), b"?", Apology(), RawPayload(len(payload(1))), payload(1)
     ),
-    "invalid data apologised for, in greedy mode": lambda: _greedy().data(
+    "invalid data apologised for, in greedy mode": lambda: greedily_asking().data(
         metadata(1, signature=bytes(64)), Apology(), metadata(1)
     ),
     "a notify under the old eagerness": lambda: (

@@ -202,6 +202,10 @@ class FolderStore:
         """Whether the payload is held, whole and verified."""
         return seq_num in self.payloads(log)
 
+    def is_dropped(self, log: LogKey, seq_num: int) -> bool:
+        """Whether the payload was dropped here, and has not come back."""
+        return seq_num in self.dropped(log)
+
     def unverified(self, log: LogKey, seq_num: int) -> RangeSet:
         """Which bytes of a payload are there without being verified; empty where it is held."""
         found = self._logs.by_name.get(log)

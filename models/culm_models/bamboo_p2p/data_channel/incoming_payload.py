@@ -17,6 +17,7 @@ class IncomingPayload:
     __slots__ = (
         "_decompresses",
         "_differs",
+        "_is_unwanted",
         "_link",
         "_trace",
         "is_of_the_other_alone",
@@ -36,8 +37,11 @@ class IncomingPayload:
         """Bytes of the message at hand that have not come."""
         self.length = 0
         self._decompresses = self._differs = False
+        # What was dropped here, and is brought by somebody who was not asked for it, is judged and let go of.
+        self._is_unwanted = not request.mine and link.store.is_dropped(request.log, seq_num)
         # Needed where the payload may come from elsewhere meanwhile, and this stream be apologised for.
-        self._trace = PayloadTrace(link.flavour, seq_num) if link.receives_greedily else None
+        is_traced = link.receives_greedily or self._is_unwanted
+        self._trace = PayloadTrace(link.flavour, seq_num) if is_traced else None
         starts_inside = request.incoming.offset > 0
         if starts_inside and self._trace is not None:
             self._trace.add(request.incoming.offset, b"")
@@ -86,6 +90,8 @@ class IncomingPayload:
             return
         if self._trace is not None:
             self._trace.add(offset, data)
+        if self._is_unwanted:
+            return
         if not store.has_payload(request.log, self.seq_num):
             self._link.keep_unverified(request, self.seq_num, offset, data)
         elif self._trace is None and store.read_payload(request.log, self.seq_num, offset, len(data)) != data:
@@ -103,8 +109,10 @@ class IncomingPayload:
         request, store = self.request, self._link.store
         if self._differs:
             return False
-        if not store.has_payload(request.log, self.seq_num) and not self._link.verify_payload(
-            request, self.seq_num
+        if (
+            not self._is_unwanted
+            and not store.has_payload(request.log, self.seq_num)
+            and not self._link.verify_payload(request, self.seq_num)
         ):
             return False
         held = store.entry(request.log, self.seq_num)

@@ -152,7 +152,7 @@ class IncomingPieces:
         request.latest = None
         request.other_passed.skip(request.incoming.piece, piece.seq_num)
         self._pass(request, 1)
-        self._link.report(events.PayloadSkipped(request.id, piece.seq_num, reason))
+        self._link.report(events.PayloadSkipped(request.id, request.log, piece.seq_num, reason))
 
     def skip_bytes(self, request: Request, length: int) -> bool:
         """Bytes of a payload were passed over (R49)."""

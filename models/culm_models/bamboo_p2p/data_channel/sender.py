@@ -7,6 +7,7 @@ piece that it can send, or to the end. Data is made when the driver asks for it:
 
 from __future__ import annotations
 
+from culm_models.bamboo_p2p.data_channel.dropped_payloads import insists_on_dropped
 from culm_models.bamboo_p2p.data_channel.rebuilding import left_out_backlink
 from culm_models.bamboo_p2p.link import Link
 from culm_models.bamboo_p2p.negotiation import Negotiation
@@ -88,6 +89,8 @@ class Sender:
                 return True
         while self._room(out):
             if not self._send_run(request, out) and not self._step(request, out):
+                if insists_on_dropped(request, self._link.store):
+                    self._negotiation.cancel(request, Cancel(request.id, CancelCode.MANDATORY))
                 self._complete_if_done(request)
                 return request.cancel_sent
         return True
