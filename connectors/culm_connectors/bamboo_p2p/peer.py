@@ -7,7 +7,7 @@ import fcntl
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -317,7 +317,8 @@ class BambooPeer:
         """Drop what is not to be kept any longer, some of it each time."""
         now_s = time.time()
         if now_s - self._retained_s >= self._retention.interval_s:
-            dropped = retain(self._store, self._retention, now_s)
+            dropped = retain(self._store, self._retention, now_s, self._hooks.may_drop)
+            self._hooks.dropped(dropped)
             self._peer.notify_connections(Changes(dropped))
             self._retained_s = self._retained_s if dropped else now_s
 
@@ -339,11 +340,10 @@ class BambooPeer:
         self._hooks.settled(brought, events_of)
         self._store.commit()
         self._is_spool_full = self._store.is_spool_full
+        self._count(events_of)
         told: list[tuple[str, list[BambooP2pEvent], bool, bool]] = []
         for name, connection in connections:
             events = events_of[name]
-            if events and (remote := self.remotes.get(name)) is not None:
-                self.enforcement.count(remote.principal, events)
             control_is_due, data_is_due = bool(connection.control_waiting), connection.data_is_due
             # Who waits with a proposal waits for credit, or for an answer.
             if events or control_is_due or data_is_due or connection.credit != self._credit.get(name):
@@ -351,6 +351,19 @@ class BambooPeer:
                 told.append((name, events, control_is_due, data_is_due))
         if told:
             self._loop.call_soon_threadsafe(self._report_events, told)
+
+    def _count(self, events_of: Mapping[str, list[BambooP2pEvent]]) -> None:
+        """Heed who brought what: whoever has brought as much as it may brings nothing more, at once."""
+        remotes = {name: self.remotes.get(name) for name, events in events_of.items() if events}
+        full = {
+            remote.principal
+            for name, remote in remotes.items()
+            if remote is not None and self.enforcement.count(remote.principal, events_of[name])
+        }
+        if full:
+            for remote in tuple(self.remotes.values()):
+                if remote.principal in full:
+                    self.enforcement.enforce(remote.principal, remote.session.connection)
 
     def _report_events(self, told: list[tuple[str, list[BambooP2pEvent], bool, bool]]) -> None:
         for name, events, control_is_due, data_is_due in told:

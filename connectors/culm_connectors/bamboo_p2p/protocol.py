@@ -143,6 +143,7 @@ class BambooProtocol:
         metrics.rejects = sum((edge.refusals.counts for edge in edges), Counter[str]())
         metrics.staged = sum(edge.outbox.waiting_rows for edge in edges)
         metrics.staged_bytes = sum(sum(tuple(edge.outbox.waiting_bytes.values())) for edge in edges)
+        metrics.over_quota = sum(edge.peer.enforcement.over_quota for edge in edges)
         metrics.logs = sum(edge.sizes.logs for edge in edges)
         metrics.spooled_bytes = sum(edge.sizes.spooled_bytes for edge in edges)
         metrics.requests = sum(edge.sizes.requests for edge in edges)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from culm_connectors.bamboo_p2p.session import BambooSession
 from culm_connectors.bamboo_p2p.worker import Worker
+from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.errors import NoCredit, Unanswered
 from culm_models.bamboo_p2p.events import BambooP2pEvent, SetupRead
@@ -96,6 +97,13 @@ class PeerHooks:
 
         What is done to the store here is in one transaction with it.
         """
+
+    def may_drop(self, log: LogKey, seq_num: int) -> bool:
+        """In that thread: whether retention may drop a payload."""
+        return True
+
+    def dropped(self, payloads: Sequence[tuple[LogKey, int]]) -> None:
+        """In that thread: retention dropped these payloads; their entries stay."""
 
     async def until_room(self, remote: RemotePeer) -> None:
         """Return once further data of a connection may be read."""

@@ -24,10 +24,11 @@ from culm_connectors.bamboo_p2p.edge.opening import open_edge_folder
 from culm_connectors.bamboo_p2p.edge.outbox import BroughtBy, KafkaOutbox
 from culm_connectors.bamboo_p2p.edge.publisher import OutboxProgress, OutboxPublisher, SparsePartitions
 from culm_connectors.bamboo_p2p.edge.refusals import RefusalReports
+from culm_connectors.bamboo_p2p.edge.retention import DroppablePayloads
+from culm_connectors.bamboo_p2p.edge.rules import edge_rules
 from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
 from culm_connectors.bamboo_p2p.errors import ChannelError
 from culm_connectors.bamboo_p2p.peer import BambooPeer
-from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, read_policy
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, TlsFiles
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.edge.budgets import PrincipalBudget, RememberedBudgets
@@ -217,6 +218,7 @@ async def open_flavour(
         hooks = EdgeHooks(
             store,
             outbox,
+            DroppablePayloads(tables, outbox, kinds, flavour),
             progress,
             holdings,
             refusals,
@@ -226,7 +228,7 @@ async def open_flavour(
         )
         identity = Identity.from_private_key(context.key_pair.private_key)
         access = LogAccess(context.access)
-        policy = EdgePolicy.of(_rules(settings.policy), access)
+        policy = EdgePolicy.of(edge_rules(settings), access)
         async with BambooPeer.over(
             store, identity=identity, settings=_peer_settings(settings, expected), hooks=hooks, policy=policy
         ) as peer:
@@ -269,11 +271,6 @@ def edge_budgets(settings: BambooEdgeSettings) -> RememberedBudgets[str, Princip
     return RememberedBudgets(
         lambda now_s: PrincipalBudget(settings, now_s, busy_share=busy_share, busy_burst_s=busy_burst_s)
     )
-
-
-def _rules(path: Path | None) -> FolderPolicy:
-    """The rules of a file; without one everybody may read and write all. Raises `PolicyError`."""
-    return FolderPolicy() if path is None else read_policy(path)
 
 
 def _peer_settings(settings: BambooEdgeSettings, expected: ExpectedPayloads) -> BambooPeerSettings:

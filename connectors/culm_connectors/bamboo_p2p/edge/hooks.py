@@ -15,11 +15,14 @@ from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
 from culm_connectors.bamboo_p2p.edge.outbox import BroughtBy, KafkaOutbox
 from culm_connectors.bamboo_p2p.edge.publisher import OutboxProgress
 from culm_connectors.bamboo_p2p.edge.refusals import RefusalReports
+from culm_connectors.bamboo_p2p.edge.retention import DroppablePayloads
 from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.edge.budgets import PrincipalBudget, RememberedBudgets
+from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p import events
 from culm_models.bamboo_p2p.connection import Changes
+from culm_models.bamboo_p2p.wire.messages import SkipReason
 from culm_topics.records import PEER_ID_SIZE, log_key
 
 _ENDS_WAITING: Final = (
@@ -48,6 +51,7 @@ class EdgeHooks(PeerHooks):
         self,
         store: FolderStore,
         outbox: KafkaOutbox,
+        droppable: DroppablePayloads,
         progress: OutboxProgress,
         holdings: Holdings,
         refusals: RefusalReports,
@@ -58,6 +62,7 @@ class EdgeHooks(PeerHooks):
     ) -> None:
         self._store = store
         self._outbox = outbox
+        self._droppable = droppable
         self._progress = progress
         self._holdings = holdings
         self._refusals = refusals
@@ -108,13 +113,28 @@ class EdgeHooks(PeerHooks):
             for event in several:
                 if isinstance(event, _ENDS_WAITING):
                     self._outbox.release(name)
+                peer = self._sources[name].peer
+                if isinstance(event, events.PayloadSkipped):
+                    if event.reason is SkipReason.UNAVAILABLE:
+                        key = log_key(*event.log, self._store.flavour)
+                        notes.append(partial(self._holdings.lacks_payload, peer, key, event.seq_num))
                 elif isinstance(event, events.ConnectionDropped):
-                    peer = self._sources[name].peer
                     notes.append(partial(self._refusals.violation, event.code, event.reason, peer))
         if notes:
             self._loop.call_soon_threadsafe(_call_all, notes)
         if self._outbox.is_due:
             self._loop.call_soon_threadsafe(self._progress.wake)
+
+    def may_drop(self, log: LogKey, seq_num: int) -> bool:
+        """Whether Kafka has the payload, and nothing here needs it."""
+        return self._droppable.may_drop(log, seq_num)
+
+    def dropped(self, payloads: Sequence[tuple[LogKey, int]]) -> None:
+        """Retention dropped these."""
+        entries = (self._store.entry(log, seq_num) for log, seq_num in payloads)
+        size = sum(held.entry.payload_size for held in entries if held is not None)
+        if payloads:
+            self._loop.call_soon_threadsafe(self._count_dropped, len(payloads), size)
 
     async def until_room(self, remote: RemotePeer) -> None:
         """Wait until its principal may use more, and Kafka has acknowledged enough of what it brought."""
@@ -138,6 +158,10 @@ class EdgeHooks(PeerHooks):
     def _count(self, is_entry: bool, is_payload: bool) -> None:
         self._metrics.entries_in += is_entry
         self._metrics.payloads_in += is_payload
+
+    def _count_dropped(self, count: int, size: int) -> None:
+        self._metrics.payloads_dropped += count
+        self._metrics.payload_bytes_dropped += size
 
     def _count_end(self, remote: RemotePeer) -> None:
         metrics, session = self._metrics, remote.session

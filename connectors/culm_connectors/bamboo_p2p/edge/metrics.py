@@ -21,6 +21,11 @@ class BambooMetrics(ProtocolMetrics):
     entries_followed: int = 0
     """Entries that topics brought and that were new here."""
     payloads_followed: int = 0
+    payloads_dropped: int = 0
+    """Payloads that retention dropped, and their bytes."""
+    payload_bytes_dropped: int = 0
+    over_quota: int = 0
+    """Proposals refused, and requests ended, because of a quota."""
     logs: int = 0
     spooled_bytes: int = 0
     requests: int = 0
@@ -37,4 +42,11 @@ def families(metrics: BambooMetrics) -> Iterator[Metric]:
         ("culm_bamboo_p2p_payloads_received", "new payloads that peers brought", metrics.payloads_in),
         ("culm_bamboo_p2p_entries_followed", "new entries that topics brought", metrics.entries_followed),
         ("culm_bamboo_p2p_payloads_followed", "new payloads that topics brought", metrics.payloads_followed),
+        ("culm_bamboo_p2p_payloads_dropped", "payloads dropped by retention", metrics.payloads_dropped),
+        ("culm_bamboo_p2p_dropped_bytes", "bytes of these", metrics.payload_bytes_dropped),
+        (
+            "culm_bamboo_p2p_over_quota",
+            "proposals refused and requests ended for a quota",
+            metrics.over_quota,
+        ),
     )

@@ -60,6 +60,20 @@ class BambooEdgeSettings(BaseModel):
     policy: Path | None = Field(
         None, description="a policy.toml: which logs peers may read, write, are asked for; quotas, retention"
     )
+    payload_max_age_s: float = Field(
+        0.0, ge=0, description="payloads held for longer are dropped, entries stay; 0: never"
+    )
+    payload_max_bytes: int = Field(
+        0, ge=0, description="of payloads of a flavour; of more the oldest are dropped; 0: any"
+    )
+    author_bytes: int = Field(0, ge=0, description="of payloads of one author; nobody may bring more; 0: any")
+    quota_bytes: int = Field(
+        256 * 1024**3, ge=0, description="of payloads that one principal may bring in quota_period_s; 0: any"
+    )
+    quota_entries: int = Field(
+        50_000_000, ge=0, description="entries that one principal may bring in quota_period_s; 0: any"
+    )
+    quota_period_s: float = Field(86_400.0, gt=0)
     greedy: bool = Field(False, description="payloads go on from peer to peer before they are verified")
     send_window_bytes: int = Field(65_536, ge=0, description="history for compression of what is sent")
     receive_window_bytes: int = Field(65_536, ge=0, description="and of what is received; 0: none")

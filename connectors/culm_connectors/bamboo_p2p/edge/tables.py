@@ -77,6 +77,11 @@ class EdgeTables:
         rows = self._begin().execute(query, (log, most)).fetchall()
         return [OutboxRow(int.from_bytes(seq_num, "big"), *rest) for seq_num, *rest in rows]
 
+    def is_waiting(self, log: bytes, seq_num: int) -> bool:
+        """Whether anything of an entry waits."""
+        query = "SELECT 1 FROM edge_outbox WHERE log = ? AND seq_num = ?"
+        return self._begin().execute(query, (log, number_key(seq_num))).fetchone() is not None
+
     def put_row(self, log: bytes, row: OutboxRow) -> None:
         """Have something wait."""
         self._begin().execute(

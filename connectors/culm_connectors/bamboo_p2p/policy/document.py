@@ -7,6 +7,7 @@ write = []                       # logs that may be brought
 [peer."2f8e…"]                   # by proven key, by tls:FINGERPRINT, or by address:HOST
 write = ["*"]                    # what is left out here is as in [default]
 quota_bytes = 1_000_000_000
+quota_entries = 1_000_000
 
 [[peer."2f8e…".follow]]          # what this end asks that peer for
 logs = ["5d1c…/0"]
@@ -140,6 +141,8 @@ class PeerRule(BaseModel):
     """A payload that it lacks stops what it brings."""
     quota_bytes: Size | None = None
     """What it may bring in `quota_period_s` seconds, in bytes of payloads."""
+    quota_entries: Size | None = None
+    """And how many entries: those of empty payloads take room, too."""
     quota_period_s: float = Field(default=86_400.0, gt=0)
     follow: tuple[FollowRule, ...] = ()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.policy.answers import LATER, Allowance, answer
@@ -18,12 +17,10 @@ from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.errors import CallRefused
-from culm_models.bamboo_p2p.events import BambooP2pEvent, PayloadVerified
+from culm_models.bamboo_p2p.events import BambooP2pEvent, EntryVerified, ForkFound, PayloadVerified
+from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.settings import Answers, Direction, Policy, PolicyAnswer
 from culm_models.bamboo_p2p.wire.messages import CancelCode, Eagerness, Propose
-
-_LOOK_S: Final = 5.0
-"""How often quotas of peers are looked at again, of themselves."""
 
 
 def log_name(log: LogKey) -> str:
@@ -45,7 +42,13 @@ class PolicyEnforcement:
         self._store = store
         self._otherwise = otherwise
         self._clock_s = clock_s
-        self._ledger = QuotaLedger()
+        self._bytes, self._entries = QuotaLedger(), QuotaLedger()
+        """What each peer has brought of late, in bytes of payloads and in entries."""
+        self._full: set[str] = set()
+        """Who has brought as much as it may."""
+        self.over_quota = 0
+        """Proposals that were refused, in whole or as to bringing, and requests that ended, for a quota."""
+        self._refused: Propose | None = None
         self._judged: tuple[object, ...] = self._state()
         self._log_count = len(store.logs)
         self.followed: set[LogKey] = set()
@@ -70,14 +73,12 @@ class PolicyEnforcement:
         policy = self._policy
         if policy is None:
             return (self._store.paused,)
-        has_peer_quotas = any(
-            rule.quota_bytes is not None for rule in (policy.default, *policy.peer.values())
-        )
+        # What peers brought flows away by itself.
+        self._full = {principal for principal in self._full if self._principal_is_full(principal)}
         return (
             self._store.paused,
             self._store.payload_bytes() if policy.quotas.author_bytes is not None else 0,
-            # What peers brought flows away by itself.
-            self._clock_s() // _LOOK_S if has_peer_quotas else 0,
+            frozenset(self._full),
         )
 
     def is_paused(self, principal: str, log: LogKey) -> bool:
@@ -89,25 +90,36 @@ class PolicyEnforcement:
         """What is said to the proposals of a peer."""
 
         def policy_for(proposal: Propose) -> Policy:
-            log: LogKey = (proposal.public_key, proposal.log_id)
-            if self._policy is None:
-                return LATER if self.is_paused(principal, log) else self._otherwise
-            rule = self._policy.rule_for(principal)
-            return answer(rule, log, self._allowance(principal, rule, log), largest=self._otherwise.max_size)
+            said, is_for_quota = self._judge(principal, proposal)
+            # A proposal is judged when it comes, and once more when it is answered.
+            if is_for_quota and self._refused is not proposal:
+                self._refused = proposal
+                self.over_quota += 1
+            return said
 
         return policy_for
 
-    def _allowance(self, principal: str, rule: PeerRule, log: LogKey) -> Allowance:
-        return Allowance(
+    def _judge(self, principal: str, proposal: Propose) -> tuple[Policy, bool]:
+        """What is said to a proposal, and whether a quota keeps its sender from bringing what it might."""
+        log: LogKey = (proposal.public_key, proposal.log_id)
+        if self._policy is None:
+            return (LATER if self.is_paused(principal, log) else self._otherwise), False
+        rule = self._policy.rule_for(principal)
+        allowance = Allowance(
             is_known=bool(self._store.entries(log)) or log in self.followed,
             is_paused=self.is_paused(principal, log),
             author_is_full=self._author_is_full(log),
             peer_is_full=self._peer_is_full(principal, rule),
         )
+        is_full = allowance.author_is_full or allowance.peer_is_full
+        is_for_quota = is_full and rule.may_write(log) and not allowance.is_paused
+        return answer(rule, log, allowance, largest=self._otherwise.max_size), is_for_quota
 
     def _peer_is_full(self, principal: str, rule: PeerRule) -> bool:
-        return rule.quota_bytes is not None and self._ledger.is_full(
-            principal, self._clock_s(), quota_bytes=rule.quota_bytes, period_s=rule.quota_period_s
+        now_s, period_s = self._clock_s(), rule.quota_period_s
+        return any(
+            quota is not None and ledger.is_full(principal, now_s, quota=quota, period_s=period_s)
+            for ledger, quota in ((self._bytes, rule.quota_bytes), (self._entries, rule.quota_entries))
         )
 
     def _may_take(self, principal: str, log: LogKey) -> bool:
@@ -142,45 +154,71 @@ class PolicyEnforcement:
         """What the rules say that a peer is asked for."""
         return [] if self._policy is None else self._policy.rule_for(principal).interests(self._store.logs)
 
-    def count(self, principal: str, events: list[BambooP2pEvent]) -> None:
-        """Heed what a peer brought."""
+    def count(self, principal: str, events: list[BambooP2pEvent]) -> bool:
+        """Heed what a peer brought; whether that is as much as it may, so that what it brings is to end."""
         rule = None if self._policy is None else self._policy.rule_for(principal)
-        if rule is None or rule.quota_bytes is None:
-            return
+        if rule is None or not _has_quota(rule):
+            return False
+        entries = size = 0
         for event in events:
-            held = self._store.entry(event.log, event.seq_num) if isinstance(event, PayloadVerified) else None
-            if held is not None:
-                self._ledger.add(
-                    principal,
-                    held.entry.payload_size,
-                    self._clock_s(),
-                    quota_bytes=rule.quota_bytes,
-                    period_s=rule.quota_period_s,
-                )
+            if isinstance(event, PayloadVerified):
+                held = self._store.entry(event.log, event.seq_num)
+                size += held.entry.payload_size if held is not None else 0
+            elif isinstance(event, EntryVerified | ForkFound):
+                entries += 1
+        if not entries and not size:
+            return False
+        now_s, period_s = self._clock_s(), rule.quota_period_s
+        for ledger, quota, amount in (
+            (self._bytes, rule.quota_bytes, size),
+            (self._entries, rule.quota_entries, entries),
+        ):
+            if quota is not None and amount:
+                ledger.add(principal, amount, now_s, quota=quota, period_s=period_s)
+        if not self._peer_is_full(principal, rule):
+            return False
+        self._full.add(principal)
+        return True
 
     def enforce(self, principal: str, connection: Connection) -> None:
-        """End the requests of a connection that would not be begun now."""
+        """End the requests of a connection that would not be begun now, and take nothing more of them."""
         if connection.dropped is not None:
             return
-        answers = self.answers_for(principal)
         for request in connection.requests:
-            if request.cancel_sent or request.cancel_received or request.is_parked:
+            ending = None if request.is_parked else self._ending(principal, request)
+            if ending is None:
                 continue
-            if request.mine:
-                takes = request.own.eagerness is not Eagerness.NOTIFY
-                is_over = self.is_paused(principal, request.log) or (
-                    takes and self._author_is_full(request.log)
-                )
-                code = CancelCode.DONE
-            else:
-                now = answers(request.proposal)
-                code = now.code
-                is_over = now.answer is PolicyAnswer.REFUSE
-                if now.direction is Direction.PUSH is not request.direction:
-                    # It is proposed again by itself, and may then only be read.
-                    is_over, code = True, CancelCode.RESOURCES
-            if is_over:
-                try:
-                    connection.cancel(request.id, code)
-                except CallRefused:
-                    continue
+            code, is_for_quota = ending
+            # Also of one that is cancelled already: its sender alone says when the last of its data has come.
+            connection.stop_taking(request)
+            if request.cancel_sent or request.cancel_received:
+                continue
+            try:
+                connection.cancel(request.id, code)
+            except CallRefused:
+                continue
+            self.over_quota += is_for_quota
+
+    def _ending(self, principal: str, request: Request) -> tuple[CancelCode, bool] | None:
+        """With which code a request is to end now, if it is, and whether for a quota."""
+        if request.mine:
+            is_full = request.own.eagerness is not Eagerness.NOTIFY and (
+                self._author_is_full(request.log) or self._principal_is_full(principal)
+            )
+            is_over = is_full or self.is_paused(principal, request.log)
+            return (CancelCode.DONE, is_full) if is_over else None
+        now, is_for_quota = self._judge(principal, request.proposal)
+        if now.answer is PolicyAnswer.REFUSE:
+            return now.code, is_for_quota
+        if now.direction is Direction.PUSH is not request.direction:
+            # It is proposed again by itself, and may then only be read.
+            return CancelCode.RESOURCES, is_for_quota
+        return None
+
+    def _principal_is_full(self, principal: str) -> bool:
+        policy = self._policy
+        return policy is not None and self._peer_is_full(principal, policy.rule_for(principal))
+
+
+def _has_quota(rule: PeerRule) -> bool:
+    return rule.quota_bytes is not None or rule.quota_entries is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from culm_connectors.bamboo_p2p.policy.document import RetentionRule, match
@@ -11,8 +12,15 @@ from culm_models.bamboo.log_store import LogKey
 _AT_A_TIME: Final = 1_000
 
 
-def retain(store: FolderStore, rule: RetentionRule, now_s: float) -> list[tuple[LogKey, int]]:
+def retain(
+    store: FolderStore,
+    rule: RetentionRule,
+    now_s: float,
+    may_drop: Callable[[LogKey, int], bool] = lambda log, seq_num: True,
+) -> list[tuple[LogKey, int]]:
     """Drop a bounded number of payloads that the rule does not keep; which those were.
+
+    `may_drop` says of a log and sequence number whether nobody needs the payload, whatever the rule says.
 
     Call it again while it returns something, in `store.exclusively()` or where nobody else writes.
     """
@@ -28,11 +36,11 @@ def retain(store: FolderStore, rule: RetentionRule, now_s: float) -> list[tuple[
             is_too_much = rule.max_bytes is not None and counted > rule.max_bytes
             if not is_old and not is_too_much:
                 return dropped
-            if match(rule.logs, log):
+            if match(rule.logs, log) and may_drop(log, seq_num):
                 store.drop_payload(log, seq_num)
                 counted -= size
                 dropped.append((log, seq_num))
         if dropped or len(oldest) < count:
             return dropped
-        # All of these are of logs that the rule is not about: look behind them.
+        # All of these are needed, or of logs that the rule is not about: look behind them.
         count *= 2

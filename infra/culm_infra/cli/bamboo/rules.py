@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,9 @@ from culm_infra.cli.bamboo.folder import (
     read_rules,
 )
 from culm_infra.cli.output import EXIT_FAILED, emit_json, out, print_table, say
+
+if TYPE_CHECKING:
+    from culm_connectors.bamboo_p2p.policy.document import PeerRule
 
 
 def policy(*, folder: Folder = DEFAULT_FOLDER, file: PolicyFile = None, json: options.Json = False) -> None:
@@ -39,7 +42,7 @@ def policy(*, folder: Folder = DEFAULT_FOLDER, file: PolicyFile = None, json: op
             emit_json({"peer": name, **rule.model_dump(mode="json")})
         emit_json({"retention": rules.retention.model_dump(mode="json"), "quotas": rules.quotas.model_dump()})
         return
-    columns = ("peer", "may read", "may write", "takes", "follows", "quota, bytes")
+    columns = ("peer", "may read", "may write", "takes", "follows", "quota")
     print_table(
         None,
         columns,
@@ -50,7 +53,7 @@ def policy(*, folder: Folder = DEFAULT_FOLDER, file: PolicyFile = None, json: op
                 _listed(rule.write) if rule.direction != "push" else "",
                 rule.take,
                 "; ".join(f"{_listed(one.logs)} ({one.take})" for one in rule.follow),
-                "" if rule.quota_bytes is None else f"{rule.quota_bytes:,} in {rule.quota_period_s:,.0f} s",
+                _quota(rule),
             )
             for name, rule in rows
         ),
@@ -62,6 +65,12 @@ def policy(*, folder: Folder = DEFAULT_FOLDER, file: PolicyFile = None, json: op
         out.print(f"of payloads {retention.max_bytes:,} bytes are kept")
     if rules.quotas.author_bytes is not None:
         out.print(f"of each author {rules.quotas.author_bytes:,} bytes of payloads are taken")
+
+
+def _quota(rule: PeerRule) -> str:
+    quotas = ((rule.quota_bytes, "bytes"), (rule.quota_entries, "entries"))
+    said = " and ".join(f"{most:,} {what}" for most, what in quotas if most is not None)
+    return said and f"{said} in {rule.quota_period_s:,.0f} s"
 
 
 def _listed(patterns: tuple[Any, ...]) -> str:

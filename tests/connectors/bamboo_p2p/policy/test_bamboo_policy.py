@@ -143,7 +143,7 @@ def test_sizes_eagerness_and_mandatory_payloads_stand_in_the_confirmation() -> N
 
 def test_what_a_peer_brought_flows_away_evenly() -> None:
     ledger = QuotaLedger()
-    quota = {"quota_bytes": 100, "period_s": 10.0}
+    quota = {"quota": 100, "period_s": 10.0}
     ledger.add("ann", 120, 0.0, **quota)  # type: ignore[arg-type]
     full = [ledger.is_full("ann", now_s, **quota) for now_s in (0.0, 1.9, 2.1)]  # type: ignore[arg-type]
     assert full == [True, True, False]

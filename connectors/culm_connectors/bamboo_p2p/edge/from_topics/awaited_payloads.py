@@ -32,6 +32,8 @@ class AwaitedPayloads:
     def entry(self, log: LogKey, held: HeldEntry) -> bool:
         """An entry came without its payload; whether that had come before, and is held now."""
         seq_num, payload_hash = held.entry.seq_num, held.entry.payload_hash
+        if self._store.is_dropped(log, seq_num):
+            return False
         if not held.entry.payload_size:
             if not self._store.has_payload(log, seq_num):
                 self._store.put_unverified(log, seq_num, 0, b"")
@@ -56,7 +58,8 @@ class AwaitedPayloads:
         for key, seq_num in awaiting:
             _, log = split_flavoured_log_key(key)
             held = self._store.entry(log, seq_num)
-            if held is None or self._store.has_payload(log, seq_num):
+            is_here = self._store.has_payload(log, seq_num) or self._store.is_dropped(log, seq_num)
+            if held is None or is_here:
                 continue
             if self._put(log, held, offset, data):
                 whole.append((log, seq_num))

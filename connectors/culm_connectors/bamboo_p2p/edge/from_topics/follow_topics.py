@@ -187,6 +187,8 @@ class TopicsFollower:
         if (entry.public_key, entry.log_id) != log:
             raise RecordError(f"an entry of log {entry.log_id} under the key of another log")
         before = store.entry(log, entry.seq_num)
+        if store.is_dropped(log, entry.seq_num):
+            payload = b""  # what retention dropped does not come back by a record of `logs`, or one again
         if before is None or (payload and not store.has_payload(log, entry.seq_num)):
             peer.add([GivenEntry(entry_bytes, payload or None)])
             taken.entries += before is None
