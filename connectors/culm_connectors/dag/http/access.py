@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from culm_connectors.dag.http.clients import HttpClient
-from culm_connectors.dag.http.problems import Forbidden, Unauthenticated
+from culm_connectors.dag.http.problems import Forbidden, RequestError, Unauthenticated
 from culm_connectors.dag.http.settings import EVERY, DagHttpSettings, Mode, TokenRule
 from culm_connectors.dag.room import DagRoom
 from culm_connectors.dag.ucan_finder import ucan_finder
@@ -66,6 +66,13 @@ class DoorAccess:
             await self._require_ucan(self._ucan(client, ability), ability, space, brought or {})
         elif not _allows(rule, ability, space):
             raise Forbidden(f"this token has not {ability} of this space")
+
+    async def require_either(self, client: HttpClient, space: bytes) -> None:
+        """Raise unless a client may append to a space, or read it. Errors: `RequestError`."""
+        try:
+            await self.require(client, SpaceAbility.APPEND, space)
+        except RequestError:
+            await self.require(client, SpaceAbility.READ, space)
 
     async def readable(self, client: HttpClient) -> frozenset[bytes] | None:
         """The spaces that a client may read, at least one; None for all of them. Errors: `RequestError`."""

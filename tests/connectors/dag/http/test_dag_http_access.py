@@ -92,6 +92,18 @@ async def test_a_ucan_opens_its_space_for_its_ability(guarded: OpenDoor) -> None
     assert (await guarded.client.get(id, headers=bearer(read))).status_code == 404
 
 
+async def test_a_shard_is_shown_to_whoever_may_read_or_append_and_else_as_absent(guarded: OpenDoor) -> None:
+    shard = f"/shards/{SHARD}"
+    append, read = ucan(SPACE, SERVICE, may("dag/append")), ucan(SPACE, SERVICE, may("dag/read"))
+    assert (await guarded.client.put(shard, content=SHARD_BYTES, headers=bearer(append))).status_code == 201
+    for token in (bearer(append), bearer(read), bearer(TOKEN)):
+        head = await guarded.client.head(shard, headers=token)
+        assert (head.status_code, head.headers["culm-size"]) == (200, str(len(SHARD_BYTES)))
+    other = ucan(OTHER, SERVICE, may("dag/read", OTHER))
+    assert (await guarded.client.head(shard, headers=bearer(other))).status_code == 404
+    assert (await guarded.client.head(shard)).status_code == 401
+
+
 async def test_a_chain_comes_in_the_body_and_is_known_from_then_on(guarded: OpenDoor) -> None:
     delegation = ucan(SPACE, WRITER, may("dag/*"))
     leaf = ucan(WRITER, SERVICE, may("dag/append"), prf=[delegation.cid])

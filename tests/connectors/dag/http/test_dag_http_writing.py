@@ -63,6 +63,7 @@ async def test_a_shard_comes_in_parts_in_any_order_and_is_created_with_the_last(
     assert (await put(door, 0, CHUNK_SIZE)).status_code == 200
     head = await door.client.head(URL)
     assert (head.status_code, head.headers["culm-size"]) == (200, str(SIZE))
+    assert (await door.client.head(f"/shards/{SHARD}")).headers["culm-size"] == str(SIZE)
     assert await door.room.read_shard(SHARD, 0, SIZE) == BYTES
 
 

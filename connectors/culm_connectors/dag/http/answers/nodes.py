@@ -18,7 +18,7 @@ from culm_connectors.dag.http.answers.schemas import (
 )
 from culm_connectors.dag.http.clients import HttpClient
 from culm_connectors.dag.http.door import Door, json_answer, parse_cid, parse_space
-from culm_connectors.dag.http.problems import RequestError, RequestMalformed, problem, status_of
+from culm_connectors.dag.http.problems import RequestMalformed, problem, status_of
 from culm_connectors.dag.store.outcomes import BlockOutcome, Lack
 from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
@@ -101,7 +101,7 @@ async def post_lack(door: Door, request: Request) -> Response:
     """A list of heads, JSON or DAG-CBOR: what of them is not here. For who may append, or read."""
     client = door.enter(request)
     space = parse_space(request.path_params["space"])
-    await _require_either(door, client, space)
+    await door.access.require_either(client, space)
     data = await door.body(request, client, door.settings.max_body_bytes)
     heads = await asyncio.to_thread(_heads, data, _type_of(request), door.settings.max_heads)
     hidden: list[Cid] = []
@@ -119,13 +119,6 @@ async def post_lack(door: Door, request: Request) -> Response:
         headers = {"Cache-Control": "no-store"}
         return Response(encode_dag_cbor(value), 200, headers, DAG_CBOR_TYPE)
     return json_answer(lack_answer(lack))
-
-
-async def _require_either(door: Door, client: HttpClient, space: bytes) -> None:
-    try:
-        await door.access.require(client, SpaceAbility.APPEND, space)
-    except RequestError:
-        await door.access.require(client, SpaceAbility.READ, space)
 
 
 def _type_of(request: Request) -> str:

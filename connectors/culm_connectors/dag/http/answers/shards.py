@@ -18,6 +18,7 @@ from culm_connectors.dag.http.problems import (
     status_of,
 )
 from culm_connectors.dag.http.settings import PART_BYTES
+from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import SpoolFull
 from culm_models.dag.exchange.ranges import Range
 from culm_models.dag.exchange.settings import SpaceAbility
@@ -31,10 +32,9 @@ async def head_shard(door: Door, request: Request) -> Response:
     """200 with the size of a shard that is here; else 404 with the ranges that this client has brought."""
     client = door.enter(request)
     shard = path_cid(request)
-    space = await _append_space(door, client, request)
-    size = await door.room.shard_size(shard)
-    # A shard that is not known to be of the space is as good as absent for whoever may not read everything.
-    if size is not None and (door.settings.append == "anyone" or await door.room.belongs(space, shard)):
+    is_shown = await _is_shown(door, client, request, shard)
+    size = await door.room.shard_size(shard) if is_shown else None
+    if size is not None:
         return Response(headers={"Culm-Size": str(size), "Cache-Control": "no-store"})
     spooled = await door.room.spooled(shard, client.peer)
     headers = {} if spooled is None else _range_headers(*spooled)
@@ -65,10 +65,35 @@ async def put_shard(door: Door, request: Request) -> Response:
     return json_answer(part_answer(shard, size, (), is_whole=True), status)
 
 
-async def _append_space(door: Door, client: HttpClient, request: Request) -> bytes:
-    """The space that a request is for: it says so, or its token is for one alone. May the client append?"""
+async def _is_shown(door: Door, client: HttpClient, request: Request, shard: Cid) -> bool:
+    """Whether a client that may append or read learns that a shard is here. Errors: `RequestError`.
+
+    One that is not known to be of the client's spaces is as good as absent for whoever has not all of them.
+    """
+    if "anyone" in (door.settings.append, door.settings.read):
+        return True
+    space = _named_space(door, client, request)
+    if space is not None:
+        await door.access.require_either(client, space)
+        return await door.room.belongs(space, shard)
+    spaces = await door.access.readable(client)
+    if spaces is None:
+        return True
+    for one in spaces:
+        if await door.room.belongs(one, shard):
+            return True
+    return False
+
+
+def _named_space(door: Door, client: HttpClient, request: Request) -> bytes | None:
+    """The space that a request is for: it says so, or its token is for one alone."""
     named = request.query_params.get("space")
-    space = door.access.appendable(client) if named is None else parse_space(named)
+    return door.access.appendable(client) if named is None else parse_space(named)
+
+
+async def _append_space(door: Door, client: HttpClient, request: Request) -> bytes:
+    """The space that a request is for, to which its client may append. Errors: `RequestError`."""
+    space = _named_space(door, client, request)
     if space is None:
         raise RequestMalformed("say for which space: ?space=")
     await door.access.require(client, SpaceAbility.APPEND, space)
