@@ -5,7 +5,8 @@ Nodes, publishes and UCANs are never dropped: they are small, and order and verd
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.outcomes import BlockKind
@@ -23,6 +24,8 @@ class CollectSettings:
 
     keep: int = 10
     """Complete publishes of each id, the newest."""
+    keep_of: Mapping[bytes, int] = field(default_factory=dict)
+    """Of some ids another number."""
     grace_s: int = 30 * DAY_S
     """Shards that came no longer ago."""
 
@@ -38,7 +41,8 @@ def collectable(folder: DagFolder, settings: CollectSettings, *, now: int) -> li
     for space in folder.spaces():
         order = folder.published(space).order
         complete = [one for one in reversed(order) if one.state is PublishState.COMPLETE]
-        roots = [one.origin for one in complete[: settings.keep]] if order else folder.dag_heads(space)
+        keep = settings.keep_of.get(space, settings.keep)
+        roots = [one.origin for one in complete[:keep]] if order else folder.dag_heads(space)
         needed |= store.state(roots).shards
     found = []
     for shard in sorted(folder.all_shards()):
@@ -49,6 +53,15 @@ def collectable(folder: DagFolder, settings: CollectSettings, *, now: int) -> li
         if status.st_mtime < now - settings.grace_s:
             found.append((shard, status.st_size))
     return found
+
+
+def shards_of_no_other(folder: DagFolder, spaces: Collection[bytes]) -> list[Cid]:
+    """The shards that are here of some spaces and of no other one, ascending."""
+    others = [space for space in folder.spaces() if space not in spaces]
+    found = {shard for space in spaces for shard, _ in folder.shards(space)}
+    return sorted(
+        shard for shard in found if all(folder.shard_size(other, shard) is None for other in others)
+    )
 
 
 def _nodes(folder: DagFolder) -> ReplicaStore:

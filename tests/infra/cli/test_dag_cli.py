@@ -19,9 +19,11 @@ from culm_connectors.edge.keyfile import make_key
 from culm_infra.cli.dag.folder import complete_id
 from culm_infra.cli.dag.group import COMMANDS, app
 from culm_infra.cli.root import run
-from culm_models.dag.blocks.cid import DAG_PB, cid_of
+from culm_models.dag.blocks.cid import DAG_CBOR, DAG_PB, cid_of
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
 from culm_models.dag.blocks.dag_pb import PbLink, PbNode, encode_dag_pb
+from culm_models.dag.car import write_car
+from culm_models.dag.replica.codec import encode_append
 from culm_models.dag.ucan.did_key import did_key, did_text
 
 EMPTY = "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
@@ -161,17 +163,35 @@ def test_who_has_no_delegation_is_refused(culm: Shell, site: Path, tmp_path: Pat
     assert culm("log") == []
 
 
-def test_a_dropped_shard_is_missing_and_a_blocked_one_stays_away(culm: Shell, site: Path) -> None:
+def test_a_dropped_shard_is_missing_and_stays_away_until_that_is_lifted(culm: Shell, site: Path) -> None:
     put = culm.one("put", site)
     culm("publish", put["cid"])
-    assert culm.one("drop", put["shard"])["was_here"]
+    assert culm.one("drop", put["shard"]) == {"shard": put["shard"], "was_here": True, "blocked": True}
     (standing,) = culm("status", status=3)
     assert standing["missing_shards"] == [put["shard"]]
     assert culm.one("resolve", status=3)["tip"]["state"] == "pending"
+    culm("put", site, status=1)
+    assert not culm.one("drop", put["shard"], "--lift")["blocked"]
     culm("put", site)
     assert culm.one("resolve")["tip"]["state"] == "complete"
-    culm("drop", put["shard"], "--block", "unwanted")
-    culm("put", site, status=1)
+
+
+def test_a_dropped_space_loses_its_own_shards_and_brings_nothing(culm: Shell, site: Path) -> None:
+    mine = culm.one("put", site)
+    other = "ab" * 32
+    beside = culm.one("put", site / "index.html", "--space", other)
+    culm("put", site, "--space", other)
+    space, *shards = culm("drop", "--space", other)
+    assert space == {"space": other, "blocked": True}
+    assert [(row["shard"], row["was_here"]) for row in shards] == [(beside["shard"], True)]
+    assert culm.one("status", "--space", mine["space"])["missing_shards"] == []
+    culm("put", site, "--space", other, status=1)
+    with serving(culm, "--http", "--writable") as bound:
+        head = encode_append([]).data
+        body = write_car([cid_of(DAG_CBOR, head)], [(cid_of(DAG_CBOR, head), head)])
+        told = httpx.post(f"{bound['url']}/spaces/{other}/nodes", content=body).json()["results"]
+        assert [(one["status"], one["code"]) for one in told] == [(2, "dag.blocked")]
+    culm("drop", status=2)
 
 
 def test_an_export_is_the_same_bytes_and_comes_back(
@@ -207,6 +227,9 @@ def test_what_only_old_publishes_need_is_collected(culm: Shell, tmp_path: Path) 
     assert [(row["shard"], row["dropped"]) for row in found] == [(beside, False)]
     assert culm("collect", *late) == found
     assert {row["shard"] for row in culm("collect", *late, "--keep", 0)} == {beside, *shards}
+    kept = f"{put['space']}=1"
+    assert culm("collect", *late, "--keep", 0, "--keep-of", kept) == found
+    culm("collect", "--keep-of", "1=x", status=2)
     assert culm.one("collect", *late, "--apply")["dropped"]
     assert culm("collect", *late) == []
     assert culm.one("resolve")["tip"]["state"] == "complete"
@@ -254,7 +277,6 @@ def test_a_folder_is_read_over_http_and_written_where_that_is_said(culm: Shell, 
 def test_a_name_that_leads_out_of_the_directory_is_not_written(culm: Shell, tmp_path: Path) -> None:
     from culm_connectors.dag.store.folder import DagFolder
     from culm_models.dag.blocks.cid import CAR, RAW
-    from culm_models.dag.car import write_car
 
     leaf = cid_of(RAW, b"x")
     block = encode_dag_pb(PbNode((PbLink(leaf, "../out", 1),), b"\x08\x01"))

@@ -7,26 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
 from typing import Final
 
 from confluent_kafka import Message
 
-from culm_connectors.dag.edge.edge_folder import EdgeFolder
 from culm_connectors.dag.edge.room import EdgeRoom
 from culm_connectors.dag.edge.tables import SHARDS_TOPIC
+from culm_connectors.dag.edge.taking import take_record
 from culm_connectors.kafka import Batch, OffsetLost, TopicReader, TopicReaders
-from culm_models.dag.blocks.cid import Cid
 from culm_models.errors import CulmError
-from culm_topics.dag.records import (
-    PublishedRecord,
-    decode_blocked,
-    decode_node_record,
-    decode_publish_record,
-    decode_shard_chunk,
-    id_of_key,
-    split_shard_chunk_key,
-)
 from culm_topics.readers.batch import Partition, source_of
 
 FOLLOWED: Final = ("dag.blocked", "dag.nodes", "dag.publishes", "dag.shards", "dag.published")
@@ -45,13 +34,6 @@ class DagFollower:
         self.followed = 0
         """Records that were taken."""
         self._room = room
-        self._takes: Mapping[str, Callable[[EdgeFolder, Message], None]] = {
-            "dag.blocked": _take_blocked,
-            "dag.nodes": _take_node,
-            "dag.publishes": _take_publish,
-            "dag.shards": _take_chunk,
-            "dag.published": _take_published,
-        }
 
     async def run(self, topics: TopicReaders) -> None:
         """Follow all of them until cancelled. Raises OffsetLost, ConsumeFailed."""
@@ -120,7 +102,7 @@ class DagFollower:
                 refused: list[_Refused] = []
                 for message in some:
                     try:
-                        self._takes[name](self._room.folder, message)
+                        take_record(self._room.folder, name, message.key(), message.value())
                     except CulmError as error:
                         refused.append((error, source_of(message), message.value()))
                 if is_last:
@@ -141,40 +123,3 @@ def _next(left: list[Message]) -> list[Message]:
         some.append(message)
         size += 1_000 + len(message.value() or b"")
     return some
-
-
-# Each of them; a `CulmError` says what is wrong with a record.
-
-
-def _take_node(folder: EdgeFolder, message: Message) -> None:
-    if message.value() is not None:
-        space, cid, record = decode_node_record(message.key(), message.value())
-        folder.follow_node(space, cid, record.data)
-
-
-def _take_publish(folder: EdgeFolder, message: Message) -> None:
-    if message.value() is not None:
-        id, record = decode_publish_record(message.key(), message.value())
-        folder.follow_publish(id, record)
-
-
-def _take_chunk(folder: EdgeFolder, message: Message) -> None:
-    if message.value() is None:
-        folder.follow_dropped(split_shard_chunk_key(message.key())[0])
-        return
-    shard, offset, record = decode_shard_chunk(message.key(), message.value())
-    folder.follow_chunk(record.space, shard, record.size, offset, bytes(record.data))
-
-
-def _take_blocked(folder: EdgeFolder, message: Message) -> None:
-    what, record = decode_blocked(message.key(), message.value())
-    key = what.raw if isinstance(what, Cid) else what
-    folder.follow_blocked(key, None if record is None else record.reason)
-
-
-def _take_published(folder: EdgeFolder, message: Message) -> None:
-    """The job has come to something: whoever waits for the id looks again."""
-    id_of_key("dag.published", message.key())
-    if message.value() is not None:
-        PublishedRecord.decode(message.value())
-        folder.follow_published()

@@ -25,14 +25,15 @@ from culm_models.dag.car import car_header, car_section
 from culm_models.dag.car.reader import CarStream, Section
 from culm_models.dag.errors import DagError
 from culm_models.dag.exchange.needs import needs_of_block
-from culm_models.dag.verdict import decode_verdict, verdict_differences
-from culm_models.dag.wire.messages import AckStatus
+from culm_models.dag.verdict import VerdictSettings, decode_verdict, verdict_differences
+from culm_models.dag.wire.messages import SPACE_SIZE, AckStatus
 
 NODES_FILE: Final = "nodes.car"
 SHARDS: Final = "shards"
 VERSION: Final = 1
 _KEYS: Final = {"version", "settings", "nodes", "publishes", "ucans", "shards"}
 _PIECE_BYTES: Final = 1_048_576
+_TIME_MAX: Final = (1 << 53) - 1
 # An export is the owner's own: it may be as large as the store was.
 _BOUNDS: Final = replace(DEFAULT_BOUNDS, car=1 << 50, block=1 << 32, sections=1 << 40)
 
@@ -97,9 +98,8 @@ def import_dags(folder: DagFolder, source: Path) -> ImportedDags:
     """Put in all of an export, verified, with its receipts. Errors: `DagExportError`, `DagError`."""
     found = ImportedDags()
     sections = _sections(source / NODES_FILE)
-    first = next(sections, None)
-    manifest = _manifest(None if first is None else bytes(first.data))
-    own, given = folder.settings.verdict, decode_verdict(encode_dag_cbor(manifest["settings"]))
+    manifest = _manifest(sections)
+    own, given = folder.settings.verdict, _verdict(manifest)
     if different := verdict_differences(own, given):
         raise DagExportError(
             f"the export was judged by other settings: {', '.join(different)}",
@@ -121,6 +121,15 @@ def import_dags(folder: DagFolder, source: Path) -> ImportedDags:
         found.shards += _add_shard(folder, shard, source / SHARDS / f"{shard.text}.car")
         folder.commit()
     return found
+
+
+def exported_verdict(source: Path) -> VerdictSettings:
+    """The settings that an export was judged by. Errors: `DagExportError`, `DagError`."""
+    return _verdict(_manifest(_sections(source / NODES_FILE)))
+
+
+def _verdict(manifest: dict[str, Any]) -> VerdictSettings:
+    return decode_verdict(encode_dag_cbor(manifest["settings"]))
 
 
 def _put(folder: DagFolder, found: ImportedDags, space: bytes | None, block: bytes, received_at: int) -> None:
@@ -158,11 +167,12 @@ def _sections(path: Path) -> Iterator[Section]:
         raise DagExportError(f"{path} cannot be read: {error}") from error
 
 
-def _manifest(data: bytes | None) -> dict[str, Any]:
+def _manifest(sections: Iterator[Section]) -> dict[str, Any]:
+    """The manifest, which is the first section."""
     value: Any = None
-    if data is not None:
+    if (first := next(sections, None)) is not None:
         try:
-            value = decode_dag_cbor(data)
+            value = decode_dag_cbor(bytes(first.data))
         except DagError as error:
             raise DagExportError(f"the manifest is no DAG-CBOR: {error}") from error
     if not isinstance(value, dict) or value.keys() != _KEYS or value["version"] != VERSION:
@@ -173,7 +183,12 @@ def _manifest(data: bytes | None) -> dict[str, Any]:
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
         raise DagExportError("the manifest is malformed")
     cids = [cid for _, cid in value["nodes"]] + [cid for cid, _ in value["publishes"]] + value["shards"]
-    if not all(isinstance(cid, Cid) for cid in cids):
+    spaces = [space for space, _ in value["nodes"]]
+    if not (
+        all(isinstance(cid, Cid) for cid in cids)
+        and all(isinstance(space, bytes) and len(space) == SPACE_SIZE for space in spaces)
+        and all(type(time) is int and 0 <= time <= _TIME_MAX for _, time in value["publishes"])
+    ):
         raise DagExportError("the manifest is malformed")
     return value
 

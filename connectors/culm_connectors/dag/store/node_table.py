@@ -13,6 +13,7 @@ from culm_connectors.dag.store.tables import BUILDS, NEEDS
 from culm_connectors.dag.store.waiting import WaitingNodes
 from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid, cid_from_bytes, cid_of
 from culm_models.dag.errors import (
+    Blocked,
     ChainMixed,
     DagError,
     PriorRefused,
@@ -87,9 +88,17 @@ class NodeTable:
             return BlockOutcome(
                 cid, None, AckStatus.REFUSED, error.code, fallen=tuple(self._refuse(cid, error.code)[1:])
             )
+        change = found.change if isinstance(found, ReplicaNode) else None
+        home = change.id if isinstance(change, PublishChange) else space
+        if receipt.peer is not None and home is not None and self._is_blocked(home):
+            return BlockOutcome(cid, None, AckStatus.REFUSED, Blocked.code)
         if isinstance(found, Ucan):
             return self._put_ucan(space, cid, found, receipt)
         return self._put_node(space, found, receipt)
+
+    def _is_blocked(self, space: bytes) -> bool:
+        """Whether what peers bring to a space is refused (R33); what stands in it stays."""
+        return self._database.execute("SELECT 1 FROM blocked WHERE key = ?", (space,)).fetchone() is not None
 
     def _put_ucan(self, space: bytes | None, cid: Cid, ucan: Ucan, receipt: Receipt) -> BlockOutcome:
         waits_for = self._without_verdict(ucan.claims.proofs)

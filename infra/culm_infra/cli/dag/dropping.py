@@ -2,51 +2,129 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from culm_infra.cli import options
-from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, Policy, count_of, now_s, open_folder, parse_cid
+from culm_infra.cli.dag.folder import (
+    DEFAULT_FOLDER,
+    Folder,
+    OnKafka,
+    Policy,
+    complete_id,
+    count_of,
+    now_s,
+    open_folder,
+    parse_cid,
+    parse_key,
+)
+from culm_infra.cli.options import KafkaFlags, spread
 from culm_infra.cli.output import emit_json, out, say
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
+    from culm_models.dag.blocks.cid import Cid
+    from culm_topics.kafka.clients import KafkaSettings
+
+
+@spread
 def drop(
-    cids: Annotated[list[str], typer.Argument(metavar="CID…", help="Shards.")],
+    cids: Annotated[list[str] | None, typer.Argument(metavar="[CID…]", help="Shards.")] = None,
     *,
     folder: Folder = DEFAULT_FOLDER,
-    block: Annotated[
-        str | None, typer.Option("--block", metavar="REASON", help="Refuse them from now on, too.")
+    spaces: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--space",
+            metavar="KEY",
+            help="A whole space: shards that no other one has, and whatever comes of it. Repeatable.",
+            autocompletion=complete_id,
+        ),
     ] = None,
+    reason: Annotated[
+        str, typer.Option("--reason", help="Why, for whoever is refused.")
+    ] = "dropped by the operator",
+    lift: Annotated[bool, typer.Option("--lift", help="Drop nothing: let them come again.")] = False,
+    on_kafka: OnKafka = False,
+    kafka: KafkaFlags,
     json: options.Json = False,
 ) -> None:
-    """Forget shards: they are missing from then on, and may come again unless they are blocked.
+    """Forget shards, or those of a space, and refuse them from now on (`dag.blocked`), until --lift.
 
-    Order, heads and verdicts do not change by it; what needs the shards is pending.
+    Order, heads and verdicts do not change by it; what needs the shards is pending. Appends and publishes of
+    a space that is refused stay out; what stands in its order stays there. (`culm dag collect` only drops.)
 
-    Example: `culm dag drop bagbaiera…`; `culm dag drop bagbaiera… --block "asked for by its author"`
+    Example: `culm dag drop bagbaiera… --reason "asked for by its author"`;
+    `culm dag drop --space KEY --kafka`
     """
-    shards = [parse_cid(text) for text in cids]
-    rows = []
-    with open_folder(folder) as store:
-        for shard in shards:
-            was_here = store.drop_shard(shard)
-            if block is not None:
-                store.set_blocked(shard.raw, block)
-            rows.append({"shard": shard.text, "was_here": was_here, "blocked": block is not None})
+    shards = [parse_cid(text) for text in cids or ()]
+    whole = [parse_key(text) for text in spaces or ()]
+    if not shards and not whole:
+        raise typer.BadParameter("name shards by their CIDs, or spaces by --space")
+    why = None if lift else reason
+    if on_kafka:
+        here = _drop_from_topics(kafka.settings(), shards, whole, why)
+    else:
+        here = _drop_from_folder(folder, shards, whole, why)
+    rows: list[dict[str, Any]] = [{"space": space, "blocked": not lift} for space in whole]
+    for shard in dict.fromkeys([*shards, *sorted(here)]):
+        was_named = shard in shards
+        rows.append({"shard": shard.text, "was_here": shard in here, "blocked": was_named and not lift})
     for row in rows:
         if json:
             emit_json(row)
+        elif "space" in row:
+            out.print(f"{row['space'].hex()} {'may come again' if lift else 'is refused'}")
+        elif lift:
+            out.print(f"{row['shard']} may come again")
         else:
             out.print(f"{row['shard']} {'dropped' if row['was_here'] else 'was not here'}")
 
 
+def _drop_from_folder(folder: Path, shards: list[Cid], spaces: list[bytes], reason: str | None) -> set[Cid]:
+    """The shards that were dropped."""
+    from culm_connectors.dag.collecting import shards_of_no_other
+
+    with open_folder(folder) as store:
+        for key in [*(shard.raw for shard in shards), *spaces]:
+            store.set_blocked(key, reason)
+        if reason is None:
+            return set()
+        wanted = [*shards, *shards_of_no_other(store, spaces)]
+        return {shard for shard in wanted if store.drop_shard(shard)}
+
+
+def _drop_from_topics(
+    kafka: KafkaSettings, shards: list[Cid], spaces: list[bytes], reason: str | None
+) -> set[Cid]:
+    """The shards that were dropped."""
+    from culm_connectors.dag.collecting import shards_of_no_other
+    from culm_connectors.dag.deployment.reading import read_deployment
+    from culm_connectors.dag.deployment.writing import block_in_topics, drop_from_topics, keep_for_others
+
+    wanted = set(shards)
+    if spaces and reason is not None:
+        with read_deployment(kafka) as store:
+            wanted.update(shards_of_no_other(store, spaces))
+            keep_for_others(kafka, store, spaces)
+    # Before anything is dropped, so that it does not come back meanwhile.
+    block_in_topics(kafka, [*shards, *spaces], reason, now=now_s())
+    return set() if reason is None else drop_from_topics(kafka, wanted)
+
+
+@spread
 def collect(
     *,
     folder: Folder = DEFAULT_FOLDER,
     keep: Annotated[
         int, typer.Option("--keep", min=0, help="Complete publishes of each id whose shards stay.")
     ] = 10,
+    keep_of: Annotated[
+        list[str] | None,
+        typer.Option("--keep-of", metavar="KEY=NUMBER", help="Of one id another number. Repeatable."),
+    ] = None,
     grace_days: Annotated[
         float, typer.Option("--grace", metavar="DAYS", min=0, help="Shards that came within this stay.")
     ] = 30.0,
@@ -55,23 +133,29 @@ def collect(
     ] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Drop them; else they are only listed.")] = False,
     policy: Policy = "bound",
+    on_kafka: OnKafka = False,
+    kafka: KafkaFlags,
     json: options.Json = False,
 ) -> None:
     """List the shards that nothing needs any more, and drop them with --apply.
 
     Kept are the shards of the newest complete publishes of each id, and those of spaces whose id never
-    published. The same folder, settings and time give the same list.
+    published. The same store, settings and time give the same list.
 
-    Example: `culm dag collect --keep 3`; `culm dag collect --grace 7 --apply`
+    Example: `culm dag collect --keep 3 --keep-of KEY=100`; `culm dag collect --kafka --grace 7 --apply`
     """
     from culm_connectors.dag.collecting import DAY_S, CollectSettings, collectable
+    from culm_connectors.dag.deployment.reading import read_deployment
+    from culm_connectors.dag.deployment.writing import drop_from_topics
 
-    settings = CollectSettings(keep, int(grace_days * DAY_S))
-    with open_folder(folder, policy) as store:
+    settings = CollectSettings(keep, dict(map(_parse_keep, keep_of or ())), int(grace_days * DAY_S))
+    with read_deployment(kafka.settings()) if on_kafka else open_folder(folder, policy) as store:
         found = collectable(store, settings, now=now_s() if now is None else now)
-        if apply:
+        if apply and not on_kafka:
             for shard, _ in found:
                 store.drop_shard(shard)
+    if apply and on_kafka:
+        drop_from_topics(kafka.settings(), {shard for shard, _ in found})
     for shard, size in found:
         if json:
             emit_json({"shard": shard.text, "bytes": size, "dropped": apply})
@@ -81,3 +165,11 @@ def collect(
         total = sum(size for _, size in found)
         rest = "" if apply else " (--apply drops them)"
         say(f"{count_of(len(found), 'shard')}, {count_of(total, 'byte')}{rest}")
+
+
+def _parse_keep(text: str) -> tuple[bytes, int]:
+    """An id and a number. Raises `typer.BadParameter`."""
+    key, _, number = text.rpartition("=")
+    if not (number.isascii() and number.isdigit() and len(number) < 10):
+        raise typer.BadParameter(f"{text!r} is not KEY=NUMBER")
+    return parse_key(key), int(number)

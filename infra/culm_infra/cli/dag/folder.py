@@ -31,6 +31,10 @@ Policy = Annotated[
         autocompletion=lambda incomplete: [one for one in _POLICIES if one.startswith(incomplete)],
     ),
 ]
+OnKafka = Annotated[
+    bool,
+    typer.Option("--kafka", help="Of a whole deployment: its topics, instead of --dir and --policy."),
+]
 KeyFolder = Annotated[
     Path | None,
     typer.Option("--key", metavar="DIR", help="The folder whose private.key signs; by default --dir."),

@@ -1,0 +1,154 @@
+"""What an operator writes to the topics of DAGs: an import, and what is dropped or blocked (R33)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+from culm_connectors.dag.edge.edge_folder import NO_SPACE
+from culm_connectors.dag.store.folder import DagFolder
+from culm_connectors.dag.store.outcomes import BlockKind
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.replica.codec import decode_node
+from culm_models.dag.wire.messages import CHUNK_SIZE
+from culm_models.errors import CulmError
+from culm_topics.dag.records import (
+    BlockedRecord,
+    NodeRecord,
+    PublishRecord,
+    ShardChunkRecord,
+    blocked_key,
+    cid_partition,
+    node_key,
+    shard_chunk_key,
+    split_shard_chunk_key,
+    split_shard_index_key,
+)
+from culm_topics.errors import KafkaFailure
+from culm_topics.kafka import clients
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.whole_topic import offsets_of, read_to_end
+
+_FLUSH_S: Final = 60.0
+_BY_KEY: Final = -1
+"""A partition that the hash of the key chooses."""
+_KEYED: Final = {"dag.shards": split_shard_chunk_key, "dag.shard-index": split_shard_index_key}
+_Record = tuple[str, Cid | None, bytes, bytes | None]
+"""Topic, the CID by which it is partitioned (None: by its key), key, value."""
+
+
+def write_import(kafka: KafkaSettings, folder: DagFolder) -> None:
+    """Write all of a folder that was filled by an import, with its receipts. Blocks; raises `KafkaFailure`.
+
+    A shard lies under the first space whose nodes name it. What was there before stays; records may repeat.
+    """
+    _write(kafka, _records_of(folder))
+
+
+def keep_for_others(kafka: KafkaSettings, folder: DagFolder, spaces: Collection[bytes]) -> None:
+    """Have shards of some spaces that others have too lie under one of these. Blocks; raises `KafkaFailure`.
+
+    Connectors leave out of the topic what lies under a blocked space.
+    """
+    shards = {shard for space in spaces for shard, _ in folder.shards(space)}
+    for shard in sorted(shards):
+        if (other := _space_of(folder, shard, spaces)) != NO_SPACE:
+            _write(kafka, _chunks(folder, shard, other))
+
+
+def drop_from_topics(kafka: KafkaSettings, shards: Collection[Cid]) -> set[Cid]:
+    """Have shards be as if they had never come; those that were there. Blocks; raises `KafkaFailure`."""
+    found: set[Cid] = set()
+    for topic, split in _KEYED.items():
+        live: dict[bytes, Cid] = {}
+        for message in read_to_end(kafka, topic):
+            try:
+                shard, _ = split(message.key)
+            except CulmError:
+                continue
+            if message.value and shard in shards:
+                live[message.key] = shard
+            else:
+                live.pop(message.key, None)
+        _write(kafka, [(topic, shard, key, None) for key, shard in live.items()])
+        if topic == "dag.shards":
+            found.update(live.values())
+    return found
+
+
+def block_in_topics(
+    kafka: KafkaSettings, what: Iterable[Cid | bytes], reason: str | None, *, now: int
+) -> None:
+    """Have connectors refuse shards and spaces (32 bytes) from now on; without a reason, no longer. Blocks.
+
+    Raises `KafkaFailure`.
+    """
+    value = None if reason is None else BlockedRecord(reason, now).encode()
+    _write(kafka, [("dag.blocked", None, blocked_key(one), value) for one in what])
+
+
+def _records_of(folder: DagFolder) -> Iterator[_Record]:
+    for space, cid, kind in folder.placed():
+        block = folder.read_node(cid)
+        if block is None:
+            continue
+        if kind is BlockKind.PUBLISH:
+            verdict = folder.settings.verdict
+            prior = decode_node(block, legacy=verdict.legacy, bounds=verdict.bounds).prior
+            for received_at in folder.receipts(cid):
+                yield (
+                    "dag.publishes",
+                    None,
+                    space or NO_SPACE,
+                    PublishRecord(cid, prior, block, received_at).encode(),
+                )
+        else:
+            yield "dag.nodes", cid, node_key(space or NO_SPACE, cid), NodeRecord(block).encode()
+    for shard in sorted(folder.all_shards()):
+        yield from _chunks(folder, shard, _space_of(folder, shard, ()))
+
+
+def _space_of(folder: DagFolder, shard: Cid, but: Collection[bytes]) -> bytes:
+    """The first space but some of which a shard is."""
+    spaces = (space for space in folder.spaces() if space not in but)
+    return next((one for one in spaces if folder.shard_size(one, shard) is not None), NO_SPACE)
+
+
+def _chunks(folder: DagFolder, shard: Cid, space: bytes) -> Iterator[_Record]:
+    path = folder.shard_path(shard)
+    size = 0 if path is None else path.stat().st_size
+    for offset in range(0, size, CHUNK_SIZE):
+        data = folder.read_shard(shard, offset, min(CHUNK_SIZE, size - offset))
+        record = ShardChunkRecord(size, data, space)
+        yield "dag.shards", shard, shard_chunk_key(shard, offset), record.encode()
+
+
+def _write(kafka: KafkaSettings, records: Iterable[_Record]) -> None:
+    """Write records, and return once all are acknowledged."""
+    failures: list[str] = []
+    producer = clients.producer(kafka, bulk=True)
+    partitions: dict[str, int] = {}
+    for name, cid, key, value in records:
+        partition = _BY_KEY
+        if cid is not None:
+            if name not in partitions:
+                partitions[name] = len(offsets_of(kafka, name))
+            partition = cid_partition(cid, partitions[name])
+        while True:
+            try:
+                producer.produce(
+                    kafka.topic(name),
+                    value,
+                    key,
+                    partition=partition,
+                    on_delivery=lambda error, _: failures.append(error.str()) if error is not None else None,
+                )
+                break
+            except BufferError:
+                producer.poll(1.0)
+        producer.poll(0)
+        if failures:
+            break
+    if producer.flush(_FLUSH_S) or failures:
+        why = failures[0] if failures else "not everything was acknowledged in time"
+        raise KafkaFailure(f"writing the topics of DAGs: {why}")
