@@ -12,6 +12,7 @@ from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, RefusedB
 from culm_connectors.dag.store.tables import BUILDS, NEEDS
 from culm_connectors.dag.store.waiting import WaitingNodes
 from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid, cid_from_bytes, cid_of
+from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
 from culm_models.dag.errors import (
     Blocked,
     ChainMixed,
@@ -138,9 +139,8 @@ class NodeTable:
                 self._admit(row)
         self._waiting.settled(node.cid.raw)
         fallen = self._drop_wrong_children(node)
-        missing = waits_for
-        if isinstance(change, PublishChange):
-            missing = tuple(sorted({*waits_for, *self._without_verdict((change.origin,))}))
+        is_publish = isinstance(change, PublishChange)
+        missing = self._missing_of_publish(row, waits_for) if is_publish else waits_for
         return BlockOutcome(
             node.cid, kind, AckStatus.DURABLE, None, missing, self._in_order(row), tuple(fallen)
         )
@@ -170,13 +170,24 @@ class NodeTable:
         if kind is not BlockKind.PUBLISH:
             if space is not None:
                 self._place(space, row, cid, kind)
-            return BlockOutcome(cid, kind, AckStatus.HAD)
+            missing = tuple(sorted(self._waiting.of_node(row)))
+            return BlockOutcome(cid, kind, AckStatus.HAD, None, missing)
         in_order = self._in_order(row)
         if receipt.recorded or not in_order:
             self._database.execute("INSERT OR IGNORE INTO receipts VALUES (?, ?)", (row, receipt.received_at))
         if not in_order:
             self._review(row)
-        return BlockOutcome(cid, kind, AckStatus.HAD, in_order=self._in_order(row))
+        missing = self._missing_of_publish(row, self._waiting.of_node(row))
+        return BlockOutcome(cid, kind, AckStatus.HAD, None, missing, self._in_order(row))
+
+    def _missing_of_publish(self, row: int, waits_for: Iterable[Cid]) -> tuple[Cid, ...]:
+        """What a publish waits for, and its origin where that is not here."""
+        query = "SELECT block FROM nodes WHERE node = ?"
+        found = self._database.execute(query, (row,)).fetchone()
+        if found is None:
+            return ()  # a clock has refused it by now
+        origin = decode_dag_cbor(found[0])["change"]["origin"]
+        return tuple(sorted({*waits_for, *self._without_verdict((origin,))}))
 
     # Keeping.
 

@@ -74,6 +74,11 @@ class WaitingNodes:
         """How many nodes of a space wait, and their bytes."""
         return self._count(_OF_SPACE, space)
 
+    def of_node(self, row: int) -> list[Cid]:
+        """What a node waits for."""
+        query = "SELECT named FROM lacks WHERE child = ?"
+        return [cid_from_bytes(raw) for (raw,) in self._database.execute(query, (row,))]
+
     def enter(self, row: int, space: bytes | None, peer: bytes, size: int, needs: Iterable[Cid]) -> None:
         """A node that is new here waits for these; for none of them, it waits not."""
         rows = [(need.raw, row) for need in needs]

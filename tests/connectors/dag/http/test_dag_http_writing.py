@@ -158,12 +158,23 @@ async def test_a_question_that_is_no_list_of_heads_is_refused(door: OpenDoor, bo
     assert code(answer, 400) == "dag.http.malformed"
 
 
+async def test_a_node_that_waits_says_for_what_whenever_it_comes(door: OpenDoor) -> None:
+    below, token = encode_append([]), ucan(1, 2, {"can": "dag/publish", "with": DIDS[0]}, prf=[LINK])
+    body = car_of(encode_append([SHARD], below.cid).data, token.block)
+    for status in (0, 1):
+        answer = await door.client.post(f"/spaces/{SPACE}/nodes", content=body, headers=CAR_HEADER)
+        told = [(one["status"], one["waits_for"]) for one in answer.json()["results"]]
+        assert told == [(status, [below.cid.text]), (status, [LINK.text])]
+
+
 async def test_a_publish_is_in_the_order_or_waits_and_says_for_what_or_is_refused(door: OpenDoor) -> None:
     first = publish()
     second = publish(prior=first.cid)
     answer = await door.client.post("/publishes", content=second.data)
     assert answer.status_code == 202
     assert first.cid.text in answer.json()["waits_for"] and not answer.json()["is_in_order"]
+    again = await door.client.post("/publishes", content=second.data)
+    assert (again.status_code, again.json()["waits_for"]) == (202, answer.json()["waits_for"])
     answer = await door.client.post("/publishes", content=first.data)
     assert answer.status_code == 201 and answer.json()["is_in_order"]
     assert (await door.client.post("/publishes", content=second.data)).status_code == 201
