@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from culm_models.dag.blocks.dag_pb import PbLink, PbNode, encode_dag_pb
 from culm_models.dag.car import write_car
 from culm_models.dag.replica.codec import encode_append
 from culm_models.dag.ucan.did_key import did_key, did_text
+from tests.support.channels import Certificates
 
 EMPTY = "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
 LARGE = random.Random(5).randbytes(1_500_000)
@@ -117,7 +119,8 @@ def test_documents_are_put_as_they_are(culm: Shell, tmp_path: Path) -> None:
     assert (tmp_path / "name").read_bytes() == b'"x"'
     record.write_bytes(b"\xff")
     culm("put", record, "--as", "dag-cbor", status=1)
-    assert culm.one("put", record, "--as", "raw")["cid"].startswith("bafkrei")
+    raw = culm.one("put", record, "--as", "raw")["cid"]
+    assert raw.startswith("bafkrei") and culm.one("put", record, "--raw")["cid"] == raw
     culm("put", tmp_path, "--as", "raw", status=2)
     culm("put", record, "--as", "other", status=2)
     culm("put", record, "--profile", "other", status=2)
@@ -254,7 +257,9 @@ def test_folders_exchange_and_the_heads_of_two_writers_are_joined(
     mine("join", status=1)
 
 
-def test_a_folder_is_read_over_http_and_written_where_that_is_said(culm: Shell, site: Path) -> None:
+def test_a_folder_is_read_over_http_and_written_where_that_is_said(
+    culm: Shell, site: Path, tmp_path: Path
+) -> None:
     put = culm.one("put", site)
     culm("publish", put["cid"])
     nodes = f"/spaces/{put['space']}/nodes"
@@ -268,6 +273,14 @@ def test_a_folder_is_read_over_http_and_written_where_that_is_said(culm: Shell, 
             answer = httpx.get(bound["url"] + "/openapi.json", headers={"Origin": origin})
             assert answer.headers.get("access-control-allow-origin") == seen
         assert httpx.post(bound["url"] + nodes, content=b"no CAR").json()["code"] == "dag.car_header"
+    made = Certificates(tmp_path)
+    tls = ("--tls", str(made.server.certificate), str(made.server.private_key))
+    with serving(culm, "--http", *tls) as bound:
+        trusted = ssl.create_default_context(cafile=str(made.ca))
+        trusted.check_hostname = False
+        assert bound["url"].startswith("https://")
+        assert httpx.get(bound["url"] + "/openapi.json", verify=trusted).status_code == 200
+    culm("serve", "127.0.0.1:0", *tls, status=2)
     culm("serve", "127.0.0.1:0", "--writable", status=2)
     culm("serve", "127.0.0.1:0", "--origin", page, status=2)
     culm("serve", "127.0.0.1:0", "--http", "--origin", "*", status=2)

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,6 +26,7 @@ from culm_infra.cli.dag.folder import (
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, progress, safe, say
 
 if TYPE_CHECKING:
+    from culm_connectors.dag.http.settings import DagHttpSettings
     from culm_connectors.dag.progress import SyncProgress
     from culm_connectors.dag.settings import DagPeerSettings
     from culm_connectors.transport.interface import Address
@@ -138,12 +140,21 @@ def serve(
             help="With --http: pages of this origin may call, as https://example.org. Repeatable.",
         ),
     ] = None,
+    tls: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            "--tls", metavar="CERTIFICATE KEY", help="With --http: over TLS, with these two PEM files."
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Exchange the spaces of a folder with whoever calls, until interrupted.
 
-    Example: `culm dag serve 0.0.0.0:4460`; `culm dag serve 127.0.0.1:8080 --http`
+    Example: `culm dag serve 0.0.0.0:4460`; `culm dag serve 127.0.0.1:8080 --http`;
+    `culm dag serve 0.0.0.0:8443 --http --tls edge.pem edge.key`
     """
+    if tls is not None and not http:
+        raise typer.BadParameter("QUIC always encrypts: --tls goes with --http")
     if writable and not http:
         raise typer.BadParameter("over QUIC everybody may bring: --writable goes with --http")
     if origins and (not http or "*" in origins):
@@ -154,11 +165,8 @@ def serve(
         raise typer.BadParameter("over HTTP every space is served: leave out --space")
     if http:
         with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(
-                _serve_http(
-                    folder, _settings(policy), parse_place(address), writable, tuple(origins or ()), json=json
-                )
-            )
+            door = _door(parse_place(address), writable=writable, origins=origins or (), tls=tls)
+            asyncio.run(_serve_http(folder, _settings(policy), door, json=json))
         return
     named = None if spaces is None else [parse_key(one) for one in spaces]
     with contextlib.suppress(KeyboardInterrupt):
@@ -184,24 +192,27 @@ async def _serve(
             await stopped.wait()
 
 
-async def _serve_http(
-    folder: Path,
-    settings: DagPeerSettings,
-    address: Address,
-    writable: bool,
-    origins: tuple[str, ...],
-    *,
-    json: bool,
-) -> None:
+def _door(
+    address: Address, *, writable: bool, origins: Sequence[str], tls: tuple[Path, Path] | None
+) -> DagHttpSettings:
+    from culm_connectors.dag.http.settings import DagHttpSettings, DoorTls
+
+    return DagHttpSettings(
+        host=address[0],
+        port=address[1],
+        tls=None if tls is None else DoorTls(certificate=tls[0], private_key=tls[1]),
+        read="anyone",
+        append="anyone" if writable else "allowed",
+        origins=tuple(origins),
+    )
+
+
+async def _serve_http(folder: Path, settings: DagPeerSettings, door: DagHttpSettings, *, json: bool) -> None:
     from culm_connectors.dag.folder_room import FolderRoom
     from culm_connectors.dag.http.server import serve_http
-    from culm_connectors.dag.http.settings import DagHttpSettings
     from culm_connectors.dag.store.folder import DagFolder
 
     stopped = _until_signal()
-    host, port = address
-    append: Literal["anyone", "allowed"] = "anyone" if writable else "allowed"
-    door = DagHttpSettings(host=host, port=port, read="anyone", append=append, origins=origins)
     opened = DagFolder(folder, settings.folder, create=True)
     try:
         async with FolderRoom(opened) as room, serve_http(room, door) as url:

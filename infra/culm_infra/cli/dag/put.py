@@ -51,6 +51,7 @@ def put(
             autocompletion=lambda incomplete: [one for one in _CODECS if one.startswith(incomplete)],
         ),
     ] = "unixfs",
+    raw: Annotated[bool, typer.Option("--raw", help="The same as --as raw.")] = False,
     shard_size: Annotated[
         int, typer.Option("--shard-size", min=1_024, help="Bytes of a shard at most.")
     ] = 4_194_304,
@@ -67,7 +68,7 @@ def put(
     publishes what was put.
 
     Example: `culm dag put film.mp4`; `culm dag put website --shard-size 1000000`;
-    `culm dag put record.cbor --as dag-cbor`
+    `culm dag put record.cbor --as dag-cbor`; `culm dag put key.bin --raw`
     """
     from culm_connectors.dag.author import append_shards
     from culm_connectors.dag.block_file import BlockFile
@@ -75,6 +76,7 @@ def put(
     from culm_infra.cli.dag.trees import bytes_below
     from culm_models.dag.sharding.cut import cut_dag
 
+    codec = "raw" if raw else codec
     if profile not in _PROFILES:
         raise typer.BadParameter(f"{profile!r} is no profile: write {' or '.join(_PROFILES)}")
     if codec not in _CODECS:
