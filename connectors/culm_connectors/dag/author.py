@@ -7,6 +7,7 @@ anybody else; the caller commits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import Any, Final
 
 from culm_connectors.dag.errors import DagRefusedError
@@ -14,9 +15,11 @@ from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.outcomes import BlockOutcome
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError, NodeMissing, NothingToJoin
-from culm_models.dag.replica.codec import encode_join, encode_node, proof_value
+from culm_models.dag.publish.states import PublishState
+from culm_models.dag.replica.codec import decode_node, encode_join, encode_node, proof_value
+from culm_models.dag.replica.node import PublishChange
 from culm_models.dag.sharding.appends import PER_APPEND_MAX, appends_of
-from culm_models.dag.ucan.claims import REVOKE
+from culm_models.dag.ucan.claims import REVOKE, revoked_by
 from culm_models.dag.ucan.did_key import did_key, did_text
 from culm_models.dag.ucan.signing import issue_ucan, verified_ucan
 from culm_models.dag.ucan.token import Ucan
@@ -115,18 +118,52 @@ def delegate(
     proofs: Sequence[Cid] | None = None,
     expires: int | None = None,
 ) -> Ucan:
-    """Let another key (a did:key of 34 bytes) do something under an id; the UCAN is put into its space."""
-    ucan = _issue(
-        folder, key, id, {"can": ability}, audience=audience, expires=expires, proofs=proofs, facts=[]
-    )
+    """Let another key (a did:key of 34 bytes) do something under an id; the UCAN is put into its space.
+
+    The same words make the same UCAN, unless that one is revoked: then one that differs by its nonce.
+    """
+    revoked = revoked_in(folder, id)
+    for number in count():
+        ucan = _issue(
+            folder,
+            key,
+            id,
+            {"can": ability},
+            audience=audience,
+            expires=expires,
+            proofs=proofs,
+            nonce=str(number) if number else None,
+        )
+        if ucan.cid not in revoked:
+            break
     put_own(folder, id, ucan.block, now=now)
     return ucan
 
 
+def revoked_in(folder: DagFolder, id: bytes) -> frozenset[Cid]:
+    """The UCANs that the id has revoked by its publishes (R32)."""
+    verdict = folder.settings.verdict
+    found: set[Cid] = set()
+    for one in folder.published(id).order:
+        block = folder.read_node(one.cid)
+        if block is None or one.state is PublishState.REVOKED:
+            continue
+        change = decode_node(block, legacy=verdict.legacy, bounds=verdict.bounds).change
+        if isinstance(change, PublishChange) and change.proof.claims.issuer == did_key(id):
+            found.update(revoked_by(change.proof.claims))
+    return frozenset(found)
+
+
 def delegations_to(folder: DagFolder, id: bytes, audience: bytes) -> list[Cid]:
-    """The UCANs in the space of an id that are for a key, ascending; at most as many as a UCAN may name."""
+    """The UCANs in the space of an id that are for a key, ascending; at most as many as a UCAN may name.
+
+    Those that are revoked are left out.
+    """
     found = []
+    revoked = revoked_in(folder, id)
     for cid, block in folder.nodes(id):
+        if cid in revoked:
+            continue
         try:
             ucan = verified_ucan(cid, block, legacy=folder.settings.verdict.legacy)
         except DagError:
@@ -145,7 +182,8 @@ def _issue(
     audience: bytes,
     expires: int | None,
     proofs: Sequence[Cid] | None,
-    facts: list[dict[str, Any]],
+    facts: Sequence[dict[str, Any]] = (),
+    nonce: str | None = None,
 ) -> Ucan:
     if proofs is None:
         own = key.public_key == id
@@ -157,5 +195,7 @@ def _issue(
         "prf": list(proofs),
     }
     if facts:
-        fields["fct"] = facts
+        fields["fct"] = list(facts)
+    if nonce is not None:
+        fields["nnc"] = nonce
     return issue_ucan(key.private_key, fields)

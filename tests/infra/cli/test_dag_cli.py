@@ -147,7 +147,8 @@ def test_what_is_published_is_resolved_and_revoked(culm: Shell, site: Path, tmp_
     three = culm.one(*words, "--origin", second["origin"])
     assert three["in_order"]
     four = culm.one("revoke", ucan)
-    five = culm.one(*words)
+    culm(*words, status=1)
+    five = culm.one(*words, "--proof", ucan)
     states = {row["publish"]: row["state"] for row in culm("log")}
     assert states == {
         one["publish"]: "complete",
@@ -157,6 +158,13 @@ def test_what_is_published_is_resolved_and_revoked(culm: Shell, site: Path, tmp_
         five["publish"]: "revoked",
     }
     assert culm.one("resolve")["complete"]["publish"] == four["publish"]
+
+    # Who is let in again has another UCAN than the one that is revoked, which the same words made.
+    again = culm.one("delegate", did_text(did_key(other.public_key)))["ucan"]
+    assert again != ucan
+    assert culm.one("delegate", did_text(did_key(other.public_key)))["ucan"] == again
+    six = culm.one(*words)
+    assert culm.one("resolve")["complete"]["publish"] == six["publish"]
 
 
 def test_who_has_no_delegation_is_refused(culm: Shell, site: Path, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ Proofs = Annotated[
     typer.Option(
         "--proof",
         metavar="CID",
-        help="A delegation that entitles this key; by default those to it that are here. Repeatable.",
+        help="A delegation that entitles this key; by default those to it that are here and not revoked.",
     ),
 ]
 Expires = Annotated[
