@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from culm_connectors.dag.deployment.reading import read_deployment
+from culm_connectors.dag.deployment.writing import import_into_topics
+from culm_connectors.dag.store.exporting import export_dags
 from culm_models.dag.publish.states import PublishState
 from culm_streaming.dag.job import DagJobSettings
 from culm_streaming.dag.settings import DagLayout
@@ -129,3 +132,12 @@ def test_what_follows_from_the_sources_is_written_over_restarts_and_is_the_same_
     say(again, [*records, *dropped(LEAF_CAR)])
     run_jobs(spark, replace(settings, kafka=again, checkpoints=str(tmp_path / "two")), stop=Event())
     assert told(again) == found
+
+    # The same from an export of the topics into empty ones.
+    with read_deployment(kafka) as folder:
+        export_dags(folder, tmp_path / "export")
+    imported = KafkaSettings(bootstrap=kafka.bootstrap, prefix=f"{kafka.prefix}-imported", partitions=2)
+    admin.create(imported)
+    import_into_topics(imported, tmp_path / "export")
+    run_jobs(spark, replace(settings, kafka=imported, checkpoints=str(tmp_path / "three")), stop=Event())
+    assert told(imported) == found

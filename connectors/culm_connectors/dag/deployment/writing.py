@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
 from typing import Final
 
+from culm_connectors.dag.deployment.reading import scratch_folder
 from culm_connectors.dag.edge.edge_folder import NO_SPACE
+from culm_connectors.dag.store.exporting import ImportedDags, exported_verdict, import_dags
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.outcomes import BlockKind
 from culm_models.dag.blocks.cid import Cid
@@ -24,6 +27,7 @@ from culm_topics.dag.records import (
     split_shard_chunk_key,
     split_shard_index_key,
 )
+from culm_topics.dag.verdict import agree_verdict
 from culm_topics.errors import KafkaFailure
 from culm_topics.kafka import clients
 from culm_topics.kafka.clients import KafkaSettings
@@ -37,12 +41,18 @@ _Record = tuple[str, Cid | None, bytes, bytes | None]
 """Topic, the CID by which it is partitioned (None: by its key), key, value."""
 
 
-def write_import(kafka: KafkaSettings, folder: DagFolder) -> None:
-    """Write all of a folder that was filled by an import, with its receipts. Blocks; raises `KafkaFailure`.
+def import_into_topics(kafka: KafkaSettings, source: Path) -> ImportedDags:
+    """Write an export into the topics, with its receipts; empty ones get its verdict settings, too.
 
-    A shard lies under the first space whose nodes name it. What was there before stays; records may repeat.
+    All of it is verified before anything is written. What was there before stays; records may repeat. Raises
+    `DagExportError`, `DagError` (of them `VerdictDiffers`), `KafkaFailure`, `TopicMissing`. Blocks.
     """
-    _write(kafka, _records_of(folder))
+    verdict = exported_verdict(source)
+    with scratch_folder(verdict) as folder:
+        found = import_dags(folder, source)
+        agree_verdict(kafka, verdict)
+        _write(kafka, _records_of(folder))
+    return found
 
 
 def keep_for_others(kafka: KafkaSettings, folder: DagFolder, spaces: Collection[bytes]) -> None:
@@ -88,6 +98,7 @@ def block_in_topics(
 
 
 def _records_of(folder: DagFolder) -> Iterator[_Record]:
+    """All of a folder; a shard lies under the first space whose nodes name it."""
     for space, cid, kind in folder.placed():
         block = folder.read_node(cid)
         if block is None:

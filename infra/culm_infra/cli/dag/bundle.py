@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,10 +11,6 @@ from culm_infra.cli import options
 from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, OnKafka, Policy, count_of, open_folder
 from culm_infra.cli.options import KafkaFlags, spread
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, say
-
-if TYPE_CHECKING:
-    from culm_connectors.dag.store.exporting import ImportedDags
-    from culm_topics.kafka.clients import KafkaSettings
 
 
 @spread
@@ -63,10 +59,11 @@ def import_(
 
     Example: `culm dag import backup --dir mine`; `culm dag import backup --kafka`
     """
+    from culm_connectors.dag.deployment.writing import import_into_topics
     from culm_connectors.dag.store.exporting import import_dags
 
     if on_kafka:
-        found = _into_topics(kafka.settings(), source)
+        found = import_into_topics(kafka.settings(), source)
     else:
         with open_folder(folder, policy, create=True) as store:
             found = import_dags(store, source)
@@ -85,18 +82,3 @@ def import_(
             say(f"[yellow]{one.cid.text}[/]: {one.code}")
     if found.refused:
         raise typer.Exit(EXIT_DEGRADED)
-
-
-def _into_topics(kafka: KafkaSettings, source: Path) -> ImportedDags:
-    from culm_connectors.dag.deployment.reading import scratch_folder
-    from culm_connectors.dag.deployment.writing import write_import
-    from culm_connectors.dag.store.exporting import exported_verdict, import_dags
-    from culm_topics.dag.verdict import agree_verdict
-
-    verdict = exported_verdict(source)
-    with scratch_folder(verdict) as store:
-        found = import_dags(store, source)
-        # Verified whole before a topic has anything of it.
-        agree_verdict(kafka, verdict)
-        write_import(kafka, store)
-    return found
