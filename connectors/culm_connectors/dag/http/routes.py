@@ -98,7 +98,7 @@ _IPFS_PARAMETERS: Final = (
     Parameter("path", "path", "a CID, and the segments of a path behind it", True),
     Parameter("format", "query", "`raw` or `car`; else what `Accept` says, else what stands at the path"),
     Parameter("dag-scope", "query", "of a CAR: `block`, `entity` or `all`"),
-    Parameter("entity-bytes", "query", "of a CAR with `entity`: `from:to`, or `from:*`"),
+    Parameter("entity-bytes", "query", "of a CAR: `from:to` or `from:*` of a file; means `entity`"),
     Parameter("Range", "header", "of a file: one range of bytes"),
     _KNOWN,
 )

@@ -98,10 +98,11 @@ async def test_a_car_has_the_blocks_of_its_scope(
     assert all(blocks[one.cid] == bytes(one.data) for one in car.sections)
 
 
+@pytest.mark.parametrize("scope", ["&dag-scope=entity", "&dag-scope=all", ""])
 async def test_a_car_of_a_range_has_the_path_and_the_blocks_of_the_range(
-    door: OpenDoor, root: Cid, blocks: _Blocks
+    door: OpenDoor, root: Cid, blocks: _Blocks, scope: str
 ) -> None:
-    url = f"/ipfs/{root}/large.bin?format=car&dag-scope=entity&entity-bytes=0:10"
+    url = f"/ipfs/{root}/large.bin?format=car{scope}&entity-bytes=0:10"
     car = read_car((await door.client.get(url)).content)
     # The directory, the file's first block, its first leaf.
     assert [one.cid.codec for one in car.sections] == [0x70, 0x70, RAW]

@@ -163,8 +163,11 @@ def _scope(request: Request) -> tuple[DagScope, EntityBytes | None]:
         scope = DagScope(query.get("dag-scope", "all"))
     except ValueError:
         raise RequestMalformed("dag-scope is block, entity or all") from None
-    entity = query.get("entity-bytes")
-    return scope, None if entity is None else parse_entity_bytes(entity)
+    named = query.get("entity-bytes")
+    if named is None:
+        return scope, None
+    # A range is one of an entity: as with other gateways, it says so itself.
+    return DagScope.ENTITY if scope is DagScope.ALL else scope, parse_entity_bytes(named)
 
 
 class _CarPieces:
