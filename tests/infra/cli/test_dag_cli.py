@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import ssl
 import subprocess
@@ -172,6 +173,20 @@ def test_who_has_no_delegation_is_refused(culm: Shell, site: Path, tmp_path: Pat
     make_key(tmp_path / "stranger")
     culm("publish", put["cid"], "--id", put["space"], "--key", tmp_path / "stranger", status=1)
     assert culm("log") == []
+
+
+def test_hidden_entries_are_put_where_that_is_said_and_names_that_are_no_text_are_refused(
+    culm: Shell, site: Path
+) -> None:
+    shown = culm.one("put", site)
+    (site / ".git").mkdir()
+    (site / ".git" / "secret").write_text("secret")
+    (site / "deep" / ".hidden").write_text("hidden")
+    assert culm.one("put", site)["cid"] == shown["cid"]
+    whole = culm.one("put", site, "--hidden")
+    assert whole["cid"] != shown["cid"] and whole["bytes"] == shown["bytes"] + 12
+    Path(os.fsdecode(os.fsencode(site) + b"/\xff")).write_text("x")
+    culm("put", site, status=1)
 
 
 def test_a_dropped_shard_is_missing_and_stays_away_until_that_is_lifted(culm: Shell, site: Path) -> None:

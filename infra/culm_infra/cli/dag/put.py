@@ -19,7 +19,7 @@ from culm_infra.cli.dag.folder import (
     open_folder,
     parse_key,
 )
-from culm_infra.cli.output import emit_json, out, progress
+from culm_infra.cli.output import emit_json, out, progress, say
 
 if TYPE_CHECKING:
     from culm_connectors.dag.block_file import BlockFile
@@ -52,6 +52,9 @@ def put(
         ),
     ] = "unixfs",
     raw: Annotated[bool, typer.Option("--raw", help="The same as --as raw.")] = False,
+    hidden: Annotated[
+        bool, typer.Option("--hidden", help="Entries of directories whose names begin with a dot, too.")
+    ] = False,
     shard_size: Annotated[
         int, typer.Option("--shard-size", min=1_024, help="Bytes of a shard at most.")
     ] = 4_194_304,
@@ -63,9 +66,9 @@ def put(
 ) -> None:
     """Make a DAG of a file or a directory, cut it into shards, and append these to a space.
 
-    The CID is the one that `ipfs add --cid-version 1` gives. Several heads of the space are joined first. The
-    space is by default that of the folder's own key, which is made where there is none; `culm dag publish`
-    publishes what was put.
+    The CID is the one that `ipfs add --cid-version 1` gives, which leaves hidden entries out. Several heads
+    of the space are joined first. The space is by default that of the folder's own key, which is made where
+    there is none; `culm dag publish` publishes what was put.
 
     Example: `culm dag put film.mp4`; `culm dag put website --shard-size 1000000`;
     `culm dag put record.cbor --as dag-cbor`; `culm dag put key.bin --raw`
@@ -73,7 +76,7 @@ def put(
     from culm_connectors.dag.author import append_shards
     from culm_connectors.dag.block_file import BlockFile
     from culm_connectors.edge.keyfile import load_or_make_key
-    from culm_infra.cli.dag.trees import bytes_below
+    from culm_infra.cli.dag.trees import size_below
     from culm_models.dag.sharding.cut import cut_dag
 
     codec = "raw" if raw else codec
@@ -84,11 +87,12 @@ def put(
     if codec != "unixfs" and not path.is_file():
         raise typer.BadParameter(f"{path} is no file: a directory is put as unixfs")
     named = None if space is None else parse_key(space)
-    size = bytes_below(path)
+    below = size_below(path, hidden=hidden)
+    size = below.bytes
     with open_folder(folder, policy, create=True) as store, BlockFile(folder) as blocks, progress() as bars:
         whose = named or load_or_make_key(folder).public_key
         bar = bars.add_task("reading", total=size)
-        root = _import(path, codec, profile, blocks, lambda count: bars.advance(bar, count))
+        root = _import(path, codec, profile, hidden, blocks, lambda count: bars.advance(bar, count))
         bar = bars.add_task("cutting into shards", total=None)
         shards: list[Cid] = []
         for shard in cut_dag(root, blocks.find, shard_size, bounds=store.settings.verdict.bounds):
@@ -112,6 +116,9 @@ def put(
         inside = f"{count_of(count, 'block')} and {count_of(len(shards), 'shard')}"
         out.print(f"{root.text}  {count_of(size, 'byte')} in {inside}")
         out.print(f"origin {origin.text}")
+    if below.left_out:
+        entries = count_of(below.left_out, "hidden entry", "hidden entries")
+        say(f"[yellow]{entries} left out (--hidden puts them, too)[/]")
 
 
 def _keep(store: DagFolder, space: bytes, cid: Cid, data: bytes) -> None:
@@ -120,7 +127,14 @@ def _keep(store: DagFolder, space: bytes, cid: Cid, data: bytes) -> None:
     store.commit()
 
 
-def _import(path: Path, codec: str, profile: str, blocks: BlockFile, on_bytes: Callable[[int], None]) -> Cid:
+def _import(
+    path: Path,
+    codec: str,
+    profile: str,
+    hidden: bool,
+    blocks: BlockFile,
+    on_bytes: Callable[[int], None],
+) -> Cid:
     from culm_infra.cli.dag.trees import DiskTree, chunks_of
     from culm_models.dag.blocks.cid import DAG_CBOR, DAG_JSON, RAW, cid_of
     from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
@@ -130,7 +144,9 @@ def _import(path: Path, codec: str, profile: str, blocks: BlockFile, on_bytes: C
 
     if codec == "unixfs":
         if path.is_dir():
-            return import_directory(DiskTree(path, on_bytes), PROFILES[profile], blocks.put).cid
+            return import_directory(
+                DiskTree(path, on_bytes, hidden=hidden), PROFILES[profile], blocks.put
+            ).cid
         chunk_size = PROFILES[profile].chunk_size
         return import_file(chunks_of(path, chunk_size, on_bytes), PROFILES[profile], blocks.put).cid
     if path.stat().st_size > DEFAULT_BOUNDS.block:

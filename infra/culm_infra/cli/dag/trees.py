@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from culm_infra.errors import InfraError
@@ -11,28 +12,55 @@ from culm_models.dag.unixfs.importing import FileChunks, FileTree
 
 
 class DiskTree(Mapping[str, "bytes | FileChunks | FileTree"]):
-    """A directory; files are read as they are imported. Symbolic links and devices are refused."""
+    """A directory; files are read as they are imported. Symbolic links and devices are refused.
 
-    def __init__(self, path: Path, on_bytes: Callable[[int], None] = lambda count: None) -> None:
+    Names that begin with a dot count only with `hidden`, as in other tools that give these CIDs.
+    """
+
+    def __init__(
+        self, path: Path, on_bytes: Callable[[int], None] = lambda count: None, *, hidden: bool = False
+    ) -> None:
         self._path = path
         self._on_bytes = on_bytes
+        self._hidden = hidden
 
     def __getitem__(self, name: str) -> bytes | FileChunks | FileTree:
         path = self._path / name
         if path.is_dir():
-            return DiskTree(path, self._on_bytes)
+            return DiskTree(path, self._on_bytes, hidden=self._hidden)
         return lambda size: chunks_of(path, size, self._on_bytes)
 
     def __iter__(self) -> Iterator[str]:
         for entry in os.scandir(self._path):
+            if is_left_out(entry.name, hidden=self._hidden):
+                continue
             if entry.is_symlink() or not (entry.is_dir() or entry.is_file()):
                 raise InfraError(
                     f"{entry.path} is neither file nor directory", hint="leave it out of the folder"
+                )
+            if not _is_text(entry.name):
+                raise InfraError(
+                    f"{self._path} has an entry whose name is no text: {os.fsencode(entry.name)!r}",
+                    hint="rename it",
                 )
             yield entry.name
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def is_left_out(name: str, *, hidden: bool) -> bool:
+    """Whether an entry of a directory is not put."""
+    return name.startswith(".") and not hidden
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name of the system is UTF-8: what is not comes with halves of surrogate pairs in it."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def chunks_of(path: Path, size: int, on_bytes: Callable[[int], None]) -> Iterator[bytes]:
@@ -43,8 +71,25 @@ def chunks_of(path: Path, size: int, on_bytes: Callable[[int], None]) -> Iterato
             on_bytes(len(chunk))
 
 
-def bytes_below(path: Path) -> int:
-    """The bytes of a file, or of all files in a directory."""
+@dataclass(slots=True)
+class TreeSize:
+    """What a tree on the disk amounts to."""
+
+    bytes: int = 0
+    """Of all files that are put."""
+    left_out: int = 0
+    """Entries that are hidden, each with all that is below it."""
+
+
+def size_below(path: Path, *, hidden: bool) -> TreeSize:
+    """The size of a file, or of all files in a directory."""
     if path.is_file():
-        return path.stat().st_size
-    return sum(one.stat().st_size for one in path.rglob("*") if one.is_file())
+        return TreeSize(path.stat().st_size)
+    found = TreeSize()
+    for folder, folders, files in os.walk(path):
+        for names in (folders, files):
+            shown = [name for name in names if not is_left_out(name, hidden=hidden)]
+            found.left_out += len(names) - len(shown)
+            names[:] = shown
+        found.bytes += sum((Path(folder) / name).lstat().st_size for name in files)
+    return found
