@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,11 +14,14 @@ from culm_connectors.dag.errors import DagExportError
 from culm_connectors.dag.store.exporting import NODES_FILE, export_dags, import_dags
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.settings import DagFolderSettings
+from culm_models.dag.blocks.cid import DAG_CBOR, cid_of
+from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
+from culm_models.dag.car import write_car
 from culm_models.dag.errors import DagError
 from culm_models.dag.verdict import VerdictSettings
 from culm_models.testing.dag.replica import NOW
 from culm_models.testing.dag.scenario import SPACES, DagScenario
-from tests.models.dag.signers import publish
+from tests.models.dag.signers import LINK, publish
 
 from .test_dag_folder import draw_mixed
 
@@ -99,3 +104,28 @@ def test_what_is_no_export_is_not_imported(tmp_path: Path) -> None:
         with pytest.raises((DagExportError, DagError)):
             import_dags(empty, export)
     empty.close()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"publishes": [[LINK, "now"]]},
+        {"publishes": [[LINK, -1]]},
+        {"publishes": [[LINK, True]]},
+        {"nodes": [[b"short", LINK]]},
+        {"nodes": [[LINK, bytes(32)]]},
+        {"shards": [1]},
+        {"version": 2},
+    ],
+)
+def test_a_manifest_of_other_values_is_refused_before_anything_is_taken(
+    changed: dict[str, Any], tmp_path: Path
+) -> None:
+    settings = VerdictSettings().as_map()
+    good = {"version": 1, "settings": settings, "nodes": [], "publishes": [], "ucans": [], "shards": []}
+    manifest = encode_dag_cbor({**good, **changed})
+    root = cid_of(DAG_CBOR, manifest)
+    (tmp_path / NODES_FILE).write_bytes(write_car([root], [(root, manifest)]))
+    folder = DagFolder(tmp_path / "folder", create=True)
+    with contextlib.closing(folder), pytest.raises(DagExportError):
+        import_dags(folder, tmp_path)
