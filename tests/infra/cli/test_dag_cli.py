@@ -131,7 +131,7 @@ def test_what_is_published_is_resolved_and_revoked(culm: Shell, site: Path, tmp_
     culm("resolve", status=1)
     first = culm.one("put", site / "index.html")
     one = culm.one("publish", first["cid"], "--shard", first["shard"])
-    assert one["in_order"]
+    assert one["in_order"] and one["state"] == "complete"
     second = culm.one("put", site / "deep")
     two = culm.one("publish", second["cid"])
     resolved = culm.one("resolve")
@@ -166,6 +166,7 @@ def test_what_is_published_is_resolved_and_revoked(culm: Shell, site: Path, tmp_
     assert culm.one("delegate", did_text(did_key(other.public_key)))["ucan"] == again
     six = culm.one(*words)
     assert culm.one("resolve")["complete"]["publish"] == six["publish"]
+    assert culm.one("publish", cid_of(DAG_PB, b"nowhere"))["state"] == "broken"
 
 
 def test_who_has_no_delegation_is_refused(culm: Shell, site: Path, tmp_path: Path) -> None:

@@ -49,9 +49,10 @@ def publish(
     policy: Policy = "bound",
     json: options.Json = False,
 ) -> None:
-    """Publish a root under an id, on top of what is published there.
+    """Publish a root under an id, on top of what is published there, and say its state.
 
-    Who is not the id itself needs a delegation (`culm dag delegate`), which is looked for in the id's space.
+    Only a complete one is read: of a broken one the root is in no shard of the origin, for good. Who is not
+    the id itself needs a delegation (`culm dag delegate`), which is looked for in the id's space.
 
     Example: `culm dag publish bafybei…`; `culm dag publish bafybei… --id KEY --key mine`
     """
@@ -71,18 +72,21 @@ def publish(
             proofs=None if proofs is None else [parse_cid(one) for one in proofs],
             expires=expires_at(expires),
         )
+        order = store.published(whose).order
+    state = next((one.state.value for one in order if one.cid == outcome.cid), None)
     if json:
         emit_json(
             {
                 "publish": outcome.cid.text,
                 "id": whose,
                 "in_order": outcome.in_order,
+                "state": state,
                 "missing": [one.text for one in outcome.missing],
             }
         )
     else:
-        state = "published" if outcome.in_order else "waits for what is missing"
-        out.print(f"{outcome.cid.text} {state}")
+        became = f"published ({state})" if outcome.in_order else "waits for what is missing"
+        out.print(f"{outcome.cid.text} {became}")
 
 
 def delegate(
