@@ -41,11 +41,13 @@ class Shell:
         self._capsys = capsys
 
     def __call__(self, *words: object, status: int = 0) -> list[dict[str, Any]]:
-        flags = ("--json",) if words[0] != "get" else ()
+        # Of `get` the content is wanted, unless somebody says otherwise.
+        flags = ("--json",) if words[0] != "get" and "--json" not in words else ()
         code = run(["dag", *map(str, words), "--dir", str(self.folder), *flags])
         said = self._capsys.readouterr()
         assert code == status, said.err
-        return [json.loads(line) for line in said.out.splitlines()] if flags else []
+        is_told = flags or "--json" in words
+        return [json.loads(line) for line in said.out.splitlines()] if is_told else []
 
     def one(self, *words: object, status: int = 0) -> dict[str, Any]:
         (row,) = self(*words, status=status)
@@ -97,6 +99,12 @@ def test_a_directory_comes_back_byte_for_byte(culm: Shell, site: Path, tmp_path:
     assert standing["shards"] == put["shards"]
     culm("get", f"{put['cid']}/none", status=1)
     culm("get", put["cid"], status=2)
+    listed = culm.one("get", put["cid"], "--json")
+    assert (listed["cid"], listed["kind"]) == (put["cid"], "directory")
+    assert {name for name, _ in listed["entries"]} == {one.name for one in site.iterdir()}
+    told = culm.one("get", f"{put['cid']}/deep/large", tmp_path / "told", "--json")
+    assert (told["kind"], told["bytes"]) == ("file", len(LARGE))
+    assert (tmp_path / "told").read_bytes() == LARGE
 
 
 def test_the_empty_file_has_its_known_cid_and_the_same_input_the_same_shards(
@@ -118,6 +126,7 @@ def test_documents_are_put_as_they_are(culm: Shell, tmp_path: Path) -> None:
     assert put["cid"].startswith("bafyrei")
     culm("get", f"{put['cid']}/list/1/name", tmp_path / "name")
     assert (tmp_path / "name").read_bytes() == b'"x"'
+    assert culm.one("get", f"{put['cid']}/list/1/name", "--json")["value"] == "x"
     record.write_bytes(b"\xff")
     culm("put", record, "--as", "dag-cbor", status=1)
     raw = culm.one("put", record, "--as", "raw")["cid"]

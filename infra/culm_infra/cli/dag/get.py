@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from culm_infra.cli import options
 from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, open_folder
-from culm_infra.cli.output import progress, say
+from culm_infra.cli.output import emit_json, progress, say
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from culm_connectors.dag.store.folder import DagFolder
     from culm_models.dag.blocks.cid import Cid
+    from culm_models.dag.paths.resolve import PathEnd
 
 
 def get(
@@ -26,10 +28,13 @@ def get(
     ] = None,
     *,
     folder: Folder = DEFAULT_FOLDER,
+    json: options.Json = False,
 ) -> None:
     """Write out a file or a directory, every block of it checked when it came; values as DAG-JSON.
 
-    Example: `culm dag get bafy…/index.html`; `culm dag get bafy… website`
+    With --json it is told what stands there; it is written where a FILE or DIR is named.
+
+    Example: `culm dag get bafy…/index.html`; `culm dag get bafy… website`; `culm dag get bafy… --json`
     """
     from culm_models.dag.blocks.dag_json import encode_dag_json
     from culm_models.dag.errors import DagError
@@ -42,6 +47,10 @@ def get(
         except DagError as error:
             raise typer.BadParameter(str(error)) from None
         end = resolve_path(root, segments, store.block)
+        if json:
+            emit_json(_told(store, end))
+            if output is None:
+                return
         bar = bars.add_task("writing", total=None)
         if end.kind is ContentKind.DIRECTORY:
             if output is None:
@@ -57,8 +66,30 @@ def get(
                 sys.stdout.buffer.write(value + b"\n")
             else:
                 output.write_bytes(value)
-    if output is not None:
+    if output is not None and not json:
         say(f"written to {output}")
+
+
+def _told(store: DagFolder, end: PathEnd) -> dict[str, Any]:
+    """What stands at the end of a path."""
+    from culm_models.dag.blocks.dag_json import to_dag_json
+    from culm_models.dag.paths.resolve import ContentKind
+    from culm_models.dag.unixfs.directories import list_directory
+    from culm_models.dag.unixfs.files import file_size
+
+    found: dict[str, Any] = {"cid": end.cid.text, "kind": end.kind.value}
+    match end.kind:
+        case ContentKind.FILE:
+            found["bytes"] = file_size(end.cid, store.block)
+        case ContentKind.RAW:
+            found["bytes"] = len(end.block)
+        case ContentKind.DIRECTORY:
+            found["entries"] = [[one.name, one.cid.text] for one in list_directory(end.cid, store.block)]
+        case ContentKind.SYMLINK:
+            found["target"] = end.value
+        case ContentKind.VALUE:
+            found["value"] = to_dag_json(end.value)
+    return found
 
 
 def _write_file(store: DagFolder, cid: Cid, output: Path | None, bars: Progress, bar: TaskID) -> None:
