@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.data_channel.receiver import Receiver
 from culm_models.bamboo_p2p.data_channel.sender import Sender
-from culm_models.bamboo_p2p.errors import BambooP2pError, LimitReached
+from culm_models.bamboo_p2p.errors import BambooP2pError, EvidenceBogus, LimitReached
 from culm_models.bamboo_p2p.events import BambooP2pEvent, ConnectionDropped, SetupRead
 from culm_models.bamboo_p2p.link import Link, VerifySignatures
 from culm_models.bamboo_p2p.negotiation import Negotiation
@@ -214,7 +214,8 @@ class Connection:
             self._check_waiting(now_ms)
         except BambooP2pError as error:
             self.dropped = error.with_traceback(None)
-            self._link.report(ConnectionDropped(error.code, error.number, str(error)))
+            about = (error.log, error.entries) if isinstance(error, EvidenceBogus) else (None, ())
+            self._link.report(ConnectionDropped(error.code, error.number, str(error), *about))
 
     def _read_control(self, data: bytes) -> None:
         self._control_in += data

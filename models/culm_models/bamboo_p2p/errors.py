@@ -4,8 +4,10 @@
 close codes both are reported locally alone.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
+from culm_models.bamboo.log_store import LogKey
 from culm_models.errors import ModelError
 
 
@@ -105,6 +107,12 @@ class EvidenceBogus(BambooP2pError):
 
     code: ClassVar[str] = "bamboo_p2p.evidence"
     number: ClassVar[int] = 0x0D
+
+    def __init__(self, message: str, log: LogKey, entries: Sequence[bytes] = ()) -> None:
+        """`entries` are the bytes that came as evidence about a log."""
+        super().__init__(message)
+        self.log = log
+        self.entries = tuple(entries)
 
 
 class LimitReached(BambooP2pError):

@@ -128,9 +128,14 @@ class ForkFound(BambooP2pEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionDropped(BambooP2pEvent):
-    """The connection ended for what the other end did; `code` as in `errors`."""
+    """The connection ended for what the other end did; `code` as in `errors`.
+
+    `log` and `evidence`: what a bogus cancel was about, and the entries that came with it.
+    """
 
     kind: ClassVar[str] = "dropped"
     code: str
     number: int
     reason: str
+    log: LogKey | None = None
+    evidence: tuple[bytes, ...] = ()

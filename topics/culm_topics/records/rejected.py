@@ -32,7 +32,8 @@ class RejectedRecord:
     """Value of `rejected`; its key is the log's key, or empty when no log can be told.
 
     `code` is the stable code of the error. Of a fork, `entry` is the refused entry and `first` the one that
-    stays: together the proof. Of a record that cannot be decoded, `entry` is the raw value.
+    stays: together the proof. Of two entries that came as evidence and prove nothing they are the second and
+    the first. Of a record that cannot be decoded, `entry` is the raw value.
     """
 
     code: str

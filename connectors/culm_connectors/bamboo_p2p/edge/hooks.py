@@ -119,7 +119,7 @@ class EdgeHooks(PeerHooks):
                         key = log_key(*event.log, self._store.flavour)
                         notes.append(partial(self._holdings.lacks_payload, peer, key, event.seq_num))
                 elif isinstance(event, events.ConnectionDropped):
-                    notes.append(partial(self._refusals.violation, event.code, event.reason, peer))
+                    notes.append(partial(self._refusals.violation, event, peer))
         if notes:
             self._loop.call_soon_threadsafe(_call_all, notes)
         if self._outbox.is_due:

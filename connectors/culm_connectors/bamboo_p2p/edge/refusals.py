@@ -12,6 +12,7 @@ from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.errors import ForkError
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo_p2p.events import ConnectionDropped
 from culm_models.bamboo_p2p.store import ForkProof
 from culm_models.errors import CulmError
 from culm_topics.kafka.clients import KafkaSettings
@@ -39,10 +40,18 @@ class RefusalReports:
         detail = f"entry {seq_num} is of another branch than what is held"
         self._add(ForkError.code, detail, log, peer=peer, entry=other, first=first, seq_num=seq_num)
 
-    def violation(self, code: str, detail: str, peer: bytes) -> None:
-        """A connection was ended for what the other end sent."""
-        self.counts[code] += 1
-        self._add(code, detail, None, peer=peer)
+    def violation(self, dropped: ConnectionDropped, peer: bytes) -> None:
+        """A connection was ended for what the other end sent: with it, where that was bogus evidence."""
+        self.counts[dropped.code] += 1
+        entries = dropped.evidence
+        self._add(
+            dropped.code,
+            dropped.reason,
+            dropped.log,
+            peer=peer,
+            entry=entries[-1] if entries else None,
+            first=entries[0] if len(entries) > 1 else None,
+        )
 
     def operation(self, refused: RefusedOperation) -> None:
         """An entry of one of p2panda's logs has a payload that is no operation."""

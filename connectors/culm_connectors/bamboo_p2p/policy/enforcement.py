@@ -105,8 +105,10 @@ class PolicyEnforcement:
         if self._policy is None:
             return (LATER if self.is_paused(principal, log) else self._otherwise), False
         rule = self._policy.rule_for(principal)
+        # Both are asked of every log. That a log is forked may be all that is known of it: then that is said.
+        entries, proof = self._store.entries(log), self._store.fork_proof(log)
         allowance = Allowance(
-            is_known=bool(self._store.entries(log)) or log in self.followed,
+            is_known=bool(entries) or proof is not None or log in self.followed,
             is_paused=self.is_paused(principal, log),
             author_is_full=self._author_is_full(log),
             peer_is_full=self._peer_is_full(principal, rule),

@@ -7,7 +7,7 @@ import contextlib
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -196,7 +196,9 @@ def event_row(remote: RemotePeer, event: BambooP2pEvent) -> dict[str, object]:
     """What happened, for programs."""
     from dataclasses import asdict
 
-    row: dict[str, object] = {"event": event.kind, "remote": remote.name, **asdict(event)}
-    if (log := getattr(event, "log", None)) is not None:
+    row: dict[str, Any] = {"event": event.kind, "remote": remote.name, **asdict(event)}
+    if (log := row.pop("log", None)) is not None:
         row["log"] = log_name(log)
+    if evidence := row.pop("evidence", ()):
+        row["evidence"] = [one.hex() for one in evidence]
     return row

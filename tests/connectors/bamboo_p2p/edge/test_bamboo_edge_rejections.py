@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
-from culm_models.bamboo_p2p.errors import DataInvalid
+from culm_models.bamboo.entry import sign_entry
+from culm_models.bamboo.hashes import YAMF
+from culm_models.bamboo_p2p.errors import DataInvalid, EvidenceBogus
+from culm_models.bamboo_p2p.wire.control import encode_control
 from culm_models.bamboo_p2p.wire.data import encode_data
-from culm_models.bamboo_p2p.wire.messages import RawPayload
+from culm_models.bamboo_p2p.wire.messages import Cancel, CancelCode, RawPayload
 from culm_models.keys import KeyPair
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import EntryRecord
@@ -70,6 +73,17 @@ async def test_what_is_forged_is_told_with_who_brought_it(
         await channels.write_data(forged())
         found = await rejected(kafka)
     assert (found.code, found.brought_by) == (DataInvalid.code, STRANGER.public_key)
+
+
+async def test_bogus_evidence_is_told_with_who_brought_it_and_what(edge: Edge, kafka: KafkaSettings) -> None:
+    one, other = (sign_entry(AUTHOR, log_id, 1, b"sound", flavour=YAMF) for log_id in (0, 1))
+    url = address(edge, _QUIC)
+    async with hostile_channels((url.host, url.port), private_key=STRANGER.private_key) as channels:
+        bogus = encode_control(Cancel(0, CancelCode.FORKED, entries=(one, other)))
+        await channels.write_control(open_proposal(0, AUTHOR) + bogus)
+        found = await rejected(kafka)
+    assert (found.code, found.brought_by) == (EvidenceBogus.code, STRANGER.public_key)
+    assert (found.first, found.entry) == (one, other)
 
 
 async def test_what_was_verified_before_a_forgery_is_in_kafka(
