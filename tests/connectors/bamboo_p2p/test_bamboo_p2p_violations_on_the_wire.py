@@ -17,18 +17,20 @@ from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Scheme, Url
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.settings import PAUSE_MS
+from tests.models.bamboo_p2p.test_bamboo_p2p_further_violations import FURTHER
 from tests.models.bamboo_p2p.test_bamboo_p2p_violations import VIOLATIONS
 from tests.support.hand_made_bamboo import be_called_and_break, call_and_break
 
 DEADLINE_S = 60.0
+BROKEN = VIOLATIONS | FURTHER
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "quic"])
-@pytest.mark.parametrize("name", VIOLATIONS)
+@pytest.mark.parametrize("name", BROKEN)
 async def test_a_violation_ends_a_real_connection_with_its_code(
     tmp_path: Path, name: str, scheme: Scheme, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, break_it = VIOLATIONS[name]
+    code, break_it = BROKEN[name]
     made = break_it()
     if "for ever" in name:
         _let_time_fly(monkeypatch)
