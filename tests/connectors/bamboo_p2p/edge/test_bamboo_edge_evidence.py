@@ -22,7 +22,7 @@ from culm_models.bamboo_p2p.wire.messages import Cancel, CancelCode
 from culm_models.keys import KeyPair
 from culm_topics.records import RejectedRecord
 from tests.models.bamboo_p2p.hand_made import HandMade, proposal
-from tests.models.bamboo_p2p.logs import LOG
+from tests.models.bamboo_p2p.logs import AUTHOR, LOG
 from tests.models.bamboo_p2p.test_bamboo_p2p_reactions import ENTRIES, other_branch
 from tests.models.bamboo_p2p.test_bamboo_p2p_violations import OTHER_LOG, PROOF, VIOLATIONS
 from tests.support.brokerless_bamboo import BrokerlessEdge, brokerless_edge
@@ -120,3 +120,28 @@ async def test_a_real_proof_is_kept_told_on_rejected_and_given_to_whoever_asks(t
         BambooPeer.open(tmp_path / "later", flavour=YAMF) as later,
     ):
         assert await answers_to(later, url) is CancelCode.FORKED
+
+
+async def test_what_an_edge_is_told_with_133_is_kept_with_its_own_entry_as_the_proof(tmp_path: Path) -> None:
+    identity = Identity.from_private_key(STRANGER.private_key)
+    async with (
+        brokerless_edge(tmp_path / "edge") as edge,
+        BambooPeer.open(tmp_path / "source", flavour=YAMF, identity=identity) as source,
+        BambooPeer.open(tmp_path / "reader", flavour=YAMF) as reader,
+        edge.flavour.peer.listen(Url("tcp", "127.0.0.1", 0)) as url,
+        source.listen(Url("quic", "127.0.0.1", 0)) as bound,
+    ):
+        for number in range(13):
+            await source.publish(AUTHOR, LOG[1], b"another branch %d" % number)
+        await edge.flavour.peer.add(list(ENTRIES[:12]))
+        # Of the pool of entry 13 that one alone is lacking here: the hash of entry 4 is expected.
+        async with edge.flavour.peer.connect(bound) as remote:
+            await edge.flavour.peer.ask(remote, FollowedLog(LOG))
+            found = await rejected(edge)
+        theirs = await source.read(lambda store: store.entry(LOG, 4))
+        assert theirs is not None
+        proof = (ENTRIES[3].entry_bytes, theirs.entry_bytes)
+        assert (found.code, found.brought_by) == (ForkError.code, STRANGER.public_key)
+        assert (found.first, found.entry, found.seq_num) == (*proof, 4)
+        assert await answers_to(reader, url) is CancelCode.FORKED
+        assert await reader.read(lambda store: store.fork_proof(LOG)) == proof
