@@ -113,13 +113,16 @@ class BambooSession:
         while data := await self._channels.read_data():
             self._trace(DATA_IN, data)
             self.received_bytes += len(data)
-            await self._worker.call(partial(self._timed, self.connection.receive_data, data))
-            while self.connection.data_waits and self.connection.dropped is None:
-                self._understood.clear()
-                await self._understood.wait()
-            if self.connection.dropped is not None:
-                return
-            await self._until_room()
+            is_left = True
+            while is_left:
+                await self._worker.call(partial(self._timed, self.connection.receive_data, data))
+                while self.connection.data_waits and self.connection.dropped is None:
+                    self._understood.clear()
+                    await self._understood.wait()
+                if self.connection.dropped is not None:
+                    return
+                await self._until_room()
+                data, is_left = b"", self.connection.data_is_left
         # The other end may still have something to say on the control channel.
         await asyncio.Event().wait()
 

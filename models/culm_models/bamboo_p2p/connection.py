@@ -94,7 +94,7 @@ class Connection:
         self._guarded(lambda: self._read_control(data), now_ms)
 
     def receive_data(self, data: bytes, now_ms: int) -> None:
-        """Take bytes of the data channel."""
+        """Take bytes of the data channel; none, to go on with what `data_is_left` of those before."""
         self._guarded(lambda: self._receiver.feed(data), now_ms)
 
     def tick(self, now_ms: int) -> None:
@@ -105,6 +105,11 @@ class Connection:
     def data_waits(self) -> bool:
         """Whether data came that cannot be understood yet: the driver leaves the data channel unread."""
         return self._receiver.is_waiting
+
+    @property
+    def data_is_left(self) -> bool:
+        """Whether more of the data that came is to be read: `receive_data` goes on with it."""
+        return self._receiver.is_left
 
     # What goes.
 
@@ -236,7 +241,8 @@ class Connection:
                 self._negotiation.receive(message[0])
         finally:
             del self._control_in[:at]
-        self._receiver.resume()
+        if self._receiver.is_waiting:
+            self._receiver.resume()
 
     def _check_waiting(self, now_ms: int) -> None:
         read = self._receiver.messages_read

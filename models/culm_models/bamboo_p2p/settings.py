@@ -19,6 +19,9 @@ UNCHANGING_MESSAGES_MAX: Final = 1_024
 COMPRESSED_BYTES_MAX: Final = 16 * 1024 * 1024
 """What one compressed message may stand for: a few bytes can stand for any number, and are done in one go."""
 
+PLAIN_BYTES_A_TURN: Final = 16 * 1024 * 1024
+"""So much comes out of compressed data before the driver has its turn, whatever is left to be read."""
+
 COMPRESSED_SLACK_BYTES: Final = 16
 """A compressed message has at most twice the bytes that it stands for, and these (R56)."""
 

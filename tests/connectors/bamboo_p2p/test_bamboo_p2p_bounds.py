@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from culm_connectors.bamboo_p2p.channels.multiplexed import Multiplexed
 from culm_connectors.bamboo_p2p.errors import ChannelError
+from culm_connectors.bamboo_p2p.peer import BambooPeer
+from culm_connectors.bamboo_p2p.settings import Url
 from culm_connectors.transport.memory import memory_pair
+from culm_models.bamboo.hashes import YAMF
+from culm_models.bamboo_p2p.data_channel import receiver as receiver_module
 from culm_models.bamboo_p2p.settings import PeerSettings
+from culm_models.bamboo_p2p.wire.control import encode_control
 from culm_models.bamboo_p2p.wire.setup import encode_setup
 from culm_models.bymux.endpoint import CONTROL, DATA
 from culm_models.bymux.frames import Frame, FrameType, encode_frame
+from tests.models.bamboo_p2p.hand_made import proposal
+from tests.models.bamboo_p2p.logs import LOG
+from tests.models.bamboo_p2p.test_bamboo_p2p_bombs import SIZE, bombs
+from tests.support.hostile_bamboo import hostile_channels
 
 SETUP = encode_setup(PeerSettings().setup)
 pytestmark = pytest.mark.timeout(20)
@@ -88,3 +98,26 @@ async def test_control_that_nobody_asks_for_stays_with_who_sends_it() -> None:
         came += len(await channels.read_control())
     await flooding
     await channels.close(None)
+
+
+async def test_what_is_left_of_compressed_data_is_taken_turn_by_turn_though_nothing_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receiver_module, "PLAIN_BYTES_A_TURN", SIZE)
+    async with (
+        BambooPeer.open(tmp_path, flavour=YAMF) as peer,
+        peer.listen(Url("quic", "127.0.0.1", 0)) as url,
+        hostile_channels((url.host, url.port)) as channels,
+    ):
+        changed = asyncio.Event()
+        peer.listeners.append(lambda _, __: changed.set())
+        await channels.write_control(encode_control(proposal()))
+        while not await peer.read(
+            lambda _: any(one.session.connection.requests for one in peer.remotes.values())
+        ):
+            await changed.wait()
+            changed.clear()
+        await channels.write_data(bombs(12))
+        while not await peer.read(lambda store: store.payloads(LOG).covers(1, 13)):
+            await changed.wait()
+            changed.clear()

@@ -24,6 +24,8 @@ from culm_models.keys import SIGNATURE_SIZE
 
 _RUN_BYTES: Final = 131_072
 """So much is looked at at once."""
+_PLAIN_BYTES: Final = 1024 * 1024
+"""And so much may come out of what of it is compressed."""
 _METADATA: Final = 0x80
 """The first byte of metadata that ends no log."""
 _RAW: Final = 8
@@ -134,7 +136,7 @@ class IncomingRuns:
         hashes: dict[int, bytes] = {}
         backlink = before.hash if before is not None else b""
         found: list[_Whole] = []
-        at, seq_num, available = 0, first, len(data)
+        at, seq_num, available, plain_left = 0, first, len(data), _PLAIN_BYTES
         while seq_num <= last and at < available and data[at] == _METADATA:
             size = _number_size(data, at + 1)
             end = at + 1 + size + hash_size + SIGNATURE_SIZE
@@ -161,6 +163,11 @@ class IncomingRuns:
             found.append(whole)
             if not admits(entry.payload_size) or not self._read_payload(data, whole):
                 break
+            if whole.compressed is not None:
+                plain_left -= entry.payload_size
+                if plain_left < 0:
+                    whole.compressed = None
+                    break
             at = whole.payload_end
             seq_num += 1
         return found

@@ -22,6 +22,7 @@ from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.settings import (
     COMPRESSED_BYTES_MAX,
     COMPRESSED_SLACK_BYTES,
+    PLAIN_BYTES_A_TURN,
     UNCHANGING_MESSAGES_MAX,
 )
 from culm_models.bamboo_p2p.wire.data import decode_data
@@ -60,6 +61,9 @@ class Receiver:
     `feed` takes bytes as they come. Bytes that cannot be understood yet stay here: until the setup is read,
     and while data waits for a control message that it overtook (R4, R7, R9). `is_waiting` says so; the driver
     then leaves the channel unread, so that what stays is bounded by its window.
+
+    A few compressed bytes stand for very many: `is_left` says that more of what came is to be read, when the
+    driver has seen to what there is; `feed` goes on with it.
     """
 
     def __init__(self, link: Link, negotiation: Negotiation) -> None:
@@ -73,7 +77,8 @@ class Receiver:
         self._body: IncomingPayload | None = None
         self._decompressor: Decompressor | None = None
         self._unchanging = 0
-        self.is_waiting = False
+        self._plain_left = PLAIN_BYTES_A_TURN
+        self.is_waiting = self.is_left = False
         self.messages_read = 0
 
     def feed(self, data: bytes) -> None:
@@ -82,12 +87,16 @@ class Receiver:
         self.resume()
 
     def resume(self) -> None:
-        """Read on, as far as it goes; after every control message, too."""
-        self.is_waiting = False
+        """Read on, as far as it goes in one turn; after a control message, too, if data waits for one."""
+        self.is_waiting = self.is_left = False
+        self._plain_left = PLAIN_BYTES_A_TURN
         if self._link.other_setup is None:
             self.is_waiting = bool(self._buffer)
             return
         while self._step():
+            if self._plain_left <= 0:
+                self.is_left = self._at < len(self._buffer)
+                break
             if self._at >= _MOVED_BYTES:
                 del self._buffer[: self._at]
                 self._at = 0
@@ -236,6 +245,7 @@ class Receiver:
                     self._decompressor = Decompressor(self._link.receive_window)
                 try:
                     for plain in body.decompress(self._decompressor, chunk):
+                        self._plain_left -= len(plain)
                         self._keep(body, plain)
                 except LzfooError as error:
                     raise CompressionViolated(str(error)) from None
@@ -255,6 +265,7 @@ class Receiver:
             self._decompressor.end()
         except LzfooError as error:
             raise CompressionViolated(str(error)) from None
+        self._plain_left -= length
         if len(plain) != length:
             raise CompressionViolated(f"{length - len(plain)} bytes less come out than were announced")
         return plain
