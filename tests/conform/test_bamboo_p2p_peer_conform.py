@@ -313,3 +313,31 @@ def test_either_flavour_is_spoken(ends: Ends) -> None:
     ends.call("propose", "b", remote="a", **NAMED, start=1, end=2)
     held = ends.talk.ok("bamboo_p2p.peer.state", name="b")["held"]
     assert held == [{**NAMED, "entries": entries(1, 2, flavour=YASMF)}]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"expected_hash": YASMF.hash(b"").hex(), "start": 4, "lower": 4},
+        {"expected_hash": "00", "start": 4, "lower": 4},
+        {"upper": 4},
+        {"lower": 1, "offset": 0},
+        {"threshold": 3},
+    ],
+)
+def test_what_cannot_stand_in_a_proposal_is_no_argument_and_spends_no_credit(
+    ends: Ends, wrong: dict[str, Any]
+) -> None:
+    ends.open("a", [])
+    ends.open("b", entries(1))
+    ends.connect("a", "b")
+    arguments = {"name": "b", "remote": "a", **NAMED, "start": 1, "now": NOW, **wrong}
+    assert ends.talk.code("bamboo_p2p.peer.propose", **arguments) == "conform.argument"
+    (remote,) = ends.talk.ok("bamboo_p2p.peer.state", name="b")["remotes"]
+    assert remote == {"remote": "a", "credit": 64, "granted": 64}
+
+
+def test_a_setting_or_a_field_of_a_policy_that_there_is_not_is_no_argument(ends: Ends) -> None:
+    for settings in ({"window": 1}, {"policy": {"answers": "refuse"}}, {"policy": {"code": 133}}):
+        code = ends.talk.code("bamboo_p2p.peer.open", name="a", settings=settings, now=NOW)
+        assert code == "conform.argument"

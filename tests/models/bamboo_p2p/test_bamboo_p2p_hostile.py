@@ -13,7 +13,7 @@ import pytest
 
 from culm_models import varu64
 from culm_models.bamboo.entry import sign_entry
-from culm_models.bamboo.hashes import FLAVOURS, YAMF
+from culm_models.bamboo.hashes import FLAVOURS, YAMF, HashFlavour
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.errors import CallRefused
 from culm_models.bamboo_p2p.memory_store import MemoryStore
@@ -67,7 +67,7 @@ def replay(session: dict[str, Any], role: int, rng: random.Random) -> Connection
             for message in said.get("messages", ()):
                 if message["type"] == "propose":
                     with suppress(CallRefused):
-                        connection.propose(_wanted(message))
+                        connection.propose(_wanted(message, FLAVOURS[session["hash"]]))
             continue
         data = bytearray.fromhex(said["bytes"])
         for _ in range(rng.choice((0, 0, 1, 1, 3))):
@@ -83,9 +83,9 @@ def replay(session: dict[str, Any], role: int, rng: random.Random) -> Connection
     return connection
 
 
-def _wanted(message: dict[str, Any]) -> RequestedRange:
+def _wanted(message: dict[str, Any], flavour: HashFlavour) -> RequestedRange:
     """What a recorded proposal asked for."""
-    found = propose_from_json(Arguments(message))
+    found = propose_from_json(Arguments(message), flavour)
     names = {field.name for field in fields(RequestedRange)} & {field.name for field in fields(found)}
     return RequestedRange(**{name: getattr(found, name) for name in names})
 

@@ -61,7 +61,8 @@ def _setup_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _control_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    return {"bytes": encode_control(control_from_json(arguments.mapping("message"))).hex()}
+    message = control_from_json(arguments.mapping("message"), flavour_of(arguments))
+    return {"bytes": encode_control(message).hex()}
 
 
 def _control_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:

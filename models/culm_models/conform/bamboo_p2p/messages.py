@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeVar
 
+from culm_models.bamboo.entry import decode_entry
+from culm_models.bamboo.errors import BambooError
 from culm_models.bamboo.hashes import FLAVOURS, YAMF, HashFlavour
+from culm_models.bamboo_p2p.errors import Malformed
 from culm_models.bamboo_p2p.wire.messages import (
     MAX_SIZE,
     Adjust,
@@ -71,14 +74,22 @@ def optional_integer(arguments: Arguments, name: str) -> int | None:
     return arguments.integer(name) if arguments.has(name) else None
 
 
-def control_from_json(given: dict[str, Any]) -> ControlMessage:
-    """A control message."""
+def hash_of(arguments: Arguments, name: str, flavour: HashFlavour) -> bytes | None:
+    """A hash of the connection's flavour, or None when left out."""
+    given = arguments.optional_octets(name)
+    if given is not None and not flavour.has_form(given):
+        raise ArgumentError(f"{name} is no {flavour.name} hash of {flavour.size} bytes")
+    return given
+
+
+def control_from_json(given: dict[str, Any], flavour: HashFlavour) -> ControlMessage:
+    """A control message. Evidence that is no entry raises `Malformed`."""
     arguments = Arguments(given)
     kind = arguments.text("type")
     if kind == "grant":
         return Grant(arguments.integer("credit"))
     if kind == "propose":
-        return propose_from_json(arguments)
+        return propose_from_json(arguments, flavour)
     if kind == "adjust":
         return adjust_from_json(arguments, arguments.integer("id"))
     if kind == "cancel":
@@ -86,12 +97,21 @@ def control_from_json(given: dict[str, Any]) -> ControlMessage:
             arguments.integer("id"),
             cancel_code_of(arguments),
             optional_integer(arguments, "seq_num"),
-            tuple(as_octets(entry, "entries") for entry in arguments.items("entries", default=[])),
+            tuple(_entry(one, flavour) for one in arguments.items("entries", default=[])),
         )
     raise ArgumentError(f"there is no control message {kind[:100]!r}")
 
 
-def propose_from_json(arguments: Arguments) -> Propose:
+def _entry(given: Any, flavour: HashFlavour) -> bytes:
+    data = as_octets(given, "entries")
+    try:
+        decode_entry(data, flavour)
+    except BambooError as error:
+        raise Malformed(f"evidence that is no {flavour.name} entry: {error}") from None
+    return data
+
+
+def propose_from_json(arguments: Arguments, flavour: HashFlavour) -> Propose:
     """A proposal as it is on the wire."""
     eagerness = eagerness_of(arguments)
     if eagerness is None:
@@ -104,7 +124,7 @@ def propose_from_json(arguments: Arguments) -> Propose:
         optional_integer(arguments, "lower"),
         arguments.integer("min", default=0),
         arguments.integer("max", default=MAX_SIZE),
-        arguments.optional_octets("expected_hash"),
+        hash_of(arguments, "expected_hash", flavour),
         eagerness,
         optional_integer(arguments, "threshold"),
         optional_integer(arguments, "end"),
@@ -196,11 +216,14 @@ def data_from_json(given: dict[str, Any], flavour: HashFlavour) -> DataMessage:
         case "apology":
             return Apology()
         case "metadata":
+            payload_hash = hash_of(arguments, "payload_hash", flavour)
+            if payload_hash is None:
+                raise ArgumentError("the argument 'payload_hash' is missing")
             return Metadata(
                 arguments.flag("end_of_log", False),
-                arguments.octets("backlink", size=flavour.size) if arguments.has("backlink") else None,
+                hash_of(arguments, "backlink", flavour),
                 arguments.integer("payload_size"),
-                arguments.octets("payload_hash", size=flavour.size),
+                payload_hash,
                 arguments.octets("signature", size=SIGNATURE_SIZE),
             )
     raise ArgumentError(f"there is no data message {kind[:100]!r}")

@@ -23,6 +23,7 @@ from culm_models.conform.bamboo_p2p.messages import (
     cancel_code_of,
     eagerness_of,
     flavour_of,
+    hash_of,
     one_of,
     optional_integer,
 )
@@ -31,6 +32,9 @@ from culm_models.keys import PUBLIC_KEY_SIZE
 
 _KIND: Final = "bamboo_p2p"
 _SETTINGS: Final = frozenset({"send", "receive", "send_window", "receive_window", "credit", "policy"})
+_POLICY: Final = frozenset(
+    {"answer", "code", "eagerness", "threshold", "may_skip", "min", "max", "end", "upper", "direction"}
+)
 _DIRECTIONS: Final = {direction.value: direction for direction in Direction}
 _ANSWERS: Final = {answer.value: answer for answer in PolicyAnswer}
 _ROLES: Final = {"proactive": True, "reactive": False}
@@ -77,12 +81,15 @@ def _settings(given: dict[str, Any]) -> PeerSettings:
         arguments.integer("send_window", default=defaults.send_window),
         arguments.integer("receive_window", default=defaults.receive_window),
         arguments.integer("credit", default=defaults.credit),
-        _policy(Arguments(arguments.mapping("policy", default={}))),
+        _policy(arguments.mapping("policy", default={})),
     )
 
 
-def _policy(arguments: Arguments) -> Policy:
-    defaults = Policy()
+def _policy(given: dict[str, Any]) -> Policy:
+    unknown = set(given) - _POLICY
+    if unknown:
+        raise ArgumentError(f"a policy has no {min(unknown)[:100]!r}")
+    arguments, defaults = Arguments(given), Policy()
     eagerness = eagerness_of(arguments) or Eagerness.ALL
     threshold = optional_integer(arguments, "threshold")
     if (threshold is not None) != (eagerness is Eagerness.THRESHOLD):
@@ -138,7 +145,7 @@ def _propose(machines: Machines, arguments: Arguments) -> dict[str, Any]:
         optional_integer(arguments, "lower"),
         arguments.integer("min", default=0),
         arguments.integer("max", default=MAX_SIZE),
-        arguments.optional_octets("expected_hash"),
+        hash_of(arguments, "expected_hash", peer.store.flavour),
         eagerness_of(arguments) or Eagerness.ALL,
         optional_integer(arguments, "threshold"),
         optional_integer(arguments, "end"),
@@ -151,6 +158,10 @@ def _propose(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     )
     if (wanted.threshold is not None) != (wanted.eagerness is Eagerness.THRESHOLD):
         raise ArgumentError("a threshold stands beside its eagerness, and only there")
+    if wanted.upper is not None and wanted.end is None:
+        raise ArgumentError("upper stands beside an end, and only there")
+    if wanted.lower is not None and wanted.offset is not None:
+        raise ArgumentError("lower stands where there is no offset, and only there")
     request_id = connection.propose(wanted)
     return {"id": request_id, **_answer(peer, remote)}
 
