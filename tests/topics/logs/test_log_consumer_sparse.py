@@ -72,6 +72,10 @@ def test_an_entry_comes_as_a_fragment_and_again_in_its_place(kafka_bootstrap: st
         assert (standing.height, standing.missing) == (1, ((2, 4), (5, 13)))
         assert standing.is_provable(13) and not standing.is_provable(12)
         assert consumer.coverage((author_key("a"), 0)).highest == 0, "a log of the other flavour is another"
+        (position,) = consumer.log_positions()
+        assert (position.log, position.flavour, position.coverage) == ((author_key("a"), 0), YAMF, standing)
+        assert (position.handed_out, position.missing) == (((1, 2), (4, 5), (13, 14)), standing.missing)
+        assert consumer.fragments_not_remembered == 0
         write(settings, "a", 4, 13, sparse=True)
         write(settings, "a", 2, 3, 4, 5, sparse=False)
         assert take(consumer, 4) == [("a", number, False) for number in (2, 3, 4, 5)]

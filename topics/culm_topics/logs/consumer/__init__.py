@@ -11,6 +11,7 @@
 - `heights`: how far each log has been read; `early`: records that came before their predecessors.
 - `snapshot`: the heights on disk, so that a restart need not read the topic again.
 - `problems`: records that were passed over, and logs set aside for a missing entry.
+- `position`: where a reader is in a log.
 - `sparse`: what was seen of logs beyond their gaps; `fragments`: the topic of that name, beside the logs.
 - `holes`: when a missing entry counts as missing.
 - `reader`: the Kafka side: partitions come and go, records come in, positions are committed.
@@ -22,8 +23,18 @@
 from culm_topics.logs.consumer.commits import AutoCommit
 from culm_topics.logs.consumer.entry import LogEntry, RebuildProgress
 from culm_topics.logs.consumer.log_consumer import LogConsumer
+from culm_topics.logs.consumer.position import LogPosition
 from culm_topics.logs.consumer.problems import Problem
 from culm_topics.logs.consumer.selection import Selection
 from culm_topics.logs.consumer.sparse import LogCoverage
 
-__all__ = ["AutoCommit", "LogConsumer", "LogCoverage", "LogEntry", "Problem", "RebuildProgress", "Selection"]
+__all__ = [
+    "AutoCommit",
+    "LogConsumer",
+    "LogCoverage",
+    "LogEntry",
+    "LogPosition",
+    "Problem",
+    "RebuildProgress",
+    "Selection",
+]

@@ -61,6 +61,11 @@ class EarlyRecords:
         """Whether something of this log is kept."""
         return key in self._holes
 
+    def numbers(self, key: bytes) -> tuple[int, ...]:
+        """What of this log is kept, by sequence number."""
+        hole = self._holes.get(key)
+        return tuple(hole.records) if hole is not None else ()
+
     def take(self, key: bytes, height: int) -> LogEntry | None:
         """The entry that follows `height`, when it is here; what is no longer needed is let go."""
         hole = self._holes.get(key)

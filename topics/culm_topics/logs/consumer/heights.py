@@ -4,7 +4,7 @@ One dictionary row a log: about 200 bytes of memory, so 1 GiB holds five million
 the partition where the log was last seen, so that the rows of a partition that is given up can be dropped.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 
 from culm_topics.errors import KafkaSettingsError
@@ -33,6 +33,10 @@ class LogHeights:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def log_keys(self) -> Iterator[bytes]:
+        """The keys of the logs of which something was handed out."""
+        return iter(self._rows)
 
     def height(self, key: bytes) -> int:
         """The log's height; 0 when nothing of it was handed out."""

@@ -8,7 +8,7 @@ that lacks an entry is set aside, and an offset out of range or a topic created 
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,6 +20,7 @@ from culm_topics.kafka.origin import Origin
 from culm_topics.logs.consumer.assignment import Start
 from culm_topics.logs.consumer.commits import AutoCommit
 from culm_topics.logs.consumer.entry import LogEntry, RebuildProgress
+from culm_topics.logs.consumer.position import LogPosition
 from culm_topics.logs.consumer.problems import Problem, Problems
 from culm_topics.logs.consumer.reader import PartitionReader
 from culm_topics.logs.consumer.selection import Selection
@@ -69,8 +70,9 @@ class LogConsumer:
     `sparse` (which includes `bare_logs`) reads `fragments` too: entries with gaps before them are handed out
     with `is_sparse`, once, in no order, whatever `schema_ids` says, since their schema is not known; each
     comes again in its place when its log has reached it. `coverage` says what of a log was seen and what is
-    missing. Committed positions hold for both topics; `positions()` are of `logs` alone, so a reader without
-    a group gets the fragments of now at each start. About 100 bytes of memory for each run of fragments.
+    missing, `log_positions` of every log. Committed positions hold for both topics; `positions()` are of
+    `logs` alone, so a reader without a group gets the fragments of now at each start. About 100 bytes of
+    memory for each run of fragments.
 
     A record that is none is passed over. A missing entry is given `gap_wait_seconds` to turn up (a failed
     batch of the streaming job may leave a hole that its second run fills), then its log is set aside: it goes
@@ -225,6 +227,28 @@ class LogConsumer:
         """
         with self._lock:
             return self._sequencer.coverage(log_key(*log, flavour))
+
+    def log_positions(self) -> Iterator[LogPosition]:
+        """Where this consumer is in each log of which anything came: what was handed out, what is missing.
+
+        Logs in no order, each as it stands when its turn comes, so the program may go on reading between two
+        of them. In a group: of the partitions that this member holds, with what the group has handed out of
+        them; before `on_rebuild` has come to its end, as far as that is known. Fragments that are not
+        remembered are counted by `fragments_not_remembered`; while that is 0 every position is exact.
+        """
+        with self._lock:
+            keys = self._sequencer.log_keys()
+        for key in keys:
+            with self._lock:
+                position = self._sequencer.position(key)
+            if position.handed_out or position.waiting or position.missing:
+                yield position
+
+    @property
+    def fragments_not_remembered(self) -> int:
+        """How many fragments came for which there was no memory: positions do not name them."""
+        sparse = self._sequencer.sparse
+        return sparse.not_remembered if sparse is not None else 0
 
     def remaining_records(self) -> int:
         """With `stop_at_end`: records still to be looked at, repeats and unwanted ones included."""

@@ -10,6 +10,7 @@ from culm_topics.errors import LogGap, RecordError
 from culm_topics.logs.consumer.early import MAX_EARLY_RECORDS, EarlyRecords, Hole
 from culm_topics.logs.consumer.entry import LogEntry
 from culm_topics.logs.consumer.heights import LogHeights, Verdict
+from culm_topics.logs.consumer.position import LogPosition, log_position
 from culm_topics.logs.consumer.problems import Problem, Problems
 from culm_topics.logs.consumer.selection import Selection
 from culm_topics.logs.consumer.sparse import LogCoverage, SparseEntries
@@ -124,6 +125,26 @@ class Sequencer:
         if self.sparse is not None:
             return self.sparse.coverage(key)
         return LogCoverage(self.heights.height(key))
+
+    def log_keys(self) -> tuple[bytes, ...]:
+        """The keys of all logs of which anything came, each once."""
+        beside = dict.fromkeys(self.sparse.log_keys() if self.sparse is not None else ())
+        beside.update((hole.key, None) for hole in self.early.holes)
+        beside.update(dict.fromkeys(self.problems.set_aside))
+        height = self.heights.height
+        return (*self.heights.log_keys(), *(key for key in beside if not height(key)))
+
+    def position(self, key: bytes) -> LogPosition:
+        """Where the reader is in a log."""
+        flavour, log = split_flavoured_log_key(key)
+        problem = self.problems.set_aside.get(key)
+        return log_position(
+            log,
+            flavour,
+            self.coverage(key),
+            self.early.numbers(key),
+            problem.missing_seq_num if problem is not None else None,
+        )
 
     def forget(self, partitions: frozenset[int]) -> None:
         """These partitions are another reader's now."""

@@ -2,11 +2,11 @@
 
 Memory: about 100 bytes for each run of entries without a gap between them. Beyond `MAX_SPARSE_RUNS` runs
 entries are still handed out but not remembered: a repeat of one is handed out again, and `LogCoverage` does
-not name it.
+not name it. How often that was so is counted.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,6 +28,11 @@ class LogCoverage:
     def highest(self) -> int:
         """The highest sequence number seen; 0 when nothing was."""
         return self.sparse[-1][1] - 1 if self.sparse else self.height
+
+    @property
+    def runs(self) -> tuple[tuple[int, int], ...]:
+        """All that was seen, from the first entry on, each end exclusive."""
+        return ((1, self.height + 1), *self.sparse) if self.height else self.sparse
 
     @property
     def missing(self) -> tuple[tuple[int, int], ...]:
@@ -64,6 +69,8 @@ class SparseEntries:
         self._max_runs = max_runs
         self._logs: dict[bytes, tuple[int, RangeSet]] = {}
         self._runs = 0
+        self.not_remembered = 0
+        """How often an entry was seen that is not remembered, for want of memory."""
 
     def __len__(self) -> int:
         """How many runs are remembered."""
@@ -77,6 +84,7 @@ class SparseEntries:
         if known is not None and seq_num in known[1]:
             return False
         if self._runs >= self._max_runs:
+            self.not_remembered += 1
             return True
         _, entries = self._logs.setdefault(key, (partition, RangeSet()))
         self._runs -= len(entries)
@@ -102,6 +110,10 @@ class SparseEntries:
         self.reached(key, height)
         known = self._logs.get(key)
         return LogCoverage(height, tuple(known[1]) if known is not None else ())
+
+    def log_keys(self) -> Iterator[bytes]:
+        """The keys of the logs of which something was seen beyond a gap."""
+        return iter(self._logs)
 
     def drop(self, partitions: Iterable[int]) -> None:
         """Forget what was seen in these partitions: another reader has them now."""
