@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import httpx
 import pytest
 
+from culm_connectors.dag.deployment.writing import block_in_topics, drop_from_topics
 from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.peer import DagPeer
 from culm_connectors.dag.protocol import DagProtocol
@@ -18,13 +21,19 @@ from culm_models.testing.dag.scenario import large_shard
 from culm_topics.dag.verdict import read_verdict
 from tests.models.dag.signers import KEYS, publish
 from tests.support.dag_edge import dag_address, dag_connector
-from tests.support.edge import topics, until
+from tests.support.edge import DEADLINE_S, topics, until
 
 pytestmark = pytest.mark.kafka
 
 SPACE = KEYS[0]
 SHARD, BYTES = large_shard(1)
 NODE = encode_append([SHARD])
+
+
+async def until_answered(ask: Callable[[], Awaitable[httpx.Response]], status: int) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while (await ask()).status_code != status:  # noqa: ASYNC110 - the connector follows by itself
+            await asyncio.sleep(0.01)
 
 
 def filled(folder: DagFolder) -> None:
@@ -72,3 +81,27 @@ async def test_a_connector_of_other_verdict_settings_does_not_start(
     with pytest.raises(VerdictDiffers, match="policy"):
         async with dag_connector(tmp_path / "other", kafka, policy="bearer"):
             pass
+
+
+async def test_what_an_operator_drops_is_gone_from_connectors_and_refused(
+    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    kafka = topics(kafka_bootstrap, topic_prefix)
+    door = DagHttpSettings(append="anyone", read="anyone")
+    async with dag_connector(tmp_path / "one", kafka, http=door) as one:
+        dag = one.protocols["dag"]
+        assert isinstance(dag, DagProtocol)
+        await until(lambda: dag.http_url)
+        async with httpx.AsyncClient(base_url=str(dag.http_url)) as client:
+            url = f"/shards/{SHARD.text}?space={SPACE.hex()}"
+            assert (await client.put(url, content=BYTES)).status_code == 201
+            await asyncio.to_thread(block_in_topics, kafka, [SHARD, KEYS[1]], "unwanted", now=NOW)
+            other = publish(id=1)
+            await until_answered(lambda: client.post("/publishes", content=other.data), 403)
+            assert await asyncio.to_thread(drop_from_topics, kafka, {SHARD}) == {SHARD}
+            await until_answered(lambda: client.head(url), 404)
+            answer = await client.put(url, content=BYTES)
+            assert (answer.status_code, answer.json()["code"]) == (403, "dag.blocked")
+            await asyncio.to_thread(block_in_topics, kafka, [SHARD, KEYS[1]], None, now=NOW)
+            await until_answered(lambda: client.post("/publishes", content=other.data), 201)
+            assert (await client.put(url, content=BYTES)).status_code == 201
