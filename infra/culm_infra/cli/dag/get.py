@@ -48,7 +48,7 @@ def get(
             raise typer.BadParameter(str(error)) from None
         end = resolve_path(root, segments, store.block)
         if json:
-            emit_json(_told(store, end))
+            emit_json(_describe(store, end))
             if output is None:
                 return
         bar = bars.add_task("writing", total=None)
@@ -70,7 +70,7 @@ def get(
         say(f"written to {output}")
 
 
-def _told(store: DagFolder, end: PathEnd) -> dict[str, Any]:
+def _describe(store: DagFolder, end: PathEnd) -> dict[str, Any]:
     """What stands at the end of a path."""
     from culm_models.dag.blocks.dag_json import to_dag_json
     from culm_models.dag.paths.resolve import ContentKind
