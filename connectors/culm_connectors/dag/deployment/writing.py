@@ -34,6 +34,8 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.whole_topic import offsets_of, read_to_end
 
 _FLUSH_S: Final = 60.0
+_QUEUE: Final = {"queue.buffering.max.kbytes": str(64 * 1024)}
+"""Chunks of shards are large: no more of them is in memory than this."""
 _BY_KEY: Final = -1
 """A partition that the hash of the key chooses."""
 _KEYED: Final = {"dag.shards": split_shard_chunk_key, "dag.shard-index": split_shard_index_key}
@@ -137,7 +139,7 @@ def _chunks(folder: DagFolder, shard: Cid, space: bytes) -> Iterator[_Record]:
 def _write(kafka: KafkaSettings, records: Iterable[_Record]) -> None:
     """Write records, and return once all are acknowledged."""
     failures: list[str] = []
-    producer = clients.producer(kafka, bulk=True)
+    producer = clients.producer(kafka, bulk=True, defaults=_QUEUE)
     partitions: dict[str, int] = {}
     for name, cid, key, value in records:
         partition = _BY_KEY
