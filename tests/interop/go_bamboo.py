@@ -176,17 +176,21 @@ class Between:
 
 
 @contextlib.asynccontextmanager
-async def go_serving(program: Path, *arguments: str | Path) -> AsyncIterator[tuple[Running, int, str]]:
-    """Go listens with a log of its own; its port and the log's name."""
-    async with running(program, "serve", "127.0.0.1:0", *arguments) as go:
+async def go_serving(
+    program: Path, *arguments: str | Path, scheme: str = ""
+) -> AsyncIterator[tuple[Running, int, str]]:
+    """Go listens with a log of its own, over TCP or `quic://`; its port and the log's name."""
+    async with running(program, "serve", f"{scheme}127.0.0.1:0", *arguments) as go:
         listening = await go.until_said("listening")
         logs = go.said("log")
         yield go, int(listening["address"].rpartition(":")[2]), logs[0]["log"] if logs else ""
 
 
 @contextlib.asynccontextmanager
-async def culm_serving(folder: Path, *arguments: str) -> AsyncIterator[tuple[Running, int]]:
+async def culm_serving(
+    folder: Path, *arguments: str, scheme: str = "tcp://"
+) -> AsyncIterator[tuple[Running, int]]:
     """Culm listens; its port."""
-    async with running(*CULM, "serve", "tcp://127.0.0.1:0", "--dir", folder, "--json", *arguments) as one:
+    async with running(*CULM, "serve", f"{scheme}127.0.0.1:0", "--dir", folder, "--json", *arguments) as one:
         listening = await one.until_said("listening")
         yield one, int(listening["url"].rpartition(":")[2])

@@ -217,6 +217,50 @@ async def test_an_end_that_holds_another_branch_refuses_with_its_entry(
         await go.until_said("cancelled", code=135)
 
 
+@FLAVOURS
+async def test_over_quic_the_alpn_names_the_flavour_and_both_have_what_the_other_had(
+    tmp_path: Path, program: Path, flavour: str
+) -> None:
+    """Go calls, then Culm: `bamboo-p2p/2019-10`, with `+yasmf` for the hashes of BLAKE3."""
+    log, hashes = await publish(tmp_path, "--flavour", flavour, *(f"text {number}" for number in range(60)))
+    async with (
+        culm_serving(tmp_path, scheme="quic://") as (_, port),
+        running(program, "pull", f"quic://127.0.0.1:{port}", "-flavour", flavour, "-to", "60", log) as go,
+    ):
+        assert await go.ended() == 0, go.lines
+        assert [line["hash"] for line in go.said("entry")] == hashes
+        assert go.numbers("payload") == list(range(1, 61))
+    made = ("-flavour", flavour, "-log", f"large/0:3:{4 * MB}")
+    async with go_serving(program, *made, scheme="quic://") as (_, port, log):
+        wanted = ("--dir", tmp_path, "--log", log, "--to", "3")
+        await culm("sync", f"quic://127.0.0.1:{port}", *wanted)
+    assert await held(tmp_path, log) == ([1, 2, 3], [1, 2, 3])
+
+
+async def test_over_quic_ends_of_two_flavours_do_not_come_together(tmp_path: Path, program: Path) -> None:
+    log, _ = await publish(tmp_path, "--flavour", "yasmf", "a")
+    async with (
+        culm_serving(tmp_path, scheme="quic://") as (_, port),
+        running(program, "pull", f"quic://127.0.0.1:{port}", log) as go,
+    ):
+        assert await go.ended() == 1
+        assert "0x178" in go.said("closed")[0]["why"], "TLS: no application protocol in common"
+    async with go_serving(program, "-log", "one/0:2", scheme="quic://") as (_, port, of_go):
+        wanted = ("--dir", tmp_path, "--log", of_go)
+        assert await culm("sync", f"quic://127.0.0.1:{port}", *wanted, status=1) == []
+
+
+async def test_over_quic_a_fork_is_found_and_proven_too(tmp_path: Path, program: Path) -> None:
+    async with go_serving(program, "-log", "forked/0:5") as (_, port, log):
+        await culm("sync", f"tcp://127.0.0.1:{port}", "--dir", tmp_path, "--log", log, "--to", "5")
+    async with (
+        culm_serving(tmp_path, scheme="quic://") as (_, port),
+        running(program, "pull", f"quic://127.0.0.1:{port}", "-log", "forked/0:5:40", log) as go,
+    ):
+        assert await go.ended() == 4
+        assert go.said("fork")
+
+
 async def test_ends_of_two_flavours_do_not_take_each_others_hashes(tmp_path: Path, program: Path) -> None:
     """Nothing on the wire names the flavour: the first hash of the other one is malformed."""
     log, _ = await publish(tmp_path, "--flavour", "yasmf", "a", "b")

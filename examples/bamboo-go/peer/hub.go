@@ -1,20 +1,23 @@
 package peer
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"time"
+
+	"github.com/quic-go/quic-go"
 
 	"culm.example/bamboo-go/wire"
 )
 
 const (
-	dataWindow = 256 << 10
-	tickEvery  = 20 * time.Millisecond
+	tickEvery = 20 * time.Millisecond
 )
 
-// Hub is one store with any number of TCP connections; all work on them is done in turn by one loop.
+// Hub is one store with any number of connections; all work on them is done in turn by one loop.
 type Hub struct {
 	Settings Settings
 	Wants    []Want
@@ -33,38 +36,83 @@ func NewHub(store *Store, tell func(any)) *Hub {
 // Do has the loop do something that may change what there is to send.
 func (h *Hub) Do(what func()) { h.work <- what }
 
-// Listen serves whoever calls, and never returns but for an error.
+// Listen serves whoever calls, at HOST:PORT or quic://HOST:PORT, and never returns but for an error.
 func (h *Hub) Listen(address string) error {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return err
-	}
-	h.tell(map[string]any{"event": "listening", "address": listener.Addr().String()})
-	go func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			h.Do(func() { h.start(connection, false) })
+	where, isQuic := strings.CutPrefix(address, quicScheme)
+	if isQuic {
+		listener, err := listenQuic(where, h.store.Flavour)
+		if err != nil {
+			return err
 		}
-	}()
+		h.listening(listener.Addr())
+		go func() {
+			for {
+				connection, err := listener.Accept(context.Background())
+				if err != nil {
+					return
+				}
+				go h.accept(connection)
+			}
+		}()
+	} else {
+		listener, err := net.Listen("tcp", where)
+		if err != nil {
+			return err
+		}
+		h.listening(listener.Addr())
+		go func() {
+			for {
+				connection, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				h.Do(func() { h.start(newMuxed(connection), false) })
+			}
+		}()
+	}
 	h.loop(func() bool { return false })
 	return nil
+}
+
+func (h *Hub) listening(at net.Addr) {
+	h.tell(map[string]any{"event": "listening", "address": at.String()})
+}
+
+// accept waits for the streams of somebody who called.
+func (h *Hub) accept(connection *quic.Conn) {
+	streams, err := acceptStreams(connection)
+	if err != nil {
+		connection.CloseWithError(protocolClose, err.Error())
+		return
+	}
+	h.Do(func() { h.start(streams, false) })
+}
+
+func (h *Hub) dial(address string) (carrier, error) {
+	if where, isQuic := strings.CutPrefix(address, quicScheme); isQuic {
+		return dialQuic(where, h.store.Flavour)
+	}
+	connection, err := net.Dial("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return newMuxed(connection), nil
 }
 
 // Call connects and returns an exit status when all wants are met or cannot be: 0 met, 1 the connection
 // failed, 3 refused, 4 forked.
 func (h *Hub) Call(address string) int {
-	connection, err := net.Dial("tcp", address)
+	connection, err := h.dial(address)
 	if err != nil {
 		h.tell(map[string]any{"event": "closed", "why": err.Error()})
 		return 1
 	}
 	var c *conn
 	go h.Do(func() { c = h.start(connection, true) })
-	h.loop(func() bool { return c != nil && (c.closed || (c.over() && !c.writing)) })
-	c.leave()
+	h.loop(func() bool { return c != nil && (c.closed || (c.over() && !c.carrier.writing())) })
+	if !c.closed {
+		c.carrier.leave()
+	}
 	status := 0
 	for _, w := range c.wishes {
 		switch {
@@ -98,44 +146,39 @@ func (h *Hub) loop(over func() bool) {
 	}
 }
 
-// conn is one TCP connection: setup bytes, then bymux.
+// carrier carries the two channels of a connection; all but its reading and writing is done by the loop.
+type carrier interface {
+	remote() net.Addr
+	// start begins to read and to write for a connection.
+	start(c *conn)
+	// flush writes what there is, unless something is being written: so what cannot go out is not made, either.
+	flush(c *conn)
+	writing() bool
+	// close ends the connection at once, for a violation or for another reason.
+	close(err error)
+	// leave ends it when the other end has read all.
+	leave()
+}
+
+// conn is one connection: a session, and what carries it.
 type conn struct {
 	hub     *Hub
-	net     net.Conn
+	carrier carrier
 	session *Session
-	mux     *wire.Mux
-	setup   []byte // what has come of the other end's
-	ready   bool   // that is through
-	out     chan []byte
-	writing bool
 	closed  bool
 	wishes  []*wish
 }
 
-func (h *Hub) start(connection net.Conn, proactive bool) *conn {
-	c := &conn{hub: h, net: connection, mux: wire.NewMux(dataWindow), out: make(chan []byte, 1)}
+func (h *Hub) start(carrier carrier, proactive bool) *conn {
+	c := &conn{hub: h, carrier: carrier}
 	c.session = NewSession(h.store, proactive, h.Settings, c.event)
-	own := h.Settings.Setup.Append(nil)
-	c.session.Control = c.session.Control[len(own):]
-	c.mux.Out = append(own, c.mux.Out...)
 	for _, want := range h.Wants {
 		c.wishes = append(c.wishes, &wish{Want: want})
 	}
 	h.conns[c] = true
-	h.tell(map[string]any{"event": "connected", "address": connection.RemoteAddr().String()})
-	go c.read()
-	go c.write()
+	h.tell(map[string]any{"event": "connected", "address": carrier.remote().String()})
+	carrier.start(c)
 	return c
-}
-
-// leave closes the connection when the other end has read all: unread bytes here would make that a reset.
-func (c *conn) leave() {
-	if tcp, is := c.net.(*net.TCPConn); is && !c.closed {
-		tcp.CloseWrite()
-		tcp.SetReadDeadline(time.Now().Add(time.Second))
-		io.Copy(io.Discard, tcp)
-		tcp.Close()
-	}
 }
 
 func (c *conn) event(event Event) {
@@ -175,52 +218,12 @@ func (c *conn) tick(now time.Time) {
 	}
 }
 
-func (c *conn) read() {
-	buffer := make([]byte, 64<<10)
-	read := make(chan bool)
-	for {
-		count, err := c.net.Read(buffer)
-		c.hub.Do(func() {
-			if err != nil {
-				c.drop(err)
-			} else if !c.closed {
-				c.receive(buffer[:count])
-			}
-			go func() { read <- true }()
-		})
-		<-read
-		if err != nil {
-			return
-		}
+// data takes bytes of the data channel.
+func (c *conn) data(bytes []byte) error {
+	for _, w := range c.wishes {
+		w.news = time.Now()
 	}
-}
-
-func (c *conn) receive(bytes []byte) {
-	if !c.ready {
-		c.setup = append(c.setup, bytes...)
-		_, used, err := wire.ReadSetup(c.setup)
-		if err != nil {
-			return
-		}
-		c.ready = true
-		bytes = c.setup[used:]
-		if err := c.session.ReceiveControl(c.setup[:used]); err != nil {
-			c.drop(err)
-			return
-		}
-	}
-	err := c.mux.Receive(bytes, func(stream uint64, bytes []byte) error {
-		if stream == wire.ControlStream {
-			return c.session.ReceiveControl(bytes)
-		}
-		for _, w := range c.wishes {
-			w.news = time.Now()
-		}
-		return c.session.ReceiveData(bytes)
-	})
-	if err != nil {
-		c.drop(err)
-	}
+	return c.session.ReceiveData(bytes)
 }
 
 func (c *conn) drop(err error) {
@@ -229,8 +232,7 @@ func (c *conn) drop(err error) {
 	}
 	c.closed = true
 	delete(c.hub.conns, c)
-	close(c.out)
-	c.net.Close()
+	c.carrier.close(err)
 	var violation *Violation
 	switch {
 	case errors.As(err, &violation):
@@ -242,37 +244,8 @@ func (c *conn) drop(err error) {
 	}
 }
 
-// flush writes what there is, unless something is being written: so what cannot go out is not made, either.
 func (c *conn) flush() {
-	if c.closed || c.writing {
-		return
-	}
-	s := c.session
-	if c.mux.Send > 0 && len(s.Data) == 0 {
-		s.Pump()
-	}
-	c.mux.Write(wire.ControlStream, s.Control)
-	s.Control = nil
-	part := s.Data[:min(uint64(len(s.Data)), c.mux.Send)]
-	c.mux.Write(wire.DataStream, part)
-	s.Data = s.Data[len(part):]
-	c.mux.Consumed(s.Consumed)
-	s.Consumed = 0
-	if len(c.mux.Out) > 0 {
-		c.writing = true
-		c.out <- c.mux.Out
-		c.mux.Out = nil
-	}
-}
-
-func (c *conn) write() {
-	for bytes := range c.out {
-		_, err := c.net.Write(bytes)
-		c.hub.Do(func() {
-			c.writing = false
-			if err != nil {
-				c.drop(err)
-			}
-		})
+	if !c.closed {
+		c.carrier.flush(c)
 	}
 }
