@@ -32,6 +32,18 @@ DEMOS: Final = {
 """`culm demo <protocol>`; the first is what `culm demo` shows."""
 
 
+JOB_SETTINGS: Final = {
+    "logs": "logs.job_settings:logs_settings",
+    "version-vectors": "logs.job_settings:version_vectors_settings",
+    "blocks": "logs.job_settings:blocks_settings",
+    "coverage": "logs.job_settings:coverage_settings",
+    "sds": "sds.job_settings:sds_settings",
+    "sds-index": "sds.job_settings:sds_index_settings",
+    "dag": "dag.job_settings:dag_settings",
+}
+"""What makes the settings of a job of those of the command line."""
+
+
 class ProtocolSections(BaseModel):
     """Sections of programs of their own."""
 

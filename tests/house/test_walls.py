@@ -26,8 +26,6 @@ NAME_PROTOCOLS = frozenset(
         "culm_topics.catalogue.registry",
         "culm_connectors.protocols",
         "culm_infra.protocols",
-        # What each job is told.
-        "culm_infra.cli.job_settings",
         # Of entries whose payloads are operations people see the fields, and the job checks them.
         "culm_infra.cli.logs.output",
         "culm_infra.cli.logs.peers",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from typing import Any
 
@@ -12,6 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 from culm_infra import protocols
+from culm_infra.cli.loading import load
 from culm_infra.cli.output import print_error
 from culm_models.errors import CulmError
 
@@ -43,8 +43,7 @@ class LazyGroup(TyperGroup):
         place = NOUNS.get(cmd_name)
         if place is None:
             return None
-        module_name, attribute = place.split(":")
-        target = getattr(importlib.import_module(f"culm_infra.cli.{module_name}"), attribute)
+        target = load(place)
         if isinstance(target, typer.Typer):
             command: Any = get_group(target)
         else:

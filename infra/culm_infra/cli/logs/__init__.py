@@ -1,1 +1,4 @@
-"""`culm logs`: `group` names its commands: `entries`, `peers`, `blocks`, `index`; `output` shows an entry."""
+"""`culm logs`: `group` names its commands: `entries`, `peers`, `blocks`, `index`; `output` shows an entry.
+
+`job_settings`: what the jobs of logs are told.
+"""

@@ -2,5 +2,5 @@
 
 - `join`, `send`, `tail`, `status`, `fetch`, `transfer`: commands; `demo` is `culm demo sds`.
 - `channel`, `participation`: what they take part with. `view`, `lines`: how a channel is shown.
-- `job_section`: settings of the job sds.
+- `job_section`: settings of the job sds; `job_settings`: what it, and sds-index, is told of them.
 """

@@ -1,0 +1,54 @@
+"""What the settings of the command line say to the jobs of replicated logs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from culm_infra.settings import Settings
+    from culm_streaming.blocks.job import BlocksSettings
+    from culm_streaming.coverage.job import CoverageSettings
+    from culm_streaming.logs.job import LogsSettings
+    from culm_streaming.version_vectors import VersionVectorsSettings
+
+
+def logs_settings(settings: Settings) -> LogsSettings:
+    """Of the job `logs`."""
+    from culm_streaming.logs.job import LogsSettings
+    from culm_streaming.logs.settings import ChainSettings
+
+    return LogsSettings(
+        verify=settings.job.verify,
+        max_offsets_per_trigger=settings.job.max_offsets_per_trigger,
+        chain=ChainSettings(shards=settings.job.shards),
+    )
+
+
+def version_vectors_settings(settings: Settings) -> VersionVectorsSettings:
+    """Of the job `version-vectors`."""
+    from culm_streaming.version_vectors import VersionVectorsSettings
+
+    return VersionVectorsSettings(max_offsets_per_trigger=settings.job.max_offsets_per_trigger)
+
+
+def blocks_settings(settings: Settings) -> BlocksSettings:
+    """Of the job `blocks`."""
+    from culm_streaming.blocks.job import BlocksSettings
+    from culm_streaming.blocks.settings import HeightsSettings
+
+    return BlocksSettings(
+        max_offsets_per_trigger=settings.job.max_offsets_per_trigger,
+        heights=HeightsSettings(block_bits=settings.block_bits, lifts=settings.job.lifts),
+    )
+
+
+def coverage_settings(settings: Settings) -> CoverageSettings:
+    """Of the job `coverage`."""
+    from culm_streaming.coverage.job import CoverageSettings
+    from culm_streaming.coverage.settings import CoverageLayout
+
+    return CoverageSettings(
+        verify=settings.job.verify,
+        max_offsets_per_trigger=settings.job.max_offsets_per_trigger,
+        layout=CoverageLayout(shards=settings.job.shards),
+    )
