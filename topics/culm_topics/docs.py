@@ -151,7 +151,20 @@ with LogConsumer("127.0.0.1:9092", group_id="culm.my-program", state_dir="state"
   was seen. A member of a group reads the fragments of the partitions whose logs it reads, after those logs as
   they stood when it took them; committed positions hold for both topics. Their schema is not known, so
   `schema_ids` does not restrict fragments, and of a log that it leaves out `coverage` knows the fragments
-  alone. Memory: about 100 bytes for each run of them, up to a million runs.
+  alone. Memory: about 100 bytes for each run of them, up to a million runs; `fragments_not_remembered` counts
+  those that were handed out beyond that.
+- **Where it is.** `log_positions()` walks over all logs of which anything came: `handed_out` as runs of
+  sequence numbers (each end exclusive), what is `waiting` for an entry before it, and what is `missing`, by
+  number: between runs, before what waits, and where a log `is_set_aside`. `coverage` tells what is provable.
+
+  ```python
+  for position in consumer.log_positions():
+      if not position.is_whole:
+          public_key, log_id = position.log
+          print(public_key.hex(), log_id, "has", position.handed_out, "lacks", position.missing)
+  ```
+
+  `positions()`, in contrast, is where to go on in the topic: an offset for each partition.
 - **Payloads** that are not beside their entries: `culm_topics.logs.payload_reader.PayloadReader` iterates
   over the whole, verified payloads of `payloads` (with `positions()` and `start_at`, no group), and
   `fetch(hash)` or `find(hashes)` look for those of known entries (`entry.entry().payload_hash`), each by
