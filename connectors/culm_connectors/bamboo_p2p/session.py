@@ -130,14 +130,22 @@ class BambooSession:
         while True:
             await self._data_due.wait()
             self._data_due.clear()
-            while True:
-                await self._channels.room_for_data()
-                data = await self._worker.call(self.connection.next_data)
-                if not data:
-                    break
-                self._trace(DATA_OUT, data)
-                self.sent_bytes += len(data)
-                await self._channels.write_data(data)
+            is_due = True
+            while is_due:
+                room = await self._channels.room_for_data()
+                turns, is_due = await self._worker.call(partial(self._next_turns, room))
+                for data in turns:
+                    self._trace(DATA_OUT, data)
+                    self.sent_bytes += len(data)
+                    await self._channels.write_data(data)
+
+    def _next_turns(self, room: int) -> tuple[list[bytes], bool]:
+        """Turns that would go out at once, and whether there may be more: going to the worker costs time."""
+        turns: list[bytes] = []
+        while room > 0 and (data := self.connection.next_data()):
+            turns.append(data)
+            room -= len(data)
+        return turns, self.connection.data_is_due
 
     def _timed(self, receive: Callable[[bytes, int], None], data: bytes) -> None:
         begun_s = time.monotonic()

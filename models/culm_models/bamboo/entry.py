@@ -114,6 +114,28 @@ def decode_entry(data: bytes, flavour: HashFlavour = YASMF) -> Entry:
     return entry
 
 
+def assemble_entry(
+    public_key: bytes,
+    log_id: int,
+    seq_num: int,
+    skiplink: bytes | None,
+    backlink: bytes | None,
+    payload_size: int,
+    payload_hash: bytes,
+    signature: bytes,
+) -> Entry:
+    """What `decode_entry` makes of a regular entry's bytes, for whoever has put them together of these parts.
+
+    The caller has seen that the links are those that the sequence number asks for, that they differ, and that
+    all hashes have the form of one flavour.
+    """
+    entry: Entry = _UnfrozenEntry(
+        public_key, log_id, seq_num, False, skiplink, backlink, payload_size, payload_hash, signature
+    )
+    entry.__class__ = Entry
+    return entry
+
+
 def measure_entry(data: bytes | memoryview, flavour: HashFlavour = YASMF) -> int | None:
     """How many bytes the entry at the beginning of `data` takes; None while it may still become one.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.data_channel.receiver import Receiver
@@ -27,7 +28,7 @@ from culm_models.bamboo_p2p.wire.setup import decode_setup, encode_setup
 from culm_models.keys import verify_all
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Changes:
     """What changed in a store: entries of which something came or went, payloads discarded, logs forked."""
 
@@ -37,6 +38,21 @@ class Changes:
 
     def __bool__(self) -> bool:
         return bool(self.entries or self.discarded or self.forked)
+
+    @cached_property
+    def entry_runs(self) -> Sequence[tuple[LogKey, int, int]]:
+        """`entries` as log, first and last sequence number of those that follow each other."""
+        runs: list[tuple[LogKey, int, int]] = []
+        log, first, last = None, 0, 0
+        for other, seq_num in self.entries:
+            if seq_num != last + 1 or other != log:
+                if log is not None:
+                    runs.append((log, first, last))
+                log, first = other, seq_num
+            last = seq_num
+        if log is not None:
+            runs.append((log, first, last))
+        return runs
 
 
 class Connection:
@@ -191,22 +207,22 @@ class Connection:
                 if trace is not None and trace.seq_num == seq_num:
                     request.apology_due = True
                     self._link.wake(request)
-        for log, seq_num in changes.entries:
+        for log, first, last in changes.entry_runs:
+            end_of_log = store.end_of_log(log)
             for request in table.of_log(log):
-                if request.proposal.start > seq_num == store.end_of_log(log) and not request.is_parked:
-                    ended = Cancel(request.id, CancelCode.END_OF_LOG, seq_num=seq_num)
+                if (
+                    end_of_log is not None
+                    and first <= end_of_log <= last
+                    and end_of_log < request.proposal.start
+                    and not request.is_parked
+                ):
+                    ended = Cancel(request.id, CancelCode.END_OF_LOG, seq_num=end_of_log)
                     self._negotiation.cancel(request, ended)
-                self._look_again(request, seq_num)
-
-    def _look_again(self, request: Request, seq_num: int) -> None:
-        if not request.scanned:
-            self._link.wake(request)
-            return
-        sequence = request.sequence
-        for index in (sequence.metadata_index(seq_num), sequence.payload_index(seq_num)):
-            if index is not None:
-                request.scanned = min(request.scanned, index)
-        self._link.wake(request)
+                if request.scanned:
+                    index = request.sequence.first_from(first)
+                    if index < request.scanned and request.sequence.piece(index).seq_num <= last:
+                        request.scanned = index
+                self._link.wake(request)
 
     # Inside.
 

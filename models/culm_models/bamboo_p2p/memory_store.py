@@ -49,11 +49,12 @@ class _UnverifiedBytes:
 
 
 class _Log:
-    __slots__ = ("end_of_log", "entries", "fork", "held", "parts", "payloads")
+    __slots__ = ("end_of_log", "entries", "fork", "held", "held_payloads", "parts", "payloads")
 
     def __init__(self) -> None:
         self.entries: dict[int, HeldEntry] = {}
         self.held = RangeSet()
+        self.held_payloads = RangeSet()
         self.payloads: dict[int, bytes] = {}
         self.parts: dict[int, _UnverifiedBytes] = {}
         self.end_of_log: int | None = None
@@ -124,6 +125,11 @@ class MemoryStore:
         """Never: here everything is kept."""
         return False
 
+    def end_of_held_payloads(self, log: LogKey, seq_num: int) -> int:
+        """The first sequence number from `seq_num` on whose payload is not held."""
+        found = self._logs.get(log)
+        return found.held_payloads.end_of_run(seq_num) if found else seq_num
+
     def unverified(self, log: LogKey, seq_num: int) -> RangeSet:
         """Which bytes of a payload are there without being verified; empty where it is held."""
         found = self._logs.get(log)
@@ -172,7 +178,9 @@ class MemoryStore:
             if payload is not None:
                 found.payloads[seq_num] = payload
         first = verified[0][0].entry.seq_num
-        found.held.add(first, first + len(verified))
+        end = first + len(verified)
+        found.held.add(first, end)
+        found.held_payloads.add(first, end - (verified[-1][1] is None))
 
     def put_fork_proof(self, log: LogKey, proof: ForkProof) -> None:
         """Keep a proof; the first one stays."""
@@ -193,6 +201,7 @@ class MemoryStore:
         if len(payload) != size or self._flavour.hash(payload) != held.entry.payload_hash:
             return False
         found.payloads[seq_num] = payload
+        found.held_payloads.add(seq_num, seq_num + 1)
         return True
 
     def discard_unverified(self, log: LogKey, seq_num: int) -> None:

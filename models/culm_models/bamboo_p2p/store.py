@@ -73,6 +73,10 @@ class BambooStore(Protocol):
         """Whether the owner dropped the payload: what others bring of it unasked is not kept."""
         ...
 
+    def end_of_held_payloads(self, log: LogKey, seq_num: int) -> int:
+        """The first sequence number from `seq_num` on whose payload is not held."""
+        ...
+
     def unverified(self, log: LogKey, seq_num: int) -> RangeSet:
         """Which bytes of a payload are there without being verified; empty where it is held."""
         ...

@@ -58,6 +58,18 @@ async def test_more_data_than_was_granted_ends_the_connection() -> None:
     await channels.close(None)
 
 
+async def test_room_for_data_is_what_was_granted_and_is_not_used_yet() -> None:
+    ours, theirs = memory_pair()
+    one, other = Multiplexed(ours, window=100), Multiplexed(theirs, window=100)
+    await one.write_control(SETUP)
+    await other.write_control(SETUP)
+    assert await other.read_control() == SETUP == await one.read_control()
+    assert await other.room_for_data() == 100
+    await other.write_data(bytes(30))
+    assert await other.room_for_data() == 70
+    await asyncio.gather(one.close(None), other.close(None))
+
+
 async def test_control_goes_through_while_data_is_left_unread() -> None:
     ours, theirs = memory_pair()
     one, other = Multiplexed(ours, window=100), Multiplexed(theirs, window=100)

@@ -94,6 +94,9 @@ def test_runs_say_what_the_rows_say(steps: list[tuple[str, int, int]]) -> None:
         for one in (store, again):
             assert members(one.entries(LOG)) == entries
             assert members(one.payloads(LOG)) == payloads
+            assert {
+                number for number in range(1, LENGTH + 1) if one.end_of_held_payloads(LOG, number) > number
+            } == payloads
             assert one.spooled_bytes == spooled
             assert one.payload_bytes() == sum(len(payload(number)) for number in payloads)
         assert list(again.entries(LOG)) == list(store.entries(LOG))

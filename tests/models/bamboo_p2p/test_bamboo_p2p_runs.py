@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
+from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.errors import DataInvalid
 from culm_models.bamboo_p2p.events import ConnectionDropped
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
@@ -39,6 +43,8 @@ def _taken(flavour: HashFlavour, step: int | None, settings: PeerSettings, **wan
     pair.peers[1].settle()
     store = pair.store(1)
     payloads = [store.has_payload(LOG, number) for number in range(1, LENGTH + 1)]
+    # Made of parts here, decoded there.
+    assert all(store.entry(LOG, number) == pair.store(0).entry(LOG, number) for number in store.entries(LOG))
     events = pair.ends[1].take_events()
     return events, store.entries(LOG), payloads, pair.ends[1].dropped
 
@@ -106,3 +112,31 @@ def test_a_large_payload_delays_another_requests_entry_by_one_turn_at_most() -> 
         sizes.append(len(data))
         pair.ends[1].receive_data(data, 0)
     assert max(sizes) <= TURN_BYTES + 32
+
+
+def test_a_payload_that_fits_a_turn_goes_out_whole_and_a_larger_one_in_parts() -> None:
+    sizes = (30_000, 30_000, 30_000, TURN_BYTES, 5, TURN_BYTES + 1, 100)
+    pair = Pair(PeerSettings(send_window=0))
+    pair.peers[0].add(make_log(len(sizes), payload=lambda seq_num: bytes(sizes[seq_num - 1])))
+    pair.talk()
+    pair.ends[1].propose(RequestedRange(*LOG, 1, end=len(sizes)))
+    pair.carry(1)
+    pair.ends[1].receive_control(pair.ends[0].take_control(), 0)
+    in_parts = set()
+    while data := pair.ends[0].next_data():
+        assert len(data) <= TURN_BYTES + 1_000
+        pair.ends[1].receive_data(data, 0)
+        in_parts |= {number for number in range(1, len(sizes) + 1) if pair.store(1).unverified(LOG, number)}
+    assert pair.store(1).end_of_held_payloads(LOG, 1) == len(sizes) + 1
+    assert in_parts == {6}
+
+
+logs = st.sampled_from([(bytes(32), 1), (bytes(32), 2)])
+
+
+@given(st.lists(st.tuples(logs, st.integers(1, 9), st.integers(1, 4))))
+def test_changes_in_runs_are_the_changes_one_by_one(changed: list[tuple[Any, int, int]]) -> None:
+    entries = [(log, first + step) for log, first, count in changed for step in range(count)]
+    runs = Changes(entries).entry_runs
+    assert [(log, number) for log, first, last in runs for number in range(first, last + 1)] == entries
+    assert all((one[0], one[2] + 1) != other[:2] for one, other in pairwise(runs))

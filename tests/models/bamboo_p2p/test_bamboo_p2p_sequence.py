@@ -71,6 +71,16 @@ def test_what_is_behind_an_entry_follows_all_its_pieces(
     assert all(piece.seq_num > seq_num for piece in pieces[behind:])
 
 
+@given(requests(), st.integers(1, 140))
+def test_the_first_piece_from_an_entry_on_follows_all_of_earlier_entries(
+    request: tuple[Sequence, list[Piece]], seq_num: int
+) -> None:
+    sequence, pieces = request
+    first = sequence.first_from(seq_num)
+    assert all(piece.seq_num < seq_num for piece in pieces[:first])
+    assert all(piece.seq_num >= seq_num for piece in pieces[first:])
+
+
 def test_an_open_range_ends_where_numbers_end() -> None:
     sequence = Sequence(5, lower=4, end=None, upper=None, offset=None, payload_only=False, sparse=False)
     assert sequence.is_open

@@ -33,12 +33,15 @@ class TwoChannels(Protocol):
         """Send on the control channel."""
         ...
 
-    async def room_for_data(self) -> None:
-        """Return once data would go out: the other end has granted it, and little waits here."""
+    async def room_for_data(self) -> int:
+        """How many bytes of data would go out now, once there are any.
+
+        The other end has granted them, and little waits here.
+        """
         ...
 
     async def write_data(self, data: bytes) -> None:
-        """Send on the data channel: one turn."""
+        """Send on the data channel: some turns."""
         ...
 
     async def close(self, error: BambooP2pError | None) -> None:

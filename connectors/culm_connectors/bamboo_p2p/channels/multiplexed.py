@@ -94,9 +94,10 @@ class Multiplexed:
         await self._notify()
         await self._until(lambda: len(self._out) < _WAITING_BYTES)
 
-    async def room_for_data(self) -> None:
-        """Return once there is credit for data, and the transport takes it."""
+    async def room_for_data(self) -> int:
+        """How much there is credit for, and the transport takes, once that is something."""
         await self._until(lambda: self._endpoint.room > 0 and len(self._out) < _WAITING_BYTES)
+        return min(self._endpoint.room, _WAITING_BYTES - len(self._out))
 
     async def write_data(self, data: bytes) -> None:
         """Send on the data channel."""

@@ -19,6 +19,7 @@ CONTROL_TYPE: Final = 0x00
 DATA_TYPE: Final = 0x01
 _OPENING_TIMEOUT_S: Final = 10.0
 _READ_BYTES: Final = 65_536
+_ROOM_BYTES: Final = 262_144
 _DATA_READ_BYTES: Final = 262_144
 """A batch that is verified by all cores, and stored in one transaction."""
 
@@ -50,8 +51,9 @@ class TwoStreams:
         """Send on the control channel."""
         await self._control_out.write(data)
 
-    async def room_for_data(self) -> None:
+    async def room_for_data(self) -> int:
         """Writing waits where there is no room, so whoever has written has room."""
+        return _ROOM_BYTES
 
     async def write_data(self, data: bytes) -> None:
         """Send on the data channel."""

@@ -15,11 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from culm_connectors.bamboo_p2p.store.checkpoints import Checkpoints
 from culm_connectors.bamboo_p2p.store.kept_log import KeptLog
 from culm_connectors.bamboo_p2p.store.kept_logs import KeptLogs
 from culm_connectors.bamboo_p2p.store.payload_chunks import PayloadParts
 from culm_connectors.bamboo_p2p.store.runs import RunKind
-from culm_connectors.bamboo_p2p.store.tables import number_key, open_database
+from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE, number_key, open_database
 from culm_connectors.bamboo_p2p.store.whole_entries import insert_verified, read_held
 from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.hashes import HashFlavour
@@ -47,6 +48,7 @@ class FolderStore:
         self.spool_bytes = spool_bytes
         self._clock_s = clock_s
         self._database, self._flavour = open_database(folder, flavour)
+        self._checkpoints = Checkpoints(self._database, folder / DATABASE_FILE)
         self._payloads = PayloadParts(self._database)
         self._logs = KeptLogs(self._database)
         self._cache: OrderedDict[tuple[LogKey, int], HeldEntry] = OrderedDict()
@@ -56,13 +58,15 @@ class FolderStore:
 
     def close(self) -> None:
         """Let go of the folder; what was not committed is lost."""
+        self._checkpoints.close()
         self._database.close()
 
     # What other processes do to the folder.
 
     def commit(self) -> None:
         """Make what was put in survive a crash of this process."""
-        self._logs.commit()
+        if self._logs.commit():
+            self._checkpoints.count_commit()
 
     def transaction(self) -> sqlite3.Connection:
         """The database, in a transaction until `commit`: for whoever keeps tables of its own beside these."""
@@ -205,6 +209,10 @@ class FolderStore:
     def is_dropped(self, log: LogKey, seq_num: int) -> bool:
         """Whether the payload was dropped here, and has not come back."""
         return seq_num in self.dropped(log)
+
+    def end_of_held_payloads(self, log: LogKey, seq_num: int) -> int:
+        """The first sequence number from `seq_num` on whose payload is not held."""
+        return self.payloads(log).end_of_run(seq_num)
 
     def unverified(self, log: LogKey, seq_num: int) -> RangeSet:
         """Which bytes of a payload are there without being verified; empty where it is held."""

@@ -37,13 +37,15 @@ class KeptLogs:
         self._database.execute("BEGIN IMMEDIATE")
         return self.catch_up()
 
-    def commit(self) -> None:
-        """Make what was put in survive a crash of this process."""
-        if self._database.in_transaction:
-            for log in self._changed:
-                write_kept_log(self._database, log)
-            self._changed.clear()
-            self._database.execute("COMMIT")
+    def commit(self) -> bool:
+        """Make what was put in survive a crash of this process; whether there was anything."""
+        if not self._database.in_transaction:
+            return False
+        for log in self._changed:
+            write_kept_log(self._database, log)
+        self._changed.clear()
+        self._database.execute("COMMIT")
+        return True
 
     def to_change(self, log: LogKey) -> KeptLog:
         """A log that this transaction may change; it is made if it is not there."""

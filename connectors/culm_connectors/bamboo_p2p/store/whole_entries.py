@@ -5,18 +5,22 @@ from __future__ import annotations
 import sqlite3
 from collections import deque
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from culm_connectors.bamboo_p2p.store.payload_chunks import PART_BYTES
 from culm_connectors.bamboo_p2p.store.tables import HELD, number_key
 from culm_models.bamboo_p2p.store import VerifiedEntry
+
+_ROWS_MAX: Final = 128
 
 
 def insert_verified(
     database: sqlite3.Connection, log: int, verified: Sequence[VerifiedEntry], now_s: int
 ) -> None:
     """Put in entries of a log, and payloads of which nothing is there."""
-    database.executemany(
-        "INSERT OR IGNORE INTO entries VALUES (?, ?, ?, ?)",
+    _insert(
+        database,
+        "INSERT OR IGNORE INTO entries",
         [
             (log, number_key(held.entry.seq_num), held.entry_bytes, held.entry.end_of_log)
             for held, _ in verified
@@ -24,21 +28,38 @@ def insert_verified(
     )
     first = database.execute("SELECT ifnull(max(payload), 0) + 1 FROM payloads").fetchone()[0]
     payloads = [(held, payload) for held, payload in verified if payload is not None]
-    database.executemany(
-        "INSERT INTO payloads (payload, log, seq_num, is_held, size, held_at) VALUES (?, ?, ?, ?, ?, ?)",
+    _insert(
+        database,
+        "INSERT INTO payloads (payload, log, seq_num, is_held, size, held_at)",
         [
             (row, log, number_key(held.entry.seq_num), HELD, len(payload), now_s)
             for row, (held, payload) in enumerate(payloads, first)
         ],
     )
-    database.executemany(
-        "INSERT INTO parts (payload, offset, data) VALUES (?, ?, ?)",
+    _insert(
+        database,
+        "INSERT INTO parts (payload, offset, data)",
         [
             (row, offset, payload[offset : offset + PART_BYTES])
             for row, (_, payload) in enumerate(payloads, first)
             for offset in range(0, len(payload), PART_BYTES)
         ],
     )
+
+
+def _insert(database: sqlite3.Connection, statement: str, rows: Sequence[Sequence[object]]) -> None:
+    """Put in rows, many by one statement.
+
+    The interpreter lock is let go for each statement that is run, and a busy event loop gives it back late.
+    """
+    at = 0
+    while at < len(rows):
+        # Powers of two, so that few statements are ever made and all of them stay prepared.
+        count = min(1 << (len(rows) - at).bit_length() - 1, _ROWS_MAX)
+        row = f"({', '.join('?' * len(rows[at]))})"
+        values = [value for one in rows[at : at + count] for value in one]
+        database.execute(f"{statement} VALUES {', '.join([row] * count)}", values)
+        at += count
 
 
 def read_held(

@@ -12,25 +12,28 @@ from dataclasses import dataclass
 from typing import Final
 
 from culm_models import varu64
-from culm_models.bamboo.entry import decode_entry
-from culm_models.bamboo.errors import BambooError
+from culm_models.bamboo.entry import assemble_entry
 from culm_models.bamboo.lipmaa import lipmaa, needs_skiplink
 from culm_models.bamboo_p2p.events import EntryVerified, PayloadVerified
 from culm_models.bamboo_p2p.link import Link
 from culm_models.bamboo_p2p.requests.request import LatestPiece, Request
 from culm_models.bamboo_p2p.settings import COMPRESSED_BYTES_MAX, COMPRESSED_SLACK_BYTES
 from culm_models.bamboo_p2p.store import HeldEntry, VerifiedEntry
+from culm_models.frozen import unfrozen
 from culm_models.keys import SIGNATURE_SIZE
 
-_RUN_BYTES: Final = 131_072
-"""So much is looked at at once."""
+_RUN_BYTES: Final = 524_288
+"""So much is looked at at once: all that a driver reads at a time, so that nothing whole is left behind."""
 _PLAIN_BYTES: Final = 1024 * 1024
 """And so much may come out of what of it is compressed."""
 _METADATA: Final = 0x80
 """The first byte of metadata that ends no log."""
 _RAW: Final = 8
 _COMPRESSED: Final = 9
-_INLINE_LIMIT: Final = 248
+
+_UnfrozenHeldEntry = unfrozen(HeldEntry)
+_UnfrozenEntryVerified = unfrozen(EntryVerified)
+_UnfrozenPayloadVerified = unfrozen(PayloadVerified)
 
 Decompress = Callable[[bytes, int], bytes]
 """What compressed bytes stand for: so many bytes. Raises the `BambooP2pError` that ends the connection."""
@@ -72,7 +75,9 @@ class IncomingRuns:
         """Take what begins at `at` with the metadata at the incoming cursor, as far as it is in order."""
         if at >= len(buffer) or buffer[at] != _METADATA or not self._is_plain(request):
             return _NOTHING
-        found = self._read(request, bytes(buffer[at : at + _RUN_BYTES]))
+        with memoryview(buffer) as view:
+            data = bytes(view[at : at + _RUN_BYTES])
+        found = self._read(request, data)
         if not found:
             return _NOTHING
         verdicts = self._link.verify_signatures(request.log[0], [one.signed for one in found])
@@ -132,36 +137,54 @@ class IncomingRuns:
         public_key, log_id = log
         begin = b"\x00" + public_key + varu64.encode(log_id)
         hash_size, prefix, hash_of = flavour.size, flavour.prefix, flavour.hash
+        rest_size = hash_size + SIGNATURE_SIZE
         admits = request.own.admits_payload
         hashes: dict[int, bytes] = {}
-        backlink = before.hash if before is not None else b""
+        backlink = before.hash if before is not None else None
         found: list[_Whole] = []
         at, seq_num, available, plain_left = 0, first, len(data), _PLAIN_BYTES
         while seq_num <= last and at < available and data[at] == _METADATA:
-            size = _number_size(data, at + 1)
-            end = at + 1 + size + hash_size + SIGNATURE_SIZE
-            if not size or end > available or not data.startswith(prefix, at + 1 + size):
-                break
-            skiplink = b""
-            if needs_skiplink(seq_num):
-                target = lipmaa(seq_num)
-                skiplink = hashes.get(target) or self._hash(request, target)
-                if not skiplink:
-                    break
-            number = bytes((seq_num,)) if seq_num < _INLINE_LIMIT else varu64.encode(seq_num)
-            entry_bytes = b"".join((begin, number, skiplink, backlink, data[at + 1 : end]))
             try:
-                entry = decode_entry(entry_bytes, flavour)
-            except BambooError:
+                payload_size, size = varu64.decode(data, at + 1)
+            except varu64.VarU64Error:
                 break
-            backlink = hashes[seq_num] = hash_of(entry_bytes)
-            whole = _Whole(
-                HeldEntry(entry, entry_bytes, backlink),
-                entry.signature + entry_bytes[:-SIGNATURE_SIZE],
-                end,
+            hash_at = at + 1 + size
+            end = hash_at + rest_size
+            if end > available or not data.startswith(prefix, hash_at):
+                break
+            skiplink = None
+            target = lipmaa(seq_num)
+            if target < seq_num - 1:
+                skiplink = hashes.get(target) or self._hash(request, target)
+                if skiplink is None or skiplink == backlink:
+                    break
+            signature_at = end - SIGNATURE_SIZE
+            signature = data[signature_at:end]
+            parts = (
+                begin,
+                varu64.encode(seq_num),
+                skiplink or b"",
+                backlink or b"",
+                data[at + 1 : signature_at],
             )
+            unsigned = b"".join(parts)
+            entry_bytes = unsigned + signature
+            entry = assemble_entry(
+                public_key,
+                log_id,
+                seq_num,
+                skiplink,
+                backlink,
+                payload_size,
+                data[hash_at:signature_at],
+                signature,
+            )
+            backlink = hashes[seq_num] = hash_of(entry_bytes)
+            held: HeldEntry = _UnfrozenHeldEntry(entry, entry_bytes, backlink)
+            held.__class__ = HeldEntry
+            whole = _Whole(held, signature + unsigned, end)
             found.append(whole)
-            if not admits(entry.payload_size) or not self._read_payload(data, whole):
+            if not admits(payload_size) or not self._read_payload(data, whole):
                 break
             if whole.compressed is not None:
                 plain_left -= entry.payload_size
@@ -172,9 +195,9 @@ class IncomingRuns:
             seq_num += 1
         return found
 
-    def _hash(self, request: Request, target: int) -> bytes:
+    def _hash(self, request: Request, target: int) -> bytes | None:
         held = self._link.store.entry(request.log, target)
-        return held.hash if held is not None else b""
+        return held.hash if held is not None else None
 
     def _read_payload(self, data: bytes, whole: _Whole) -> bool:
         """Whether all of the payload follows, in one message; a raw one is compared with its hash."""
@@ -214,11 +237,16 @@ class IncomingRuns:
         link.store.put_verified(log, taken)
         first, count = taken[0][0].entry.seq_num, len(taken)
         last, last_payload = taken[-1]
+        report = link.report
         for seq_num in range(first, first + count):
-            link.events.append(EntryVerified(id_, log, seq_num))
+            entry_event = _UnfrozenEntryVerified(id_, log, seq_num)
+            entry_event.__class__ = EntryVerified
+            report(entry_event)
             if seq_num < first + count - 1 or last_payload is not None:
-                link.events.append(PayloadVerified(id_, log, seq_num))
-            link.changed.append((log, seq_num))
+                payload_event = _UnfrozenPayloadVerified(id_, log, seq_num)
+                payload_event.__class__ = PayloadVerified
+                report(payload_event)
+        link.changed += [(log, seq_num) for seq_num in range(first, first + count)]
         link.other_holds_metadata(log, first, first + count)
         index = request.incoming.piece
         following = index + 2 * count - (last_payload is None)
@@ -227,10 +255,3 @@ class IncomingRuns:
         request.incoming.move(following)
         request.incoming_size = last.entry.payload_size if last_payload is None else None
         link.wake(request)
-
-
-def _number_size(data: bytes, at: int) -> int:
-    """The bytes of the number at `at` if all are there; 0 where they are not. Its form is judged later."""
-    if at >= len(data):
-        return 0
-    return 1 if data[at] < _INLINE_LIMIT else data[at] - _INLINE_LIMIT + 2

@@ -8,9 +8,11 @@ piece that it can send, or to the end. Data is made when the driver asks for it:
 from __future__ import annotations
 
 from culm_models.bamboo_p2p.data_channel.dropped_payloads import insists_on_dropped
+from culm_models.bamboo_p2p.data_channel.outgoing_payloads import OutgoingPayloads
 from culm_models.bamboo_p2p.data_channel.rebuilding import left_out_backlink
 from culm_models.bamboo_p2p.link import Link
 from culm_models.bamboo_p2p.negotiation import Negotiation
+from culm_models.bamboo_p2p.requests.completion import lacks_nothing
 from culm_models.bamboo_p2p.requests.payload_trace import PayloadTrace
 from culm_models.bamboo_p2p.requests.proposals import other_branch
 from culm_models.bamboo_p2p.requests.request import NOTIFIED_RUNS_MAX, Request
@@ -23,21 +25,15 @@ from culm_models.bamboo_p2p.wire.messages import (
     Cancel,
     CancelCode,
     Cancelled,
-    CompressedPayload,
     Notify,
-    RawPayload,
     Skip,
     SkipBytes,
     SkipReason,
     Switch,
 )
-from culm_models.lzfoo import Compressor
 
 _COALESCED = 65_536
 """So many pieces are looked at for one notify before another request has its turn."""
-
-_RAW_RUN_MAX = 31
-"""Of payloads that no trial made shorter, one in so many and one is tried."""
 
 
 class Sender:
@@ -47,11 +43,9 @@ class Sender:
         self._link = link
         self._negotiation = negotiation
         self._current: Request | None = None
-        self._compressor: Compressor | None = None
+        self._payloads = OutgoingPayloads(link)
         self._turn_payload = 0
         """Bytes of payloads in this turn, as they are before they are compressed."""
-        self._sent_raw = self._raw_run = 0
-        """Payloads that went raw without being tried since the last trial, and how many are to."""
 
     def next_data(self) -> bytes:
         """The data of one turn, some 64 KiB at most; empty where there is nothing to send now."""
@@ -87,7 +81,9 @@ class Sender:
             if mismatch is not None:
                 self._negotiation.cancel(request, mismatch)
                 return True
-        while self._room(out):
+        while room := self._room(out):
+            if out and self._would_be_cut(request, room):
+                return True
             if not self._send_run(request, out) and not self._step(request, out):
                 if insists_on_dropped(request, self._link.store):
                     self._negotiation.cancel(request, Cancel(request.id, CancelCode.MANDATORY))
@@ -122,9 +118,11 @@ class Sender:
             size = len(payload)
             if held.entry.end_of_log or not (wanted.fits(size) and wanted.wants_payload(size)):
                 break
-            self._begin(request, out)
+            if not sent:
+                self._begin(request, out)
             out += encode_metadata(held, with_backlink=False)
-            self._put(payload, out)
+            self._turn_payload += size
+            self._payloads.put(payload, out)
             sent += 1
             if not self._room(out):
                 break
@@ -134,6 +132,15 @@ class Sender:
         self._moved(request, 2 * sent)
         self._link.other_holds_metadata(request.log, first, first + sent)
         return True
+
+    def _would_be_cut(self, request: Request, room: int) -> bool:
+        """Whether an entry stands at the cursor whose payload fits a turn of its own, and not what is left.
+
+        Who reads it takes it whole, with those around it, where parts would be kept and verified one by one.
+        """
+        run = request.sequence.entries_from(request.outgoing.piece)
+        held = self._link.store.entry(request.log, run[0]) if run is not None else None
+        return held is not None and room < held.entry.payload_size <= TURN_BYTES
 
     def _step(self, request: Request, out: bytearray) -> bool:
         """Send or pass what stands at the cursor; whether it moved."""
@@ -324,33 +331,14 @@ class Sender:
                 request.unverified.add(cursor.offset, b"")
         if request.unverified is not None:
             request.unverified.add(cursor.offset, data)
-        self._put(data, out)
+        self._turn_payload += len(data)
+        self._payloads.put(data, out)
         cursor.move(cursor.piece, cursor.offset + len(data))
         if cursor.offset >= size:
             is_wrong = request.unverified is not None and request.unverified.is_wrong(held.entry.payload_hash)
             self._moved(request, 1)
             if is_wrong:
                 self._apologise(request, out)
-
-    def _put(self, data: bytes, out: bytearray) -> None:
-        """Payload bytes, compressed where that is shorter; where nothing got shorter, few are tried."""
-        window = self._link.send_window
-        self._turn_payload += len(data)
-        if self._sent_raw < self._raw_run:
-            self._sent_raw += 1
-        elif window and data:
-            if self._compressor is None:
-                self._compressor = Compressor(window)
-            compressed = self._compressor.compress(data)
-            if compressed is not None:
-                self._raw_run = 0
-                out += encode_data(CompressedPayload(len(data), len(compressed)))
-                out += compressed
-                return
-            self._sent_raw = 0
-            self._raw_run = min(2 * self._raw_run + 1, _RAW_RUN_MAX)
-        out += encode_data(RawPayload(len(data)))
-        out += data
 
     # What ends.
 
@@ -376,25 +364,5 @@ class Sender:
         latest = request.latest
         if latest is not None and latest.is_complete and not latest.is_valid:
             return
-        if request.incoming.piece >= limit or self._lacks_nothing(request, limit):
+        if request.incoming.piece >= limit or lacks_nothing(request, limit, self._link.store):
             self._negotiation.cancel(request, Cancel(request.id, CancelCode.DONE))
-
-    def _lacks_nothing(self, request: Request, limit: int) -> bool:
-        """Whether all that this end asked for is held; goes on where it stopped the last time."""
-        store, own = self._link.store, request.own
-        index = request.held_until
-        while index < limit:
-            piece = request.sequence.piece(index)
-            held = store.entry(request.log, piece.seq_num)
-            if piece.is_payload:
-                if held is None:
-                    break
-                size = held.entry.payload_size
-                is_asked_for = own.fits(size) and own.wants_payload(size)
-                if is_asked_for and not store.has_payload(request.log, piece.seq_num):
-                    break
-            elif own.wants_metadata and held is None:
-                break
-            index += 1
-        request.held_until = index
-        return index >= limit

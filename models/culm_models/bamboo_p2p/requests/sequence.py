@@ -118,6 +118,11 @@ class Sequence:
         entry = self._entry(seq_num)
         return None if entry is None else self._entries_before + (entry + 1) * self._per_entry - 1
 
+    def first_from(self, seq_num: int) -> int:
+        """The index of the first piece of an entry from `seq_num` on; `size` where there is none."""
+        found = bisect_left(self._lower, seq_num)
+        return found if found < len(self._lower) else self.behind(seq_num - 1)
+
     def first_beyond(self, seq_num: int) -> int:
         """The index of the first piece of the range that is of an entry above `seq_num`."""
         if self._path is not None:

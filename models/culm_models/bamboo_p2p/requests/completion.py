@@ -1,0 +1,35 @@
+"""Whether a request has brought all that this end asked for (3.8, Completion)."""
+
+from __future__ import annotations
+
+from culm_models.bamboo_p2p.requests.request import Request
+from culm_models.bamboo_p2p.store import BambooStore
+
+
+def lacks_nothing(request: Request, limit: int, store: BambooStore) -> bool:
+    """Whether all that was asked for up to the piece `limit` is held; goes on where it stopped last time."""
+    log, own, sequence = request.log, request.own, request.sequence
+    index = request.held_until
+    while index < limit:
+        run = sequence.entries_from(index)
+        if run is not None:
+            # Entries that are held with their payloads are passed in one step, however many there are.
+            first, last = run
+            whole = min(store.end_of_held_payloads(log, first), last + 1) - first
+            if whole:
+                index = min(index + 2 * whole, limit)
+                continue
+        piece = sequence.piece(index)
+        held = store.entry(log, piece.seq_num)
+        if piece.is_payload:
+            if held is None:
+                break
+            size = held.entry.payload_size
+            is_asked_for = own.fits(size) and own.wants_payload(size)
+            if is_asked_for and not store.has_payload(log, piece.seq_num):
+                break
+        elif own.wants_metadata and held is None:
+            break
+        index += 1
+    request.held_until = index
+    return index >= limit
