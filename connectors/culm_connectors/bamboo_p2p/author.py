@@ -44,8 +44,5 @@ def publish(
         flavour=store.flavour,
     )
     held = HeldEntry(decode_entry(entry_bytes, store.flavour), entry_bytes, store.flavour.hash(entry_bytes))
-    store.put_entry(log, held)
-    store.put_unverified(log, seq_num, 0, payload)
-    is_right = store.verify_payload(log, seq_num)
-    assert is_right, "the entry was made for this payload"
+    store.put_verified(log, [(held, payload)])
     return held

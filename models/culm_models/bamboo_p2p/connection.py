@@ -143,7 +143,7 @@ class Connection:
     @property
     def data_is_due(self) -> bool:
         """Whether `next_data` may have something to give."""
-        return self.dropped is None and bool(self._link.ready or self._link.orphaned_ends)
+        return self.dropped is None and self._sender.has_data()
 
     def next_data(self) -> bytes:
         """Bytes for the data channel, one turn; empty where there is nothing to be sent now.

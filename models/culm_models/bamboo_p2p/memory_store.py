@@ -170,7 +170,7 @@ class MemoryStore:
             found.end_of_log = seq_num
 
     def put_verified(self, log: LogKey, verified: Sequence[VerifiedEntry]) -> None:
-        """Keep entries that follow each other, none of which was held, with payloads that were verified."""
+        """Keep entries that follow each other, none of which was held; see `BambooStore`."""
         found = self._log(log)
         for held, payload in verified:
             seq_num = held.entry.seq_num
@@ -181,6 +181,8 @@ class MemoryStore:
         end = first + len(verified)
         found.held.add(first, end)
         found.held_payloads.add(first, end - (verified[-1][1] is None))
+        if verified[-1][0].entry.end_of_log:
+            found.end_of_log = end - 1
 
     def put_fork_proof(self, log: LogKey, proof: ForkProof) -> None:
         """Keep a proof; the first one stays."""

@@ -99,7 +99,10 @@ class BambooStore(Protocol):
         ...
 
     def put_verified(self, log: LogKey, verified: Sequence[VerifiedEntry]) -> None:
-        """Keep entries that follow each other, none of which was held, with payloads that were verified."""
+        """Keep entries that follow each other, none of which was held, with payloads that were verified.
+
+        The last of them may end the log, and its payload may be lacking.
+        """
         ...
 
     def put_fork_proof(self, log: LogKey, proof: ForkProof) -> None:

@@ -251,7 +251,7 @@ class FolderStore:
         self._remember(log, entry.seq_num, held)
 
     def put_verified(self, log: LogKey, verified: Sequence[VerifiedEntry]) -> None:
-        """Keep entries that follow each other, none of which was held, with payloads that were verified."""
+        """Keep entries that follow each other, none of which was held; see `BambooStore`."""
         found = self._log(log)
         first = verified[0][0].entry.seq_num
         end = first + len(verified)
@@ -266,6 +266,8 @@ class FolderStore:
         insert_verified(self._database, found.row, verified, int(self._clock_s()))
         found.add(RunKind.ENTRIES, first, end)
         found.add(RunKind.PAYLOADS, first, end - (verified[-1][1] is None))
+        if verified[-1][0].entry.end_of_log:
+            found.ended_at(end - 1)
         found.count_bytes(sum(len(payload) for _, payload in verified if payload is not None))
         for held, _ in verified:
             self._remember(log, held.entry.seq_num, held)

@@ -53,6 +53,8 @@ def read_runs(database: sqlite3.Connection) -> dict[int, dict[RunKind, RangeSet]
 def write_runs(database: sqlite3.Connection, log: int, kind: RunKind, changes: RunChanges) -> None:
     """Change the runs of one kind of a log."""
     for start, end in changes.added:
+        if _prolonged(database, log, kind, start, end):
+            continue
         near = _near(database, log, kind, max(start - 1, 0), end)
         joined = RangeSet()
         for first, behind in (*near, (start, end)):
@@ -65,6 +67,16 @@ def write_runs(database: sqlite3.Connection, log: int, kind: RunKind, changes: R
             left.add(first, behind)
         left.remove(start, end)
         _replace(database, log, kind, near, left)
+
+
+def _prolonged(database: sqlite3.Connection, log: int, kind: RunKind, start: int, end: int) -> bool:
+    """Whether the new numbers follow a run, and touch no other one: then it is as good as written."""
+    query = (
+        "UPDATE runs SET last = ?5 WHERE log = ?1 AND kind = ?2 AND last = ?3 AND first = "
+        "(SELECT max(first) FROM runs WHERE log = ?1 AND kind = ?2 AND first <= ?4)"
+    )
+    before, behind, last = (number.to_bytes(8, "big") for number in (start - 1, min(end, 2**64 - 1), end - 1))
+    return database.execute(query, (log, kind, before, behind, last)).rowcount == 1
 
 
 def fill_runs(database: sqlite3.Connection, held: int, dropped: int) -> None:

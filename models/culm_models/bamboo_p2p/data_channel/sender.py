@@ -47,6 +47,22 @@ class Sender:
         self._turn_payload = 0
         """Bytes of payloads in this turn, as they are before they are compressed."""
 
+    def has_data(self) -> bool:
+        """Whether there may be something to send. Requests that only receive wait until all has come."""
+        link = self._link
+        while link.ready and self._only_receives(link.ready[0]):
+            link.next_ready()
+        return bool(link.ready or link.orphaned_ends)
+
+    def _only_receives(self, request: Request) -> bool:
+        """Whether a turn of the request would change nothing: it is woken again when more has come."""
+        return (
+            request.mine
+            and request.direction is Direction.PULL
+            and not (request.has_sent or request.apology_due or request.cancel_sent)
+            and request.incoming.piece < self._limit(request)
+        )
+
     def next_data(self) -> bytes:
         """The data of one turn, some 64 KiB at most; empty where there is nothing to send now."""
         link = self._link

@@ -224,7 +224,8 @@ class BambooP2pSimulation:
     # How it is carried.
 
     def _make_data(self, end: _End, other: _End) -> None:
-        data = end.connection.next_data()
+        # As drivers do: what is not due is not asked for.
+        data = end.connection.next_data() if end.connection.data_is_due else b""
         if end.witness is not None:
             try:
                 end.witness.look(data, end.connection, other.connection)
