@@ -377,10 +377,8 @@ class FolderStore:
     def pause(self, name: str, *, is_paused: bool) -> None:
         """Pause a log or a peer, or resume it."""
         self._begin()
-        statement = (
-            "INSERT OR IGNORE INTO paused VALUES (?)" if is_paused else "DELETE FROM paused WHERE name = ?"
-        )
-        self._database.execute(statement, (name,))
+        put_in, take_out = "INSERT OR IGNORE INTO paused VALUES (?)", "DELETE FROM paused WHERE name = ?"
+        self._database.execute(put_in if is_paused else take_out, (name,))
         self._paused = self._paused | {name} if is_paused else self._paused - {name}
 
     def _forget_mark(self, found: KeptLog, seq_num: int) -> None:
