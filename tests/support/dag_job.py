@@ -8,6 +8,7 @@ from typing import NamedTuple
 from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
 from culm_streaming.dag.packing import (
     SHARDS,
+    Packing,
     pack_blocked,
     pack_nodes,
     pack_publishes,
@@ -60,7 +61,7 @@ class DagWorld:
         chunks: dict[int, list[bytes]] = {}
         told: list[bytes] = []
         for topic, some in by_topic.items():
-            for place, stage, blob in _PACK[topic](some, self.layout, topic):
+            for place, stage, blob in _PACK[topic](some, Packing(self.layout, self.settings, topic)):
                 (chunks.setdefault(place, []) if stage == SHARDS else told).append(blob)
         for place, blobs in chunks.items():
             store = self.shards.setdefault(place, MemoryShardsStore())

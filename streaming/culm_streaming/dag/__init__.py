@@ -5,6 +5,7 @@ All that it writes is a function of the set of records that connectors brought, 
 
 Before the shuffle, stateless:
 - `packing`: records are checked and become rows; `rows`: their packed form.
+- `contents`: what is read of a block, once: its fields and whether it is signed, or why it is refused.
 
 Behind it, in two stages:
 - `shards`: chunks become shards, their index, and what their blocks link to: sharded by the shard's CID;

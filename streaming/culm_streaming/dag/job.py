@@ -20,6 +20,7 @@ from culm_streaming.dag.packing import (
     REPLICAS,
     SHARDS,
     Packed,
+    Packing,
     pack_blocked,
     pack_nodes,
     pack_publishes,
@@ -69,7 +70,8 @@ def dag_query(session: SparkSession, kafka: KafkaSettings, settings: DagJobSetti
     def packed(name: str, most: int, pack: Callable[..., Iterator[Packed]]) -> DataFrame:
         records = kafka_source(session, kafka, (name,), max_offsets_per_trigger=most)
         columns = records.select("key", "value", "partition", "offset")
-        return columns.mapInArrow(_packer(pack, layout, kafka.topic(name)), _PACKED)
+        packing = Packing(layout, settings.verdict, kafka.topic(name))
+        return columns.mapInArrow(_packer(pack, packing), _PACKED)
 
     most = settings.max_offsets_per_trigger
     everything = (
@@ -92,14 +94,14 @@ def dag_query(session: SparkSession, kafka: KafkaSettings, settings: DagJobSetti
 JOB = StreamingJob(dag_query, DagJobSettings)
 
 
-def _packer(pack: Callable[..., Iterator[Packed]], layout: DagLayout, topic: str) -> Any:
+def _packer(pack: Callable[..., Iterator[Packed]], packing: Packing) -> Any:
     def pack_batches(batches: Batches) -> Batches:
         records = (
             record
             for batch in batches
             for record in zip(*(column.to_pylist() for column in batch.columns), strict=True)
         )
-        for place, stage, rows in pack(records, layout, topic):
+        for place, stage, rows in pack(records, packing):
             yield pa.RecordBatch.from_arrays(
                 [pa.array([place], pa.int32()), pa.array([stage], pa.int32()), pa.array([rows], pa.binary())],
                 schema=_ARROW,

@@ -1,18 +1,20 @@
 """Records of the `dag.*` sources become rows: the job's stateless half.
 
-Form, key and CID are checked here, by as many tasks as there are partitions. A node, a UCAN or a publish
-without a value changes nothing: they stay (R33).
+Form, key, CID and signature are checked here, by as many tasks as there are partitions. A node, a UCAN or a
+publish without a value changes nothing: they stay (R33).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 from zlib import crc32
 
 from culm_models.dag.blocks.cid import Cid
-from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
-from culm_models.dag.errors import DagError, NodeSchema
+from culm_models.dag.errors import NodeSchema
+from culm_models.dag.verdict import VerdictSettings
 from culm_models.dag.wire.messages import CHUNK_SIZE
 from culm_models.errors import CulmError
+from culm_streaming.dag.contents import PUBLISH, REFUSED_NODE, VerifiedUcans, published_id, read_content
 from culm_streaming.dag.rows import (
     BlockedRow,
     ChunkRow,
@@ -46,46 +48,63 @@ _PACKED_BYTES: Final = 4 * 1_048_576
 Packed = tuple[int, int, bytes]
 """(place, stage, rows)."""
 
+_VERIFIED: Final = VerifiedUcans()
+"""Of this worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How records of a topic are packed. `name`: of the topic, as the deployment has it."""
+
+    layout: DagLayout
+    verdict: VerdictSettings
+    name: str
+
 
 def place_of_shard(shard: bytes, layout: DagLayout) -> int:
     """The place, of the first stage, of a shard of a DAG by the bytes of its CID."""
     return crc32(shard) % layout.shards
 
 
-def pack_nodes(records: Iterable[Record], _: DagLayout, topic: str) -> Iterator[Packed]:
+def pack_nodes(records: Iterable[Record], packing: Packing) -> Iterator[Packed]:
     """`dag.nodes`: rows of nodes and UCANs; a publish stands in another topic."""
     rows = ReplicaRows()
     for key, value, partition, offset in records:
         if value is None:
             continue
-        source = (topic, partition, offset)
+        source = (packing.name, partition, offset)
         cid: Cid | None = None
         peer: bytes | None = None
         try:
             space, cid, record = decode_node_record(key, value)
             peer = record.peer
-            if _published_id(record.data) is not None:
+            content = read_content(cid, record.data, packing.verdict, _VERIFIED)
+            broken = content[0] == REFUSED_NODE and published_id(record.data) is not None
+            if content[0] == PUBLISH or broken:
                 raise NodeSchema("a publish does not stand in dag.nodes")
-            rows.nodes.append(NodeRow(space, cid.raw, record.data, peer, source))
+            rows.nodes.append(NodeRow(space, cid.raw, content, record.data, peer, source))
         except CulmError as error:
             refuse(rows, cid, error, data=value, peer=peer, source=source)
     if rows:
         yield PLACE, REPLICAS, pack_replica_rows(rows)
 
 
-def pack_publishes(records: Iterable[Record], _: DagLayout, topic: str) -> Iterator[Packed]:
+def pack_publishes(records: Iterable[Record], packing: Packing) -> Iterator[Packed]:
     """`dag.publishes`: rows of publishes, each with its time of receipt."""
     rows = ReplicaRows()
     for key, value, partition, offset in records:
         if value is None:
             continue
-        source = (topic, partition, offset)
+        source = (packing.name, partition, offset)
         try:
             id, record = decode_publish_record(key, value)
-            if _published_id(record.data) != id:
+            cid, data = record.cid, record.data
+            content = read_content(cid, data, packing.verdict, _VERIFIED)
+            said = content[2][0] if content[0] == PUBLISH else published_id(data)
+            if said != id:
                 raise NodeSchema("dag.publishes has publishes alone, each under its id")
             rows.publishes.append(
-                PublishRow(id, record.cid.raw, record.data, record.received_at, record.peer, source)
+                PublishRow(id, cid.raw, content, record.received_at, data, record.peer, source)
             )
         except CulmError as error:
             refuse(rows, None, error, data=value, source=source)
@@ -93,7 +112,7 @@ def pack_publishes(records: Iterable[Record], _: DagLayout, topic: str) -> Itera
         yield PLACE, REPLICAS, pack_replica_rows(rows)
 
 
-def pack_blocked(records: Iterable[Record], _: DagLayout, topic: str) -> Iterator[Packed]:
+def pack_blocked(records: Iterable[Record], packing: Packing) -> Iterator[Packed]:
     """`dag.blocked`: what is blocked, and what is so no more."""
     rows = ReplicaRows()
     for key, value, partition, offset in records:
@@ -102,12 +121,12 @@ def pack_blocked(records: Iterable[Record], _: DagLayout, topic: str) -> Iterato
             raw = what.raw if isinstance(what, Cid) else what
             rows.blocked.append(BlockedRow(raw, record is not None, offset))
         except CulmError as error:
-            refuse(rows, None, error, data=value, source=(topic, partition, offset))
+            refuse(rows, None, error, data=value, source=(packing.name, partition, offset))
     if rows:
         yield PLACE, REPLICAS, pack_replica_rows(rows)
 
 
-def pack_shards(records: Iterable[Record], layout: DagLayout, topic: str) -> Iterator[Packed]:
+def pack_shards(records: Iterable[Record], packing: Packing) -> Iterator[Packed]:
     """`dag.shards`: rows of chunks by the place of their shard, some MiB at a time."""
     rows: dict[int, list[ChunkRow]] = {}
     refused = ReplicaRows()
@@ -121,9 +140,9 @@ def pack_shards(records: Iterable[Record], layout: DagLayout, topic: str) -> Ite
                 shard, start, record = decode_shard_chunk(key, value)
                 row = ChunkRow(shard.raw, start, record.size, bytes(record.data), partition, offset)
         except CulmError as error:
-            refuse(refused, None, error, source=(topic, partition, offset))
+            refuse(refused, None, error, source=(packing.name, partition, offset))
             continue
-        rows.setdefault(place_of_shard(row.shard, layout), []).append(row)
+        rows.setdefault(place_of_shard(row.shard, packing.layout), []).append(row)
         size += len(value or b"")
         if size >= _PACKED_BYTES:
             yield from _packed(rows)
@@ -152,14 +171,3 @@ def refuse(
     place = None if source is None else (source[0], source[1], source[2])
     key, record = dag_rejection(cid, error.code, str(error), data=some, peer=peer, source=place)
     rows.ready.append((REJECTED, key, record.encode(), None))
-
-
-def _published_id(data: bytes) -> object:
-    """The id of a publish, whatever it is; None where the bytes are something else."""
-    try:
-        value = decode_dag_cbor(data)
-    except DagError:
-        return None
-    change = value.get("change") if isinstance(value, dict) else None
-    is_publish = isinstance(change, dict) and change.get("type") == "publish"
-    return change.get("id", b"") if is_publish and isinstance(change, dict) else None

@@ -45,10 +45,19 @@ class PublishedIds:
         tip = order.tip
         if tip is None:
             return None
-        states = machine.states(id, lambda cid: self._state(id, cid))
+        revoked: list[Cid] = []
         if machine.revokes(id):
             self.with_revocations.add(id)
-        latest = next((cid for cid in reversed(states) if states[cid] is PublishState.COMPLETE), None)
+            states = machine.states(id, lambda cid: self._state(id, cid))
+            latest = next((cid for cid in reversed(states) if states[cid] is PublishState.COMPLETE), None)
+            tip_state = states[tip]
+            revoked = [cid for cid, state in states.items() if state is PublishState.REVOKED]
+        else:
+            # Nobody asks for the states of what stands before the latest complete one.
+            tip_state = self._state(id, tip)
+            latest = next(
+                (cid for cid in order.newest_first() if self._state(id, cid) is PublishState.COMPLETE), None
+            )
         complete = None
         if latest is not None:
             change = machine.publish(latest)
@@ -57,9 +66,9 @@ class PublishedIds:
             tip,
             tuple(order.tip_key()[:MAX_KEY_LINKS]),
             len(order),
-            states[tip],
+            tip_state,
             first_links(cid for cid in order.heads() if cid != tip),
-            first_links(cid for cid, state in states.items() if state is PublishState.REVOKED),
+            first_links(revoked),
             complete,
         )
 

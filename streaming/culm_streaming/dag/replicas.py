@@ -1,12 +1,16 @@
 """All that the job knows, in memory: nodes, UCANs, shards, spaces and ids, and what a batch has changed."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from culm_models.dag.blocks.cid import Cid, cid_from_bytes
+from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError
 from culm_models.dag.publish.machine import PublishMachine, Taken
+from culm_models.dag.replica.node import ReplicaNode
 from culm_models.dag.verdict import VerdictSettings
 from culm_models.dag.walk.shard_blocks import ShardLinks, is_opaque
+from culm_models.dag.wire.messages import SPACE_SIZE
+from culm_streaming.dag.contents import REFUSED_UCAN, UCAN, cid_of_raw, is_verified, node_of, ucan_of
 from culm_streaming.dag.packing import refuse
 from culm_streaming.dag.published import PublishedIds
 from culm_streaming.dag.rows import BlockedRow, NodeRow, PublishRow, Ready, ReplicaRows, ShardRow
@@ -27,6 +31,8 @@ class _Changed:
     nodes: set[Cid] = field(default_factory=set)
     came: set[Cid] = field(default_factory=set)
     went: set[Cid] = field(default_factory=set)
+    refused: set[Cid] = field(default_factory=set)
+    """What was told of as it came."""
 
 
 class Replicas:
@@ -37,12 +43,11 @@ class Replicas:
         self._machine = PublishMachine(settings, keeps_all=True)
         self._published = PublishedIds(self._machine)
         self._spaces: dict[bytes, Space] = {}
-        self._placed: dict[Cid, set[bytes]] = {}
-        """Spaces of a node, also before it was refused."""
-        self._naming: dict[Cid, set[bytes]] = {}
+        self._naming: dict[Cid, tuple[bytes, ...]] = {}
         """Spaces in which a shard is named."""
         self._receipts: set[tuple[bytes, int]] = set()
-        self._ucans: set[tuple[bytes, bytes]] = set()
+        self._aside: set[tuple[bytes, Cid]] = set()
+        """By space: UCANs, and nodes that were refused as they came."""
         self._held: dict[Cid, ShardLinks] = {}
         self._blocked: set[bytes] = set()
         self._refused = 0
@@ -61,46 +66,65 @@ class Replicas:
             self._take_shard(shard, new, changed)
         for blocked in rows.blocked:
             self._take_blocked(blocked, new, changed)
-        self._take_falls(changed)
+        self._take_falls(changed, refused)
         changed.ids |= self._published.came(changed.came | changed.nodes)
         changed.ids |= self._published.went(changed.went)
         for shard_cid in changed.came | changed.went:
-            changed.spaces |= self._naming.get(shard_cid, set())
+            for space in self._naming.get(shard_cid, ()):
+                changed.spaces.add(space)
+                self._weigh_in(self._spaces[space], (shard_cid,))
         return new, refused.ready + list(self._records(changed))
 
     # What is new.
 
     def _take_node(self, row: NodeRow, new: ReplicaRows, changed: _Changed, refused: ReplicaRows) -> None:
-        placed = (row.space, row.cid)
-        if placed in self._ucans:
+        cid = cid_of_raw(row.cid)
+        space = self._spaces.get(row.space)
+        if (space is not None and cid in space.nodes) or (row.space, cid) in self._aside:
             return
-        cid = cid_from_bytes(row.cid)
-        if row.space in self._placed.get(cid, ()):
-            return
-        new.nodes.append(row)
-        self._ucans.add(placed)
+        new.nodes.append(row._replace(data=None))
         try:
-            taken = self._machine.add(cid, row.data, 0)
+            if row.content[0] in (UCAN, REFUSED_UCAN):
+                self._aside.add((row.space, cid))
+                self._take_orders(self._machine.put_ucan(cid, ucan_of(cid, row.content)), changed)
+                return
+            # A space is told of from its first node on, whatever became of it.
+            space = self._spaces.setdefault(row.space, Space())
+            changed.spaces.add(row.space)
+            node = self._put(cid, row, 0)[0]
         except DagError as error:
+            self._aside.add((row.space, cid))
+            changed.refused.add(cid)
             refuse(refused, cid, error, data=row.data, peer=row.peer, source=row.source)
-            if cid in self._machine.refused:
-                # A space is told of from its first node on, whatever became of it.
-                self._placed.setdefault(cid, set()).add(row.space)
-                self._spaces.setdefault(row.space, Space())
-                changed.spaces.add(row.space)
             return
-        self._take_orders(taken, changed)
+        changed.nodes.add(cid)
+        self._place(row.space, space, node)
+
+    def _put(self, cid: Cid, row: NodeRow | PublishRow, received_at: int) -> tuple[ReplicaNode, Taken]:
         node = self._machine.nodes.get(cid)
         if node is None:
-            # A UCAN, which has no part in heads.
-            return
-        self._ucans.discard(placed)
-        self._placed.setdefault(cid, set()).add(row.space)
-        changed.nodes.add(cid)
-        if self._spaces.setdefault(row.space, Space()).add(node):
-            changed.spaces.add(row.space)
-            for shard in node.shards:
-                self._naming.setdefault(shard, set()).add(row.space)
+            try:
+                node = node_of(cid, row.content)
+            except DagError as error:
+                raise self._machine.refuse(cid, error) from None
+        return node, self._machine.put_node(node, received_at, is_verified=is_verified(row.content))
+
+    def _place(self, key: bytes, space: Space, node: ReplicaNode) -> None:
+        """A node stands in a space, with the shards that it names."""
+        named = space.add(node) or ()
+        for shard in named:
+            naming = self._naming.get(shard, ())
+            if key not in naming:
+                self._naming[shard] = (*naming, key)
+        self._weigh_in(space, named)
+
+    def _weigh_in(self, space: Space, shards: Iterable[Cid]) -> None:
+        hashes, here = self._settings.hashes, self._machine.shards
+        space.weigh(
+            shards,
+            is_here=lambda shard: shard.is_identity or shard in here,
+            is_opaque=lambda shard: is_opaque(shard, hashes),
+        )
 
     def _take_publish(
         self, row: PublishRow, new: ReplicaRows, changed: _Changed, refused: ReplicaRows
@@ -108,18 +132,19 @@ class Replicas:
         if (row.cid, row.received_at) in self._receipts:
             return
         self._receipts.add((row.cid, row.received_at))
-        new.publishes.append(row)
-        cid = cid_from_bytes(row.cid)
+        new.publishes.append(row._replace(data=None))
+        cid = cid_of_raw(row.cid)
         try:
-            taken = self._machine.add(cid, row.data, row.received_at)
+            _, taken = self._put(cid, row, row.received_at)
         except DagError as error:
+            changed.refused.add(cid)
             refuse(refused, cid, error, data=row.data, peer=row.peer, source=row.source)
             return
         self._take_orders(taken, changed)
         changed.nodes.add(cid)
         if taken.is_admitted:
             # A further receipt may stand where another one is revoked.
-            changed.ids.add(self._machine.publish(cid).id)
+            changed.ids.add(row.id)
 
     def _take_orders(self, taken: Taken, changed: _Changed) -> None:
         for id, order in taken.orders.items():
@@ -131,13 +156,13 @@ class Replicas:
 
     def _take_shard(self, row: ShardRow, new: ReplicaRows, changed: _Changed) -> None:
         new.shards.append(row)
-        cid = cid_from_bytes(row.shard)
+        cid = cid_of_raw(row.shard)
         if row.links is None:
             self._held.pop(cid, None)
         else:
             self._held[cid] = ShardLinks(
                 {
-                    cid_from_bytes(raw): None if named is None else tuple(map(cid_from_bytes, named))
+                    cid_of_raw(raw): None if named is None else tuple(map(cid_of_raw, named))
                     for raw, named in row.links
                 }
             )
@@ -151,7 +176,7 @@ class Replicas:
             self._blocked.add(row.key)
         else:
             self._blocked.discard(row.key)
-        for cid in [one for one in self._held if one.raw == row.key]:
+        if len(row.key) != SPACE_SIZE and (cid := cid_of_raw(row.key)) in self._held:
             self._weigh(cid, changed)
 
     def _weigh(self, cid: Cid, changed: _Changed) -> None:
@@ -164,7 +189,7 @@ class Replicas:
             self._machine.drop_shard(cid)
             changed.went.add(cid)
 
-    def _take_falls(self, changed: _Changed) -> None:
+    def _take_falls(self, changed: _Changed, told: ReplicaRows) -> None:
         """Nodes that were taken before, and are refused since: what they built on is of another kind."""
         refused = self._machine.refused
         if len(refused) == self._refused:
@@ -172,34 +197,31 @@ class Replicas:
         fallen = list(refused)[self._refused :]
         self._refused = len(refused)
         changed.nodes.update(fallen)
-        spaces = set[bytes]().union(
-            *(self._placed.get(cid, set()) for cid in fallen), *map(self._spaces_naming, fallen)
-        )
-        for space in spaces:
-            self._rebuild(space)
-        changed.spaces |= spaces
+        for cid in fallen:
+            if cid not in changed.refused:
+                # Its bytes stand in the source.
+                refuse(told, cid, refused[cid])
+        for key, space in self._spaces.items():
+            # Also where one is only named: what is refused is not missing any more.
+            if any(cid in space.nodes or space.names(cid) for cid in fallen):
+                self._rebuild(key)
+                changed.spaces.add(key)
 
-    def _spaces_naming(self, cid: Cid) -> list[bytes]:
-        """Spaces in which a node is named: one that is refused is not missing any more."""
-        return [key for key, space in self._spaces.items() if space.names(cid)]
-
-    def _rebuild(self, space: bytes) -> None:
-        before = self._spaces.get(space)
-        if before is None:
-            return
-        after = self._spaces[space] = Space()
+    def _rebuild(self, key: bytes) -> None:
+        before = self._spaces[key]
+        after = self._spaces[key] = Space()
         for cid in before.nodes:
             node = self._machine.nodes.get(cid)
             if node is not None:
-                after.add(node)
+                self._place(key, after, node)
 
     # What is to be written.
 
     def _records(self, changed: _Changed) -> list[Ready]:
         found: list[Ready] = []
         for space in sorted(changed.spaces):
-            value = self._heads(space)
-            if value is not None and self._is_news(HEADS_TOPIC, space, value):
+            value = self._spaces[space].record(self._machine.refused.__contains__).encode()
+            if self._is_news(HEADS_TOPIC, space, value):
                 found.append((HEADS_TOPIC, space, value, None))
         for id, start in sorted(changed.starts.items()):
             links = self._machine.order(id).order(start)
@@ -209,17 +231,6 @@ class Replicas:
             if record is not None and self._is_news(PUBLISHED_TOPIC, id, value := record.encode()):
                 found.append((PUBLISHED_TOPIC, id, value, None))
         return found
-
-    def _heads(self, space: bytes) -> bytes | None:
-        found = self._spaces.get(space)
-        if found is None:
-            return None
-        hashes = self._settings.hashes
-        return found.record(
-            is_refused=self._machine.refused.__contains__,
-            is_here=lambda shard: shard.is_identity or shard in self._machine.shards,
-            is_opaque=lambda shard: is_opaque(shard, hashes),
-        ).encode()
 
     def _is_news(self, topic: str, key: bytes, value: bytes) -> bool:
         if self._written.get((topic, key)) == value:

@@ -5,7 +5,7 @@ CIDs are their bytes. `None` in a chunk or a shard says that it is gone.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cbor2
 
@@ -22,12 +22,18 @@ class ChunkRow(NamedTuple):
     """Its offset in the partition: what is said of one chunk counts in this order."""
 
 
+Content = Sequence[Any]
+"""What was read of a block: see `culm_streaming.dag.contents`."""
+
+
 class NodeRow(NamedTuple):
     """An append, a join or a UCAN in a space."""
 
     space: bytes
     cid: bytes
-    data: bytes
+    content: Content
+    data: bytes | None
+    """The block, for who refuses it; it is not kept."""
     peer: bytes | None
     source: Sequence[object]
     """Topic, partition, offset."""
@@ -38,8 +44,10 @@ class PublishRow(NamedTuple):
 
     id: bytes
     cid: bytes
-    data: bytes
+    content: Content
     received_at: int
+    data: bytes | None
+    """As in a node."""
     peer: bytes | None
     source: Sequence[object]
     """Topic, partition, offset."""

@@ -5,7 +5,7 @@ are here; then what was read of them, until the last chunk is gone: so chunks th
 batches, say what the topic says (R33).
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
@@ -17,7 +17,7 @@ from culm_models.dag.blocks.multihash import check_block
 from culm_models.dag.errors import DagError
 from culm_models.dag.verdict import VerdictSettings
 from culm_models.dag.walk.links import links_of
-from culm_models.dag.walk.shard_blocks import block_places, is_opaque, open_shard
+from culm_models.dag.walk.shard_blocks import is_opaque, open_with_places
 from culm_models.dag.wire.messages import CHUNK_SIZE
 from culm_streaming.dag.packing import refuse
 from culm_streaming.dag.rows import ChunkRow, Ready, ReplicaRows, ShardRow
@@ -63,12 +63,15 @@ def _take(
     shard = None if blob is None else _decode(blob)
     was_here, index = (shard.is_here, shard.index) if shard is not None else (False, ())
     went = False
+    # Bytes of this batch: most shards are whole within one, and never come to the state.
+    fresh: dict[int, bytes] = {}
     for row in rows:
         if row.data is None:
             if shard is not None and row.offset in shard.held:
                 shard.held.discard(row.offset)
                 went = True
-                store.save_chunk(cid.raw, row.offset, None)
+                if fresh.pop(row.offset, None) is None:
+                    store.save_chunk(cid.raw, row.offset, None)
         else:
             if shard is None or (shard.size != row.size and not shard.held):
                 shard = _Shard(row.size, set())
@@ -77,12 +80,15 @@ def _take(
                 refuse(out, cid, error, source=None)
                 continue
             if row.offset not in shard.held and shard.links is None and not shard.is_refused:
-                store.save_chunk(cid.raw, row.offset, row.data)
+                fresh[row.offset] = row.data
             shard.held.add(row.offset)
         if shard is not None and shard.is_whole and shard.links is None and not shard.is_refused:
-            _open(store, cid, shard, settings, out)
+            _open(store, cid, shard, fresh, settings, out)
+            fresh.clear()
     if shard is None:
         return
+    for offset, data in fresh.items():
+        store.save_chunk(cid.raw, offset, data)
     shard.is_here = shard.is_whole and shard.links is not None
     partition = rows[-1].partition
     if shard.is_here and not was_here:
@@ -101,12 +107,20 @@ def _gone(index: Collection[tuple[bytes, bytes]], partition: int) -> list[Ready]
     return [(INDEX_TOPIC, key, None, partition) for key, _ in index]
 
 
-def _open(store: ShardsStore, cid: Cid, shard: _Shard, settings: VerdictSettings, out: ReplicaRows) -> None:
+def _open(
+    store: ShardsStore,
+    cid: Cid,
+    shard: _Shard,
+    fresh: Mapping[int, bytes],
+    settings: VerdictSettings,
+    out: ReplicaRows,
+) -> None:
     """All chunks are here for the first time: what is in them. Their bytes are needed no longer."""
     offsets = sorted(shard.held)
-    data = b"".join(store.load_chunk(cid.raw, offset) or b"" for offset in offsets)
+    data = b"".join(fresh.get(one) or store.load_chunk(cid.raw, one) or b"" for one in offsets)
     for offset in offsets:
-        store.save_chunk(cid.raw, offset, None)
+        if offset not in fresh:
+            store.save_chunk(cid.raw, offset, None)
     try:
         shard.links, shard.index = read_shard(cid, data, settings)
     except DagError as error:
@@ -123,8 +137,7 @@ def read_shard(
         records = shard_index(cid, len(data), (), ())
         return (), tuple((key, record.encode()) for key, record in records)
     check_block(cid, data, settings.hashes)
-    opened = open_shard(cid, data, hashes=settings.hashes, bounds=settings.bounds)
-    places = block_places(cid, data, hashes=settings.hashes, bounds=settings.bounds)
+    opened, places = open_with_places(cid, data, hashes=settings.hashes, bounds=settings.bounds)
     records = shard_index(cid, len(data), opened.roots, (BlockPlace(*place) for place in places))
     links: list[tuple[bytes, tuple[bytes, ...] | None]] = []
     for block, content in opened.blocks.items():

@@ -8,50 +8,66 @@ from culm_topics.dag.records import HeadsRecord, first_links
 
 
 class Space:
-    """Appends and joins of one space. A node counts where it is in the space and not refused."""
+    """Appends and joins of one space. A node counts where it is in the space and not refused.
 
-    __slots__ = ("_named", "nodes", "shards")
+    All sets follow each change: what is told of a space costs what is told, not what the space holds.
+    """
+
+    __slots__ = ("_heads", "_missing_nodes", "_missing_shards", "_named", "_opaque", "nodes", "shards")
 
     def __init__(self) -> None:
         self.nodes: set[Cid] = set()
-        self.shards: dict[Cid, int] = {}
-        """By each shard that is named: by how many nodes."""
-        self._named: dict[Cid, int] = {}
-        """By each parent that is named: by how many nodes."""
+        self.shards: set[Cid] = set()
+        """That are named."""
+        self._named: set[Cid] = set()
+        """Parents that are named."""
+        self._heads: set[Cid] = set()
+        self._missing_nodes: set[Cid] = set()
+        self._missing_shards: set[Cid] = set()
+        self._opaque: set[Cid] = set()
 
-    def add(self, node: ReplicaNode) -> bool:
-        """Take a node; whether it is new here."""
-        if node.cid in self.nodes:
-            return False
-        self.nodes.add(node.cid)
-        _count(self._named, node.parents, 1)
-        _count(self.shards, node.shards, 1)
-        return True
+    def add(self, node: ReplicaNode) -> list[Cid] | None:
+        """Take a node: the shards that nobody here named before; None where it is not new here."""
+        cid = node.cid
+        if cid in self.nodes:
+            return None
+        self.nodes.add(cid)
+        self._missing_nodes.discard(cid)
+        if cid not in self._named:
+            self._heads.add(cid)
+        for parent in node.parents:
+            self._named.add(parent)
+            self._heads.discard(parent)
+            if parent not in self.nodes:
+                self._missing_nodes.add(parent)
+        new = [shard for shard in node.shards if shard not in self.shards]
+        self.shards.update(new)
+        return new
 
     def names(self, cid: Cid) -> bool:
         """Whether a node here builds on this one."""
         return cid in self._named
 
-    def record(
-        self,
-        *,
-        is_refused: Callable[[Cid], bool],
-        is_here: Callable[[Cid], bool],
-        is_opaque: Callable[[Cid], bool],
-    ) -> HeadsRecord:
-        """How the space stands; the questions are about nodes, shards, and shards."""
-        opaque = [shard for shard in self.shards if is_opaque(shard)]
+    def weigh(
+        self, shards: Iterable[Cid], *, is_here: Callable[[Cid], bool], is_opaque: Callable[[Cid], bool]
+    ) -> None:
+        """Whether shards that are named are here, opaque or missing may be otherwise now."""
+        for shard in shards:
+            if shard not in self.shards:
+                continue
+            if is_opaque(shard):
+                self._opaque.add(shard)
+            elif is_here(shard):
+                self._missing_shards.discard(shard)
+            else:
+                self._missing_shards.add(shard)
+
+    def record(self, is_refused: Callable[[Cid], bool]) -> HeadsRecord:
+        """How the space stands; the question is about nodes."""
         return HeadsRecord(
-            first_links(self.nodes - self._named.keys()),
+            first_links(self._heads),
             len(self.shards),
-            first_links(one for one in self._named if one not in self.nodes and not is_refused(one)),
-            first_links(one for one in self.shards if not is_opaque(one) and not is_here(one)),
-            first_links(opaque),
+            first_links(one for one in self._missing_nodes if not is_refused(one)),
+            first_links(self._missing_shards),
+            first_links(self._opaque),
         )
-
-
-def _count(counts: dict[Cid, int], named: Iterable[Cid], by: int) -> None:
-    for cid in named:
-        counts[cid] = counts.get(cid, 0) + by
-        if not counts[cid]:
-            del counts[cid]

@@ -15,7 +15,7 @@ import cbor2
 
 from culm_streaming.errors import StateLayoutError, StateMissingError
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 NO_TOKEN: Final = b""
 
 

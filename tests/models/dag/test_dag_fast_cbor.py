@@ -18,7 +18,7 @@ from culm_models.dag.blocks.dag_cbor import (
     encode_dag_cbor,
     scan_dag_cbor,
 )
-from culm_models.dag.blocks.fast_dag_cbor import UNSURE, fast_value, is_surely_canonical
+from culm_models.dag.blocks.fast_dag_cbor import UNSURE, fast_part, fast_value, is_surely_canonical
 from culm_models.dag.errors import DagError
 from culm_models.dag.replica.codec import encode_append, encode_node, proof_value
 from tests.models.dag.drawn_values import CIDS, VALUES
@@ -51,6 +51,22 @@ def agrees(data: bytes) -> None:
     else:
         assert repr(decode_dag_cbor(data)) == repr(wanted)
         assert dag_cbor_cid(data) == cid_of(DAG_CBOR, data).raw
+
+
+@given(VALUES)
+def test_a_part_of_canonical_bytes_is_as_it_is_written_by_itself(value: Any) -> None:
+    data = encode_dag_cbor({"of": {"a": LINK, "part": value}})
+    part = fast_part(data, "of", "part")
+    assert part is None or part == encode_dag_cbor(value)
+    assert fast_part(data, "of", "other") is None
+    assert fast_part(data + b"\0", "of", "part") is None
+
+
+def test_the_part_of_a_publish_that_is_its_proof_is_found() -> None:
+    leaf = ucan(0, 0, {"can": "dag/publish", "with": DIDS[0]})
+    change = {"type": "publish", "id": KEYS[0], "link": LINK, "origin": cid_of(DAG_CBOR, b"")}
+    node = encode_node({**change, "proof": proof_value(leaf)}, None)
+    assert fast_part(node.data, "change", "proof") == leaf.block
 
 
 @given(VALUES, st.data())

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from culm_models.dag.blocks.cid import CAR, Cid, cid_of
+from culm_models.dag.blocks.cid import CAR, DAG_CBOR, Cid, cid_of
 from culm_models.dag.car import write_car
 from culm_models.dag.publish.machine import PublishMachine
 from culm_models.dag.publish.states import PublishState
@@ -14,6 +14,7 @@ from culm_models.dag.replica.codec import decode_node, encode_append, encode_joi
 from culm_models.dag.replica.node import PublishChange, ReplicaNode
 from culm_models.dag.ucan.token import Ucan
 from culm_models.dag.verdict import VerdictSettings
+from culm_streaming.dag import contents
 from culm_streaming.errors import StateLayoutError
 from culm_topics.dag.records import (
     BlockedRecord,
@@ -29,7 +30,7 @@ from culm_topics.dag.records import (
 )
 from culm_topics.dag.shard_chunks import cut_shard
 from culm_topics.records import RejectedRecord
-from tests.models.dag.signers import KEYS, publish
+from tests.models.dag.signers import KEYS, publish, ucan
 from tests.models.dag.test_dag_publishing import (
     GRANT,
     HALF,
@@ -253,9 +254,39 @@ def test_what_breaks_a_rule_is_told_with_its_code() -> None:
         ]
     )
     codes = sorted(RejectedRecord.decode(value).code for _, value in world.refused)
-    assert codes == ["dag.hash", "dag.schema", "dag.schema", "topics.record", "topics.record"]
+    assert codes == [
+        *("dag.hash", "dag.mixed_chain", "dag.schema", "dag.schema", "topics.record", "topics.record")
+    ]
     assert ("dag.published", KEYS[1]) in world.written
     assert heads(world).heads.total == 0
+
+
+def test_a_signature_that_is_not_the_issuers_authorises_nothing() -> None:
+    node = delegated()
+    leaf = node.change.proof if isinstance(node.change, PublishChange) else GRANT
+    forged = node.data.replace(leaf.signature, leaf.signature[:-1] + bytes([leaf.signature[-1] ^ 1]))
+    grant = bytearray(GRANT.block)
+    at = GRANT.block.index(GRANT.signature)
+    grant[at] ^= 1
+    block = Sent(
+        "dag.nodes", node_key(SPACE, cid_of(DAG_CBOR, bytes(grant))), NodeRecord(bytes(grant)).encode()
+    )
+    world = DagWorld()
+    world.run([in_nodes(GRANT), block, in_publishes(decode_node(forged))])
+    world.run([in_publishes(decode_node(forged), NOW + 1)])
+    codes = [RejectedRecord.decode(value).code for _, value in world.refused]
+    assert codes == ["dag.signature"] * 3
+    assert ("dag.published", ID) not in world.written
+
+
+def test_a_ucan_is_verified_once_while_it_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Cid] = []
+    monkeypatch.setattr(contents, "verify_signature", lambda ucan: seen.append(ucan.cid))
+    remembered = contents.VerifiedUcans(most=1)
+    other = ucan(0, 1, {"can": "*", "with": "ucan:*"})
+    for one in (GRANT, GRANT, other, GRANT):
+        assert remembered.is_signed(one)
+    assert seen == [GRANT.cid, other.cid, GRANT.cid]
 
 
 def test_what_a_process_remembers_of_another_checkpoint_counts_for_nothing() -> None:

@@ -48,6 +48,23 @@ def fast_value(data: bytes, levels: int) -> Any:
         return UNSURE
 
 
+def fast_part(data: bytes, *keys: str) -> bytes | None:
+    """The bytes of a part of a map of canonical bytes; None where that is not said.
+
+    What libipld writes of a whole is what it writes of its parts, one behind the other: where the whole comes
+    back byte for byte, so does the part.
+    """
+    try:
+        value = _decode(data)
+        if _encode(value) != data:
+            return None
+        for key in keys:
+            value = value[key]
+        return bytes(_encode(value))
+    except (ValueError, RecursionError, OverflowError, TypeError, KeyError):
+        return None
+
+
 def is_surely_canonical(data: bytes, levels: int) -> bool:
     """Whether bytes are canonical beyond doubt; False says nothing."""
     try:

@@ -26,6 +26,10 @@ class RankedList:
         for piece in self._pieces:
             yield from piece
 
+    def __reversed__(self) -> Iterator[Rank]:
+        for piece in reversed(self._pieces):
+            yield from reversed(piece)
+
     def last(self) -> Rank | None:
         """The last one; None while there is none."""
         return self._pieces[-1][-1] if self._length else None

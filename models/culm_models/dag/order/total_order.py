@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from culm_models.dag.blocks.cid import Cid
@@ -27,7 +27,7 @@ class OrderChange:
 class TotalOrder:
     """All operations of one id; those whose prior is not in the order wait for it."""
 
-    __slots__ = ("_held", "_parents", "_priors", "_ranked", "_ranks", "_waiting")
+    __slots__ = ("_heads", "_held", "_priors", "_ranked", "_ranks", "_waiting")
 
     def __init__(self) -> None:
         self._priors: dict[Cid, Cid | None] = {}
@@ -35,8 +35,8 @@ class TotalOrder:
         self._ranked = RankedList()
         self._waiting: dict[Cid, list[Cid]] = {}
         self._held: set[Cid] = set()
-        # Those on which others in the order build.
-        self._parents: set[Cid] = set()
+        # Those in the order on which none builds.
+        self._heads: set[Cid] = set()
 
     @property
     def priors(self) -> dict[Cid, Cid | None]:
@@ -75,7 +75,8 @@ class TotalOrder:
         prior = self._priors[cid]
         self._held.discard(cid)
         if prior is not None:
-            self._parents.add(prior)
+            self._heads.discard(prior)
+        self._heads.add(cid)
         rank = rank_of(cid, ROOT if prior is None else self._ranks[prior])
         self._ranks[cid] = rank
         return self._ranked.add(rank)
@@ -101,13 +102,17 @@ class TotalOrder:
         """The operations from a place on, first to last."""
         return [rank.cid for rank in self._ranked.starting_at(start)]
 
+    def newest_first(self) -> Iterator[Cid]:
+        """The operations, last to first."""
+        return (rank.cid for rank in reversed(self._ranked))
+
     def builds_on(self, one: Cid, other: Cid) -> bool:
         """Of two in the order: whether `other` is `one` or an ancestor of it."""
         return builds_on(self._ranks[one], self._ranks[other])
 
     def heads(self) -> list[Cid]:
         """Those in the order on which none builds, ascending."""
-        return sorted(cid for cid in self._ranks if cid not in self._parents)
+        return sorted(self._heads)
 
     def held(self) -> list[Cid]:
         """Those that wait for a prior, ascending."""

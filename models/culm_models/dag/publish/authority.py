@@ -24,24 +24,33 @@ def is_final(error: DagError) -> bool:
 class Authority:
     """All UCANs that came, refused ones as well: nobody waits for those."""
 
-    __slots__ = ("_policy", "_settings", "_ucans")
+    __slots__ = ("_leaves", "_policy", "_settings", "_ucans")
 
     def __init__(self, settings: VerdictSettings = DEFAULT_VERDICT) -> None:
         self._settings = settings
         self._policy = settings.chain_policy
         self._ucans: dict[Cid, Ucan | DagError] = {}
+        # Of leaves, those whose signatures were verified: no block is verified twice.
+        self._leaves: set[Cid] = set()
 
     def take(self, cid: Cid, data: bytes) -> DagError | None:
         """Take a UCAN's block; why it is refused, if it is."""
-        if cid not in self._ucans:
+        found = self._ucans.get(cid)
+        if found is None:
             try:
-                self._ucans[cid] = verified_ucan(
-                    cid, data, legacy=self._settings.legacy, bounds=self._settings.bounds
-                )
+                found = verified_ucan(cid, data, legacy=self._settings.legacy, bounds=self._settings.bounds)
             except DagError as error:
-                self._ucans[cid] = error
-        found = self._ucans[cid]
+                found = error
+        return self.put(cid, found)
+
+    def put(self, cid: Cid, ucan: Ucan | DagError) -> DagError | None:
+        """As `take`, for a UCAN that was verified elsewhere, or refused there."""
+        found = self._ucans.setdefault(cid, ucan)
         return found if isinstance(found, DagError) else None
+
+    def put_leaf(self, cid: Cid) -> None:
+        """The signature of a leaf was verified elsewhere."""
+        self._leaves.add(cid)
 
     def judge(
         self, node: ReplicaNode, received: int, revoked: frozenset[Cid] = frozenset()
@@ -55,10 +64,12 @@ class Authority:
             fields["prior"] = node.prior
         if change.shard is not None:
             fields["shard"] = change.shard
-        try:
-            verify_signature(change.proof)
-        except DagError as error:
-            return ChainRefusal(error, frozenset())
+        if change.proof.cid not in self._leaves:
+            try:
+                verify_signature(change.proof)
+            except DagError as error:
+                return ChainRefusal(error, frozenset())
+            self._leaves.add(change.proof.cid)
         return authorise(
             change.proof,
             Published(did_key(change.id), fields),

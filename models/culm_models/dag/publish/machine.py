@@ -21,6 +21,7 @@ from culm_models.dag.replica.store import ReplicaStore
 from culm_models.dag.ucan.chain import ChainRefusal
 from culm_models.dag.ucan.claims import revoked_by
 from culm_models.dag.ucan.did_key import did_key
+from culm_models.dag.ucan.token import Ucan
 from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
 from culm_models.dag.walk.shard_blocks import open_shard
 
@@ -66,6 +67,7 @@ class PublishMachine:
         # what authorised one of them, and another one still stands (R24, R32).
         self._receipts: dict[Cid, list[int]] = {}
         self._authorised: set[Cid] = set()
+        self._revoking: set[bytes] = set()
         # By each proof that is not here, the publishes that it may help.
         self._awaiting: dict[Cid, set[Cid]] = {}
 
@@ -117,14 +119,34 @@ class PublishMachine:
         return Taken("shard")
 
     def _add_ucan(self, cid: Cid, data: bytes) -> Taken:
-        error = self._authority.take(cid, data)
+        return self._taken_ucan(cid, self._authority.take(cid, data))
+
+    def put_ucan(self, cid: Cid, ucan: Ucan | DagError) -> Taken:
+        """As `add`, for a UCAN that was verified elsewhere, or refused there."""
+        return self._taken_ucan(cid, self._authority.put(cid, ucan))
+
+    def _taken_ucan(self, cid: Cid, error: DagError | None) -> Taken:
         orders = self._review(cid)
         if error is not None:
             raise error
         return Taken("ucan", orders=orders)
 
+    def put_node(self, node: ReplicaNode, now: int, *, is_verified: bool) -> Taken:
+        """As `add`, for a node that was decoded elsewhere; its proof may have been verified there, too."""
+        self._store.put(node)
+        if is_verified and isinstance(node.change, PublishChange):
+            self._authority.put_leaf(node.change.proof.cid)
+        return self._taken_node(node, now)
+
+    def refuse(self, cid: Cid, error: DagError) -> DagError:
+        """A node was refused for good elsewhere, by its bytes alone: why it is refused here."""
+        self._store.refuse(cid, error)
+        return self._store.refused[cid]
+
     def _add_node(self, data: bytes, now: int) -> Taken:
-        node, _ = self._store.add(data)
+        return self._taken_node(self._store.add(data)[0], now)
+
+    def _taken_node(self, node: ReplicaNode, now: int) -> Taken:
         if isinstance(node.change, PublishChange):
             return self._add_publish(node, node.change, now)
         kind = "append" if isinstance(node.change, AppendChange) else "join"
@@ -198,6 +220,9 @@ class PublishMachine:
             order = self._orders.setdefault(change.id, TotalOrder())
             if node.cid in order or not (node.prior is None or node.prior in order):
                 continue
+            claims = change.proof.claims
+            if claims.facts and claims.issuer == did_key(change.id) and revoked_by(claims):
+                self._revoking.add(change.id)
             before.setdefault(change.id, order.tip)
             start = order.add(node.cid, node.prior).start
             starts[change.id] = min(start, starts.get(change.id, start))
@@ -267,9 +292,7 @@ class PublishMachine:
 
     def revokes(self, id: bytes) -> bool:
         """Whether a publish in the order of an id, issued by the id itself, revokes anything."""
-        own = did_key(id)
-        claims = (self.publish(cid).proof.claims for cid in self.order(id).order())
-        return any(one.issuer == own and revoked_by(one) for one in claims)
+        return id in self._revoking
 
     def _revocation(self, node: ReplicaNode, revoked: frozenset[Cid]) -> PublishState | None:
         """What revocations before a publish make of it: revoked, or pending while a proof may help."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
+from culm_models.dag.blocks.fast_dag_cbor import fast_part
 from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
 from culm_models.dag.errors import (
     BlockTooLarge,
@@ -49,7 +50,7 @@ def decode_node(data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_B
         prior = _link(value["prior"], "prior")
         _check_versions((prior,))
         _check_codecs((prior,), PriorCodec)
-    return ReplicaNode(cid_of(DAG_CBOR, data), prior, _change(change, prior, legacy, bounds), data)
+    return ReplicaNode(cid_of(DAG_CBOR, data), prior, _change(change, prior, data, legacy, bounds), data)
 
 
 def encode_node(
@@ -76,7 +77,7 @@ def proof_value(ucan: Ucan) -> Any:
     return decode_dag_cbor(ucan.block) if ucan.cid.codec == DAG_CBOR else ucan.block.decode()
 
 
-def _change(change: dict[str, Any], prior: Cid | None, legacy: bool, bounds: Bounds) -> Change:
+def _change(change: dict[str, Any], prior: Cid | None, data: bytes, legacy: bool, bounds: Bounds) -> Change:
     kind = change.get("type")
     if not isinstance(kind, str):
         raise NodeSchema("a change without type")
@@ -85,7 +86,7 @@ def _change(change: dict[str, Any], prior: Cid | None, legacy: bool, bounds: Bou
     if kind == "join":
         return _join(change, prior, bounds)
     if kind == "publish":
-        return _publish(change, legacy, bounds)
+        return _publish(change, data, legacy, bounds)
     raise ChangeUnknown(f"a change of the type {kind[:40]!r}")
 
 
@@ -114,7 +115,7 @@ def _join(change: dict[str, Any], prior: Cid | None, bounds: Bounds) -> JoinChan
     return JoinChange(tuple(forks))
 
 
-def _publish(change: dict[str, Any], legacy: bool, bounds: Bounds) -> PublishChange:
+def _publish(change: dict[str, Any], data: bytes, legacy: bool, bounds: Bounds) -> PublishChange:
     if not _PUBLISH_KEYS | {"shard"} >= change.keys() >= _PUBLISH_KEYS:
         raise NodeSchema("a publish with other keys than it has")
     id = change["id"]
@@ -128,15 +129,16 @@ def _publish(change: dict[str, Any], legacy: bool, bounds: Bounds) -> PublishCha
         raise NodeSchema("proof is neither map, text, bytes nor link")
     _check_versions(named)
     _check_codecs((change["origin"],), OriginCodec)
-    ucan = _proof(proof, legacy, bounds)
+    ucan = _proof(proof, data, legacy, bounds)
     if ucan.claims.issuer == did_key(id):
         revoked_by(ucan.claims)
     return PublishChange(id, change["link"], change["origin"], change.get("shard"), ucan)
 
 
-def _proof(proof: Any, legacy: bool, bounds: Bounds) -> Ucan:
+def _proof(proof: Any, data: bytes, legacy: bool, bounds: Bounds) -> Ucan:
     if isinstance(proof, dict):
-        return ucan_from_map(proof, encode_dag_cbor(proof), legacy=legacy, bounds=bounds)
+        block = fast_part(data, "change", "proof") or encode_dag_cbor(proof)
+        return ucan_from_map(proof, block, legacy=legacy, bounds=bounds)
     if not isinstance(proof, str):
         raise ProofForm("a proof as bytes or as a link")
     ucan = ucan_from_jwt(proof, legacy=legacy, bounds=bounds)

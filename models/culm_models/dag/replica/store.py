@@ -70,6 +70,19 @@ class ReplicaStore:
             return self._nodes[cid], []
         try:
             node = decode_node(data, legacy=self._legacy, bounds=self._bounds)
+        except DagError as error:
+            self.refuse(cid, error)
+            raise
+        return node, self.put(node)
+
+    def put(self, node: ReplicaNode) -> list[Fallen]:
+        """As `add`, for a node that was decoded elsewhere, by the same settings."""
+        cid = node.cid
+        if cid in self._refused:
+            raise self._refused[cid]
+        if cid in self._nodes:
+            return []
+        try:
             self._check_parents(node)
         except DagError as error:
             self.refuse(cid, error)
@@ -84,7 +97,7 @@ class ReplicaStore:
                     self._check_parents(self._nodes[child])
                 except DagError as error:
                     fallen += self.refuse(child, error)
-        return node, fallen
+        return fallen
 
     def refuse(self, cid: Cid, error: DagError) -> list[Fallen]:
         """Refuse a node for good, and with it all that build on it."""
@@ -112,15 +125,19 @@ class ReplicaStore:
                 del self._children[parent]
 
     def _check_parents(self, node: ReplicaNode) -> None:
-        for parent in node.parents:
-            if parent in self._refused:
-                raise PriorRefused(f"{parent} was refused")
-        here = [self._nodes[parent] for parent in node.parents if parent in self._nodes]
-        if any(parent.is_publish != node.is_publish for parent in here):
+        parents = node.parents
+        if self._refused:
+            for parent in parents:
+                if parent in self._refused:
+                    raise PriorRefused(f"{parent} was refused")
+        here = [found for parent in parents if (found := self._nodes.get(parent)) is not None]
+        is_publish = node.is_publish
+        if any(parent.is_publish != is_publish for parent in here):
             raise ChainMixed("publishes build on publishes, and nothing else does")
-        ids = {one.change.id for one in (node, *here) if isinstance(one.change, PublishChange)}
-        if len(ids) > 1:
-            raise PublishIdChanged("the prior publishes to another id")
+        if is_publish:
+            ids = {one.change.id for one in (node, *here) if isinstance(one.change, PublishChange)}
+            if len(ids) > 1:
+                raise PublishIdChanged("the prior publishes to another id")
 
     def children_of(self, cid: Cid) -> list[Cid]:
         """The nodes here that name a node as prior or fork, ascending."""

@@ -9,7 +9,7 @@ from culm_models.dag.blocks.cid import CAR, DAG_CBOR, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
 from culm_models.dag.blocks.multihash import DEFAULT_HASHES, can_check
 from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
-from culm_models.dag.car import read_car
+from culm_models.dag.car import Car, read_car
 from culm_models.dag.errors import BlockMissing, BlockTooLarge, DagError, ShardMalformed
 from culm_models.dag.walk.links import links_of
 
@@ -74,14 +74,17 @@ def open_shard(
 ) -> ShardBlocks:
     """The blocks of a shard that is not opaque. That the bytes are the CID's was checked before."""
     if cid.codec == CAR:
-        car = read_car(data, hashes=hashes, bounds=bounds)
-        blocks: dict[Cid, bytes | memoryview] = {}
-        for section in car.sections:
-            blocks.setdefault(section.cid, section.data)
-        return ShardBlocks(car.roots, blocks)
+        return _of_car(read_car(data, hashes=hashes, bounds=bounds))
     if len(data) > bounds.car:
         raise BlockTooLarge(f"a shard over {bounds.car} bytes")
     return _of_map(bytes(data), bounds)
+
+
+def _of_car(car: Car) -> ShardBlocks:
+    blocks: dict[Cid, bytes | memoryview] = {}
+    for section in car.sections:
+        blocks.setdefault(section.cid, section.data)
+    return ShardBlocks(car.roots, blocks)
 
 
 def _of_map(data: bytes, bounds: Bounds) -> ShardBlocks:
@@ -107,6 +110,20 @@ def _of_map(data: bytes, bounds: Bounds) -> ShardBlocks:
     return ShardBlocks(tuple(roots), blocks)
 
 
+def open_with_places(
+    cid: Cid,
+    data: bytes,
+    *,
+    hashes: Collection[int] = DEFAULT_HASHES,
+    bounds: Bounds = DEFAULT_BOUNDS,
+) -> tuple[ShardBlocks, Iterable[tuple[Cid, int, int]]]:
+    """As `open_shard`, and CID, offset and length of each block, repeats as well."""
+    if cid.codec != CAR:
+        return open_shard(cid, data, hashes=hashes, bounds=bounds), _places_in_map(data)
+    car = read_car(data, hashes=hashes, bounds=bounds)
+    return _of_car(car), [(one.cid, one.offset, len(one.data)) for one in car.sections]
+
+
 def block_places(
     cid: Cid,
     data: bytes,
@@ -115,11 +132,10 @@ def block_places(
     bounds: Bounds = DEFAULT_BOUNDS,
 ) -> Iterator[tuple[Cid, int, int]]:
     """CID, offset and length of each block of a shard that `open_shard` opens, repeats as well."""
-    if cid.codec == CAR:
-        for section in read_car(data, hashes=hashes, bounds=bounds).sections:
-            yield section.cid, section.offset, len(section.data)
-        return
-    _of_map(data, bounds)
+    yield from open_with_places(cid, data, hashes=hashes, bounds=bounds)[1]
+
+
+def _places_in_map(data: bytes) -> Iterator[tuple[Cid, int, int]]:
     # The elements are the last bytes of the map, one behind the other.
     blocks = [encode_dag_cbor(element) for element in decode_dag_cbor(data)["blocks"]]
     at = len(data) - sum(map(len, blocks))
