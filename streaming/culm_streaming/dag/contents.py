@@ -13,6 +13,7 @@ import culm_models.dag.errors as dag_errors
 from culm_models.dag.blocks.cid import RAW, Cid, cid_from_bytes, common_cid
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
 from culm_models.dag.errors import DagError, UcanSignature
+from culm_models.dag.publish.authority import is_authorised_alone
 from culm_models.dag.replica.codec import decode_node
 from culm_models.dag.replica.node import AppendChange, Change, JoinChange, PublishChange, ReplicaNode
 from culm_models.dag.ucan.claims import REVOKE, revoked_by
@@ -56,8 +57,13 @@ class VerifiedUcans:
         return True
 
 
-def read_content(cid: Cid, data: bytes, settings: VerdictSettings, verified: VerifiedUcans) -> Content:
-    """What a block of `dag.nodes` or `dag.publishes` says, whose hash was checked; refusals are content."""
+def read_content(
+    cid: Cid, data: bytes, settings: VerdictSettings, verified: VerifiedUcans, received: int = 0
+) -> Content:
+    """What a block of `dag.nodes` or `dag.publishes` says, whose hash was checked; refusals are content.
+
+    `received`: of a publish, when it was (seconds).
+    """
     is_node = False
     try:
         if cid.codec != RAW:
@@ -67,7 +73,7 @@ def read_content(cid: Cid, data: bytes, settings: VerdictSettings, verified: Ver
                 if is_node := _has_change(data):
                     raise
             else:
-                return _of_node(node, verified)
+                return _of_node(node, settings, verified, received)
         read = ucan_from_raw if cid.codec == RAW else ucan_from_block
         ucan = read(data, legacy=settings.legacy, bounds=settings.bounds)
         if not verified.is_signed(ucan):
@@ -97,7 +103,7 @@ def published_id(data: bytes) -> object:
     return change.get("id", b"") if is_publish and isinstance(change, dict) else None
 
 
-def _of_node(node: ReplicaNode, verified: VerifiedUcans) -> Content:
+def _of_node(node: ReplicaNode, settings: VerdictSettings, verified: VerifiedUcans, received: int) -> Content:
     change = node.change
     prior = None if node.prior is None else node.prior.raw
     if isinstance(change, AppendChange):
@@ -106,12 +112,13 @@ def _of_node(node: ReplicaNode, verified: VerifiedUcans) -> Content:
         return JOIN, prior, [one.raw for one in change.forks]
     leaf = change.proof
     # Whoever has a wrong signature is refused when he is admitted: other rules stand before it.
-    is_verified = verified.is_signed(leaf)
+    is_signed = verified.is_signed(leaf)
+    is_good = is_signed and is_authorised_alone(node.prior, change, received, settings)
     claims = leaf.claims
     revoked = revoked_by(claims) if claims.facts and claims.issuer == did_key(change.id) else ()
     shard = None if change.shard is None else change.shard.raw
     named = (change.id, change.link.raw, change.origin.raw, shard)
-    return PUBLISH, prior, named, leaf.cid.raw, _of_claims(claims, revoked), is_verified
+    return PUBLISH, prior, named, leaf.cid.raw, _of_claims(claims, revoked), is_signed, is_good
 
 
 def _of_claims(claims: Claims, revoked: Iterable[Cid]) -> Sequence[Any]:
@@ -163,6 +170,11 @@ def node_of(cid: Cid, content: Content) -> ReplicaNode:
 def is_verified(content: Content) -> bool:
     """Of a node that was read: whether its proof, if it has one, is signed."""
     return content[0] != PUBLISH or bool(content[5])
+
+
+def is_authorised(content: Content) -> bool:
+    """Of a node that was read: whether its proof authorises it alone, at the receipt beside it."""
+    return content[0] == PUBLISH and bool(content[6])
 
 
 def ucan_of(cid: Cid, content: Content) -> Ucan | DagError:

@@ -99,7 +99,7 @@ def pack_publishes(records: Iterable[Record], packing: Packing) -> Iterator[Pack
         try:
             id, record = decode_publish_record(key, value)
             cid, data = record.cid, record.data
-            content = read_content(cid, data, packing.verdict, _VERIFIED)
+            content = read_content(cid, data, packing.verdict, _VERIFIED, record.received_at)
             said = content[2][0] if content[0] == PUBLISH else published_id(data)
             if said != id:
                 raise NodeSchema("dag.publishes has publishes alone, each under its id")
@@ -168,6 +168,6 @@ def refuse(
 ) -> None:
     """Tell on `rejected` of what is no record, or no node; bytes of more than a chunk are left out."""
     some = data if data is not None and len(data) <= CHUNK_SIZE else None
-    place = None if source is None else (source[0], source[1], source[2])
+    place = (source[0], source[1], source[2]) if source else None
     key, record = dag_rejection(cid, error.code, str(error), data=some, peer=peer, source=place)
     rows.ready.append((REJECTED, key, record.encode(), None))

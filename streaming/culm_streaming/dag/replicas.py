@@ -10,7 +10,15 @@ from culm_models.dag.replica.node import ReplicaNode
 from culm_models.dag.verdict import VerdictSettings
 from culm_models.dag.walk.shard_blocks import ShardLinks, is_opaque
 from culm_models.dag.wire.messages import SPACE_SIZE
-from culm_streaming.dag.contents import REFUSED_UCAN, UCAN, cid_of_raw, is_verified, node_of, ucan_of
+from culm_streaming.dag.contents import (
+    REFUSED_UCAN,
+    UCAN,
+    cid_of_raw,
+    is_authorised,
+    is_verified,
+    node_of,
+    ucan_of,
+)
 from culm_streaming.dag.packing import refuse
 from culm_streaming.dag.published import PublishedIds
 from culm_streaming.dag.rows import BlockedRow, NodeRow, PublishRow, Ready, ReplicaRows, ShardRow
@@ -43,10 +51,10 @@ class Replicas:
         self._machine = PublishMachine(settings, keeps_all=True)
         self._published = PublishedIds(self._machine)
         self._spaces: dict[bytes, Space] = {}
-        self._naming: dict[Cid, tuple[bytes, ...]] = {}
+        self._naming: dict[bytes, tuple[bytes, ...]] = {}
         """Spaces in which a shard is named."""
         self._receipts: set[tuple[bytes, int]] = set()
-        self._aside: set[tuple[bytes, Cid]] = set()
+        self._aside: set[tuple[bytes, bytes]] = set()
         """By space: UCANs, and nodes that were refused as they came."""
         self._held: dict[Cid, ShardLinks] = {}
         self._blocked: set[bytes] = set()
@@ -70,7 +78,7 @@ class Replicas:
         changed.ids |= self._published.came(changed.came | changed.nodes)
         changed.ids |= self._published.went(changed.went)
         for shard_cid in changed.came | changed.went:
-            for space in self._naming.get(shard_cid, ()):
+            for space in self._naming.get(shard_cid.raw, ()):
                 changed.spaces.add(space)
                 self._weigh_in(self._spaces[space], (shard_cid,))
         return new, refused.ready + list(self._records(changed))
@@ -78,22 +86,23 @@ class Replicas:
     # What is new.
 
     def _take_node(self, row: NodeRow, new: ReplicaRows, changed: _Changed, refused: ReplicaRows) -> None:
-        cid = cid_of_raw(row.cid)
         space = self._spaces.get(row.space)
-        if (space is not None and cid in space.nodes) or (row.space, cid) in self._aside:
+        if (space is not None and row.cid in space.nodes) or (row.space, row.cid) in self._aside:
             return
-        new.nodes.append(row._replace(data=None))
+        new.nodes.append(NodeRow(row.space, row.cid, row.content, None, None, ()))
+        cid = cid_of_raw(row.cid)
         try:
             if row.content[0] in (UCAN, REFUSED_UCAN):
-                self._aside.add((row.space, cid))
+                self._aside.add((row.space, row.cid))
                 self._take_orders(self._machine.put_ucan(cid, ucan_of(cid, row.content)), changed)
                 return
             # A space is told of from its first node on, whatever became of it.
-            space = self._spaces.setdefault(row.space, Space())
+            if space is None:
+                space = self._spaces[row.space] = Space()
             changed.spaces.add(row.space)
             node = self._put(cid, row, 0)[0]
         except DagError as error:
-            self._aside.add((row.space, cid))
+            self._aside.add((row.space, row.cid))
             changed.refused.add(cid)
             refuse(refused, cid, error, data=row.data, peer=row.peer, source=row.source)
             return
@@ -107,15 +116,23 @@ class Replicas:
                 node = node_of(cid, row.content)
             except DagError as error:
                 raise self._machine.refuse(cid, error) from None
-        return node, self._machine.put_node(node, received_at, is_verified=is_verified(row.content))
+        taken = self._machine.put_node(
+            node,
+            received_at,
+            is_verified=is_verified(row.content),
+            is_authorised=is_authorised(row.content),
+        )
+        return node, taken
 
     def _place(self, key: bytes, space: Space, node: ReplicaNode) -> None:
         """A node stands in a space, with the shards that it names."""
-        named = space.add(node) or ()
+        named = space.add(node)
         for shard in named:
-            naming = self._naming.get(shard, ())
-            if key not in naming:
-                self._naming[shard] = (*naming, key)
+            naming = self._naming.get(shard.raw)
+            if naming is None:
+                self._naming[shard.raw] = (key,)
+            elif key not in naming:
+                self._naming[shard.raw] = (*naming, key)
         self._weigh_in(space, named)
 
     def _weigh_in(self, space: Space, shards: Iterable[Cid]) -> None:
@@ -132,7 +149,7 @@ class Replicas:
         if (row.cid, row.received_at) in self._receipts:
             return
         self._receipts.add((row.cid, row.received_at))
-        new.publishes.append(row._replace(data=None))
+        new.publishes.append(PublishRow(row.id, row.cid, row.content, row.received_at, None, None, ()))
         cid = cid_of_raw(row.cid)
         try:
             _, taken = self._put(cid, row, row.received_at)
@@ -203,16 +220,15 @@ class Replicas:
                 refuse(told, cid, refused[cid])
         for key, space in self._spaces.items():
             # Also where one is only named: what is refused is not missing any more.
-            if any(cid in space.nodes or space.names(cid) for cid in fallen):
+            if any(cid.raw in space.nodes or space.names(cid) for cid in fallen):
                 self._rebuild(key)
                 changed.spaces.add(key)
 
     def _rebuild(self, key: bytes) -> None:
         before = self._spaces[key]
         after = self._spaces[key] = Space()
-        for cid in before.nodes:
-            node = self._machine.nodes.get(cid)
-            if node is not None:
+        for node in before.nodes.values():
+            if node.cid in self._machine.nodes:
                 self._place(key, after, node)
 
     # What is to be written.

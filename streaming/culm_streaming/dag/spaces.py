@@ -10,64 +10,65 @@ from culm_topics.dag.records import HeadsRecord, first_links
 class Space:
     """Appends and joins of one space. A node counts where it is in the space and not refused.
 
-    All sets follow each change: what is told of a space costs what is told, not what the space holds.
+    All sets follow each change: what is told of a space costs what is told, not what the space holds. Their
+    keys are the bytes of CIDs, which are faster to look up.
     """
 
-    __slots__ = ("_heads", "_missing_nodes", "_missing_shards", "_named", "_opaque", "nodes", "shards")
+    __slots__ = ("_heads", "_missing_nodes", "_missing_shards", "_named", "_opaque", "_shards", "nodes")
 
     def __init__(self) -> None:
-        self.nodes: set[Cid] = set()
-        self.shards: set[Cid] = set()
-        """That are named."""
-        self._named: set[Cid] = set()
-        """Parents that are named."""
-        self._heads: set[Cid] = set()
-        self._missing_nodes: set[Cid] = set()
-        self._missing_shards: set[Cid] = set()
-        self._opaque: set[Cid] = set()
+        self.nodes: dict[bytes, ReplicaNode] = {}
+        self._named: set[bytes] = set()
+        self._shards: set[bytes] = set()
+        self._heads: dict[bytes, Cid] = {}
+        self._missing_nodes: dict[bytes, Cid] = {}
+        self._missing_shards: dict[bytes, Cid] = {}
+        self._opaque: dict[bytes, Cid] = {}
 
-    def add(self, node: ReplicaNode) -> list[Cid] | None:
-        """Take a node: the shards that nobody here named before; None where it is not new here."""
+    def add(self, node: ReplicaNode) -> list[Cid]:
+        """Take a node that is new here: the shards that nobody here named before."""
         cid = node.cid
-        if cid in self.nodes:
-            return None
-        self.nodes.add(cid)
-        self._missing_nodes.discard(cid)
-        if cid not in self._named:
-            self._heads.add(cid)
+        raw = cid.raw
+        self.nodes[raw] = node
+        self._missing_nodes.pop(raw, None)
+        if raw not in self._named:
+            self._heads[raw] = cid
         for parent in node.parents:
-            self._named.add(parent)
-            self._heads.discard(parent)
-            if parent not in self.nodes:
-                self._missing_nodes.add(parent)
-        new = [shard for shard in node.shards if shard not in self.shards]
-        self.shards.update(new)
+            above = parent.raw
+            if above not in self._named:
+                self._named.add(above)
+                self._heads.pop(above, None)
+                if above not in self.nodes:
+                    self._missing_nodes[above] = parent
+        new = [shard for shard in node.shards if shard.raw not in self._shards]
+        self._shards.update([shard.raw for shard in new])
         return new
 
     def names(self, cid: Cid) -> bool:
         """Whether a node here builds on this one."""
-        return cid in self._named
+        return cid.raw in self._named
 
     def weigh(
         self, shards: Iterable[Cid], *, is_here: Callable[[Cid], bool], is_opaque: Callable[[Cid], bool]
     ) -> None:
         """Whether shards that are named are here, opaque or missing may be otherwise now."""
         for shard in shards:
-            if shard not in self.shards:
+            raw = shard.raw
+            if raw not in self._shards:
                 continue
             if is_opaque(shard):
-                self._opaque.add(shard)
+                self._opaque[raw] = shard
             elif is_here(shard):
-                self._missing_shards.discard(shard)
+                self._missing_shards.pop(raw, None)
             else:
-                self._missing_shards.add(shard)
+                self._missing_shards[raw] = shard
 
     def record(self, is_refused: Callable[[Cid], bool]) -> HeadsRecord:
         """How the space stands; the question is about nodes."""
         return HeadsRecord(
-            first_links(self._heads),
-            len(self.shards),
-            first_links(one for one in self._missing_nodes if not is_refused(one)),
-            first_links(self._missing_shards),
-            first_links(self._opaque),
+            first_links(self._heads.values()),
+            len(self._shards),
+            first_links(one for one in self._missing_nodes.values() if not is_refused(one)),
+            first_links(self._missing_shards.values()),
+            first_links(self._opaque.values()),
         )

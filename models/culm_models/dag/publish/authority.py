@@ -59,11 +59,6 @@ class Authority:
         change = node.change
         if not isinstance(change, PublishChange):
             raise TypeError("only publishes are judged")
-        fields = {"link": change.link, "origin": change.origin}
-        if node.prior is not None:
-            fields["prior"] = node.prior
-        if change.shard is not None:
-            fields["shard"] = change.shard
         if change.proof.cid not in self._leaves:
             try:
                 verify_signature(change.proof)
@@ -72,9 +67,30 @@ class Authority:
             self._leaves.add(change.proof.cid)
         return authorise(
             change.proof,
-            Published(did_key(change.id), fields),
+            _published(node.prior, change),
             self._ucans.get,
             received,
             policy=self._policy,
             revoked=revoked,
         )
+
+
+def is_authorised_alone(
+    prior: Cid | None, change: PublishChange, received: int, settings: VerdictSettings
+) -> bool:
+    """Whether a leaf, whose signature is good, authorises its publish at a receipt whatever else is here."""
+    published = _published(prior, change)
+    return authorise(change.proof, published, _find_none, received, policy=settings.chain_policy) is None
+
+
+def _find_none(_: Cid) -> None:
+    return None
+
+
+def _published(prior: Cid | None, change: PublishChange) -> Published:
+    fields = {"link": change.link, "origin": change.origin}
+    if prior is not None:
+        fields["prior"] = prior
+    if change.shard is not None:
+        fields["shard"] = change.shard
+    return Published(did_key(change.id), fields)

@@ -131,12 +131,17 @@ class PublishMachine:
             raise error
         return Taken("ucan", orders=orders)
 
-    def put_node(self, node: ReplicaNode, now: int, *, is_verified: bool) -> Taken:
-        """As `add`, for a node that was decoded elsewhere; its proof may have been verified there, too."""
+    def put_node(
+        self, node: ReplicaNode, now: int, *, is_verified: bool, is_authorised: bool = False
+    ) -> Taken:
+        """As `add`, for a node that was decoded elsewhere; its proof may have been verified there, too.
+
+        `is_authorised`: it was found there that the proof authorises alone, at this receipt.
+        """
         self._store.put(node)
         if is_verified and isinstance(node.change, PublishChange):
             self._authority.put_leaf(node.change.proof.cid)
-        return self._taken_node(node, now)
+        return self._taken_node(node, now, is_authorised=is_authorised)
 
     def refuse(self, cid: Cid, error: DagError) -> DagError:
         """A node was refused for good elsewhere, by its bytes alone: why it is refused here."""
@@ -146,19 +151,19 @@ class PublishMachine:
     def _add_node(self, data: bytes, now: int) -> Taken:
         return self._taken_node(self._store.add(data)[0], now)
 
-    def _taken_node(self, node: ReplicaNode, now: int) -> Taken:
+    def _taken_node(self, node: ReplicaNode, now: int, *, is_authorised: bool = False) -> Taken:
         if isinstance(node.change, PublishChange):
-            return self._add_publish(node, node.change, now)
+            return self._add_publish(node, node.change, now, is_good=is_authorised)
         kind = "append" if isinstance(node.change, AppendChange) else "join"
         return Taken(kind, tuple(sorted(self._store.missing_parents(node))))
 
-    def _add_publish(self, node: ReplicaNode, change: PublishChange, now: int) -> Taken:
+    def _add_publish(self, node: ReplicaNode, change: PublishChange, now: int, *, is_good: bool) -> Taken:
         cid = node.cid
         missing: Iterable[Cid] = ()
         orders: dict[bytes, Reordered] = {}
         is_authorised = cid in self._authorised
         if not (is_authorised and now in self._receipts[cid]):
-            refused = self._authority.judge(node, now)
+            refused = None if is_good else self._authority.judge(node, now)
             if refused is None or isinstance(refused.error, UcanProofMissing):
                 receipts = self._receipts.setdefault(cid, [])
                 if now not in receipts:
@@ -217,7 +222,9 @@ class PublishMachine:
             change = node.change
             if not isinstance(change, PublishChange):
                 continue
-            order = self._orders.setdefault(change.id, TotalOrder())
+            order = self._orders.get(change.id)
+            if order is None:
+                order = self._orders[change.id] = TotalOrder()
             if node.cid in order or not (node.prior is None or node.prior in order):
                 continue
             claims = change.proof.claims
