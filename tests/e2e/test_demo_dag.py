@@ -12,6 +12,7 @@ from culm_topics.kafka.clients import KafkaSettings
 
 
 @pytest.mark.kafka
+@pytest.mark.spark
 @pytest.mark.timeout(280)
 async def test_all_replicas_end_with_one_order_and_tip(
     tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
@@ -24,5 +25,6 @@ async def test_all_replicas_end_with_one_order_and_tip(
     assert policy.scene.problems == []
     assert report.converged
     names = [one.name for one in policy.witnesses]
-    assert names == ["ada", "ben", "cem", "dora", "edge west", "edge east"]
+    assert names == ["ada", "ben", "cem", "dora", "edge west", "edge east", "the job dag"]
     assert any("SIGKILL" in chapter for chapter in chapters)
+    assert any("kill -9 of the job dag" in chapter for chapter in chapters)

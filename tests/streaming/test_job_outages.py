@@ -16,13 +16,14 @@ from typing import Any
 
 import pytest
 
+from culm_infra.demo.kit.process_tree import descendants
 from culm_infra.stack import Stack
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.records import log_key
 from tests.support.logs import author, make_log
 from tests.support.topic_io import produce_entries, read_logs, read_rejected
-from tests.support.world import descendants, frozen
+from tests.support.world import frozen
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak]
 

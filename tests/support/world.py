@@ -14,6 +14,7 @@ from typing import Any
 
 from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.transport import Address
+from culm_infra.demo.kit.process_tree import descendants
 from culm_infra.demo.kit.processes import CulmProcess, DemoError, environment, free_udp_ports
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
@@ -133,11 +134,7 @@ class World:
 
     def kill_jobs(self) -> None:
         """SIGKILL to the driver's whole process tree: Python, the Java machine and the workers."""
-        tree = descendants(self.jobs.pid)
-        self.jobs.kill()
-        for pid in tree:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        self.jobs.kill_tree()
 
     @contextlib.contextmanager
     def frozen_jobs(self) -> Iterator[None]:
@@ -200,20 +197,3 @@ def frozen(pid: int) -> Iterator[None]:
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
-
-
-def descendants(pid: int) -> list[int]:
-    """The processes below one, each behind its parent."""
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            # The name in parentheses may hold anything; the parent is the second field behind it.
-            fields = stat.read_text().rpartition(")")[2].split()
-            children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    found: list[int] = []
-    waiting = [pid]
-    while waiting:
-        for child in children.get(waiting.pop(), []):
-            found.append(child)
-            waiting.append(child)
-    return found

@@ -38,9 +38,10 @@ def demo(
 
     They come over QUIC to two edges, and over HTTP to one of them. Their shards arrive shuffled, doubled and
     interrupted; each makes the join of their heads by itself; their publishes race. A connector is killed
-    with SIGKILL while a large file is on its way; a stolen proof, a rewrapped one and an expired one are
-    refused. In the end everybody's order, tip and heads are compared, and the files byte for byte; under
-    each policy. Exit status 0: all alike; 3: not.
+    with SIGKILL while a large file is on its way, and so is the Spark job, with all that runs below it; a
+    stolen proof, a rewrapped one and an expired one are refused. In the end everybody's order, tip and heads
+    are compared with the job's topics, and the files byte for byte; under each policy. Exit status 0: all
+    alike; 3: not.
 
     Example: culm demo dag --file-mb 4; culm demo dag --policy bearer --json
     """

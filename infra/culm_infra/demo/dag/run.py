@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 from culm_infra.demo.dag.plan import DagDemoSettings
@@ -21,8 +22,12 @@ async def play(settings: DagDemoSettings, show: Show) -> DagReport:
         for deployment in deployments:
             began_s = time.monotonic()
             figures = SceneFigures(deployment.policy, f"The policy {deployment.policy}")
-            show(figures.title)
-            witnesses = await play_story(settings, deployment, figures, show)
+            show(f"{figures.title}: the Spark job dag starts beside the edges")
+            deployment.job.start()
+            try:
+                witnesses = await play_story(settings, deployment, figures, show)
+            finally:
+                await asyncio.to_thread(deployment.job.stop)
             figures.duration_s = time.monotonic() - began_s
             report.policies.append(PolicyFigures(figures, list(witnesses)))
     report.total_s = time.monotonic() - started_s

@@ -63,10 +63,11 @@ class DagEdgeProcess:
 
 @dataclass(slots=True)
 class DagDeployment:
-    """What one policy has: topics with a prefix of their own, and two edges."""
+    """What one policy has: topics with a prefix of their own, two edges, and the job."""
 
     policy: Policy
     kafka: KafkaSettings
+    job: CulmProcess
     west: DagEdgeProcess
     east: DagEdgeProcess
 
@@ -77,7 +78,7 @@ class DagDeployment:
 
     def processes(self) -> list[CulmProcess]:
         """All that runs of it."""
-        return [edge.process for edge in self.edges]
+        return [self.job, *(edge.process for edge in self.edges)]
 
     def check(self) -> None:
         """Raises DemoError when a process has ended by itself."""
@@ -106,19 +107,24 @@ async def staged(settings: DagDemoSettings, show: Show) -> AsyncIterator[list[Da
             await asyncio.to_thread(admin.create, one.kafka)
         stack.enter_context(running([process for one in found for process in one.processes()]))
         show("starting two connectors a policy, with doors for QUIC and HTTP")
-        for one in found:
-            for process in one.processes():
-                process.start()
-        for one in found:
-            for edge in one.edges:
-                await edge.serving()
+        edges = [edge for one in found for edge in one.edges]
+        for edge in edges:
+            edge.process.start()
+        for edge in edges:
+            await edge.serving()
         yield found
 
 
 def _deployment(settings: DagDemoSettings, kafka: KafkaSettings, policy: Policy) -> DagDeployment:
     own = kafka.model_copy(update={"prefix": f"{kafka.prefix}{policy}.", "partitions": _PARTITIONS})
     west, east = (_edge(settings, own, policy, name) for name in ("west", "east"))
-    return DagDeployment(policy, own, west, east)
+    job = CulmProcess(
+        "the job dag",
+        ("job", "run", "dag", "--checkpoints", str(settings.directory / f"{policy}-checkpoints")),
+        environment(own) | {"CULM_JOB__DAG__POLICY": policy},
+        settings.directory / "output" / f"{policy}-job.log",
+    )
+    return DagDeployment(policy, own, job, west, east)
 
 
 def _edge(settings: DagDemoSettings, kafka: KafkaSettings, policy: Policy, name: str) -> DagEdgeProcess:

@@ -20,7 +20,7 @@ from culm_infra.demo.dag.plan import DagDemoSettings
 from culm_infra.demo.dag.seen_in_kafka import rejected_codes
 from culm_infra.demo.dag.stage import DagDeployment
 from culm_infra.demo.dag.stranger import expired, rewrapped, stolen, unnamed
-from culm_infra.demo.dag.witnesses import Witness, agree, ask_edge, ask_writer
+from culm_infra.demo.dag.witnesses import Witness, agree, ask_edge, ask_topics, ask_writer
 from culm_infra.demo.dag.writer import DagWriter, dag_writer, now_s
 from culm_infra.demo.kit.figures import SceneFigures
 from culm_infra.demo.kit.processes import DemoError, Show
@@ -105,6 +105,8 @@ class DagStory:
         size = self.settings.large_bytes(self.deployment.policy)
         self.show(f"ada brings {size:,} bytes to the edge west, which is killed with SIGKILL meanwhile")
         await self._bring_over_a_killed_edge()
+        if self.deployment.policy == self.settings.policies[0]:
+            await self._kill_the_job()
         self.show("ben is cut off, and brings the same to both edges; cem brings shuffled parts by HTTP")
         await asyncio.gather(self._bring_interrupted(), self._bring_by_http())
         await self.until(lambda: self._meets(4), "everybody to hold all three publishes")
@@ -135,6 +137,19 @@ class DagStory:
         self.figures.show("serving again after that", time.monotonic() - began_s, "s")
         await self._sync(self.ada, west=True)
         self.figures.show("ada's file acknowledged, with all that", time.monotonic() - began_s, "s")
+
+    async def _kill_the_job(self) -> None:
+        """SIGKILL for the job, which has begun to read what ada brought; it goes on from its checkpoint."""
+        job = self.deployment.job
+        self.show("kill -9 of the job dag, of Spark and all that runs below it; it is started again")
+        await self.until(self._job_has_begun, "the job to tell of the first publish")
+        await asyncio.to_thread(job.kill_tree)
+        told = len((await ask_topics(self.deployment.kafka, self.ada.space)).order)
+        self.figures.at_least("publishes told of before the job was killed", told, 1)
+        job.start()
+
+    async def _job_has_begun(self) -> bool:
+        return bool((await ask_topics(self.deployment.kafka, self.ada.space)).order)
 
     async def _bring_interrupted(self) -> None:
         broken = asyncio.Event()
@@ -208,14 +223,21 @@ class DagStory:
 
     async def compare(self) -> None:
         """Everybody's order, tip and heads; dora comes as somebody new, to the edge that was killed."""
-        self.show("dora, who was never here, calls the edge west; everybody is compared")
+        self.show(
+            "dora, who was never here, calls the edge west; everybody and the job's topics are compared"
+        )
         began_s = time.monotonic()
         count = 5 if self.deployment.policy == "bound" else 6
         await self.until(lambda: self._meets(count, all_of_them=True), "all to hold the same")
+        await self.until(self._job_agrees, "the job's topics to say the same")
         self.figures.show("until all held the same", time.monotonic() - began_s, "s")
         self.witnesses = await self._ask_all()
         self.figures.equal("publishes in the order", len(self.witnesses[0].order), count)
         self.figures.demand("one order, tip and heads everywhere", holds=agree(self.witnesses))
+
+    async def _job_agrees(self) -> bool:
+        said = await ask_topics(self.deployment.kafka, self.ada.space)
+        return said.heads is not None and agree([await ask_writer(self.ada, ""), said])
 
     async def read_back(self) -> None:
         """The files, byte for byte: dora's, out of her shards; and as HTTP gives them."""
@@ -259,6 +281,7 @@ class DagStory:
         said = [await ask_writer(writer, place) for writer, place in places]
         said.append(await ask_writer(self.dora, "west, QUIC, new"))
         said += [await ask_edge(edge, self.ada.space) for edge in self.deployment.edges]
+        said.append(await ask_topics(self.deployment.kafka, self.ada.space))
         return said
 
     async def _sync(self, writer: DagWriter, *, west: bool) -> SyncProgress:

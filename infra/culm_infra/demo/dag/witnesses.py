@@ -1,7 +1,8 @@
-"""What each replica says of an id: its own folder, or the HTTP door of an edge."""
+"""What each replica says of an id: its own folder, the HTTP door of an edge, or the topics of the job."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,6 +10,10 @@ from dataclasses import dataclass
 from culm_connectors.dag.store.folder import DagFolder
 from culm_infra.demo.dag.stage import DagEdgeProcess
 from culm_infra.demo.dag.writer import DagWriter
+from culm_topics.dag.orders import KnownOrder, read_orders
+from culm_topics.dag.records import HeadsRecord, PublishedRecord
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.whole_topic import read_to_end
 
 _SHORT = 8
 
@@ -71,6 +76,35 @@ async def ask_edge(edge: DagEdgeProcess, id: bytes) -> Witness:
         None,
         latest and latest["cid"],
     )
+
+
+async def ask_topics(kafka: KafkaSettings, id: bytes) -> Witness:
+    """What the job says in `dag.order`, `dag.published` and `dag.heads`; nothing where it has not begun."""
+
+    def read() -> Witness:
+        order = read_orders(kafka, (id,))[0].get(id, KnownOrder())
+        published = _last(kafka, "dag.published", id)
+        heads = _last(kafka, "dag.heads", id)
+        said = None if published is None else PublishedRecord.decode(published)
+        latest = None if said is None else said.complete
+        return Witness(
+            "the job dag",
+            "topics of Kafka",
+            tuple(cid.text for cid in order.links),
+            None if said is None else said.tip.text,
+            None if heads is None else tuple(cid.text for cid in HeadsRecord.decode(heads).heads.links),
+            None if latest is None else latest.cid.text,
+        )
+
+    return await asyncio.to_thread(read)
+
+
+def _last(kafka: KafkaSettings, topic: str, key: bytes) -> bytes | None:
+    found: bytes | None = None
+    for message in read_to_end(kafka, topic):
+        if message.key == key:
+            found = message.value
+    return found
 
 
 def agree(witnesses: Iterable[Witness]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from culm_infra.demo.kit.process_tree import descendants
 from culm_infra.errors import InfraError
 from culm_topics.kafka.clients import KafkaSettings
 
@@ -81,6 +83,14 @@ class CulmProcess:
         self._process.kill()
         self._process.wait()
         self._process = None
+
+    def kill_tree(self) -> None:
+        """SIGKILL to it and to all that it started: of a job, Python, the Java machine and the workers."""
+        below = descendants(self.pid)
+        self.kill()
+        for pid in below:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def stop(self) -> None:
         """SIGTERM, and SIGKILL when that takes too long."""
