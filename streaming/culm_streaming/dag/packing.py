@@ -14,7 +14,14 @@ from culm_models.dag.errors import NodeSchema
 from culm_models.dag.verdict import VerdictSettings
 from culm_models.dag.wire.messages import CHUNK_SIZE
 from culm_models.errors import CulmError
-from culm_streaming.dag.contents import PUBLISH, REFUSED_NODE, VerifiedUcans, published_id, read_content
+from culm_streaming.dag.contents import (
+    PUBLISH,
+    REFUSED_NODE,
+    VerifiedUcans,
+    common_content,
+    published_id,
+    read_content,
+)
 from culm_streaming.dag.rows import (
     BlockedRow,
     ChunkRow,
@@ -26,6 +33,7 @@ from culm_streaming.dag.rows import (
 )
 from culm_streaming.dag.settings import DagLayout
 from culm_topics.dag.records import (
+    common_node_record,
     dag_rejection,
     decode_blocked,
     decode_node_record,
@@ -73,6 +81,10 @@ def pack_nodes(records: Iterable[Record], packing: Packing) -> Iterator[Packed]:
         if value is None:
             continue
         source = (packing.name, partition, offset)
+        common = common_node_record(key, value)
+        if common is not None and (said := common_content(common[2], packing.verdict)) is not None:
+            rows.nodes.append(NodeRow(common[0], common[1], said, common[2], common[3], source))
+            continue
         cid: Cid | None = None
         peer: bytes | None = None
         try:

@@ -100,7 +100,8 @@ class Replicas:
             if space is None:
                 space = self._spaces[row.space] = Space()
             changed.spaces.add(row.space)
-            node = self._put(cid, row, 0)[0]
+            node = self._node(cid, row)
+            self._machine.store.put(node)
         except DagError as error:
             self._aside.add((row.space, row.cid))
             changed.refused.add(cid)
@@ -109,20 +110,14 @@ class Replicas:
         changed.nodes.add(cid)
         self._place(row.space, space, node)
 
-    def _put(self, cid: Cid, row: NodeRow | PublishRow, received_at: int) -> tuple[ReplicaNode, Taken]:
+    def _node(self, cid: Cid, row: NodeRow | PublishRow) -> ReplicaNode:
         node = self._machine.nodes.get(cid)
         if node is None:
             try:
                 node = node_of(cid, row.content)
             except DagError as error:
                 raise self._machine.refuse(cid, error) from None
-        taken = self._machine.put_node(
-            node,
-            received_at,
-            is_verified=is_verified(row.content),
-            is_authorised=is_authorised(row.content),
-        )
-        return node, taken
+        return node
 
     def _place(self, key: bytes, space: Space, node: ReplicaNode) -> None:
         """A node stands in a space, with the shards that it names."""
@@ -152,7 +147,12 @@ class Replicas:
         new.publishes.append(PublishRow(row.id, row.cid, row.content, row.received_at, None, None, ()))
         cid = cid_of_raw(row.cid)
         try:
-            _, taken = self._put(cid, row, row.received_at)
+            taken = self._machine.put_node(
+                self._node(cid, row),
+                row.received_at,
+                is_verified=is_verified(row.content),
+                is_authorised=is_authorised(row.content),
+            )
         except DagError as error:
             changed.refused.add(cid)
             refuse(refused, cid, error, data=row.data, peer=row.peer, source=row.source)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid, cid_of, make_cid
+from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid, cid_of, make_cid
+from culm_models.dag.blocks.common_nodes import common_append
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
 from culm_models.dag.errors import DagError
 from culm_models.dag.replica.codec import decode_node, encode_append, encode_join
@@ -138,3 +139,33 @@ def test_altered_bytes_are_refused_with_a_code(draw: Any) -> None:
     except DagError:
         return
     assert node.cid == cid_of(DAG_CBOR, bytes(data))
+
+
+@given(
+    st.lists(st.builds(cid_of, st.sampled_from((CAR, CAR, RAW)), st.binary(max_size=1)), max_size=4),
+    st.none() | st.builds(cid_of, st.sampled_from((DAG_CBOR, DAG_CBOR, RAW)), st.binary(max_size=1)),
+    st.none() | st.tuples(st.integers(0, 400), st.integers(0, 255)),
+    st.booleans(),
+)
+def test_an_append_that_is_known_at_sight_says_what_its_reader_says(
+    shards: list[Cid], prior: Cid | None, changed: tuple[int, int] | None, ascending: bool
+) -> None:
+    named = sorted(set(shards)) if ascending else shards
+    value: dict[str, Any] = {"change": {"type": "append", "shards": named}}
+    data = bytearray(encode_dag_cbor(value if prior is None else {"prior": prior, **value}))
+    if changed is not None:
+        data[changed[0] % len(data)] = changed[1]
+    found = common_append(bytes(data))
+    if found is not None:
+        node = decode_node(bytes(data))
+        assert found == (node.prior and node.prior.raw, [one.raw for one in node.shards])
+
+
+def test_appends_as_nearly_all_are_are_known_at_sight() -> None:
+    cars = sorted(cid_of(CAR, bytes([n])) for n in range(3))
+    for prior in (None, A):
+        for count in range(4):
+            found = common_append(encode_append(cars[:count], prior).data)
+            assert found == (prior and prior.raw, [one.raw for one in cars[:count]])
+    assert common_append(encode_join([A, B]).data) is None
+    assert common_append(encode_append(cars, A).data + b"\0") is None

@@ -35,6 +35,7 @@ from culm_topics.dag.records import (
     blocked_key,
     cid_of_key,
     cid_partition,
+    common_node_record,
     dag_rejection,
     decode_blocked,
     decode_node_record,
@@ -316,3 +317,24 @@ def test_what_was_refused_stands_under_its_cid() -> None:
     key, record = dag_rejection(NODE, "dag.schema", "no map", data=b"node", peer=SPACE)
     assert (key, record.code, record.entry, record.brought_by) == (NODE.raw, "dag.schema", b"node", SPACE)
     assert dag_rejection(None, "dag.bad_cid", "none")[0] == b""
+
+
+@given(
+    st.binary(min_size=1, max_size=300),
+    st.none() | st.just(b"p" * 32),
+    st.sampled_from((DAG_CBOR, RAW)),
+    st.none() | st.tuples(st.integers(0, 400), st.integers(0, 255)),
+)
+def test_a_node_that_is_known_at_sight_is_the_one_that_its_reader_reads(
+    data: bytes, peer: bytes | None, codec: int, changed: tuple[int, int] | None
+) -> None:
+    cid = cid_of(codec, data)
+    value = bytearray(NodeRecord(data, peer).encode())
+    if changed is not None:
+        value[changed[0] % len(value)] = changed[1]
+    found = common_node_record(node_key(SPACE, cid), bytes(value))
+    if found is not None:
+        space, read, record = decode_node_record(node_key(SPACE, cid), bytes(value))
+        assert found == (space, read.raw, record.data, record.peer)
+    elif changed is None:
+        assert codec == RAW or len(data) < 24

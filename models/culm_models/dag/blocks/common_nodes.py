@@ -8,12 +8,19 @@ writing it again costs; what it does not know goes to `fast_dag_cbor`.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Final
+
+import libipld
 
 _DIGEST: Final = rb"\x12\x20.{32}"
 _LINK: Final = rb"\xd8\x2a\x58\x25\x00\x01[\x55\x70\x71]" + _DIGEST
 _SHARD_LINK: Final = rb"\xd8\x2a\x58\x26\x00\x01\x82\x04" + _DIGEST
 _SHARD_LINK_SIZE: Final = 42
+_CID_IN_LINK: Final = 5
+_PRIOR_AT: Final = 12
+"""Where the CID of a prior begins, in a node that has one."""
+_DAG_CBOR_START: Final = b"\x01\x71"
 _START: Final = rb"(?:\xa1|\xa2\x65prior" + _LINK + rb")\x66change"
 
 _APPEND: Final = re.compile(
@@ -58,3 +65,25 @@ def is_common_node(data: bytes) -> bool:
     if found is not None:
         return len(found[2]) == _SHARD_LINK_SIZE * (found[1][0] - 0x80)
     return _PUBLISH.fullmatch(data) is not None
+
+
+def common_append(data: bytes) -> tuple[bytes | None, list[bytes]] | None:
+    """Prior and shards, as the bytes of their CIDs, of an append that is known at sight; None says nothing.
+
+    Shards ascend by text.
+    """
+    found = _APPEND.fullmatch(data)
+    if found is None or len(found[2]) != _SHARD_LINK_SIZE * (found[1][0] - 0x80):
+        return None
+    prior = None
+    if data[0] == 0xA2:
+        prior = data[_PRIOR_AT : _PRIOR_AT + 36]
+        if not prior.startswith(_DAG_CBOR_START):
+            return None
+    start = found.start(2) + _CID_IN_LINK
+    shards = [data[at : at + 37] for at in range(start, len(data), _SHARD_LINK_SIZE)]
+    if len(shards) > 1:
+        texts = [libipld.encode_cid(one) for one in shards]
+        if any(not low < high for low, high in pairwise(texts)):
+            return None
+    return prior, shards

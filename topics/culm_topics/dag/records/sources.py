@@ -7,9 +7,11 @@ have another one. `peer` is the key of who brought it, None where it has none (a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Final
 
 from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_of
+from culm_models.dag.blocks.dag_cbor import CID_START
 from culm_models.dag.bounds import DEFAULT_BOUNDS
 from culm_models.dag.wire.messages import CHUNK_SIZE, SHARD_SIZE_MAX
 from culm_topics.dag.records.keys import (
@@ -34,6 +36,9 @@ from culm_topics.records.shape import refuse_item, require
 MAX_NODE_BYTES: Final = DEFAULT_BOUNDS.node
 MAX_REASON: Final = 1_000
 """Characters of the reason for which something is blocked."""
+
+_COMMON_KEY_SIZE: Final = 32 + 36
+_PEER_ITEM_SIZE: Final = 34
 
 _NODES, _SHARDS, _PUBLISHES, _BLOCKED = "dag.nodes", "dag.shards", "dag.publishes", "dag.blocked"
 
@@ -161,6 +166,29 @@ def decode_node_record(key: bytes | None, value: bytes | None) -> tuple[bytes, C
     if cid_of(cid.codec, record.data) != cid:
         raise RecordError(f"{_NODES}: the bytes are not those of {cid}, which the key names")
     return space, cid, record
+
+
+def common_node_record(
+    key: bytes | None, value: bytes | None
+) -> tuple[bytes, bytes, bytes, bytes | None] | None:
+    """Space, CID, bytes and peer of a record as nearly all are, known at sight; None says nothing.
+
+    That is a block of DAG-CBOR of 24 to 65,535 bytes, whose hash is that of the key.
+    """
+    if key is None or value is None or len(key) != _COMMON_KEY_SIZE or value[:2] != b"\x83\x01":
+        return None
+    head = value[2:5]
+    if head[:1] == b"\x58" and head[1:2] >= b"\x18":
+        start, end = 4, 4 + head[1]
+    elif head[:1] == b"\x59" and head[1:2] > b"\x00" and len(head) == 3:
+        start, end = 5, 5 + (head[1] << 8 | head[2])
+    else:
+        return None
+    data, rest = value[start:end], value[end:]
+    peer = rest[2:] if len(rest) == _PEER_ITEM_SIZE and rest.startswith(b"\x58\x20") else None
+    if (peer is None and rest != b"\xf6") or key[32:] != CID_START + sha256(data).digest():
+        return None
+    return key[:32], key[32:], data, peer
 
 
 def decode_publish_record(key: bytes | None, value: bytes | None) -> tuple[bytes, PublishRecord]:
