@@ -45,6 +45,7 @@ CASES = {
     "dag-car": "bench.dag_car",
     "dag-ucan": "bench.dag_ucan",
     "dag-tip": "bench.dag_tip",
+    "dag-job": "bench.dag_job",
 }
 
 talk = Console(stderr=True)

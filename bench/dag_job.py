@@ -1,0 +1,250 @@
+"""The job `dag`, Kafka to Kafka, against a passthrough of the same records in the same Spark session."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from pyspark.sql import SparkSession
+
+from bench.harness import Ratio, Settings, best_rate, middle_pair, say
+from bench.job_queries import passthrough, spark_session, steady_rate, take_all
+from bench.material import verify_all
+from bench.producing import flush, produce
+from bench.rig import Rig
+from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid, cid_of
+from culm_models.dag.car import write_car
+from culm_models.dag.replica.codec import decode_node, encode_append, encode_join, encode_node, proof_value
+from culm_models.dag.replica.node import PublishChange, ReplicaNode
+from culm_models.dag.ucan.did_key import did_key, did_text
+from culm_models.dag.ucan.signing import issue_ucan
+from culm_models.keys import KeyPair
+from culm_streaming.dag.job import DagJobSettings
+from culm_topics.catalogue.spec import DEFAULT_PARTITIONS
+from culm_topics.dag.records import (
+    NodeRecord,
+    PublishRecord,
+    cid_partition,
+    node_key,
+    split_node_key,
+    split_shard_chunk_key,
+)
+from culm_topics.dag.shard_chunks import cut_shard
+from culm_topics.kafka.clients import KafkaSettings, producer
+from culm_topics.records.keys import key_partition
+
+_GOAL: Final = 0.25
+_BATCHES: Final = 3
+_WRITERS: Final = 50
+_BLOCKS: Final = 13
+"""Of 256 KiB: as many as a shard of the usual size has."""
+_BLOCK_BYTES: Final = 262_144
+_NOW: Final = 1_800_000_000
+_SOURCE: Final = b"culm bench: the job of DAG replication"
+
+
+class _Said(NamedTuple):
+    topic: str
+    key: bytes
+    value: bytes
+
+
+class _Shape(NamedTuple):
+    """What is produced, how many records of each topic a micro-batch takes, and in which unit it is told."""
+
+    name: str
+    make: Callable[[int], Iterator[_Said]]
+    takes: dict[str, int]
+
+
+def run(settings: Settings) -> list[Ratio]:
+    """Available-now queries of three micro-batches, of which the first warms up and is not counted."""
+    nodes, publishes, chunks, rounds = (2_000, 500, 8, 1) if settings.quick else (50_000, 10_000, 64, 3)
+    shapes = (
+        _Shape("appends and joins", _nodes, {"dag.nodes": nodes}),
+        _Shape("publishes with UCANs", _publishes, {"dag.publishes": publishes}),
+        _Shape("chunks of shards", _chunks, {"dag.shards": chunks}),
+        _Shape(
+            "a publish, its append and its shard by turns",
+            _by_turns,
+            {"dag.publishes": publishes, "dag.nodes": publishes, "dag.shards": publishes},
+        ),
+    )
+    with Rig() as rig, spark_session(rig) as session:
+        return [ratio for shape in shapes for ratio in _measured(rig, session, shape, rounds)]
+
+
+def _measured(rig: Rig, session: SparkSession, shape: _Shape, rounds: int) -> list[Ratio]:
+    prefix = shape.name.replace(" ", "-").replace(",", "")
+    kafka, elsewhere = rig.topics(f"{prefix}."), rig.topics(f"copy-{prefix}.")
+    say(f"  making {shape.name}")
+    count = max(shape.takes.values()) * _BATCHES
+    _produce(kafka, shape.make(count))
+    given = DagJobSettings(
+        max_offsets_per_trigger=max(shape.takes.get(one, 1) for one in ("dag.nodes", "dag.publishes")),
+        max_chunks_per_trigger=shape.takes.get("dag.shards", 1),
+    )
+    signed = _for_sign_open(shape, min(count, 5_000))
+    cores = os.cpu_count() or 1
+    kept, passed, bare = [], [], []
+    for number in range(rounds):
+        checkpoint = str(rig.folder / "checkpoints" / f"{prefix}-{number}")
+        passed.append(passthrough(session, kafka, elsewhere, shape.takes, "dag.nodes", f"{checkpoint}-copy"))
+        if signed:
+            bare.append(best_rate(lambda: verify_all(signed, cores), repeats=1) * len(shape.takes))
+        kept.append(steady_rate(take_all(session, kafka, "dag", given, checkpoint)))
+        say(f"  dag, {shape.name}: {kept[-1]:,.0f} records/s against {passed[-1]:,.0f}; {bare}")
+    details = {
+        "records": sum(shape.takes.values()) * (_BATCHES - 1),
+        "cores": cores,
+        "rounds": kept,
+        "limit_rounds": passed,
+    }
+    against = "Kafka to Kafka passthrough, same session"
+    name = f"dag job, {shape.name}"
+    ratios = [
+        Ratio("dag-job", name, *middle_pair(kept, passed), "records/s", against, goal=_GOAL, details=details)
+    ]
+    if bare:
+        limit = f"bare PyNaCl verify of their leaves, {cores} threads"
+        ratios.append(Ratio("dag-job", name, *middle_pair(kept, bare), "records/s", limit, goal=None))
+    return ratios
+
+
+def _for_sign_open(shape: _Shape, count: int) -> list[tuple[bytes, bytes]]:
+    """Of publishes, what bare verification takes: signature and text, and the key."""
+    if "dag.publishes" not in shape.takes:
+        return []
+    proofs = [
+        node.change.proof
+        for node in (decode_node(PublishRecord.decode(one.value).data) for one in _publishes(count))
+        if isinstance(node.change, PublishChange)
+    ]
+    return [(one.signature + one.signed_text, one.claims.issuer[2:]) for one in proofs]
+
+
+class _Writer:
+    """One id with its space: what it appends and publishes, each on what it did before."""
+
+    def __init__(self, source: random.Random) -> None:
+        self._source = source
+        self._key = KeyPair(source.randbytes(32))
+        self.space = self._key.public_key
+        self._head: Cid | None = None
+        self._tip: Cid | None = None
+
+    def append(self, shard: Cid) -> ReplicaNode:
+        node = encode_append([shard], self._head)
+        self._head = node.cid
+        return node
+
+    def fork_and_join(self, shards: tuple[Cid, Cid]) -> tuple[ReplicaNode, ReplicaNode, ReplicaNode]:
+        left, right = (encode_append([shard], self._head) for shard in shards)
+        join = encode_join([left.cid, right.cid])
+        self._head = join.cid
+        return left, right, join
+
+    def publish(self, link: Cid, origin: Cid) -> ReplicaNode:
+        named = {"link": link, "origin": origin}
+        if self._tip is not None:
+            named["prior"] = self._tip
+        did = did_key(self.space)
+        capability = {"can": "dag/publish", "with": did_text(did), "nb": named}
+        leaf = issue_ucan(self._key.private_key, {"att": [capability], "aud": did, "exp": None, "prf": []})
+        change = {
+            "type": "publish",
+            "id": self.space,
+            "link": link,
+            "origin": origin,
+            "proof": proof_value(leaf),
+        }
+        node = encode_node(change, self._tip)
+        self._tip = node.cid
+        return node
+
+
+def _writers(source: random.Random) -> list[_Writer]:
+    return [_Writer(source) for _ in range(_WRITERS)]
+
+
+def _nodes(count: int) -> Iterator[_Said]:
+    """Of fifty writers by turns: four appends, then two at once and their join; each names a shard."""
+    source = random.Random(_SOURCE)
+    writers = _writers(source)
+
+    def shard() -> Cid:
+        return cid_of(CAR, source.randbytes(16))
+
+    made = 0
+    while made < count:
+        for writer in writers:
+            said = [writer.append(shard()) for _ in range(4)]
+            said += writer.fork_and_join((shard(), shard()))
+            made += len(said)
+            yield from (_node(writer.space, one) for one in said)
+
+
+def _publishes(count: int) -> Iterator[_Said]:
+    """Of fifty ids by turns, each on the one before; what they publish is not here."""
+    source = random.Random(_SOURCE)
+    writers = _writers(source)
+    for number in range(count):
+        link, origin = (cid_of(DAG_CBOR, source.randbytes(16)) for _ in range(2))
+        writer = writers[number % _WRITERS]
+        yield _publish(writer.space, writer.publish(link, origin))
+
+
+def _chunks(count: int) -> Iterator[_Said]:
+    """Shards of four chunks, each of 256 KiB blocks."""
+    source = random.Random(_SOURCE)
+    made = 0
+    while made < count:
+        blocks = [source.randbytes(_BLOCK_BYTES) for _ in range(_BLOCKS)]
+        for said in _shard(write_car([], [(cid_of(RAW, one), one) for one in blocks])):
+            made += 1
+            yield said
+
+
+def _by_turns(count: int) -> Iterator[_Said]:
+    """Small files of fifty writers: each a shard, an append, and a publish that is complete."""
+    source = random.Random(_SOURCE)
+    writers = _writers(source)
+    for number in range(count):
+        writer = writers[number % _WRITERS]
+        file = source.randbytes(1_000)
+        car = write_car([cid_of(RAW, file)], [(cid_of(RAW, file), file)])
+        append = writer.append(cid_of(CAR, car))
+        yield _publish(writer.space, writer.publish(cid_of(RAW, file), append.cid))
+        yield _node(writer.space, append)
+        yield from _shard(car)
+
+
+def _node(space: bytes, node: ReplicaNode) -> _Said:
+    return _Said("dag.nodes", node_key(space, node.cid), NodeRecord(node.data, bytes(32)).encode())
+
+
+def _publish(id: bytes, node: ReplicaNode) -> _Said:
+    record = PublishRecord(node.cid, node.prior, node.data, _NOW, bytes(32))
+    return _Said("dag.publishes", id, record.encode())
+
+
+def _shard(car: bytes) -> Iterator[_Said]:
+    for key, record in cut_shard(cid_of(CAR, car), len(car), [car], space=bytes(32), peer=bytes(32)):
+        yield _Said("dag.shards", key, record.encode())
+
+
+def _partition(one: _Said) -> int:
+    if one.topic == "dag.nodes":
+        return cid_partition(split_node_key(one.key)[1], DEFAULT_PARTITIONS)
+    if one.topic == "dag.shards":
+        return cid_partition(split_shard_chunk_key(one.key)[0], DEFAULT_PARTITIONS)
+    return key_partition(one.key, DEFAULT_PARTITIONS)
+
+
+def _produce(kafka: KafkaSettings, records: Iterator[_Said]) -> None:
+    client = producer(kafka, bulk=True)
+    for one in records:
+        produce(client, kafka.topic(one.topic), one.key, one.value, _partition(one))
+    flush(client)
