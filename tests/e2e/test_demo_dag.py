@@ -13,7 +13,7 @@ from culm_topics.kafka.clients import KafkaSettings
 
 @pytest.mark.kafka
 @pytest.mark.spark
-@pytest.mark.timeout(280)
+@pytest.mark.timeout(600)
 async def test_all_replicas_end_with_one_order_and_tip(
     tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
 ) -> None:

@@ -30,7 +30,7 @@ def demo(
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="The same files again.")] = 7,
     timeout: Annotated[
         float, typer.Option("--timeout", min=1, help="Seconds that each wait may take.")
-    ] = 120.0,
+    ] = 240.0,
     flags: DemoFlags,
     kafka: KafkaFlags,
 ) -> None:

@@ -23,7 +23,7 @@ class DagDemoSettings:
     shard_bytes: int = 2_097_152
     policies: tuple[Policy, ...] = POLICIES
     seed: int = 7
-    timeout_s: float = 120.0
+    timeout_s: float = 240.0
     keep: bool = False
     kafka: KafkaSettings | None = None
     heap_mb: int = 512
