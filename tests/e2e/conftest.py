@@ -13,7 +13,8 @@ from tests.support.world import WORLDS, World, running_world
 _FOLDER = Path(__file__).parent
 
 
-@pytest.fixture(scope="session")
+# Until the session's end it would ask Kafka for news beside every other test.
+@pytest.fixture(scope="package")
 def _deployment(kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with running_world(tmp_path_factory.mktemp("world"), kafka_bootstrap, "e2e.") as world:
         yield world
