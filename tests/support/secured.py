@@ -26,7 +26,7 @@ NOBODY = "nobody"
 """A user without any right."""
 USERS = (*GRANTEES, NOBODY)
 PREFIX = "tides."
-_TIMEOUT_S = 120.0
+_TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,6 @@ from tests.models.bamboo_p2p.test_bamboo_p2p_bombs import SIZE, bombs
 from tests.support.hostile_bamboo import hostile_channels
 
 SETUP = encode_setup(PeerSettings().setup)
-pytestmark = pytest.mark.timeout(20)
 
 
 async def test_pings_whose_answers_nobody_reads_end_the_connection() -> None:

@@ -26,7 +26,6 @@ from culm_models.chotki.tlv import record
 from tests.models.chotki.recorded import recorded, store_of
 from tests.support.channels import SERVER_NAME, TCP, Certificates
 
-pytestmark = pytest.mark.timeout(30)
 LOOPBACK = ("127.0.0.1", 0)
 QUIC = TransportSettings(datagram_bytes=1200)
 

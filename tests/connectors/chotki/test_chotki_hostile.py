@@ -43,8 +43,6 @@ from tests.support.hostile_chotki import (
     small_packets,
 )
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @dataclass
 class Attacked:

@@ -22,8 +22,6 @@ from tests.support.quic import LOOPBACK, eventually
 
 MUCH = bytes(range(256)) * 16_384  # 4 MiB: more than all buffers on the way hold
 
-pytestmark = pytest.mark.timeout(20)
-
 
 @pytest.fixture(params=["tcp", "tls", "quic", "memory"])
 async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Pair]:

@@ -20,7 +20,6 @@ from tests.support.channels import TCP, Certificates
 from tests.support.quic import LOOPBACK
 
 SETTINGS = TCP.model_copy(update={"idle_timeout_s": 30})
-pytestmark = pytest.mark.timeout(20)
 
 
 async def echo(channel: ByteChannel) -> None:
