@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests.support.kafka import Broker, NoBrokerError, running_broker
+from tests.support.kafka import Broker, NoBrokerError, delete_topics, running_broker
 
 # A machine under load is slow, and no property is about time.
 settings.register_profile("culm", deadline=None)
@@ -37,9 +37,18 @@ def kafka_bootstrap(kafka_broker: Broker) -> str:
 
 
 @pytest.fixture
-def topic_prefix() -> str:
-    """A prefix of topic names that no other test has, so that tests share a broker and nothing else."""
-    return f"t{uuid.uuid4().hex[:12]}."
+def topic_prefix(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A prefix of topic names that no other test has, so that tests share a broker and nothing else.
+
+    On the shared broker its topics go with the test: one that has thousands is slow in all that it does.
+    """
+    prefix = f"t{uuid.uuid4().hex[:12]}."
+    bootstrap = (
+        request.getfixturevalue("kafka_bootstrap") if "kafka_bootstrap" in request.fixturenames else None
+    )
+    yield prefix
+    if bootstrap is not None:
+        delete_topics(bootstrap, prefix)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,17 +10,23 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import KafkaException
+
 from culm_infra.stack import JarError, JarSumError, JavaNotFoundError, Stack
 from culm_infra.stack.broker import cluster_id_at
 from culm_infra.stack.ports import HOST, choose
+from culm_topics.kafka import clients
+from culm_topics.kafka.clients import KafkaSettings
 
 IMAGE = "apache/kafka:4.3.1"
 _CONTAINER_TIMEOUT_S = 90.0
+_DELETE_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,17 @@ def running_broker(directory: Path) -> Iterator[Broker]:
         yield Broker(bootstrap, f"jars of Apache Kafka, {directory}", stack)
     finally:
         stack.down()
+
+
+def delete_topics(bootstrap: str, prefix: str) -> None:
+    """Delete the topics whose names begin with a prefix. What a broker that is away keeps harms nobody."""
+    client = clients.admin(KafkaSettings(bootstrap=bootstrap))
+    with suppress(KafkaException):
+        names = [
+            name for name in client.list_topics(timeout=_DELETE_TIMEOUT_S).topics if name.startswith(prefix)
+        ]
+        if names:
+            wait(client.delete_topics(names).values(), _DELETE_TIMEOUT_S)
 
 
 @contextmanager
