@@ -53,13 +53,13 @@ SCRATCH := $(IN_MEMORY:%=%/culm-tests-$(firstword $(shell pwd | cksum)))
 # Two processes with a broker and a Spark session each take one file after the other.
 .PHONY: test-components
 test-components: $(STAMP)
-	$(if $(SCRATCH),rm -rf $(SCRATCH) && mkdir -m 700 $(SCRATCH) && export TMPDIR=$(SCRATCH) &&) \
+	$(if $(SCRATCH),rm -rf $(SCRATCH) && mkdir -m 700 $(SCRATCH) && export TMPDIR=$(SCRATCH) SPARK_LOCAL_DIRS=$(SCRATCH) &&) \
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "(kafka or spark) and not soak" $(DURATIONS) \
 	$(if $(SCRATCH),&& rm -rf $(SCRATCH))
 
 test-slow: $(STAMP)  ## All tests, with the long soak, simulation and fault runs.
 	$(BIN)/python -m pytest -p tests.support.optimised tests/models tests/conform $(OPTIMISED)
-	CULM_AQUADOGGO=build CULM_SIM_RUNS=20000 CULM_E2E_RUNS=20 CULM_E2E_PUSHED=30000 CULM_HOSTILE_MESSAGES=2200000 $(BIN)/python -m pytest -m "soak or not soak" --timeout 1800
+	CULM_AQUADOGGO=build CULM_SIM_RUNS=20000 CULM_E2E_RUNS=20 CULM_E2E_PUSHED=30000 CULM_HOSTILE_MESSAGES=2200000 $(BIN)/python -m pytest -m "soak or not soak" --timeout 1800 --hypothesis-profile long
 
 test-cluster: $(STAMP)  ## Three secured brokers, Spark workers, edges and consumers, each killed once under load.
 	$(BIN)/python -m pytest -m soak --timeout 900 -s tests/cluster

@@ -11,8 +11,10 @@ from hypothesis import settings
 from tests.support.kafka import Broker, NoBrokerError, delete_topics, running_broker
 
 # A machine under load is slow, and no property is about time.
-settings.register_profile("culm", deadline=None)
+settings.register_profile("culm", deadline=None, max_examples=60)
 settings.load_profile("culm")
+# For `make test-slow`.
+settings.register_profile("long", deadline=None, max_examples=500)
 # For runs that look for another kind of fault than new examples would show.
 settings.register_profile("few", deadline=None, max_examples=3, stateful_step_count=10)
 

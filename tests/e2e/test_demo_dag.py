@@ -13,12 +13,13 @@ from culm_topics.kafka.clients import KafkaSettings
 
 @pytest.mark.kafka
 @pytest.mark.spark
-@pytest.mark.timeout(600)
 async def test_all_replicas_end_with_one_order_and_tip(
     tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
 ) -> None:
     kafka = KafkaSettings(bootstrap=kafka_bootstrap, prefix=topic_prefix)
-    settings = DagDemoSettings(tmp_path, file_mb=3, small_kb=2_500, policies=("bearer",), kafka=kafka)
+    settings = DagDemoSettings(
+        tmp_path, file_mb=3, small_kb=2_500, policies=("bearer",), kafka=kafka, timeout_s=300
+    )
     chapters: list[str] = []
     report = await play(settings, chapters.append)
     [policy] = report.policies

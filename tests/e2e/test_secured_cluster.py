@@ -20,7 +20,7 @@ from culm_topics.sds.records import shard_of
 from tests.support.kafka_cluster import KafkaCluster, Node, running_cluster
 from tests.support.secured import NOBODY, PREFIX, USERS, Deployment, grant_all
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 SCHEMA = "venue_0020c65567ae37efea293e34a9c7d13f8f2bf23dbdc3b5c7b9ab46293111c48fc78b"
 _TIMEOUT_S = 120.0

@@ -15,8 +15,6 @@ from culm_models.bamboo.hashes import YAMF
 from culm_models.keys import KeyPair
 from tests.support.bamboo_commands import command, serving
 
-pytestmark = pytest.mark.timeout(180)
-
 AUTHOR = KeyPair.generate(b"author of logs for commands")
 KEY = AUTHOR.public_key.hex()
 LOG, NAME = (AUTHOR.public_key, 0), f"{KEY}/0"

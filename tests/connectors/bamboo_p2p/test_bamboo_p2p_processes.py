@@ -20,8 +20,6 @@ from culm_models.bamboo.hashes import YAMF
 from culm_models.keys import KeyPair
 from tests.support.channels import Certificates
 
-pytestmark = pytest.mark.timeout(120)
-
 AUTHOR = KeyPair.generate(b"author of a large payload")
 LOG = (AUTHOR.public_key, 0)
 NAME = f"{AUTHOR.public_key.hex()}/0"

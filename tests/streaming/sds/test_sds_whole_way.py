@@ -35,7 +35,7 @@ from tests.support.topic_io import read_all
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 Job = Future[None]
 DEADLINE_S = 240.0

@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from culm_connectors.bamboo_p2p.author import publish
 from culm_connectors.bamboo_p2p.interest import FollowedLog, proposals
 from culm_connectors.bamboo_p2p.peer import BambooPeer
@@ -34,7 +32,6 @@ LOG, SECRET = (AUTHOR.public_key, 0), (AUTHOR.public_key, 1)
 HERE = Url("tcp", "127.0.0.1", 0)
 ANYBODY = "address:127.0.0.1"
 DEADLINE_S = 60.0
-pytestmark = pytest.mark.timeout(120)
 
 
 def rules(**default: Any) -> FolderPolicy:
