@@ -27,7 +27,6 @@ from tests.support.edge import until
 
 AUTHOR = KeyPair.generate(b"author of what is cancelled")
 LOG, OTHER = (AUTHOR.public_key, 0), (AUTHOR.public_key, 1)
-pytestmark = pytest.mark.timeout(120)
 
 
 class Party(PeerHooks):

@@ -31,7 +31,6 @@ from tests.support.hand_made_bamboo import be_called_and_break, call_and_break
 from tests.support.hostile_bamboo import hostile_channels
 
 STRANGER = KeyPair.generate(b"a stranger with evidence")
-pytestmark = pytest.mark.timeout(120)
 
 ONE, TWO = ENTRIES[0].entry_bytes, ENTRIES[1].entry_bytes
 UNSIGNED = other_branch(1)[:-1] + b"\x00"

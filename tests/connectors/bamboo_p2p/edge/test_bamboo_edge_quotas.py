@@ -31,7 +31,6 @@ from tests.support.hostile_bamboo import hostile_channels, open_proposal
 AUTHOR = KeyPair.generate(b"author of too much")
 LOG, FURTHER, LAST, OF_ANOTHER = ((AUTHOR.public_key, number) for number in range(4))
 HERE = Url("quic", "127.0.0.1", 0)
-pytestmark = pytest.mark.timeout(120)
 
 
 def pushing(log: LogKey) -> FollowedLog:

@@ -37,7 +37,6 @@ KEY = log_key(*LOG, YAMF)
 HERE = Url("tcp", "127.0.0.1", 0)
 ALL_OLD = RetentionRule(max_age_s=1)
 KEEPS_TWO = "[retention]\nmax_bytes = 250\ninterval_s = 0.01\n"
-pytestmark = pytest.mark.timeout(120)
 
 
 def dropped(folder: OutboxedFolder, kind_is_operations: bool = False) -> list[int]:
