@@ -101,11 +101,13 @@ def _packer(pack: Callable[..., Iterator[Packed]], packing: Packing) -> Any:
             for batch in batches
             for record in zip(*(column.to_pylist() for column in batch.columns), strict=True)
         )
-        for place, stage, rows in pack(records, packing):
-            yield pa.RecordBatch.from_arrays(
-                [pa.array([place], pa.int32()), pa.array([stage], pa.int32()), pa.array([rows], pa.binary())],
-                schema=_ARROW,
-            )
+        # A worker may also be the one that remembers all replicas: the collector would walk through those.
+        with no_garbage_collection():
+            for packed in pack(records, packing):
+                columns = zip(packed, _ARROW, strict=True)
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([one], of.type) for one, of in columns], schema=_ARROW
+                )
 
     return pack_batches
 
