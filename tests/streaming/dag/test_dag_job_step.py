@@ -217,6 +217,19 @@ def test_what_is_blocked_is_as_if_it_had_never_come() -> None:
     assert published(world).state is PublishState.COMPLETE
 
 
+@pytest.mark.parametrize("is_block_first", [True, False])
+def test_a_shard_that_is_dropped_and_comes_again_is_missing_while_it_is_blocked(is_block_first: bool) -> None:
+    world = DagWorld()
+    world.run([in_publishes(delegated()), in_nodes(GRANT), in_nodes(WHOLE)])
+    world.run([*in_shards(ROOT_CAR), *in_shards(LEAF_CAR)])
+    blocked = Sent("dag.blocked", blocked_key(LEAF_SHARD), BlockedRecord("court order", 1).encode())
+    batches = [[blocked], [*dropped(LEAF_CAR), *in_shards(LEAF_CAR)]]
+    for batch in batches if is_block_first else batches[::-1]:
+        world.run(batch)
+    assert published(world).state is PublishState.PENDING
+    assert heads(world).missing_shards.links == (LEAF_SHARD,)
+
+
 def test_chunks_come_in_any_order_and_batch_and_are_here_while_all_of_them_are() -> None:
     world = DagWorld()
     chunks = in_shards(LARGE_CAR)

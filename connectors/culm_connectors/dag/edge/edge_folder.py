@@ -262,6 +262,8 @@ class EdgeFolder(DagFolder):
     def follow_dropped(self, shard: Cid) -> None:
         """A chunk of a shard is removed from the topic: it is as one that never came (R33)."""
         self.drop_spool(DEPLOYMENT_PEER, shard)
+        # As the topic has it now it is not whole: there is nothing to be read again, whatever is lifted.
+        self.tables.was_skipped(shard.raw)
         if self.drop_shard(shard):
             self._usages.clear()
             self._arrived.is_changed = True
@@ -271,11 +273,26 @@ class EdgeFolder(DagFolder):
         self._arrived.is_changed = True
 
     def follow_blocked(self, key: bytes, reason: str | None) -> None:
-        """A shard or a space is blocked, or is no more: then what was left out of the topic is read."""
+        """A shard or a space is blocked, or is no more: then what was left out of the topic is read.
+
+        Shards that are here go, as they would not have been kept had this come first: topics come in any
+        order. Of a space those go that no space has which is open.
+        """
         self.set_blocked(key, reason)
-        if reason is None and self.tables.was_skipped(key):
+        if reason is not None:
+            self._drop_blocked(key)
+        elif self.tables.was_skipped(key):
             self._want_shards_again()
         self._arrived.is_changed = True
+
+    def _drop_blocked(self, key: bytes) -> None:
+        found = self.tables.blocked_shards(key)
+        if self._spools.drop_under(DEPLOYMENT_PEER, key) or found:
+            # The topic may have them, or have them again.
+            self.tables.skipped([key, *self.tables.blocked_beside(key)])
+        for shard in found:
+            self.drop_shard(shard)
+        self._usages.clear()
 
     # Both.
 

@@ -88,18 +88,22 @@ class EdgeRoom(FolderRoom):
     ) -> SpooledPart:
         """See `DagRoom`: Kafka has what is had."""
         part = await super().spool_part(space, shard, size, offset, data, peer)
-        if part.status is AckStatus.HAD:
-            await self.until_durable(shard)
-        return part
+        return await self._until_kept(shard, part) if part.status is AckStatus.HAD else part
 
     async def accept(self, shard: Cid, peer: bytes) -> SpooledPart:
         """Verify a spool that is whole and keep it; returns once Kafka has it."""
         part = await super().accept(shard, peer)
         if part.status in (AckStatus.DURABLE, AckStatus.HAD):
-            await self.until_durable(shard)
-        elif part.status is AckStatus.REFUSED and part.code is not None and part.code != Blocked.code:
+            return await self._until_kept(shard, part)
+        if part.status is AckStatus.REFUSED and part.code is not None and part.code != Blocked.code:
             self.refusals.shard(shard, part.code, peer)
         return part
+
+    async def _until_kept(self, shard: Cid, part: SpooledPart) -> SpooledPart:
+        await self.until_durable(shard)
+        # What was dropped meanwhile (R33) is promised to nobody: who brings it again hears why.
+        is_here = await self.work(lambda folder: folder.has_shard(shard))
+        return part if is_here else SpooledPart(AckStatus.LATER)
 
     async def until_durable(self, cid: Cid) -> None:
         """Wait until Kafka has all that waits under a CID."""

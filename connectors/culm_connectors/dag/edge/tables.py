@@ -85,6 +85,30 @@ class EdgeTables:
             self.topics.forget(topic)
         return is_wanted
 
+    # What is blocked.
+
+    def blocked_shards(self, key: bytes) -> list[Cid]:
+        """Shards that are here and blocked by a key: the one of this CID, or those of this space alone.
+
+        A space has the shards that came in it, and those that its nodes name; blocked spaces do not count.
+        """
+        query = (
+            "SELECT cid FROM shards WHERE cid = ?1 UNION SELECT cid FROM shards WHERE "
+            "cid IN (SELECT shard FROM shard_places WHERE space = ?1) AND cid NOT IN "
+            "(SELECT shard FROM shard_places WHERE space NOT IN (SELECT key FROM blocked)) AND cid NOT IN "
+            "(SELECT n.shard FROM places p JOIN names n USING (node) "
+            "WHERE p.space NOT IN (SELECT key FROM blocked))"
+        )
+        return [cid_from_bytes(raw) for (raw,) in self._begin().execute(query, (key,)).fetchall()]
+
+    def blocked_beside(self, space: bytes) -> list[bytes]:
+        """Blocked spaces in which shards of a space came, too."""
+        query = (
+            "SELECT DISTINCT space FROM shard_places WHERE space IN (SELECT key FROM blocked) "
+            "AND shard IN (SELECT shard FROM shard_places WHERE space = ?)"
+        )
+        return [key for (key,) in self._begin().execute(query, (space,)).fetchall()]
+
     # The outbox.
 
     def put(self, what: OutboxKind, cid: Cid, space: bytes, peer: bytes, received_at: int = 0) -> int | None:

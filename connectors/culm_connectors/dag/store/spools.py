@@ -149,6 +149,14 @@ class Spools:
         for (row,) in self._database.execute(query, (shard.raw,)).fetchall():
             self.drop(row)
 
+    def drop_under(self, peer: bytes, key: bytes) -> int:
+        """Forget a peer's spools of a shard (the bytes of its CID), or of a space; how many."""
+        query = "SELECT spool FROM spools WHERE peer = ?1 AND (cid = ?2 OR space = ?2)"
+        rows = self._database.execute(query, (peer, key)).fetchall()
+        for (row,) in rows:
+            self.drop(row)
+        return len(rows)
+
     def drop_expired(self) -> int:
         """Forget spools whose last byte came too long ago; how many."""
         before = int(self._clock_s()) - self._settings.spool_expires_s

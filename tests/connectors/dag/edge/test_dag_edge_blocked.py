@@ -1,0 +1,144 @@
+"""A blocked shard is gone at an edge, whichever of `dag.blocked` and `dag.shards` is read first (R33)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from culm_connectors.dag.edge.tables import SHARDS_TOPIC
+from culm_connectors.dag.room import SpooledPart
+from culm_connectors.kafka import ProducerRecord
+from culm_models.dag.replica.codec import encode_append
+from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus
+from culm_models.testing.dag.scenario import SEEDS, SPACES, large_shard
+from culm_topics.dag.records import BlockedRecord
+from tests.support.dag_edge import EdgeParts, ListedTopics, edge_parts
+from tests.support.edge import until
+
+SPACE, OTHER_SPACE = SPACES[0], SPACES[1]
+SHARD, BYTES = large_shard(0)
+SIZE = len(BYTES)
+BLOCKED = BlockedRecord("unwanted", 1).encode()
+KEYS_OF_BLOCKS = pytest.mark.parametrize("key", [SHARD.raw, SPACE], ids=["shard", "space"])
+
+
+async def bring(edge: EdgeParts, space: bytes = SPACE) -> SpooledPart:
+    for at in range(0, SIZE, CHUNK_SIZE):
+        part = await edge.room.spool_part(space, SHARD, SIZE, at, BYTES[at : at + CHUNK_SIZE], SEEDS[0])
+    return part
+
+
+def drop_from(topics: ListedTopics) -> None:
+    """What an operator's command writes to `dag.shards`."""
+    keys = {one.key for one in topics.records("dag.shards")}
+    topics.topics["dag.shards"] += [ProducerRecord(key, None) for key in sorted(keys)]
+
+
+def block(topics: ListedTopics, key: bytes, value: bytes | None = BLOCKED) -> None:
+    topics.topics.setdefault("dag.blocked", []).append(ProducerRecord(key, value))
+
+
+async def is_here(edge: EdgeParts) -> bool:
+    return await edge.room.read_shard(SHARD, 0, SIZE) == BYTES
+
+
+async def is_to_be_read_again(edge: EdgeParts) -> bool:
+    return await edge.room.work(lambda _: edge.folder.tables.begin_again(SHARDS_TOPIC, "dag.shards"))
+
+
+@KEYS_OF_BLOCKS
+async def test_what_came_again_between_its_drop_and_its_block_goes(tmp_path: Path, key: bytes) -> None:
+    topics = ListedTopics()
+    async with edge_parts(tmp_path / "one", topics) as one:
+        await bring(one)
+        await one.follow()
+        block(topics, key)
+        drop_from(topics)
+        await one.follow("dag.shards")
+        assert not await is_here(one)
+        # Its block was not read yet: a peer that has it brings it, and the topic has it again.
+        assert (await bring(one)).status is AckStatus.DURABLE
+        await one.follow("dag.blocked")
+        assert not await is_here(one)
+        await one.follow("dag.shards")
+        assert not await is_here(one)
+        assert (await bring(one)).code == "dag.blocked"
+    for number, order in enumerate([("dag.blocked", "dag.shards"), ("dag.shards", "dag.blocked")]):
+        async with edge_parts(tmp_path / str(number), topics) as other:
+            await other.follow(*order)
+            assert not await is_here(other)
+            # Lifted, it is read in the same way whatever was first.
+            await other.room.work(lambda _, other=other: other.folder.follow_blocked(key, None))  # type: ignore[misc]
+            assert await is_to_be_read_again(other)
+            await other.follow("dag.shards", again=True)
+            assert await is_here(other)
+
+
+@pytest.mark.parametrize("is_block_first", [True, False])
+async def test_a_drop_that_is_lifted_has_nothing_read_again(tmp_path: Path, is_block_first: bool) -> None:
+    topics = ListedTopics()
+    async with edge_parts(tmp_path, topics) as edge:
+        await bring(edge)
+        await edge.follow()
+        block(topics, SHARD.raw)
+        drop_from(topics)
+        names = ("dag.blocked", "dag.shards")
+        await edge.follow(*(names if is_block_first else names[::-1]))
+        assert not await is_here(edge)
+        block(topics, SHARD.raw, None)
+        await edge.follow("dag.blocked")
+        assert not await is_to_be_read_again(edge)
+        assert (await bring(edge)).status is AckStatus.DURABLE
+
+
+async def test_a_blocked_space_leaves_a_shard_that_an_open_space_has(tmp_path: Path) -> None:
+    async with edge_parts(tmp_path / "came", ListedTopics()) as edge:
+        await bring(edge)
+        await edge.room.work(lambda _: edge.folder.place_shard(OTHER_SPACE, SHARD))
+        await edge.room.work(lambda _: edge.folder.follow_blocked(SPACE, "unwanted"))
+        assert await is_here(edge)
+        await edge.room.work(lambda _: edge.folder.follow_blocked(OTHER_SPACE, "unwanted"))
+        assert not await is_here(edge)
+        # Either space may get it again.
+        await edge.room.work(lambda _: edge.folder.follow_blocked(SPACE, None))
+        assert await is_to_be_read_again(edge)
+    async with edge_parts(tmp_path / "named", ListedTopics()) as edge:
+        await bring(edge)
+        await edge.room.receive(OTHER_SPACE, [encode_append([SHARD]).data], SEEDS[0])
+        await edge.room.work(lambda _: edge.folder.follow_blocked(SPACE, "unwanted"))
+        assert await is_here(edge)
+
+
+@KEYS_OF_BLOCKS
+async def test_half_a_shard_of_the_topic_takes_no_room_once_it_is_blocked(tmp_path: Path, key: bytes) -> None:
+    topics = ListedTopics()
+    async with edge_parts(tmp_path / "one", topics) as one:
+        await bring(one)
+    whole = topics.records("dag.shards")
+    topics.topics["dag.shards"] = whole[:1]
+    async with edge_parts(tmp_path / "other", topics) as other:
+        await other.follow()
+        assert any((other.folder.folder / "spools").iterdir())
+        block(topics, key)
+        await other.follow("dag.blocked")
+        assert not any((other.folder.folder / "spools").iterdir())
+        topics.topics["dag.shards"] = whole
+        block(topics, key, None)
+        await other.follow("dag.blocked")
+        assert await is_to_be_read_again(other)
+        await other.follow("dag.shards", again=True)
+        assert await is_here(other)
+
+
+async def test_who_waits_for_what_is_blocked_meanwhile_is_not_told_that_it_is_had(tmp_path: Path) -> None:
+    topics = ListedTopics()
+    topics.answers.clear()
+    async with edge_parts(tmp_path, topics) as edge:
+        bringing = asyncio.create_task(bring(edge))
+        await until(lambda: topics.asked)
+        await edge.room.work(lambda _: edge.folder.follow_blocked(SHARD.raw, "unwanted"))
+        topics.answers.set()
+        assert (await bringing).status is AckStatus.LATER
+        assert (await bring(edge)).code == "dag.blocked"
