@@ -28,13 +28,13 @@ from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
 from culm_connectors.bamboo_p2p.session import BambooSession, Trace, no_trace, now_ms
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_connectors.bamboo_p2p.store.spool_room import SpoolRoom
 from culm_connectors.bamboo_p2p.worker import Worker, verify_in_threads
 from culm_connectors.edge.reconnect import Backoff, keep_trying
 from culm_connectors.transport import Identity
 from culm_connectors.transport.errors import TransportError
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo_p2p.connection import Changes
-from culm_models.bamboo_p2p.errors import LimitReached
 from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.peer import GivenEntry, Peer
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
@@ -43,7 +43,6 @@ from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.keys import KeyPair
 
 LOCK_FILE: Final = "connections.lock"
-_SPOOL_LOOK_S: Final = 1.0
 Listener = Callable[[RemotePeer, BambooP2pEvent], None]
 """Is told what happens on a connection."""
 
@@ -62,9 +61,9 @@ class BambooPeer:
         hooks: PeerHooks | None = None,
         policy: FolderPolicy | None = None,
     ) -> None:
-        # A payload that can never be whole within the spool is not taken on.
+        # A payload that can never be whole within the share of who brings it is not taken on.
         otherwise = settings.connection.policy
-        otherwise = replace(otherwise, max_size=min(otherwise.max_size, store.spool_bytes))
+        otherwise = replace(otherwise, max_size=min(otherwise.max_size, store.shares.peer_bytes))
         self.identity = identity
         self.settings = settings
         self.listeners: list[Listener] = []
@@ -86,7 +85,7 @@ class BambooPeer:
         )
         self._numbers = count(1)
         self._credit: dict[str, int] = {}
-        self._is_spool_full = store.is_spool_full
+        self._spool = SpoolRoom(store, timeout_s=settings.spool_timeout_s, expires_s=settings.spool_expires_s)
 
     @classmethod
     @asynccontextmanager
@@ -105,7 +104,8 @@ class BambooPeer:
         Errors: `FolderError`, `FolderInUse`.
         """
         settings = settings or BambooPeerSettings()
-        store = FolderStore(folder, flavour, spool_bytes=settings.spool_bytes)
+        spool_bytes, peer_spool_bytes = settings.spool_bytes, settings.peer_spool_bytes
+        store = FolderStore(folder, flavour, spool_bytes=spool_bytes, peer_spool_bytes=peer_spool_bytes)
         try:
             async with cls.over(store, identity=identity, settings=settings, policy=policy) as peer:
                 yield peer
@@ -261,7 +261,13 @@ class BambooPeer:
         answers = self.enforcement.answers_for(channels.remote)
         connection = self._peer.connect(name, is_proactive=is_proactive, now_ms=now_ms(), answers=answers)
         session = BambooSession(
-            connection, channels, self._worker, self.settings, partial(self._room_for_data, name), trace
+            connection,
+            channels,
+            self._worker,
+            self.settings,
+            partial(self._room_for_data, name),
+            partial(self._store.shares.brought_by, channels.remote),
+            trace,
         )
         remote = RemotePeer(name, session, self._worker, is_proactive=is_proactive, principal=channels.remote)
         self.remotes[name] = remote
@@ -284,18 +290,16 @@ class BambooPeer:
         self._peer.disconnect(remote.name)
         self._credit.pop(remote.name, None)
         self._hooks.ended(remote)
+        if all(one.principal != remote.principal for one in tuple(self.remotes.values())):
+            self._peer.notify_connections(self._spool.drop_of(remote.principal))
 
     # Inside.
 
     async def _room_for_data(self, name: str) -> None:
         """Wait until further data of a remote may be read."""
-        deadline_s = time.monotonic() + self.settings.spool_timeout_s
         remote = self.remotes[name]
         remote.is_held_back = True
-        while self._is_spool_full:
-            if time.monotonic() > deadline_s:
-                raise LimitReached("there is no room for further unverified payloads")
-            await asyncio.sleep(_SPOOL_LOOK_S)
+        await self._spool.until_room(remote.principal)
         await self._hooks.until_room(remote)
         remote.is_held_back = False
 
@@ -306,6 +310,7 @@ class BambooPeer:
             if changes := self._store.refresh():
                 self._peer.notify_connections(changes)
             self._retain()
+            self._peer.notify_connections(self._spool.drop_expired())
             return self._enforce()
 
         while True:
@@ -339,7 +344,7 @@ class BambooPeer:
         events_of = {name: one.take_events() for name, one in connections}
         self._hooks.settled(brought, events_of)
         self._store.commit()
-        self._is_spool_full = self._store.is_spool_full
+        self._spool.settled()
         self._count(events_of)
         told: list[tuple[str, list[BambooP2pEvent], bool, bool]] = []
         for name, connection in connections:

@@ -146,6 +146,7 @@ class BambooProtocol:
         metrics.over_quota = sum(edge.peer.enforcement.over_quota for edge in edges)
         metrics.logs = sum(edge.sizes.logs for edge in edges)
         metrics.spooled_bytes = sum(edge.sizes.spooled_bytes for edge in edges)
+        metrics.full_shares = sum(edge.sizes.full_shares for edge in edges)
         metrics.requests = sum(edge.sizes.requests for edge in edges)
         return metrics
 

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final
 
@@ -32,7 +33,8 @@ def no_trace(name: str, data: bytes) -> None:
 class BambooSession:
     """Drives `connection` over `channels` until either ends.
 
-    `until_room` is awaited behind all data that was read: only then the other end may send as much again.
+    `until_room` is awaited behind all data that was read: only then the other end may send as much again; and
+    before the first of it is taken in. `taking` is around all that takes in what came, in the worker.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class BambooSession:
         worker: Worker,
         settings: BambooPeerSettings,
         until_room: Callable[[], Awaitable[None]],
+        taking: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
         trace: Trace = no_trace,
     ) -> None:
         self.connection = connection
@@ -51,6 +54,7 @@ class BambooSession:
         self._worker = worker
         self._settings = settings
         self._until_room = until_room
+        self._taking = taking
         self._trace = trace
         self._control_due = asyncio.Event()
         self._data_due = asyncio.Event()
@@ -110,9 +114,14 @@ class BambooSession:
                 await self._channels.write_control(data)
 
     async def _read_data(self) -> None:
+        is_first = True
         while data := await self._channels.read_data():
             self._trace(DATA_IN, data)
             self.received_bytes += len(data)
+            if is_first:
+                # What connections before it brought may have left no room.
+                await self._until_room()
+                is_first = False
             is_left = True
             while is_left:
                 await self._worker.call(partial(self._timed, self.connection.receive_data, data))
@@ -149,7 +158,8 @@ class BambooSession:
 
     def _timed(self, receive: Callable[[bytes, int], None], data: bytes) -> None:
         begun_s = time.monotonic()
-        receive(data, now_ms())
+        with self._taking():
+            receive(data, now_ms())
         self.busy_s += time.monotonic() - begun_s
 
     async def _until_stopped(self) -> None:

@@ -48,10 +48,14 @@ class BambooPeerSettings:
     """Data of one connection that may be on its way to here (over QUIC: `transport`'s windows)."""
     control_backlog_bytes: int = 1_048_576
     """Control messages that the other end does not read; above it the connection ends."""
-    spool_bytes: int = 4 * 1024**3
+    spool_bytes: int = 16 * 1024**3
     """Parts of payloads that are not verified, of all connections."""
+    peer_spool_bytes: int | None = None
+    """Of them, those that one principal brought, and so the largest payload; None: a quarter."""
     spool_timeout_s: float = 60.0
-    """A connection whose data waits for room in the spool for this long ends."""
+    """A connection whose data waits for room in the spool, or in its share, for this long ends."""
+    spool_expires_s: int = 86_400
+    """Parts of a payload of which nothing more came for this long are dropped."""
     progress_timeout_s: float = 20.0
     """A peer that sends nothing for this long, while another one has more, is let go of (per log)."""
     refresh_s: float = 0.5

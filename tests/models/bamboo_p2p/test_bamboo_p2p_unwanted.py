@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from culm_models.bamboo_p2p.peer import GivenEntry
@@ -81,3 +83,15 @@ def test_who_insists_on_a_dropped_payload_is_told_and_who_does_not_gets_the_rest
     rest = [Skip(SkipReason.UNAVAILABLE), metadata(2), RawPayload(len(payload(2)))]
     expected = [Switch(0), metadata(1), *([Cancelled(0)] if is_mandatory else rest)]
     assert said == b"".join(map(encode_data, expected)) + (b"" if is_mandatory else payload(2))
+
+
+@pytest.mark.parametrize("ask", [asking, greedily_asking])
+def test_a_payload_whose_beginning_was_forgotten_here_is_no_fault_of_who_sent_it(
+    ask: Callable[[], HandMade],
+) -> None:
+    made = ask().data(metadata(1), RawPayload(1), SOUND[:1])
+    made.store.discard_unverified(LOG, 1)
+    made.data(RawPayload(len(SOUND) - 1), SOUND[1:])
+    assert made.code is None and not made.store.has_payload(LOG, 1) and not made.store.unverified(LOG, 1)
+    # It is to come anew.
+    assert Cancel(made.end.requests[0].id, CancelCode.RESOURCES) in made.heard()

@@ -54,6 +54,7 @@ class EdgeSizes(NamedTuple):
 
     logs: int
     spooled_bytes: int
+    full_shares: int
     requests: int
 
 
@@ -78,7 +79,7 @@ class FlavourEdge:
         flavour: HashFlavour,
     ) -> None:
         self.peer = peer
-        self.sizes = EdgeSizes(0, 0, 0)
+        self.sizes = EdgeSizes(0, 0, 0, 0)
         """As they were a few seconds ago."""
         self._store = store
         self.flavour = flavour
@@ -109,7 +110,8 @@ class FlavourEdge:
 
         def sizes(peer: Peer) -> EdgeSizes:
             requests = sum(len(one.requests) for one in peer.connections.values())
-            return EdgeSizes(len(self._store.logs), self._store.spooled_bytes, requests)
+            store = self._store
+            return EdgeSizes(len(store.logs), store.spooled_bytes, len(store.shares.full), requests)
 
         while True:
             self.sizes = await self.peer.work(sizes)
@@ -191,7 +193,13 @@ async def open_flavour(
     settings, flavour = context.settings.bamboo, FLAVOURS[name]
     folder: Path = context.settings.directory / FOLDER / name
     store, tables = await asyncio.to_thread(
-        lambda: open_edge_folder(folder, flavour, origin, spool_bytes=settings.spool_bytes)
+        lambda: open_edge_folder(
+            folder,
+            flavour,
+            origin,
+            spool_bytes=settings.spool_bytes,
+            peer_spool_bytes=settings.peer_spool_bytes,
+        )
     )
     try:
         kinds = LogKinds(store, read_facts)
@@ -288,5 +296,7 @@ def _peer_settings(settings: BambooEdgeSettings, expected: ExpectedPayloads) -> 
         tls=TlsFiles(files.certificate, files.private_key, files.ca, files.server_name),
         data_window_bytes=settings.data_window_bytes,
         spool_bytes=settings.spool_bytes,
+        peer_spool_bytes=settings.peer_spool_bytes,
+        spool_expires_s=settings.spool_expires_s,
         progress_timeout_s=settings.progress_timeout_s,
     )

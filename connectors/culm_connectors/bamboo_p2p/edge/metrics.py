@@ -28,6 +28,8 @@ class BambooMetrics(ProtocolMetrics):
     """Proposals refused, and requests ended, because of a quota."""
     logs: int = 0
     spooled_bytes: int = 0
+    full_shares: int = 0
+    """Principals whose share of the spool is taken up."""
     requests: int = 0
     """Open now, of all connections."""
 
@@ -36,6 +38,7 @@ def families(metrics: BambooMetrics) -> Iterator[Metric]:
     """What Bamboo alone has."""
     yield gauge("culm_bamboo_p2p_logs", "logs of which anything is held here", metrics.logs)
     yield gauge("culm_bamboo_p2p_spool_bytes", "parts of payloads, not verified", metrics.spooled_bytes)
+    yield gauge("culm_bamboo_p2p_full_shares", "principals with no room in the spool", metrics.full_shares)
     yield gauge("culm_bamboo_p2p_requests", "requests that are open", metrics.requests)
     yield from counters(
         ("culm_bamboo_p2p_entries_received", "new entries that peers brought", metrics.entries_in),

@@ -13,7 +13,12 @@ from culm_topics.kafka.origin import Origin
 
 
 def open_edge_folder(
-    folder: Path, flavour: HashFlavour, origin: Origin, *, spool_bytes: int
+    folder: Path,
+    flavour: HashFlavour,
+    origin: Origin,
+    *,
+    spool_bytes: int,
+    peer_spool_bytes: int | None = None,
 ) -> tuple[FolderStore, EdgeTables]:
     """The logs of an edge and what is kept beside them; what is damaged is dropped, to be read from Kafka.
 
@@ -21,7 +26,7 @@ def open_edge_folder(
     """
 
     def open_once() -> tuple[FolderStore, EdgeTables]:
-        store = FolderStore(folder, flavour, spool_bytes=spool_bytes)
+        store = FolderStore(folder, flavour, spool_bytes=spool_bytes, peer_spool_bytes=peer_spool_bytes)
         try:
             tables = EdgeTables(store.transaction)
             begin_from(folder, tables.topics, origin, FolderError, export="culm bamboo export")

@@ -85,7 +85,15 @@ class BambooEdgeSettings(BaseModel):
         262_144, ge=65_536, description="of one connection: not acknowledged by Kafka; more is not read"
     )
     spool_bytes: int = Field(
-        4 * 1024**3, ge=1_048_576, description="on disk: parts of payloads that are not verified yet"
+        16 * 1024**3, ge=1_048_576, description="on disk: parts of payloads that are not verified yet"
+    )
+    peer_spool_bytes: int | None = Field(
+        None,
+        ge=65_536,
+        description="of them, those of one principal, and the largest payload; else a quarter",
+    )
+    spool_expires_s: int = Field(
+        86_400, ge=1, description="after the last byte that came, parts of a payload are kept for so long"
     )
     inline_payload_bytes: int = Field(
         262_144, ge=0, le=MAX_INLINE_BYTES, description="a larger payload is produced to `payloads`"

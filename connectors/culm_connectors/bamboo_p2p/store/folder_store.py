@@ -20,6 +20,7 @@ from culm_connectors.bamboo_p2p.store.kept_log import KeptLog
 from culm_connectors.bamboo_p2p.store.kept_logs import KeptLogs
 from culm_connectors.bamboo_p2p.store.payload_chunks import PayloadParts
 from culm_connectors.bamboo_p2p.store.runs import RunKind
+from culm_connectors.bamboo_p2p.store.spool_shares import SpoolShares
 from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE, number_key, open_database
 from culm_connectors.bamboo_p2p.store.whole_entries import insert_verified, read_held
 from culm_models.bamboo.entry import decode_entry
@@ -30,11 +31,11 @@ from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.store import ForkProof, HeldEntry, VerifiedEntry
 
 _CACHED_ENTRIES: Final = 4_096
-DEFAULT_SPOOL_BYTES: Final = 4 * 1024**3
+DEFAULT_SPOOL_BYTES: Final = 16 * 1024**3
 
 
 class FolderStore:
-    """The logs of one folder; for one thread. `spool_bytes` bounds what is not verified."""
+    """The logs of one folder; for one thread. `spool_bytes` bounds what is not verified, `shares` whose."""
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class FolderStore:
         flavour: HashFlavour | None = None,
         *,
         spool_bytes: int = DEFAULT_SPOOL_BYTES,
+        peer_spool_bytes: int | None = None,
         clock_s: Callable[[], float] = time.time,
     ) -> None:
         self.folder = folder
@@ -51,6 +53,7 @@ class FolderStore:
         self._checkpoints = Checkpoints(self._database, folder / DATABASE_FILE)
         self._payloads = PayloadParts(self._database)
         self._logs = KeptLogs(self._database)
+        self.shares = SpoolShares(self._database, spool_bytes, peer_spool_bytes, clock_s)
         self._cache: OrderedDict[tuple[LogKey, int], HeldEntry] = OrderedDict()
         self._paused: frozenset[str] = frozenset()
         self._forget()
@@ -99,10 +102,10 @@ class FolderStore:
 
     def _forget(self) -> None:
         """What is remembered may not be what is there any more."""
-        rows = self._database.execute("SELECT name FROM paused").fetchall()
-        self._paused = frozenset(name for (name,) in rows)
+        self._paused = frozenset(name for (name,) in self._database.execute("SELECT name FROM paused"))
         self._cache.clear()
         self._payloads.forget_digests()
+        self.shares.load()
 
     # The spool.
 
@@ -118,15 +121,10 @@ class FolderStore:
 
     def _drop_oldest_unverified(self) -> None:
         """Make room at the opening, when nobody is in the middle of a payload."""
-        oldest = sorted(
-            (self._payloads.row(log.row, seq_num) or 0, key, seq_num)
-            for key, log in self._logs.by_name.items()
-            for seq_num in log.parts
-        )
-        for _, key, seq_num in oldest:
+        for log, seq_num, _ in self.shares.unfinished():
             if self.spooled_bytes * 2 <= self.spool_bytes:
                 break
-            self.discard_unverified(key, seq_num)
+            self.discard_unverified(log, seq_num)
         self.commit()
 
     # `BambooStore`.
@@ -290,6 +288,7 @@ class FolderStore:
         before = held.count
         held.add(offset, offset + len(data))
         self._logs.spooled_bytes += held.count - before
+        self.shares.add(found.row, seq_num, held.count - before)
 
     def verify_payload(self, log: LogKey, seq_num: int) -> bool:
         """Hold the payload if its parts are the whole of it and verify; discard them if they do not."""
@@ -301,6 +300,7 @@ class FolderStore:
         size = held.entry.payload_size
         parts = found.parts.pop(seq_num, RangeSet())
         self._logs.spooled_bytes -= parts.count
+        self.shares.forget(found.row, seq_num)
         digest = self._payloads.digest(found.row, seq_num, size, self._flavour)
         if (parts.highest or -1) >= size or not parts.covers(0, size) or digest != held.entry.payload_hash:
             self._payloads.discard(found.row, seq_num)
@@ -318,6 +318,7 @@ class FolderStore:
         parts = found.parts.pop(seq_num, None)
         if parts is not None:
             self._logs.spooled_bytes -= parts.count
+            self.shares.forget(found.row, seq_num)
             self._payloads.discard(found.row, seq_num)
 
     # What only the owner of a folder does.

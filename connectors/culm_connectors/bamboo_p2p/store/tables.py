@@ -15,12 +15,20 @@ from culm_connectors.bamboo_p2p.store.runs import fill_runs
 from culm_models.bamboo.hashes import FLAVOURS, HashFlavour
 
 DATABASE_FILE: Final = "logs.sqlite"
-FORMAT: Final = 3
+FORMAT: Final = 4
 _FORMAT_BEFORE_RUNS: Final = 2
+NOBODY: Final = ""
+"""Stands for the principal where it is not known."""
+_SPOOLED: Final = """CREATE TABLE spooled (
+    log INTEGER NOT NULL, seq_num BLOB NOT NULL, principal TEXT NOT NULL, bytes INTEGER NOT NULL,
+    touched_at INTEGER NOT NULL, PRIMARY KEY (log, seq_num, principal)
+) WITHOUT ROWID"""
+"""What of a payload's parts a principal brought, in bytes, and when the last of it (seconds since 1970)."""
 _BUSY_TIMEOUT_S: Final = 30.0
 _APPLICATION_ID: Final = 0x43424D42
 
-_SCHEMA: Final = """
+_SCHEMA: Final = f"""
+{_SPOOLED};
 CREATE TABLE flavour (name TEXT NOT NULL);
 CREATE TABLE logs (
     log INTEGER PRIMARY KEY, public_key BLOB NOT NULL, log_id BLOB NOT NULL,
@@ -75,8 +83,16 @@ CREATE TABLE runs (
     PRIMARY KEY (log, kind, first)
 ) WITHOUT ROWID;
 """,
+    3: f"""
+{_SPOOLED};
+INSERT INTO spooled SELECT log, seq_num, '{NOBODY}', sum(length(data)), CAST(strftime('%s', 'now') AS INTEGER)
+    FROM payloads JOIN parts USING (payload) WHERE is_held = 0 GROUP BY payload;
+""",
 }
-"""What makes a folder of one format one of the next; `fill_runs` ends the second step."""
+"""Who brought the parts in a folder of format 3 is not known: they expire, and count to no principal's share.
+
+What makes a folder of one format one of the next; `fill_runs` ends the second step.
+"""
 
 
 def open_database(folder: Path, flavour: HashFlavour | None) -> tuple[sqlite3.Connection, HashFlavour]:

@@ -109,11 +109,11 @@ class IncomingPayload:
         request, store = self.request, self._link.store
         if self._differs:
             return False
-        if (
-            not self._is_unwanted
-            and not store.has_payload(request.log, self.seq_num)
-            and not self._link.verify_payload(request, self.seq_num)
-        ):
-            return False
+        if not self._is_unwanted and not store.has_payload(request.log, self.seq_num):
+            if self.size is not None and not store.unverified(request.log, self.seq_num).covers(0, self.size):
+                # Some of it was forgotten here meanwhile, for lack of room: no fault of the other end.
+                self.is_of_the_other_alone = False
+            if not self._link.verify_payload(request, self.seq_num):
+                return False
         held = store.entry(request.log, self.seq_num)
         return self._trace is None or held is None or not self._trace.is_wrong(held.entry.payload_hash)

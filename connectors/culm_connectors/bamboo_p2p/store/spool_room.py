@@ -1,0 +1,84 @@
+"""Whether there is room for further parts of payloads, in the spool and in the share of who brings them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final
+
+from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo_p2p.connection import Changes
+from culm_models.bamboo_p2p.errors import LimitReached
+
+_LOOK_EVERY_S: Final = 60.0
+_DROPPED_AT_ONCE: Final = 64
+
+
+class SpoolRoom:
+    """The room of one store. Connections wait for it on the loop; the rest is for the store's thread.
+
+    What is dropped is told to all connections: who has passed it on unverified apologises.
+    """
+
+    def __init__(self, store: FolderStore, *, timeout_s: float, expires_s: int) -> None:
+        self._store = store
+        self._timeout_s = timeout_s
+        self._expires_s = expires_s
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+        self._looked_s = float("-inf")
+        self._is_full, self._full = store.is_spool_full, frozenset(store.shares.full)
+
+    async def until_room(self, principal: str) -> None:
+        """Wait until a principal may bring further parts. Raises `LimitReached` where that takes too long."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                while self._is_full or principal in self._full:
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            raise LimitReached("there is no room for further unverified payloads") from None
+
+    def settled(self) -> None:
+        """A step is through: who waits is told where there is other room than before."""
+        is_full, full = self._store.is_spool_full, frozenset(self._store.shares.full)
+        if (is_full, full) != (self._is_full, self._full):
+            self._is_full, self._full = is_full, full
+            self._loop.call_soon_threadsafe(self._changed.set)
+
+    def drop_expired(self) -> Changes:
+        """Forget parts of payloads of which nothing more came for too long, some of them each time.
+
+        Those that topics have brought a part of stay: it is read once, and may be completed after an absence.
+        """
+        now_s = time.monotonic()
+        if now_s - self._looked_s < _LOOK_EVERY_S:
+            return Changes()
+        store = self._store
+        dropped: list[tuple[LogKey, int]] = []
+        for log, seq_num, size in store.shares.untouched(self._expires_s):
+            if size >= store.unverified(log, seq_num).count:
+                store.discard_unverified(log, seq_num)
+                dropped.append((log, seq_num))
+                if len(dropped) == _DROPPED_AT_ONCE:
+                    break
+        else:
+            self._looked_s = now_s
+        return Changes(dropped, dropped)
+
+    def drop_of(self, principal: str) -> Changes:
+        """Where the share of a principal that has gone is full, forget the oldest of it, down to its half.
+
+        It comes back to room for going on with the rest. Payloads stay of which others have brought the most.
+        """
+        store, shares = self._store, self._store.shares
+        dropped: list[tuple[LogKey, int]] = []
+        if principal in shares.full:
+            for log, seq_num, size in shares.of(principal):
+                if shares.bytes_of(principal) * 2 <= shares.peer_bytes:
+                    break
+                if size * 2 > store.unverified(log, seq_num).count:
+                    store.discard_unverified(log, seq_num)
+                    dropped.append((log, seq_num))
+        return Changes(dropped, dropped)
