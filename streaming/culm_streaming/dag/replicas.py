@@ -237,18 +237,20 @@ class Replicas:
         found: list[Ready] = []
         for space in sorted(changed.spaces):
             value = self._spaces[space].record(self._machine.refused.__contains__).encode()
-            if self._is_news(HEADS_TOPIC, space, value):
+            if self._differs_from_written(HEADS_TOPIC, space, value):
                 found.append((HEADS_TOPIC, space, value, None))
         for id, start in sorted(changed.starts.items()):
             links = self._machine.order(id).order(start)
             found += [(ORDER_TOPIC, id, one.encode(), None) for one in order_records(start, links)]
         for id in sorted(changed.ids):
             record = self._published.record(id)
-            if record is not None and self._is_news(PUBLISHED_TOPIC, id, value := record.encode()):
+            if record is not None and self._differs_from_written(
+                PUBLISHED_TOPIC, id, value := record.encode()
+            ):
                 found.append((PUBLISHED_TOPIC, id, value, None))
         return found
 
-    def _is_news(self, topic: str, key: bytes, value: bytes) -> bool:
+    def _differs_from_written(self, topic: str, key: bytes, value: bytes) -> bool:
         if self._written.get((topic, key)) == value:
             return False
         self._written[topic, key] = value

@@ -26,7 +26,7 @@ def step(
     """Take a batch; the records that it comes to. What a process remembers never changes them."""
     remembered = remembered or Remembered()
     log = BatchLog(store, verdict.digest, layout.batch_bytes)
-    replicas = _known(log, verdict, remembered)
+    replicas = _replicas_as_of(log, verdict, remembered)
     # Whatever fails from here on: what is remembered is of no token.
     remembered.replicas = None
     new, records = replicas.take(rows)
@@ -36,7 +36,7 @@ def step(
     return rows.ready + records
 
 
-def _known(log: BatchLog, verdict: VerdictSettings, remembered: Remembered) -> Replicas:
+def _replicas_as_of(log: BatchLog, verdict: VerdictSettings, remembered: Remembered) -> Replicas:
     """All that the log says, from what is remembered on."""
     if remembered.replicas is not None and remembered.verdict == verdict.digest:
         behind = log.behind(remembered.token)

@@ -206,12 +206,12 @@ class DagStory:
         }
         for what, (brought, code) in attempts.items():
             self.figures.equal(f"{what} is answered", await self._answer(brought), code)
-        await self.until(self._strangers_are_told, "strangers to be told of on the topic rejected")
+        await self.until(self._refusals_are_reported, "refusals to be reported on the topic rejected")
         named_nothing = unnamed(self.ada.key, first.cid, first.origin, tip.cid)
         taken = "dag.unbound" if self.deployment.policy == "bound" else "taken"
         self.figures.equal("a proof that names nothing", await self._answer(named_nothing), taken)
 
-    async def _strangers_are_told(self) -> bool:
+    async def _refusals_are_reported(self) -> bool:
         # What only a clock refuses is no verdict, and stands nowhere (R25).
         return {"dag.unbound", "dag.proof_form"} <= (await rejected_codes(self.deployment.kafka)).keys()
 
