@@ -208,6 +208,7 @@ async def _two_channels(scheme: Scheme) -> AsyncIterator[tuple[TwoChannels, TwoC
         await channels.write_control(_SETUP)
         called.set_result(channels)
         await over.wait()
+        await channels.close(None)
 
     identities = [Identity.from_private_key(os.urandom(32)) for _ in range(2)]
     async with listening(Url(scheme, "127.0.0.1", 0), YASMF, identities[0], settings, on_channels) as url:

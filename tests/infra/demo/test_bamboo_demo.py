@@ -31,7 +31,7 @@ def shown(report: BambooReport) -> str:
 
 @pytest.mark.parametrize("name", [scene.name for scene in SCENES if scene.name != "edges"])
 async def test_every_scene_holds(tmp_path: Path, name: str) -> None:
-    settings = BambooDemoSettings(tmp_path, entries=600, payload_mb=4, live=5, scenes=(name,), timeout_s=300)
+    settings = BambooDemoSettings(tmp_path, entries=600, payload_mb=8, live=5, scenes=(name,), timeout_s=300)
     chapters: list[str] = []
     report = await play(settings, chapters.append)
     [scene] = report.scenes

@@ -19,7 +19,7 @@ from culm_infra.demo.kit.percentile import percentile
 _LARGE_ID: Final = 50
 _SMALL_ID: Final = 51
 _ALONE: Final = 20
-_PACE_S: Final = 0.01
+_PACE_S: Final = 0.002
 _ENTRY_BYTES: Final = 1_000
 """A small entry has fewer, all messages about it counted."""
 
