@@ -15,7 +15,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FLOORS = ("models", "topics", "streaming", "connectors", "infra")
-PROTOCOLS = ("chotki", "dag", "p2panda", "sds")
+PROTOCOLS = ("bamboo_p2p", "chotki", "dag", "p2panda", "sds")
+COMMANDS_OF_PROTOCOLS = ("culm_infra.cli.bamboo", "culm_infra.demo.bamboo")
+"""Packages named by a command's noun. Elsewhere `bamboo` names the entries that two protocols share."""
 MOST_MODULES = 15
 CROWDED: dict[str, int] = {}
 """Rooms that hold more, and how many."""
@@ -129,7 +131,10 @@ def test_a_room_is_not_crowded(room: str) -> None:
 
 def is_of_a_protocol(name: str) -> bool:
     """Whether a module stands in a protocol's room, or is a job of its own that begins with its name."""
-    return any(part.partition("_")[0] in PROTOCOLS for part in name.split(".")[1:])
+    if f"{name}.".startswith(tuple(f"{package}." for package in COMMANDS_OF_PROTOCOLS)):
+        return True
+    parts = name.split(".")[1:]
+    return any(f"{part}_".startswith(f"{protocol}_") for part in parts for protocol in PROTOCOLS)
 
 
 @pytest.mark.parametrize("name", [one for one in modules() if not is_of_a_protocol(one)])
