@@ -31,11 +31,6 @@ class BatchProgress:
     rejected: int = 0
     positions: Mapping[Place, int] = field(default_factory=dict)
 
-    @property
-    def rows_per_second(self) -> float:
-        """Rows read a second, over the whole of the micro-batch."""
-        return 1000 * self.rows_in / self.duration_ms if self.duration_ms else 0.0
-
 
 def read_progress(job: str, report: Mapping[str, Any]) -> BatchProgress:
     """The progress in Spark's report of one micro-batch."""

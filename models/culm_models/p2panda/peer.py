@@ -43,7 +43,6 @@ from culm_models.p2panda.wire.messages import (
     SyncDone,
     SyncRequest,
 )
-from culm_models.p2panda.wire.offers import Offer
 from culm_models.p2panda.wire.stream import MessageStream
 from culm_models.reconciliation.messages import ReconciliationMessage
 
@@ -96,11 +95,6 @@ class Peer:
         """The latest announcement of a connected remote."""
         link = self._links.get(remote)
         return link.announcements.theirs if link is not None else None
-
-    def remote_offer(self, remote: bytes) -> Offer | None:
-        """What a connected remote offers beyond log height mode."""
-        link = self._links.get(remote)
-        return link.announcements.offer if link is not None else None
 
     def sessions(self, remote: bytes) -> tuple[Session, ...]:
         """The sessions with a remote, oldest first."""

@@ -53,8 +53,3 @@ class MemoryLink:
     def towards(self, end: bytes) -> Pipe:
         """The pipe that leads to this end of a link that is up."""
         return self._pipes[end]
-
-    @property
-    def bytes_under_way(self) -> int:
-        """In both directions."""
-        return sum(map(len, self._pipes.values()))

@@ -6,7 +6,7 @@ this reader.
 
 import time
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -164,11 +164,6 @@ def read_through(
             deadline_s = time.monotonic() + silence_seconds
         elif time.monotonic() > deadline_s:
             raise KafkaFailure(f"the broker sent nothing of {reader.topic} for {silence_seconds:.0f} s")
-
-
-def starts_of(reader: TopicPartitions, partitions: Collection[int], *, at_end: bool) -> dict[int, int]:
-    """Where these partitions begin, or end, now."""
-    return {partition: reader.range_of(partition)[1 if at_end else 0] for partition in partitions}
 
 
 def _bytes(data: bytes | str | None) -> bytes:

@@ -67,10 +67,6 @@ class EdgeTables:
 
     # The outbox.
 
-    def waiting_logs(self) -> list[bytes]:
-        """Logs of which something waits."""
-        return [log for (log,) in self._begin().execute("SELECT DISTINCT log FROM edge_outbox").fetchall()]
-
     def rows(self, log: bytes, most: int) -> list[OutboxRow]:
         """What waits of a log, in order."""
         query = "SELECT seq_num, what, peer, session FROM edge_outbox WHERE log = ? LIMIT ?"
@@ -95,11 +91,6 @@ class EdgeTables:
             "DELETE FROM edge_outbox WHERE log = ? AND seq_num = ? AND what = ?",
             ((log, number_key(seq_num), what) for seq_num, what in rows),
         )
-
-    def count_rows(self) -> int:
-        """How much waits."""
-        count: int = self._begin().execute("SELECT count(*) FROM edge_outbox").fetchone()[0]
-        return count
 
     # Payloads that come apart from their entries.
 

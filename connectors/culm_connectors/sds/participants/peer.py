@@ -33,7 +33,6 @@ from culm_models.sds.events import Acknowledged, Event, GaveUp
 from culm_models.sds.frames.codec import DEFAULT_MAX_FRAME_BYTES
 from culm_models.sds.frames.messages import (
     MAX_ENTRIES,
-    AskHead,
     Fetch,
     Fetched,
     Frame,
@@ -200,10 +199,6 @@ class SdsPeer:
     def history(self, after: int = 0) -> Iterator[LoggedMessage]:
         """What was told behind the number `after`, by this process and former ones; reads the folder."""
         return self._participant.history(after)
-
-    def ask_head(self) -> None:
-        """Compare with the newest messages that the edge knows, if there is a connection."""
-        self._say(AskHead(self.channel_id))
 
     async def leave(self) -> None:
         """Tell the edge that this participant hears no more, and wait until it was told."""

@@ -142,11 +142,6 @@ class CreditedQuicConnection(BoundedQuicConnection):
         return CloseOrigin.LOCAL if self._closed_here else CloseOrigin.LOST
 
     @property
-    def has_received_anything(self) -> bool:
-        """False while no packet of the remote could be decrypted."""
-        return self._state != QuicConnectionState.FIRSTFLIGHT
-
-    @property
     def can_send(self) -> bool:
         """True where there is an address and a key to send with."""
         return bool(self._network_paths) and bool(self._cryptos)

@@ -93,8 +93,3 @@ def _checked(name: str, value: Any, default: Any) -> Any:
             raise ArgumentError(f"the setting {name} is not a number")
         return float(value)
     return as_integer(value, f"the setting {name}", most=LARGEST_SETTING)
-
-
-def setting_names() -> list[str]:
-    """Every setting under our own name."""
-    return [field.name for field in fields(SdsSettings)]
