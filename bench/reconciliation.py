@@ -6,7 +6,7 @@ import gc
 import json
 import math
 import statistics
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from bench import negentropy, reconciliation_plot
 from bench.harness import Ratio, Settings, machine, say
 from bench.negentropy import Figures
-from bench.reconciliation_ends import WAYS, Run, Way, reconcile
+from bench.reconciliation_ends import WAYS, Point, Run, Way, reconcile
 from bench.reconciliation_sets import SHAPES
 
 _CASE = "rbsr"
@@ -28,28 +28,6 @@ _FEW, _MANY = 10, 10_000
 # Where negentropy is run too: to it `grown` is another number of differences, and authors are nothing.
 _BESIDE = frozenset(("uniform", "tail"))
 _BATCHES_MAX: dict[Way, int] = {"default": 11, "latency": 6}
-
-
-@dataclass(frozen=True)
-class Point:
-    """One pair of sets, reconciled one way: median seconds of both ends, bytes and batches both ways.
-
-    `cpu_seconds` is the processor time, which says more on a machine that does other things too.
-    """
-
-    shape: str
-    size: int
-    differing: int
-    way: Way
-    seconds: float
-    cpu_seconds: float
-    bytes: int
-    batches: int
-    messages: int
-
-    @property
-    def bytes_per_difference(self) -> float:
-        return self.bytes / max(self.differing, 1)
 
 
 def run(settings: Settings) -> list[Ratio]:

@@ -46,6 +46,28 @@ class Run:
     messages: int
 
 
+@dataclass(frozen=True)
+class Point:
+    """One pair of sets, reconciled one way: median seconds of both ends, bytes and batches both ways.
+
+    `cpu_seconds` is the processor time, which says more on a machine that does other things too.
+    """
+
+    shape: str
+    size: int
+    differing: int
+    way: Way
+    seconds: float
+    cpu_seconds: float
+    bytes: int
+    batches: int
+    messages: int
+
+    @property
+    def bytes_per_difference(self) -> float:
+        return self.bytes / max(self.differing, 1)
+
+
 class _Store:
     """What a session asks of a store, from one snapshot: entries are not part of this measurement."""
 

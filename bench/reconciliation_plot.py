@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bench.negentropy import Figures
-
-if TYPE_CHECKING:
-    from bench.reconciliation import Point
+from bench.reconciliation_ends import Point
 
 _COLOURS = ("#9db8c9", "#4d86a8", "#17405c")
 _STYLES = {"default": "-", "latency": ":", "compact": "--"}
