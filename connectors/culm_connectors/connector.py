@@ -24,7 +24,7 @@ from culm_connectors.edge.metrics import ConnectorCollector, LoopWatch
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, Opening, SharedRoom, log_progress
 from culm_connectors.errors import ConnectorError
 from culm_connectors.kafka import BatchProducer, KafkaHealth, Progress, log_kafka_error, quiet
-from culm_connectors.protocols import PROTOCOLS, ProtocolEntry
+from culm_connectors.protocols import LOG_PAYLOADS, PROTOCOLS, ProtocolEntry, load
 from culm_connectors.settings import ConnectorSettings
 from culm_connectors.transport import Address, Identity
 from culm_topics.kafka.clients import KafkaSettings, admin, producer
@@ -118,6 +118,7 @@ class Connector:
                 administration=administration,
                 producer=batches,
                 access=self._access,
+                read_payload_facts=load(LOG_PAYLOADS),
                 progress=self._progress,
                 starting=self._starting,
                 stack=stack,

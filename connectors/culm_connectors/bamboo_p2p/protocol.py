@@ -22,8 +22,6 @@ from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cance
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.errors import ConnectorError
 from culm_connectors.kafka import TopicReader, TopicReaders, ask_origin, watch_origin
-from culm_connectors.logs.index.documents import ReadFacts
-from culm_connectors.protocols import LOG_PAYLOADS, load
 from culm_connectors.transport.tcp.settings import TlsServerSettings
 from culm_topics.catalogue.topics import spec
 from culm_topics.kafka import admin
@@ -47,7 +45,6 @@ async def _open(context: EdgeContext) -> AsyncIterator[EdgeProtocol]:
     sparse = [spec("fragments"), spec("payloads")]
     states = await asyncio.to_thread(admin.list_topics, kafka, sparse)
     partitions = SparsePartitions(*(state.partitions for state in states))
-    read_facts: ReadFacts = load(LOG_PAYLOADS)
     metrics = BambooMetrics()
     context.starting("opening Bamboo's folders")
     async with AsyncExitStack() as stack:
@@ -55,7 +52,7 @@ async def _open(context: EdgeContext) -> AsyncIterator[EdgeProtocol]:
         for name in settings.flavours:
             if settings.addresses((*settings.listen, *settings.connect), name):
                 flavours[name] = await stack.enter_async_context(
-                    open_flavour(context, name, origin, partitions, read_facts, metrics)
+                    open_flavour(context, name, origin, partitions, context.read_payload_facts, metrics)
                 )
         yield BambooProtocol(context, flavours, origin, metrics)
 

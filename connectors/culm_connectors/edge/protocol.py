@@ -23,6 +23,7 @@ from culm_connectors.edge.doors import Door
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.kafka import BatchProducer, Progress, TopicReader
 from culm_connectors.settings import ConnectorSettings
+from culm_models.bamboo.checks import PayloadFacts
 from culm_models.keys import KeyPair
 from culm_topics.kafka.clients import KafkaSettings
 
@@ -65,6 +66,8 @@ class EdgeContext:
     administration: AdminClient
     producer: BatchProducer
     access: AccessWatch
+    read_payload_facts: Callable[[bytes], PayloadFacts]
+    """Reads the facts of a payload in replicated logs. Raises `CulmError` if its owner refuses it."""
     progress: Progress
     starting: Callable[[str], None]
     """Says what an opening waits for."""

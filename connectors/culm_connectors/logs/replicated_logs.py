@@ -1,7 +1,7 @@
 """The room of replicated logs of one connector: what every protocol that brings or reads logs works with.
 
-It is opened for the first protocol that asks for it (`EdgeContext.room`), and outlives all that do. What the
-payload of an entry must be says a function that a table names (`protocols.LOG_PAYLOADS`), not this room.
+It is opened for the first protocol that asks for it (`EdgeContext.room`), and outlives all that do. The
+connector provides the function that validates payloads (`EdgeContext.read_payload_facts`).
 """
 
 from __future__ import annotations
@@ -22,12 +22,10 @@ from culm_connectors.kafka.backlog import BatchSender
 from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.hub import LogHub
 from culm_connectors.logs.index import IndexDamaged, IndexWriter, close_index, condemn, open_index
-from culm_connectors.logs.index.documents import ReadFacts
 from culm_connectors.logs.metrics import of_index, of_publishing
 from culm_connectors.logs.publish import LogPublisher
 from culm_connectors.logs.warm_start.repair import LogGaps
 from culm_connectors.logs.warm_start.warm_start import WarmStart
-from culm_connectors.protocols import LOG_PAYLOADS, load
 from culm_models.bamboo.checks import check_many
 from culm_topics.kafka.acls import connector_group_prefix
 from culm_topics.kafka.clients import KafkaSettings
@@ -92,7 +90,7 @@ async def open_logs(context: EdgeContext) -> AsyncIterator[ReplicatedLogs]:
     """The index of this connector, and the room over it. Raises ConsumeFailed, IndexStoreError."""
     settings, kafka = context.settings, context.kafka
     folder = settings.directory / INDEX_FOLDER
-    read_facts: ReadFacts = load(LOG_PAYLOADS)
+    read_facts = context.read_payload_facts
     origin = await asyncio.to_thread(ask_origin, context.administration, map(kafka.topic, INDEXED_TOPICS))
     context.starting("opening the index")
     with contextlib.ExitStack() as stack:

@@ -21,6 +21,7 @@ from culm_connectors.transport.interface import Buffer
 from culm_connectors.transport.memory import MemoryChannel
 from culm_models.chotki.tlv import probe
 from culm_models.keys import KeyPair
+from culm_models.p2panda.operations.operation import peek
 from culm_topics.chotki.records import SourceRecord
 from culm_topics.chotki.sources import SOURCES_TOPIC, SourceTable
 from culm_topics.kafka.clients import KafkaSettings
@@ -159,6 +160,7 @@ class MemoryEdge:
             administration=cast(Any, None),
             producer=cast(Any, producer),
             access=AccessWatch(None, (), 1.0),
+            read_payload_facts=peek,
             progress=lambda *_: None,
             starting=lambda _: None,
             stack=contextlib.AsyncExitStack(),

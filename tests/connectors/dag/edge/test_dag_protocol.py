@@ -21,6 +21,7 @@ from culm_connectors.settings import ConnectorSettings
 from culm_models.dag.errors import VerdictDiffers
 from culm_models.dag.verdict import VerdictSettings, require_verdict
 from culm_models.keys import KeyPair
+from culm_models.p2panda.operations.operation import peek
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.dag_edge import KAFKA, ORIGIN, ListedTopics
@@ -53,6 +54,7 @@ def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ed
             nobody,
             producer,
             AccessWatch(None, ["spaces"], 1.0),
+            peek,
             lambda what, done, total: None,
             lambda what: None,
             AsyncExitStack(),
