@@ -184,6 +184,9 @@ def test_altered_ucans_get_the_code_of_the_models(client: BrowserClient) -> None
             else [head, plain[1], bytes(64)]
         )
         cases.append((RAW, b".".join(base64.urlsafe_b64encode(part).rstrip(b"=") for part in parts)))
+    for head, payload in ((plain[0], b"[]"), (plain[0], plain[1].replace(b"dag/publish", b"dag/ publish"))):
+        parts = [head, payload, bytes(64)]
+        cases.append((RAW, b".".join(base64.urlsafe_b64encode(part).rstrip(b"=") for part in parts)))
     publishing = {"link": LINK.text, "origin": ORIGIN.text}
     for codec, data in cases:
         cid = cid_of(codec, data)

@@ -40,7 +40,7 @@ const LONG_OPTIONAL = ['facts', 'nonce', 'notBefore']
 const EDDSA = [0xed, 0xa1, 0x03, 0x40]
 const DID_START = [0xed, 0x01]
 const DID_TEXT = 'did:key:z'
-const ABILITY = /^[ -@[-~]+$/
+const ABILITY = /^[!-@[-~]+$/
 // White space is more in Python than here, by the five before the end.
 const RESOURCE = /^[a-z][a-z0-9+.-]*:[^\s\u001c-\u001f\u0085]+$/
 const REVOKE = 'dag/revoke'
@@ -96,6 +96,7 @@ export async function ucanOfText (text: string): Promise<Ucan> {
   const [header, said] = [head, payload].map((part) => strictJson(fromUtf8(part) ?? refuse('jwt', 'not a text'))) as [Json, Json]
   if (!(header instanceof Map) || header.size !== 3 || header.get('alg') !== 'EdDSA' || header.get('typ') !== 'JWT') refuse('jwt', 'a header of another kind')
   if (typeof header.get('ucv') !== 'string') refuse('jwt', 'a header without version')
+  if (!(said instanceof Map)) refuse('jwt', 'a payload that is not a map')
   if (header.get('ucv') !== VERSION) refuse('ucan_version', 'another version')
   const map = fieldsOf(said)
   return makeUcan(map, await Cid.of(RAW, data), signature, `${written[0]}.${written[1]}`)

@@ -68,6 +68,7 @@ def altered(**fields: Any) -> bytes:
         ({"att": [{"can": "a/b"}]}, "schema"),
         ({"att": [{"can": "A/b", "with": "a:b"}]}, "schema"),
         ({"att": [{"can": "ab", "with": "a:b"}]}, "schema"),
+        ({"att": [{"can": "dag/publish x", "with": "a:b"}]}, "schema"),
         ({"att": [{"can": "a/b", "with": "a: b"}]}, "schema"),
         ({"att": [{"can": "a/b", "with": "A:b"}]}, "schema"),
         ({"att": [{"can": "a/b", "with": "a:b\n"}]}, "schema"),
@@ -97,9 +98,9 @@ def test_the_form_of_the_map(fields: dict[str, Any], expected: str) -> None:
 
 
 def test_abilities() -> None:
-    for text in ("*", "a/b", "dag/*", "a/b/c", "a b/c"):
+    for text in ("*", "a/b", "dag/*", "a/b/c", "!/~"):
         assert is_ability(text)
-    for text in ("", "a", "/a", "a/", "A/b", "a/é", "a/\n"):
+    for text in ("", "a", "/a", "a/", "A/b", "a/é", "a/\n", "a b/c", " a/b", "a/b ", "a/\x7f"):
         assert not is_ability(text)
 
 
@@ -176,7 +177,7 @@ PAYLOAD: dict[str, Any] = {"att": [], "aud": DIDS[0], "exp": None, "iss": DIDS[1
         (HEADER, b'{"a":"\\ud800"}', "jwt"),
         (HEADER, b"[" * 129 + b"]" * 129, "jwt"),
         (HEADER, b"[" * 40_000, "jwt"),
-        (HEADER, [], "schema"),
+        *((HEADER, payload, "jwt") for payload in ([], [PAYLOAD], "", 1, None)),
         (HEADER, {"/": LINK.text}, "schema"),
         (HEADER, {**PAYLOAD, "more": 1}, "schema"),
         (HEADER, {key: PAYLOAD[key] for key in PAYLOAD if key != "prf"}, "schema"),

@@ -18,7 +18,7 @@ REVOKE: Final = "dag/revoke"
 
 _TIME_MAX: Final = (1 << 53) - 1
 _REVOKED_MAX: Final = 64
-_ABILITY: Final = re.compile(r"[ -@\[-~]+")
+_ABILITY: Final = re.compile(r"[!-@\[-~]+")
 _RESOURCE: Final = re.compile("[a-z][a-z0-9+.-]*:[^\\s\ufeff]+")
 _CAPABILITY_KEYS: Final = frozenset({"can", "with", "nb"})
 

@@ -94,6 +94,8 @@ def ucan_from_jwt(text: str, *, legacy: bool = False, bounds: Bounds = DEFAULT_B
         payload = strict_json(payload_json, floats=False)
     except DagError as error:
         raise JwtMalformed(f"JSON that is not strict: {error}") from None
+    if not isinstance(payload, dict):
+        raise JwtMalformed("a payload that is not a map")
     version = _version_of(header)
     if version != VERSION and not (legacy and version == LEGACY_VERSION):
         raise UcanVersionUnfit(f"version {version[:20]!r}")
@@ -194,7 +196,7 @@ def _version_of(header: Any) -> str:
     return version
 
 
-def _fields_of(payload: Any, bounds: Bounds) -> dict[str, Any]:
+def _fields_of(payload: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
     try:
         fields = from_dag_json(payload)
     except DagError as error:
