@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from culm_connectors.dag.store.blocked import BlockedKeys
 from culm_connectors.dag.store.judging import ProofJudge
 from culm_connectors.dag.store.node_queries import NodeQueries
 from culm_connectors.dag.store.node_table import NodeTable, Receipt
@@ -63,6 +64,7 @@ class DagFolder:
         self._nodes = NodeTable(self._database, verdict, self._judge, self._waiting)
         self._queries = NodeQueries(self._database, verdict)
         self._shards = ShardTable(self._database, folder, verdict.hashes, self._drop_damaged)
+        self._blocked = BlockedKeys(self._database)
         self._spools = Spools(self._database, folder, self.settings, clock_s)
         self._published = PublishedReader(
             self._database, self._judge, self._nodes, self._queries, self._shards, verdict
@@ -246,7 +248,7 @@ class DagFolder:
 
         Without a space, it is of those spaces whose nodes name it. Raises `Blocked`.
         """
-        self._require_open(space, verified.cid)
+        self._blocked.require_open(space, verified.cid)
         self.transaction()
         is_new = self._shards.keep(space, verified, path)
         self._spools.drop_of_shard(verified.cid)
@@ -316,21 +318,12 @@ class DagFolder:
 
     def set_blocked(self, key: bytes, reason: str | None) -> None:
         """Refuse a shard (the bytes of its CID) or a space from now on; with None, no longer (R33)."""
-        database = self.transaction()
-        if reason is None:
-            database.execute("DELETE FROM blocked WHERE key = ?", (key,))
-        else:
-            database.execute("INSERT OR REPLACE INTO blocked VALUES (?, ?)", (key, reason))
+        self.transaction()
+        self._blocked.set(key, reason)
 
     def blocked(self, key: bytes) -> str | None:
         """Why a shard or a space is refused."""
-        row = self._database.execute("SELECT reason FROM blocked WHERE key = ?", (key,)).fetchone()
-        return None if row is None else str(row[0])
-
-    def _require_open(self, space: bytes | None, shard: Cid) -> None:
-        keys = (shard.raw,) if space is None else (shard.raw, space)
-        if any(self.blocked(key) is not None for key in keys):
-            raise Blocked(f"{shard} or its space is blocked here")
+        return self._blocked.reason(key)
 
     # Spools (R34).
 
@@ -341,7 +334,7 @@ class DagFolder:
         if size > self.settings.verdict.bounds.car:
             return NotReserved(AckStatus.REFUSED, BlockTooLarge.code)
         try:
-            self._require_open(space, shard)
+            self._blocked.require_open(space, shard)
         except Blocked as error:
             return NotReserved(AckStatus.REFUSED, error.code)
         self.transaction()
