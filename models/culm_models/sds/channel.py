@@ -247,6 +247,10 @@ class Channel:
         """How many messages of a participant are (unacknowledged, possibly acknowledged)."""
         return self._parts.outgoing.counts(participant_id)
 
+    def wire(self, message_id: str) -> bytes | None:
+        """Return a message byte for byte as it was on the wire; None when its bytes are not kept."""
+        return sending.kept_wire(self._parts, message_id)
+
     def has_spoken(self, sender_id: str) -> bool:
         """Whether messages of this sender are in the log."""
         return self._parts.delivery.log.has_sender(sender_id)

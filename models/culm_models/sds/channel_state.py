@@ -79,6 +79,8 @@ class ChannelState:
     schedule: SyncSchedule
     quarantine: Quarantine
     wires: WireCache
+    quarantined_wires: WireCache
+    """Messages in quarantine as they were on the wire: nobody is answered with them before their time."""
     nonces: bytes
     """What nonces of our own begin with; the number of messages sent makes each of them another."""
     participants: dict[str, None] = field(default_factory=dict)
@@ -99,6 +101,7 @@ class ChannelState:
             return draw(seed, what, message_id, count)
 
         missing, repair = MissingBook(rules.fetch, drawn), RepairBook(rules.repair)
+        quarantine = Quarantine(most=settings.max_quarantined, most_bytes=settings.max_quarantined_bytes)
         return cls(
             channel_id,
             facts,
@@ -106,10 +109,11 @@ class ChannelState:
             seed,
             rules,
             Decoder(profile, max_bytes=settings.max_message_bytes, max_entries=settings.max_history_entries),
-            Delivery(facts, settings, missing, repair, now_ms),
+            Delivery(facts, settings, missing, repair, quarantine, now_ms),
             OutgoingBuffer(rules.resend, drawn),
             SyncSchedule(rules.sync, drawn),
-            Quarantine(most=settings.max_quarantined, most_bytes=settings.max_quarantined_bytes),
+            quarantine,
+            WireCache(settings.max_wire_bytes),
             WireCache(settings.max_wire_bytes),
             drawn("nonce", "", 0).to_bytes(8, "big"),
         )

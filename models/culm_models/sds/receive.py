@@ -18,7 +18,7 @@ from culm_models.sds.errors import (
 )
 from culm_models.sds.events import Delivered, Received, Rejected, SyncReceived
 from culm_models.sds.output import Collected
-from culm_models.sds.state.journal import RELEASED, quarantine_record
+from culm_models.sds.state.journal import RELEASED
 from culm_models.sds.wire.entry_codec import MAX_ID_BYTES
 from culm_models.sds.wire.errors import FieldMissingError, MessageError
 from culm_models.sds.wire.messages import HistoryEntry, Message
@@ -91,6 +91,9 @@ def release(parts: ChannelState, now_ms: int, collected: Collected) -> None:
                 now_ms,
             )
             parts.delivery.take(held, aside.causal_history, now_ms, collected)
+            wire = parts.quarantined_wires.take(aside.message_id)
+            if wire is not None:
+                parts.wires.put(aside.message_id, aside.sender_id, wire)
 
 
 def reject(message: Message, code: str, reason: str, collected: Collected) -> None:
@@ -168,7 +171,7 @@ def _receive_content(
         return
     lamport, content = message.lamport_timestamp or 0, message.content or b""
     if _ahead(parts, lamport, now_ms):
-        _set_aside(parts, message, lamport, content, now_ms, hint, collected)
+        _set_aside(parts, message, wire, now_ms, hint, collected)
         return
     held = Held(message_id, sender_id, lamport, content, hint, now_ms)
     pair = delivery.take(held, history, now_ms, collected)
@@ -221,20 +224,20 @@ def _ahead(parts: ChannelState, lamport: int, now_ms: int) -> bool:
 def _set_aside(
     parts: ChannelState,
     message: Message,
-    lamport: int,
-    content: bytes,
+    wire: bytes,
     now_ms: int,
     hint: bytes | None,
     collected: Collected,
 ) -> None:
     if message.message_id in parts.quarantine:
         return
+    lamport, content = message.lamport_timestamp or 0, message.content or b""
     due_ms = lamport * parts.facts.lamport_unit_ms - parts.settings.lamport_allowance_ms
     history: tuple[HistoryEntry, ...] = message.causal_history
     aside = Quarantined(due_ms, message.message_id, message.sender_id, lamport, content, history, hint)
-    kept = parts.quarantine.put(aside, now_ms)
+    kept = parts.delivery.keep_aside(aside, now_ms)
     if kept:
-        parts.delivery.note(quarantine_record(aside), aside.size)
+        parts.quarantined_wires.put(aside.message_id, aside.sender_id, wire)
     until = f"taken at {due_ms} ms" if kept else "not kept"
     reason = f"the Lamport timestamp {lamport} is far ahead: {until}"
     reject(message, LamportAheadError.code, reason, collected)

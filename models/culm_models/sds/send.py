@@ -170,14 +170,19 @@ def give_up(pending: Iterable[Pending], collected: Collected) -> None:
 def answer(parts: ChannelState, now_ms: int, collected: Collected) -> None:
     """Messages that others asked for and nobody has repeated yet, as they were."""
     for due in parts.delivery.repair.answers(now_ms):
-        wire = parts.wires.get(due.message_id)
+        wire = kept_wire(parts, due.message_id)
         if wire is None:
-            pending = parts.outgoing.get(due.message_id)
-            if pending is None:
-                continue
-            wire = parts.wire(pending.stripped)
+            continue
         collected.send.append(Outbound("repair", due.participant_id, due.message_id, wire))
         collected.events.append(RepairAnswered(due.message_id, due.participant_id))
+
+
+def kept_wire(parts: ChannelState, message_id: str) -> bytes | None:
+    """Return a message byte for byte as it was sent; None when its bytes are not kept."""
+    wire = parts.wires.get(message_id)
+    if wire is None and (pending := parts.outgoing.get(message_id)) is not None:
+        wire = parts.wire(pending.stripped)
+    return wire
 
 
 def _checked(

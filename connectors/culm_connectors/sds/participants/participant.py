@@ -16,7 +16,6 @@ from culm_connectors.sds.errors import StateError
 from culm_connectors.sds.participants.state import Snapshot, StateFolder, log_entries
 from culm_models.errors import CulmError
 from culm_models.sds.channel import Channel
-from culm_models.sds.delivery.log import WireCache
 from culm_models.sds.events import Delivered, Event, Received, Sent
 from culm_models.sds.output import ChannelOutput
 from culm_models.sds.settings import SdsSettings
@@ -24,7 +23,6 @@ from culm_models.sds.status import Status
 from culm_models.sds.wire.messages import Profile
 
 _SAY, _RECEIVE, _TICK, _HEAD, _AGAIN, _STAND = range(6)
-_SHELF_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +84,6 @@ class Participant:
         """Up to where the edge's store has been read."""
         self.logged_before = 0
         """How many were told by former processes."""
-        self.shelf = WireCache(_SHELF_BYTES)
-        """Recent messages of the channel as they were on the wire."""
         self._folder = folder
         self._logged = 0
         snapshot = folder.snapshot
@@ -217,6 +213,10 @@ class Participant:
         """When `tick` has something to do next."""
         return self._channel.next_due_ms()
 
+    def wire(self, message_id: str) -> bytes | None:
+        """Return a recent message byte for byte as it was on the wire; None when its bytes are not kept."""
+        return self._channel.wire(message_id)
+
     def status(self) -> Status:
         """What the machine knows and waits for."""
         return self._channel.status()
@@ -268,20 +268,11 @@ class Participant:
         )
 
     def _said(self, now_ms: int, content: bytes, nonce: bytes) -> ChannelOutput:
-        output = self._channel.send(self.participant_id, content, now_ms, nonce=nonce)
-        for one in output.send:
-            if one.kind == "new":
-                self.shelf.put(one.message_id, one.participant_id, one.wire)
-        return output
+        return self._channel.send(self.participant_id, content, now_ms, nonce=nonce)
 
     def _received(self, now_ms: int, wire: bytes, hint: bytes | None, from_store: bool) -> ChannelOutput:
         source = "store" if from_store else None
-        output = self._channel.receive(wire, now_ms, retrieval_hint=hint, source=source)
-        for event in output.events:
-            if isinstance(event, Received) and event.message_kind == "content":
-                self.shelf.put(event.message_id, event.sender_id, wire)
-                break
-        return output
+        return self._channel.receive(wire, now_ms, retrieval_hint=hint, source=source)
 
     def _again(self, now_ms: int, message_ids: Sequence[str]) -> ChannelOutput:
         for message_id in message_ids:

@@ -339,7 +339,7 @@ class SdsPeer:
         wires: Sequence[tuple[bytes, bytes | None]] = [
             (wire, None)
             for entry in frame.entries
-            if (wire := self._participant.shelf.get(entry.message_id)) is not None
+            if (wire := self._participant.wire(entry.message_id)) is not None
         ]
         for part in cut(self.channel_id, frame.request, wires, DEFAULT_MAX_FRAME_BYTES):
             self._say(part)

@@ -17,6 +17,7 @@ from culm_models.sds.bloom.received_filter import Recent
 from culm_models.sds.delivery.incoming_buffer import Held, WaitingRoom
 from culm_models.sds.delivery.log import LogEntry, MessageLog, OldIds
 from culm_models.sds.delivery.missing import Missing as MissingBook
+from culm_models.sds.delivery.quarantine import Quarantine, Quarantined
 from culm_models.sds.errors import WaitingFullError
 from culm_models.sds.events import Lost, Missing, Rejected, content_delivered, content_received
 from culm_models.sds.output import Collected, Fetch
@@ -30,6 +31,7 @@ from culm_models.sds.state.journal import (
     LOST,
     Journal,
     Record,
+    quarantine_record,
     waiting_record,
 )
 from culm_models.sds.wire.codec import encode_entry
@@ -52,6 +54,7 @@ class Delivery:
         "lost",
         "missing",
         "old",
+        "quarantine",
         "recent",
         "repair",
         "settings",
@@ -60,12 +63,19 @@ class Delivery:
     )
 
     def __init__(
-        self, facts: WireProfile, settings: SdsSettings, missing: MissingBook, repair: RepairBook, now_ms: int
+        self,
+        facts: WireProfile,
+        settings: SdsSettings,
+        missing: MissingBook,
+        repair: RepairBook,
+        quarantine: Quarantine,
+        now_ms: int,
     ) -> None:
         self.facts = facts
         self.settings = settings
         self.missing = missing
         self.repair = repair
+        self.quarantine = quarantine
         self.lamport = facts.lamport_now(now_ms)
         self.log = MessageLog(facts.name, window=settings.causal_history_size, most=settings.max_log_entries)
         self.old = OldIds(settings.max_known_ids)
@@ -149,7 +159,11 @@ class Delivery:
         self, message_id: str, entries: Iterable[HistoryEntry], now_ms: int, collected: Collected
     ) -> bool:
         """`message_id` names these, which are not in the log: look for those that are not held. Any new?"""
-        absent = [entry for entry in entries if entry.message_id not in self.waiting]
+        absent = [
+            entry
+            for entry in entries
+            if entry.message_id not in self.waiting and entry.message_id not in self.quarantine
+        ]
         new = False
         asks = self.settings.repair_requests and self.settings.repair_max_requests > 0
         for entry in absent:
@@ -187,6 +201,15 @@ class Delivery:
         if self.stuck_check_ms is not None and len(self.waiting):
             return self.stuck_check_ms if due_ms is None else min(due_ms, self.stuck_check_ms)
         return due_ms
+
+    def keep_aside(self, aside: Quarantined, now_ms: int) -> bool:
+        """Keep a message in the quarantine, and look for it no more. Returns whether there was room."""
+        if not self.quarantine.put(aside, now_ms):
+            return False
+        self.missing.got(aside.message_id)
+        self.repair.forget(aside.message_id)
+        self.note(quarantine_record(aside), aside.size)
+        return True
 
     def dispute(self, message_id: str, sender_id: str, content: bytes) -> tuple[bool, bool]:
         """A copy of a known message has come: whether it says something else, and for the first time."""
@@ -279,7 +302,7 @@ class Delivery:
         timeout_ms = self.settings.lost_timeout_ms or 0
         stuck = [
             held
-            for held in self.waiting.stuck(self.missing.__contains__)
+            for held in self.waiting.stuck(lambda key: key in self.missing or key in self.quarantine)
             if held.since_ms + timeout_ms <= now_ms
         ]
         for held in sorted(stuck, key=lambda held: held.key):

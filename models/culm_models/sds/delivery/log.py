@@ -262,6 +262,14 @@ class WireCache:
         found = self._wires.get(message_id)
         return None if found is None else found[1]
 
+    def take(self, message_id: str) -> bytes | None:
+        """Take a message's bytes out; None when they are not kept."""
+        found = self._wires.pop(message_id, None)
+        if found is None:
+            return None
+        self._bytes -= len(found[1])
+        return found[1]
+
     def writer(self, message_id: str) -> str | None:
         """Who wrote a message that is kept, else None."""
         found = self._wires.get(message_id)
