@@ -1,7 +1,7 @@
 """The ``culm`` command: one file a noun, imported only when it is asked for.
 
 - ``root``: which noun lives where; ``loading`` loads it.
-- ``options``, ``output``, ``log_lines``: what commands share.
+- ``options``, ``output``, ``log_lines``, ``new_paths``: what commands share.
 - ``stack``, ``topics``, ``job`` (with ``job_settings``), ``connector``, ``demo``, ``doctor``, ``settings``,
   ``conform``, ``jars``: nouns of all protocols.
 - ``logs``: replicated logs. ``p2panda``, ``sds``, ``chotki``, ``bamboo``, ``dag``: a noun each.

@@ -20,38 +20,16 @@ import typer
 from culm_connectors.edge.keyfile import make_key
 from culm_infra.cli.dag.folder import complete_id
 from culm_infra.cli.dag.group import COMMANDS, app
-from culm_infra.cli.root import run
 from culm_models.dag.blocks.cid import DAG_CBOR, DAG_PB, cid_of
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
-from culm_models.dag.blocks.dag_pb import PbLink, PbNode, encode_dag_pb
 from culm_models.dag.car import write_car
 from culm_models.dag.replica.codec import encode_append
 from culm_models.dag.ucan.did_key import did_key, did_text
 from tests.support.channels import Certificates
+from tests.support.dag_shell import Shell, contents
 
 EMPTY = "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
 LARGE = random.Random(5).randbytes(1_500_000)
-
-
-class Shell:
-    """`culm dag … --dir` this folder `--json`; what was said as values."""
-
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.folder = folder
-        self._capsys = capsys
-
-    def __call__(self, *words: object, status: int = 0) -> list[dict[str, Any]]:
-        # Of `get` the content is wanted, unless somebody says otherwise.
-        flags = ("--json",) if words[0] != "get" and "--json" not in words else ()
-        code = run(["dag", *map(str, words), "--dir", str(self.folder), *flags])
-        said = self._capsys.readouterr()
-        assert code == status, said.err
-        is_told = flags or "--json" in words
-        return [json.loads(line) for line in said.out.splitlines()] if is_told else []
-
-    def one(self, *words: object, status: int = 0) -> dict[str, Any]:
-        (row,) = self(*words, status=status)
-        return row
 
 
 @pytest.fixture
@@ -67,10 +45,6 @@ def site(tmp_path: Path) -> Path:
     (folder / "deep" / "large").write_bytes(LARGE)
     (folder / "deep" / "er" / "empty").write_bytes(b"")
     return folder
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
 
 
 @contextmanager
@@ -318,22 +292,6 @@ def test_a_folder_is_read_over_http_and_written_where_that_is_said(
     culm("serve", "127.0.0.1:0", "--origin", page, status=2)
     culm("serve", "127.0.0.1:0", "--http", "--origin", "*", status=2)
     culm("serve", "127.0.0.1:0", "--http", "--space", put["space"], status=2)
-
-
-def test_a_name_that_leads_out_of_the_directory_is_not_written(culm: Shell, tmp_path: Path) -> None:
-    from culm_connectors.dag.store.folder import DagFolder
-    from culm_models.dag.blocks.cid import CAR, RAW
-
-    leaf = cid_of(RAW, b"x")
-    block = encode_dag_pb(PbNode((PbLink(leaf, "../out", 1),), b"\x08\x01"))
-    root = cid_of(DAG_PB, block)
-    data = write_car([root], [(root, block), (leaf, b"x")])
-    folder = DagFolder(culm.folder, create=True)
-    folder.add_shard(bytes(32), cid_of(CAR, data), data)
-    folder.commit()
-    folder.close()
-    culm("get", root.text, tmp_path / "in", status=1)
-    assert not (tmp_path / "out").exists()
 
 
 def test_words_that_say_nothing_are_usage_errors(culm: Shell, site: Path) -> None:

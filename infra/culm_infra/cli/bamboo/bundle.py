@@ -18,6 +18,7 @@ from culm_infra.cli.bamboo.folder import (
     open_folder,
     parse_log,
 )
+from culm_infra.cli.new_paths import new_path
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, progress, say
 
 OneLog = Annotated[
@@ -49,7 +50,7 @@ def export(
     store = open_folder(folder)
     try:
         key = parse_log(log, folder)
-        with file.open("xb") as target, progress() as shown:
+        with new_path(file) as fresh, fresh.open("xb") as target, progress() as shown:
             task = shown.add_task("entries", total=None)
             count = 0
             for _ in exported(store, target, key, start=start, end=end, payloads=payloads):

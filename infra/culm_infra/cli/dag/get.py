@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, open_folder
-from culm_infra.cli.output import emit_json, progress, say
-from culm_infra.errors import InfraError
+from culm_infra.cli.new_paths import new_path
+from culm_infra.cli.output import EXIT_DEGRADED, emit_json, progress, safe, say
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
     from culm_connectors.dag.store.folder import DagFolder
-    from culm_models.dag.blocks.cid import Cid
+    from culm_infra.cli.dag.restoring import LeftOut
     from culm_models.dag.paths.resolve import PathEnd
+
+_FILES: Final = ("file", "raw")
 
 
 def get(
@@ -32,42 +33,68 @@ def get(
 ) -> None:
     """Write out a file or a directory, every block of it checked when it came; values as DAG-JSON.
 
-    With --json it is told what stands there; it is written where a FILE or DIR is named.
+    It appears under its name when it is complete. A FILE that exists is replaced; a DIR must not exist.
+    Symbolic links are restored if they stay inside the directory. Exit status 3: some entries were left out,
+    each with its reason. With --json, what stands there is described; it is written if FILE or DIR is named.
 
     Example: `culm dag get bafy…/index.html`; `culm dag get bafy… website`; `culm dag get bafy… --json`
     """
-    from culm_models.dag.blocks.dag_json import encode_dag_json
+    from culm_infra.cli.dag.restoring import write_directory, write_file
     from culm_models.dag.errors import DagError
     from culm_models.dag.paths.resolve import ContentKind, parse_path, resolve_path
     from culm_models.dag.unixfs.files import file_size
 
+    left_out: list[LeftOut] = []
     with open_folder(folder) as store, progress() as bars:
         try:
             root, segments = parse_path(path)
         except DagError as error:
             raise typer.BadParameter(str(error)) from None
         end = resolve_path(root, segments, store.block)
-        if json:
-            emit_json(_describe(store, end))
-            if output is None:
-                return
+        row = _describe(store, end) if json else {}
+        if json and output is None:
+            emit_json(row)
+            return
         bar = bars.add_task("writing", total=None)
-        if end.kind is ContentKind.DIRECTORY:
-            if output is None:
+        if end.kind is ContentKind.FILE:
+            bars.update(bar, total=file_size(end.cid, store.block))
+        if output is None:
+            if end.kind is ContentKind.DIRECTORY:
                 raise typer.BadParameter(f"{path} is a directory: name the one to write it to")
-            _write_directory(store, end.cid, output, bars, bar)
-        elif end.kind in (ContentKind.FILE, ContentKind.RAW):
-            if end.kind is ContentKind.FILE:
-                bars.update(bar, total=file_size(end.cid, store.block))
-            _write_file(store, end.cid, output, bars, bar)
-        else:
-            value = end.value.encode() if end.kind is ContentKind.SYMLINK else encode_dag_json(end.value)
-            if output is None:
-                sys.stdout.buffer.write(value + b"\n")
+            _print(store, end)
+            return
+        with new_path(output, replaces_file=end.kind is not ContentKind.DIRECTORY) as fresh:
+            if end.kind is ContentKind.DIRECTORY:
+                left_out = write_directory(end.cid, fresh, store.block, partial(bars.advance, bar))
+            elif end.kind in _FILES:
+                write_file(end.cid, fresh, store.block, partial(bars.advance, bar))
             else:
-                output.write_bytes(value)
-    if output is not None and not json:
-        say(f"written to {output}")
+                fresh.write_bytes(_text_of(end))
+    if json:
+        emit_json({**row, "left_out": [[entry.path, entry.reason] for entry in left_out]})
+    else:
+        say(f"written to {safe(output)}")
+        for entry in left_out:
+            say(f"[yellow]{safe(entry.path)} is left out[/]: {safe(entry.reason)}")
+    if left_out:
+        raise typer.Exit(EXIT_DEGRADED)
+
+
+def _print(store: DagFolder, end: PathEnd) -> None:
+    from culm_infra.cli.dag.restoring import file_pieces
+
+    pieces = file_pieces(end.cid, store.block) if end.kind in _FILES else (_text_of(end), b"\n")
+    for piece in pieces:
+        sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
+
+
+def _text_of(end: PathEnd) -> bytes:
+    """The target of a symbolic link, or a value as DAG-JSON."""
+    from culm_models.dag.blocks.dag_json import encode_dag_json
+    from culm_models.dag.unixfs.message import symlink_target
+
+    return symlink_target(end.block) if end.kind == "symlink" else encode_dag_json(end.value)
 
 
 def _describe(store: DagFolder, end: PathEnd) -> dict[str, Any]:
@@ -90,46 +117,3 @@ def _describe(store: DagFolder, end: PathEnd) -> dict[str, Any]:
         case ContentKind.VALUE:
             found["value"] = to_dag_json(end.value)
     return found
-
-
-def _write_file(store: DagFolder, cid: Cid, output: Path | None, bars: Progress, bar: TaskID) -> None:
-    from culm_models.dag.blocks.cid import DAG_PB, RAW
-    from culm_models.dag.unixfs.files import read_file
-    from culm_models.dag.walk.reach import block_of
-
-    pieces = read_file(cid, store.block) if cid.codec in (DAG_PB, RAW) else iter([block_of(cid, store.block)])
-    if output is None:
-        for piece in pieces:
-            sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
-        return
-    part = output.with_name(f"{output.name}.part")
-    with part.open("wb") as file:
-        for piece in pieces:
-            file.write(piece)
-            bars.advance(bar, len(piece))
-    part.replace(output)
-
-
-def _write_directory(store: DagFolder, cid: Cid, output: Path, bars: Progress, bar: TaskID) -> None:
-    """All that is below a directory; without recursion, since whoever made it chose its depth."""
-    from culm_models.dag.paths.resolve import ContentKind, resolve_path
-    from culm_models.dag.unixfs.directories import list_directory
-
-    waiting = [(cid, output)]
-    while waiting:
-        one, place = waiting.pop()
-        place.mkdir(parents=True, exist_ok=True)
-        for entry in list_directory(one, store.block):
-            if entry.name in ("", ".", "..") or "/" in entry.name or "\0" in entry.name:
-                raise InfraError(f"{one} has an entry whose name is none on a disk: {entry.name[:100]!r}")
-            end = resolve_path(entry.cid, (), store.block)
-            target = place / entry.name
-            if target.is_symlink():
-                raise InfraError(f"{target} is a symbolic link: nothing is written through it")
-            if end.kind is ContentKind.DIRECTORY:
-                waiting.append((entry.cid, target))
-            elif end.kind is ContentKind.SYMLINK:
-                say(f"[yellow]{target} would be a symbolic link and is left out[/]")
-            else:
-                _write_file(store, entry.cid, target, bars, bar)

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from culm_infra.cli.new_paths import new_path
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:
@@ -90,13 +91,8 @@ def writer(path: Path, *, bare: bool = False) -> Iterator[Write]:
         )
     if not path.parent.is_dir():
         raise InfraError(f"{path.parent} is not a directory", hint="create it first")
-    unfinished = path.with_name(path.name + ".partial")
-    try:
-        with formats[path.suffix](unfinished) as write:
-            yield write
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with new_path(path, replaces_file=True) as unfinished, formats[path.suffix](unfinished) as write:
+        yield write
 
 
 @contextmanager

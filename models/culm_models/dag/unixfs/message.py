@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
-from culm_models.dag.blocks.dag_pb import PbNode
+from culm_models.dag.blocks.dag_pb import PbNode, decode_dag_pb
 from culm_models.dag.blocks.protobuf import NUMBER, OCTETS, read_fields, read_numbers
 from culm_models.dag.errors import DagError, DagPbMalformed
 
@@ -56,6 +56,14 @@ def read_unixfs(node: PbNode) -> UnixFsNode | None:
     except DagError:
         return None
     return found if _fits(found, node) else None
+
+
+def symlink_target(block: bytes) -> bytes:
+    """The target of the symbolic link that a block is. Raises `DagPbMalformed` if it is not one."""
+    message = read_unixfs(decode_dag_pb(block))
+    if message is None or message.kind != NodeKind.SYMLINK:
+        raise DagPbMalformed("not a symbolic link")
+    return message.data
 
 
 def _read(data: bytes) -> UnixFsNode:
