@@ -136,6 +136,7 @@ class Connector:
                     [door for one in protocols for door in one.doors],
                     Identity.from_private_key(self.key_pair.private_key),
                     self.settings.transport,
+                    self.settings.tcp,
                 )
             )
             self._running = Running(kafka_health, batches, self.protocols, self.rooms.values(), doors)

@@ -1,4 +1,4 @@
-"""Settings of the edge's two processes: the connector and the reference peer."""
+"""Settings of a connector, and those among them that the settings file spells as they are."""
 
 from __future__ import annotations
 
@@ -6,17 +6,63 @@ from pathlib import Path
 
 from pydantic import ConfigDict, Field
 
-from culm_connectors.local_store.lmdb_file import MAX_SIZE_BYTES
-from culm_connectors.logs.index.store import DEFAULT_MAP_SIZE_BYTES
+from culm_connectors.local_store.sizes import DEFAULT_MAP_SIZE_BYTES, MAX_SIZE_BYTES
 from culm_connectors.protocols import ProtocolSettings
-from culm_connectors.transport import Address, TransportSettings
+from culm_connectors.transport import Address
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
+from culm_connectors.transport.settings import TransportSettings
+from culm_connectors.transport.tcp.settings import DEFAULT_TCP, TcpSettings
 
 
-class ConnectorSettings(ProtocolSettings):
-    """One connector process, with a section of each protocol."""
+class ConnectorLimits(ProtocolSettings):
+    """All settings of a connector but its directory and its addresses."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    allow_list: Path | None = Field(
+        None,
+        description="a TOML or JSON file of peers and their schemas; without it every proven key comes in",
+    )
+    reload_interval_s: float = Field(
+        1.0, gt=0, description="how often it is checked whether the allow-list's file has changed, in s"
+    )
+    transport: TransportSettings = Field(
+        TransportSettings(datagram_bytes="auto"), description="datagrams, timeouts, limits on connections"
+    )
+    tcp: TcpSettings = Field(DEFAULT_TCP, description="buffers, timeouts, limits on connections over TCP")
+    check_threads: int | None = Field(
+        None,
+        ge=1,
+        description="threads that check entries; by default one less than there are cores",
+    )
+    verify_entries_topic: bool = Field(
+        True,
+        description="check signatures of what other connectors produced; "
+        "false trusts everybody who may write to `entries`",
+    )
+    serve_before_caught_up: bool = Field(False, description="serve peers while `logs` is still being read")
+    map_size_bytes: int = Field(
+        DEFAULT_MAP_SIZE_BYTES,
+        ge=1 << 20,
+        description="the address space that the index begins with; it grows as the index does",
+    )
+    index_max_bytes: int = Field(
+        MAX_SIZE_BYTES,
+        ge=1 << 20,
+        description="the largest size of the index: at it, and on a full disk, nothing more is taken",
+    )
+    author_quota_bytes: int = Field(
+        0, ge=0, description="the logs of one author; peers can bring no more of it; 0: unlimited"
+    )
+    peer_quota_bytes: int = Field(
+        0, ge=0, description="entries that one peer brought and that are still held; 0: unlimited"
+    )
+    metrics_host: str = Field("127.0.0.1", description="where metrics and health are served")
+    metrics_port: int | None = Field(None, ge=0, le=65_535, description="Prometheus port; 0 takes a free one")
+
+
+class ConnectorSettings(ConnectorLimits):
+    """One connector process, with a section of each protocol."""
 
     directory: Path
     """Holds the key (made when it is missing) and the index."""
@@ -28,27 +74,6 @@ class ConnectorSettings(ProtocolSettings):
     """Where to serve nodes, over libp2p's QUIC (UDP); None serves none."""
     dial_libp2p: tuple[Multiaddr, ...] = ()
     """Nodes to keep a connection to."""
-    allow_list: Path | None = None
-    """A file as `access` describes it; without one every proven key may connect."""
-    transport: TransportSettings = TransportSettings(datagram_bytes="auto")
-    verify_entries_topic: bool = True
-    """Check signatures of what other connectors produced; off trusts everyone who may write to `entries`."""
-    serve_before_caught_up: bool = False
-    """Serve peers while `logs` is still being read at the start."""
-    map_size_bytes: int = Field(default=DEFAULT_MAP_SIZE_BYTES, ge=1 << 20)
-    """The address space that the index begins with; it grows as the index does."""
-    index_max_bytes: int = Field(default=MAX_SIZE_BYTES, ge=1 << 20)
-    """The largest size of the index: at it, and on a full disk, nothing more is taken (`index.full`)."""
-    check_threads: int | None = Field(default=None, ge=1)
-    """Threads that check entries of peers and of topics; None: as many as `CheckPool` finds right."""
-    author_quota_bytes: int = Field(default=0, ge=0)
-    """What the logs of one author may take before peers can bring no more of it; 0: no quota."""
-    peer_quota_bytes: int = Field(default=0, ge=0)
-    """What one peer may bring, as long as it is held; 0: no quota."""
-    metrics_host: str = "127.0.0.1"
-    metrics_port: int | None = Field(default=None, ge=0, le=65_535)
-    reload_interval_s: float = Field(default=1.0, gt=0)
-    """How often the allow-list's file is looked at."""
 
 
 def parse_address(text: str) -> Address:

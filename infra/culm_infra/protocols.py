@@ -39,6 +39,7 @@ JOB_SETTINGS: Final = {
     "coverage": "logs.job_settings:coverage_settings",
     "sds": "sds.job_settings:sds_settings",
     "sds-index": "sds.job_settings:sds_index_settings",
+    "chotki": "chotki.job_settings:chotki_settings",
     "dag": "dag.job_settings:dag_settings",
 }
 """What makes the settings of a job of those of the command line."""

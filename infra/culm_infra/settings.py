@@ -23,8 +23,8 @@ from pydantic_settings import (
 )
 from pydantic_settings.exceptions import SettingsError as MalformedSource
 
-from culm_connectors.protocols import ProtocolSettings
-from culm_connectors.transport.settings import TransportSettings
+from culm_connectors.settings import ConnectorLimits
+from culm_infra.cli.logs.job_section import BlocksJobSection, CoverageJobSection, VersionVectorsJobSection
 from culm_infra.errors import SettingsError
 from culm_infra.protocols import ProtocolJobs, ProtocolSections
 
@@ -82,12 +82,15 @@ class JobSection(ProtocolJobs):
     quick_start: bool = Field(False, description="jobs start sooner and are slower once warm")
     metrics_port: int | None = Field(None, ge=0, le=65_535, description="Prometheus port; 0 takes a free one")
     metrics_host: str = Field("127.0.0.1", description="the address that serves the metrics")
+    version_vectors: VersionVectorsJobSection = Field(
+        VersionVectorsJobSection(), description="the job version-vectors"
+    )
+    blocks: BlocksJobSection = Field(BlocksJobSection(), description="the job blocks")
+    coverage: CoverageJobSection = Field(CoverageJobSection(), description="the job coverage")
 
 
-class ConnectorSection(ProtocolSettings):
+class ConnectorSection(ConnectorLimits):
     """A connector process at a network edge."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     listen: str = Field("127.0.0.1:0", description="the UDP address and port to serve QUIC on")
     dial: list[str] = Field(
@@ -95,19 +98,6 @@ class ConnectorSection(ProtocolSettings):
     )
     listen_libp2p: str | None = Field(None, description="the UDP address and port to serve libp2p on")
     directory: Path | None = Field(None, description="key and index; by default below the stack's directory")
-    allow_list: Path | None = Field(None, description="a TOML or JSON file of peers and their schemas")
-    check_threads: int | None = Field(
-        None,
-        ge=1,
-        description="threads that check entries; by default one less than there are cores",
-    )
-    verify_entries_topic: bool = Field(True, description="check signatures of what other connectors produced")
-    serve_before_caught_up: bool = Field(False, description="serve peers while `logs` is still being read")
-    metrics_host: str = Field("127.0.0.1", description="where metrics and health are served")
-    metrics_port: int | None = Field(None, ge=0, le=65_535, description="Prometheus port; 0 takes a free one")
-    transport: TransportSettings = Field(
-        TransportSettings(datagram_bytes="auto"), description="datagrams, timeouts, limits on connections"
-    )
 
 
 class Settings(ProtocolSections, BaseSettings):

@@ -197,7 +197,7 @@ async def test_who_is_turned_away_at_a_door_is_counted_with_protocol_and_reason(
     tcp = TcpDoor("tcp-door", LOOPBACK, echo, judge)
     protocols = {"one": Silent(quic, tcp), "two": Silent(late)}
     settings = quick_settings()
-    async with Doors([quic, late, tcp], identity(1), settings) as doors:
+    async with Doors([quic, late, tcp], identity(1), settings, TcpSettings()) as doors:
         await doors.open([quic, tcp])
         address, at_tcp = doors.address("quic/1"), doors.address("tcp-door")
         assert address is not None and at_tcp is not None

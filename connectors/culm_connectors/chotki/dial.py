@@ -14,12 +14,16 @@ from culm_connectors.transport import Identity, TransportSettings, connect
 from culm_connectors.transport.interface import ByteChannel, Connection
 from culm_connectors.transport.stream_channel import StreamChannel
 from culm_connectors.transport.tcp.dial import connect_tcp
-from culm_connectors.transport.tcp.settings import TcpSettings, TlsClientSettings
+from culm_connectors.transport.tcp.settings import DEFAULT_TCP, TcpSettings, TlsClientSettings
 
 
 @asynccontextmanager
 async def dialled(
-    url: str, identity: Identity, tls: TlsFiles, transport: TransportSettings
+    url: str,
+    identity: Identity,
+    tls: TlsFiles,
+    transport: TransportSettings,
+    tcp: TcpSettings = DEFAULT_TCP,
 ) -> AsyncIterator[ByteChannel]:
     """A channel to the replica at an address (`tcp://`, `tls://` or `quic://`), which ends with the context.
 
@@ -35,7 +39,7 @@ async def dialled(
         finally:
             await connection.close()
         return
-    channel = await connect_tcp(address, TcpSettings(), tls_client(tls) if scheme == "tls" else None)
+    channel = await connect_tcp(address, tcp, tls_client(tls) if scheme == "tls" else None)
     try:
         yield channel
     finally:

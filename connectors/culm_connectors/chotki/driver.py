@@ -28,6 +28,7 @@ from culm_connectors.errors import ConnectorError
 from culm_connectors.transport import Identity, TransportSettings
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ByteChannel, Connection
+from culm_connectors.transport.tcp.settings import DEFAULT_TCP, TcpSettings
 from culm_models.chotki.ids import Id
 from culm_models.chotki.packets.packet import write_bye
 from culm_models.chotki.sync.progress import NO_PROGRESS, Progress
@@ -39,12 +40,19 @@ logger = logging.getLogger(__name__)
 class ChotkiDriver:
     """The connections of one edge. `serve` and `serve_quic` are handlers of its doors."""
 
-    def __init__(self, identity: Identity, transport: TransportSettings, judge: Judge) -> None:
+    def __init__(
+        self,
+        identity: Identity,
+        transport: TransportSettings,
+        judge: Judge,
+        tcp: TcpSettings = DEFAULT_TCP,
+    ) -> None:
         self.connections: dict[int, ReplicaConnection] = {}
         self.metrics = ChotkiMetrics()
         self.reports = SessionReports(self.metrics)
         self._identity = identity
         self._transport = transport
+        self._tcp = tcp
         self._judge = judge
         self._numbers = 0
         self._budgets = replica_budgets(ChotkiEdgeSettings())
@@ -98,7 +106,8 @@ class ChotkiDriver:
                 connection.channel.abort(refusal.text)
 
     async def _call(self, url: str) -> bool:
-        async with dialled(url, self._identity, self.shared.settings.tls, self._transport) as channel:
+        tls = self.shared.settings.tls
+        async with dialled(url, self._identity, tls, self._transport, self._tcp) as channel:
             return await self._speak(channel, url)
 
     async def _speak(self, channel: ByteChannel, name: str) -> bool:

@@ -104,7 +104,9 @@ class ChotkiProtocol:
         )
         self._spools = SpoolRoom(spools / "intake", self._settings.max_spool_bytes)
         access = ReplicaAccess(context.access)
-        self.driver = ChotkiDriver(self._identity, context.settings.transport, access.judge)
+        self.driver = ChotkiDriver(
+            self._identity, context.settings.transport, access.judge, context.settings.tcp
+        )
         self.readers: Sequence[TopicReader] = ()
         self.doors = self._doors(access)
 

@@ -13,7 +13,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -74,7 +74,6 @@ class TcpDoor:
     serve: ChannelHandler
     judge: Judge
     tls: TlsServerSettings | None = None
-    settings: TcpSettings = field(default_factory=TcpSettings)
 
 
 Door = QuicDoor | Libp2pDoor | TcpDoor
@@ -86,10 +85,13 @@ _Listening = Listener | TcpListener
 class Doors:
     """The doors of a process. An asynchronous context manager; leaving it closes them, and who came in."""
 
-    def __init__(self, doors: Sequence[Door], identity: Identity, settings: TransportSettings) -> None:
+    def __init__(
+        self, doors: Sequence[Door], identity: Identity, settings: TransportSettings, tcp: TcpSettings
+    ) -> None:
         self._doors = doors
         self._identity = identity
         self._settings = settings
+        self._tcp = tcp
         self._stack = contextlib.AsyncExitStack()
         self._opening = asyncio.Lock()
         self._listeners: dict[tuple[str, Address], _Listening] = {}
@@ -205,7 +207,7 @@ class Doors:
                 )
             case TcpDoor():
                 authorise = partial(self._judge, door)
-                return serve_tcp(door.address, door.serve, door.settings, tls=door.tls, authorise=authorise)
+                return serve_tcp(door.address, door.serve, self._tcp, tls=door.tls, authorise=authorise)
 
     def _judge_key(self, door: Door, key: bytes, address: Address) -> Refusal | None:
         return self._judge(door, Principal.of_key(key, address))

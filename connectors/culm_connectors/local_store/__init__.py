@@ -5,6 +5,7 @@
 | lmdb_file | the file: owned by one process, opened with doubt, grown when full, its errors translated |
 | long_read | a read transaction that outlives one call |
 | opening | trust, or drop and start anew; the mark of a store that was closed |
+| sizes | with how large a file it begins, and how large it may get |
 | writer | the one writing thread, for programs on an event loop |
 | errors | what can go wrong |
 

@@ -33,7 +33,6 @@ DATA_FILE = "data.mdb"
 _LOCK_FILE = "owner.lock"
 _MAX_READERS = 64
 _GROWTH = 2
-MAX_SIZE_BYTES = 1 << 46
 _FULL = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 # What lmdb says when only a part of what it wrote had room.
 _CUT_SHORT = (os.strerror(errno.EIO),)

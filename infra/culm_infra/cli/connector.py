@@ -121,8 +121,7 @@ def home(settings: Settings) -> Path:
 
 def connector_settings(settings: Settings) -> ConnectorSettings:
     """What the settings say of the connector. Raises SettingsError."""
-    from culm_connectors.protocols import ProtocolSettings
-    from culm_connectors.settings import ConnectorSettings
+    from culm_connectors.settings import ConnectorLimits, ConnectorSettings
     from culm_connectors.transport.libp2p.multiaddr import is_multiaddr
     from culm_infra.settings import wrong_values
 
@@ -134,14 +133,7 @@ def connector_settings(settings: Settings) -> ConnectorSettings:
             dial=tuple(address(text) for text in section.dial if not is_multiaddr(text)),
             listen_libp2p=None if section.listen_libp2p is None else address(section.listen_libp2p),
             dial_libp2p=tuple(_multiaddr(text) for text in section.dial if is_multiaddr(text)),
-            allow_list=section.allow_list,
-            transport=section.transport,
-            **{name: getattr(section, name) for name in ProtocolSettings.model_fields},
-            check_threads=section.check_threads,
-            verify_entries_topic=section.verify_entries_topic,
-            serve_before_caught_up=section.serve_before_caught_up,
-            metrics_host=section.metrics_host,
-            metrics_port=section.metrics_port,
+            **{name: getattr(section, name) for name in ConnectorLimits.model_fields},
         )
     except ValidationError as error:
         raise wrong_values(error, "connector") from error

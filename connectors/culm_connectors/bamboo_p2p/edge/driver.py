@@ -238,7 +238,7 @@ async def open_flavour(
         access = LogAccess(context.access)
         policy = EdgePolicy.of(edge_rules(settings), access)
         async with BambooPeer.over(
-            store, identity=identity, settings=_peer_settings(settings, expected), hooks=hooks, policy=policy
+            store, identity=identity, settings=_peer_settings(context, expected), hooks=hooks, policy=policy
         ) as peer:
             publisher = OutboxPublisher(
                 peer,
@@ -281,8 +281,9 @@ def edge_budgets(settings: BambooEdgeSettings) -> RememberedBudgets[str, Princip
     )
 
 
-def _peer_settings(settings: BambooEdgeSettings, expected: ExpectedPayloads) -> BambooPeerSettings:
+def _peer_settings(context: EdgeContext, expected: ExpectedPayloads) -> BambooPeerSettings:
     """What the connections are told."""
+    settings = context.settings.bamboo
     files = settings.tls
     return BambooPeerSettings(
         connection=PeerSettings(
@@ -293,6 +294,8 @@ def _peer_settings(settings: BambooEdgeSettings, expected: ExpectedPayloads) -> 
             credit=settings.credit,
             expects_payload=lambda log, seq_num: (log, seq_num) in expected,
         ),
+        transport=context.settings.transport,
+        tcp=context.settings.tcp,
         tls=TlsFiles(files.certificate, files.private_key, files.ca, files.server_name),
         data_window_bytes=settings.data_window_bytes,
         spool_bytes=settings.spool_bytes,

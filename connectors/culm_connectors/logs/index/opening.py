@@ -9,11 +9,11 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from culm_connectors.local_store.lmdb_file import MAX_SIZE_BYTES
 from culm_connectors.local_store.opening import close_marked, condemn, mark_open, open_or_drop
+from culm_connectors.local_store.sizes import DEFAULT_MAP_SIZE_BYTES, MAX_SIZE_BYTES
 from culm_connectors.logs.index.documents import ReadFacts
 from culm_connectors.logs.index.errors import INDEX_ERRORS, IndexDamaged, IndexForeign
-from culm_connectors.logs.index.store import DEFAULT_MAP_SIZE_BYTES, LmdbLogStore
+from culm_connectors.logs.index.store import LmdbLogStore
 from culm_topics.errors import RecordError
 from culm_topics.kafka.origin import Origin
 

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from culm_connectors.local_store.errors import StoreDamaged
-from culm_connectors.local_store.lmdb_file import MAX_SIZE_BYTES, LmdbFile
+from culm_connectors.local_store.lmdb_file import LmdbFile
+from culm_connectors.local_store.sizes import DEFAULT_MAP_SIZE_BYTES, MAX_SIZE_BYTES
 from culm_connectors.logs.index import layout
 from culm_connectors.logs.index.audit import contradictory_logs, forget_logs
 from culm_connectors.logs.index.commit import Commit, Offsets, write_commit
@@ -32,7 +33,6 @@ from culm_models.bamboo.log_store import LogInfo, LogKey, LogKind
 from culm_models.errors import CulmError
 from culm_models.lifts import Lift
 
-DEFAULT_MAP_SIZE_BYTES = 64 * 1024**3
 DEFAULT_CHUNK_BYTES = 64 * 1024
 _CHUNK_LOGS = 4_096
 _CHUNK_DELETES = 16

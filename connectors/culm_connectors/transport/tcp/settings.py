@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -43,6 +43,9 @@ class TcpSettings(BaseModel):
         if self.send_resume_bytes > self.send_bound_bytes:
             raise ValueError("send_resume_bytes must not be above send_bound_bytes")
         return self
+
+
+DEFAULT_TCP: Final = TcpSettings()
 
 
 class TlsServerSettings(BaseModel):

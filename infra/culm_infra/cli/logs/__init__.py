@@ -1,4 +1,4 @@
 """`culm logs`: `group` names its commands: `entries`, `peers`, `blocks`, `index`; `output` shows an entry.
 
-`job_settings`: what the jobs of logs are told.
+`job_section`: settings of the jobs of logs; `job_settings`: builds what each of them is run with.
 """

@@ -28,7 +28,10 @@ def version_vectors_settings(settings: Settings) -> VersionVectorsSettings:
     """Of the job `version-vectors`."""
     from culm_streaming.version_vectors import VersionVectorsSettings
 
-    return VersionVectorsSettings(max_offsets_per_trigger=settings.job.max_offsets_per_trigger)
+    return VersionVectorsSettings(
+        max_offsets_per_trigger=settings.job.max_offsets_per_trigger,
+        max_receipts_per_trigger=settings.job.version_vectors.max_receipts_per_trigger,
+    )
 
 
 def blocks_settings(settings: Settings) -> BlocksSettings:
@@ -38,6 +41,7 @@ def blocks_settings(settings: Settings) -> BlocksSettings:
 
     return BlocksSettings(
         max_offsets_per_trigger=settings.job.max_offsets_per_trigger,
+        max_receipts_per_trigger=settings.job.blocks.max_receipts_per_trigger,
         heights=HeightsSettings(block_bits=settings.block_bits, lifts=settings.job.lifts),
     )
 
@@ -47,8 +51,12 @@ def coverage_settings(settings: Settings) -> CoverageSettings:
     from culm_streaming.coverage.job import CoverageSettings
     from culm_streaming.coverage.settings import CoverageLayout
 
+    section = settings.job.coverage
     return CoverageSettings(
         verify=settings.job.verify,
         max_offsets_per_trigger=settings.job.max_offsets_per_trigger,
+        max_fragments_per_trigger=section.max_fragments_per_trigger,
+        max_holdings_per_trigger=section.max_holdings_per_trigger,
+        max_payload_chunks_per_trigger=section.max_payload_chunks_per_trigger,
         layout=CoverageLayout(shards=settings.job.shards),
     )

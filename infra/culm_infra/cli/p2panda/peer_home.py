@@ -151,6 +151,7 @@ async def with_peer(
         schemas=schemas or ("*",),
         live_mode=live_mode,
         transport=TransportSettings(datagram_bytes=settings.peer.datagram_size),
+        driver=settings.peer.driver,
         sessions=settings.peer.sessions,
     ) as peer:
         return await work(peer)

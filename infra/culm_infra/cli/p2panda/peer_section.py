@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from culm_connectors.p2panda.settings import SessionSettings
+from culm_connectors.p2panda.settings import DriverSettings, SessionSettings
 
 
 class PeerSection(BaseModel):
@@ -20,3 +20,4 @@ class PeerSection(BaseModel):
     )
     datagram_size: int | Literal["auto"] = Field("auto", description="1200, 1452, 8900 bytes, or auto")
     sessions: SessionSettings = Field(SessionSettings(), description="how sessions find out what differs")
+    driver: DriverSettings = Field(DriverSettings(), description="limits on what one remote may send")

@@ -1,0 +1,41 @@
+"""Settings of the jobs of replicated logs that have a place in the settings file."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class VersionVectorsJobSection(BaseModel):
+    """How much the job `version-vectors` takes at once, beside the records of `logs`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_receipts_per_trigger: int = Field(
+        5_000, ge=1, description="the most receipts that a micro-batch takes; one may have 50,000 rows"
+    )
+
+
+class BlocksJobSection(BaseModel):
+    """How much the job `blocks` takes at once, beside the records of `logs`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_receipts_per_trigger: int = Field(
+        1_000, ge=1, description="the most receipts that a micro-batch takes; one may have 50,000 rows"
+    )
+
+
+class CoverageJobSection(BaseModel):
+    """How much the job `coverage` takes at once, beside the records of `logs`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_fragments_per_trigger: int = Field(
+        50_000, ge=1, description="the most records of `fragments` that a micro-batch takes"
+    )
+    max_holdings_per_trigger: int = Field(
+        50_000, ge=1, description="the most records of `holdings` that a micro-batch takes"
+    )
+    max_payload_chunks_per_trigger: int = Field(
+        2_000, ge=1, description="the most records of `payloads` that a micro-batch takes"
+    )
