@@ -22,8 +22,9 @@ from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.edge.metrics import ConnectorCollector, LoopWatch
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, Opening, SharedRoom, log_progress
-from culm_connectors.errors import ConnectorError
+from culm_connectors.errors import ConnectorError, DirectoryInUse
 from culm_connectors.kafka import BatchProducer, KafkaHealth, Progress, log_kafka_error, quiet
+from culm_connectors.local_store.folder_lock import FolderLock
 from culm_connectors.protocols import LOG_PAYLOADS, PROTOCOLS, ProtocolEntry, load
 from culm_connectors.settings import ConnectorSettings
 from culm_connectors.transport import Address, Identity
@@ -102,9 +103,11 @@ class Connector:
     async def run(self) -> None:
         """Serve until `stop` is called.
 
-        Raises what made it impossible: Kafka's absence at the start, a lost offset, a damaged index.
+        Raises what made it impossible: Kafka's absence at the start, a lost offset, a damaged index, and
+        `DirectoryInUse` before anything in the directory is read.
         """
         async with contextlib.AsyncExitStack() as stack:
+            stack.callback(self._lock_directory().release)
             self._serve_status(stack)
             administration = admin(self.kafka)
             batches = await stack.enter_async_context(
@@ -157,6 +160,16 @@ class Connector:
                 error = _first(group_error)
                 if not isinstance(error, _Stopped):
                     raise error from group_error
+
+    def _lock_directory(self) -> FolderLock:
+        directory = self.settings.directory
+        return FolderLock(
+            directory,
+            lambda: DirectoryInUse(
+                f"another connector runs over {directory}", hint="stop it or give another --dir"
+            ),
+            file_name="connector.lock",
+        )
 
     def _starting(self, what: str) -> None:
         self._state = what

@@ -18,3 +18,9 @@ class ConnectorError(CulmError):
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
+
+
+class DirectoryInUse(ConnectorError):
+    """Another connector runs over this directory: its key, its index and its folders."""
+
+    code: ClassVar[str] = "connector.in_use"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
 import os
 import time
@@ -31,6 +30,7 @@ from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.bamboo_p2p.store.spool_room import SpoolRoom
 from culm_connectors.bamboo_p2p.worker import Worker, verify_in_threads
 from culm_connectors.edge.reconnect import Backoff, keep_trying
+from culm_connectors.local_store.folder_lock import FolderLock
 from culm_connectors.transport import Identity
 from culm_connectors.transport.errors import TransportError
 from culm_models.bamboo.hashes import HashFlavour
@@ -125,9 +125,8 @@ class BambooPeer:
     ) -> AsyncIterator[Self]:
         """The peer of an open store, whose one user it is; the caller closes it. Error: `FolderInUse`."""
         settings = settings or BambooPeerSettings()
-        lock = os.open(store.folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        lock = lock_connections(store.folder)
         try:
-            _take_lock(lock, store.folder)
             peer = cls(store, settings, identity or Identity.from_private_key(os.urandom(32)), hooks, policy)
             refreshing = asyncio.create_task(peer._keep_refreshed())
             following = asyncio.create_task(peer._following.run())
@@ -141,7 +140,7 @@ class BambooPeer:
                 await asyncio.gather(refreshing, following, return_exceptions=True)
                 await peer._worker.stop(store.commit)
         finally:
-            os.close(lock)
+            lock.release()
 
     # Logs.
 
@@ -388,11 +387,13 @@ def _log_failure(task: asyncio.Task[None]) -> None:
         _LOGGER.error("the peer looks for nothing new any more: %s", error, exc_info=error)
 
 
-def _take_lock(lock: int, folder: Path) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise FolderInUse(
+def lock_connections(folder: Path) -> FolderLock:
+    """Lock a folder for the one process that holds connections over it. Raises `FolderInUse`."""
+    return FolderLock(
+        folder,
+        lambda: FolderInUse(
             f"another process holds connections over {folder}",
             hint="publish, import and drop work beside it; end it to sync or serve",
-        ) from None
+        ),
+        file_name=LOCK_FILE,
+    )

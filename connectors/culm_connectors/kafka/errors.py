@@ -32,6 +32,10 @@ class TopicRecreated(KafkaBridgeError):
 
 
 class ConsumeFailed(KafkaBridgeError):
-    """Reading a topic failed for good."""
+    """A topic could not be read. `passes`: a later attempt may succeed although nobody changes anything."""
 
     code: ClassVar[str] = "connector.kafka.consume"
+
+    def __init__(self, message: str, *, passes: bool = False, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.passes = passes

@@ -24,7 +24,9 @@ def ask_origin(admin: AdminClient, topics: Iterable[str]) -> Origin:
     names = sorted(topics)
     try:
         return origin.ask_origin(admin, names)
-    except (KafkaFailure, TopicMissing) as error:
+    except KafkaFailure as error:
+        raise ConsumeFailed(str(error), passes=error.passes, hint=error.hint) from error
+    except TopicMissing as error:
         raise ConsumeFailed(str(error), hint=error.hint) from error
 
 

@@ -2,6 +2,7 @@
 
 | module | what it holds |
 |---|---|
+| folder_lock | one process at a time over a folder |
 | lmdb_file | the file: owned by one process, opened with doubt, grown when full, its errors translated |
 | long_read | a read transaction that outlives one call |
 | opening | trust, or drop and start anew; the mark of a store that was closed |

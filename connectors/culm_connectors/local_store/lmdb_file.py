@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import itertools
 import os
 import threading
@@ -27,10 +26,10 @@ from culm_connectors.local_store.errors import (
     StoreDamaged,
     StoreUnusable,
 )
+from culm_connectors.local_store.folder_lock import FolderLock
 from culm_connectors.local_store.long_read import LongRead
 
 DATA_FILE = "data.mdb"
-_LOCK_FILE = "owner.lock"
 _MAX_READERS = 64
 _GROWTH = 2
 _FULL = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
@@ -90,7 +89,8 @@ class LmdbFile:
     The map grows as it must, up to `max_size_bytes`; `full_hint` says what to do when it may not.
     `durable` flushes every transaction; `check` walks every page before lmdb opens the file. `errors` are
     what is raised: `busy` when another process owns the folder, `damaged` when its file is not sound, `full`
-    when the disk is full, `unusable`.
+    when the disk is full, `unusable`. `lock` is the folder's lock if the caller
+    holds it already; `close` releases it.
     """
 
     def __init__(
@@ -105,8 +105,8 @@ class LmdbFile:
         check: bool = False,
         max_readers: int = _MAX_READERS,
         errors: ErrorFamily = STORE_ERRORS,
+        lock: FolderLock | None = None,
     ) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self._names = tuple(databases)
         self._max_size_bytes = max_size_bytes
@@ -118,18 +118,11 @@ class LmdbFile:
         """The latest damage that a transaction met."""
         self._is_flushed = True
         self._gate = _Gate()
-        self._lock = (folder / _LOCK_FILE).open("a")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._lock.close()
-            raise errors.busy(
-                f"{folder} is in use by another process", hint="stop it or give another --dir"
-            ) from error
+        self._lock = lock or lock_store(folder, errors)
         try:
             self._open(min(map_size_bytes, max_size_bytes), durable=durable, check=check)
         except BaseException:
-            self._lock.close()
+            self._lock.release()
             raise
 
     def _open(self, map_size_bytes: int, *, durable: bool, check: bool) -> None:
@@ -299,7 +292,16 @@ class LmdbFile:
             if self._is_flushed:
                 then()
         finally:
-            self._lock.close()
+            self._lock.release()
+
+
+def lock_store(folder: Path, errors: ErrorFamily = STORE_ERRORS) -> FolderLock:
+    """Lock the folder of a store for this process. Raises `errors.busy`: another process holds it."""
+    return FolderLock(
+        folder,
+        lambda: errors.busy(f"{folder} is in use by another process", hint="stop it or give another --dir"),
+        file_name="owner.lock",
+    )
 
 
 def check_structure(data: Path, errors: ErrorFamily = STORE_ERRORS) -> None:

@@ -27,7 +27,8 @@ from culm_connectors.local_store.errors import (
     StoreDamaged,
     StoreForeign,
 )
-from culm_connectors.local_store.lmdb_file import DATA_FILE
+from culm_connectors.local_store.folder_lock import FolderLock
+from culm_connectors.local_store.lmdb_file import DATA_FILE, lock_store
 
 logger = logging.getLogger(__name__)
 
@@ -52,24 +53,35 @@ class Closable(Protocol):
 
 
 def open_or_drop(
-    folder: Path, open_store: Callable[[bool], Store], *, what: str, errors: ErrorFamily = STORE_ERRORS
+    folder: Path,
+    open_store: Callable[[FolderLock, bool], Store],
+    *,
+    what: str,
+    errors: ErrorFamily = STORE_ERRORS,
 ) -> Store:
     """The store of this folder if it can be trusted, else an empty one in its place.
 
-    `open_store` is told whether the file is in doubt; it raises StoreDamaged or StoreForeign, with the file
-    closed, where what is there cannot be trusted. `what` says in the log what is dropped, and what it is
-    rebuilt from. Raises what opening an empty store raises.
+    The folder is locked before anything in it is read or removed: another process may be using it.
+    `open_store` receives that lock and whether the file is in doubt; it raises StoreDamaged or StoreForeign,
+    with the file closed, if the contents cannot be trusted. `what` says in the log what is dropped, and
+    what it is rebuilt from. Raises `errors.busy`, and what opening an empty store raises.
     """
+    lock = lock_store(folder, errors)
     try:
         if _state(folder).get("condemned"):
             raise errors.damaged("its last user met damage in it, or found it to contradict its topic")
         doubt = in_doubt(folder, errors)
         mark_open(folder)
-        return open_store(doubt)
+        return open_store(lock, doubt)
     except (StoreDamaged, StoreForeign) as error:
+        # Closing a store that cannot be trusted has released it.
+        lock.take()
         logger.warning("%s: %s (%s)", what, error, error.code)
         drop(folder)
-        return open_store(False)
+        return open_store(lock, False)
+    except BaseException:
+        lock.release()
+        raise
 
 
 def in_doubt(folder: Path, errors: ErrorFamily = STORE_ERRORS) -> bool:

@@ -17,6 +17,7 @@ from culm_connectors.chotki.errors import StateUnreadable, StoreIncomplete
 from culm_connectors.chotki.local_state import layout
 from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
 from culm_connectors.local_store.errors import StoreDamaged, StoreForeign
+from culm_connectors.local_store.folder_lock import FolderLock
 from culm_connectors.local_store.lmdb_file import LmdbFile
 from culm_connectors.local_store.opening import close_marked, condemn, open_or_drop
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, OBJECT_KEY
@@ -64,7 +65,14 @@ class ChotkiStore:
     """
 
     def __init__(
-        self, folder: Path, origin: Origin, *, map_size_bytes: int, max_size_bytes: int, check: bool
+        self,
+        folder: Path,
+        origin: Origin,
+        *,
+        map_size_bytes: int,
+        max_size_bytes: int,
+        check: bool,
+        lock: FolderLock,
     ) -> None:
         """See `open`. Raises StoreDamaged and StoreForeign besides."""
         self._file = LmdbFile(
@@ -75,6 +83,7 @@ class ChotkiStore:
             full_hint="allow the store of Chotki more",
             check=check,
             max_readers=_MAX_SNAPSHOTS,
+            lock=lock,
         )
         self._databases = self._file.databases
         try:
@@ -92,9 +101,14 @@ class ChotkiStore:
         Raises StoreBusy when another process has it, StoreFull when the disk is full, StoreUnusable.
         """
 
-        def open_store(doubt: bool) -> ChotkiStore:
+        def open_store(lock: FolderLock, doubt: bool) -> ChotkiStore:
             return cls(
-                folder, origin, map_size_bytes=map_size_bytes, max_size_bytes=max_size_bytes, check=doubt
+                folder,
+                origin,
+                map_size_bytes=map_size_bytes,
+                max_size_bytes=max_size_bytes,
+                check=doubt,
+                lock=lock,
             )
 
         what = "the local store of Chotki is dropped and will be rebuilt from chotki.state"

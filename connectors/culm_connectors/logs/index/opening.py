@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+from culm_connectors.local_store.folder_lock import FolderLock
 from culm_connectors.local_store.opening import close_marked, condemn, mark_open, open_or_drop
 from culm_connectors.local_store.sizes import DEFAULT_MAP_SIZE_BYTES, MAX_SIZE_BYTES
 from culm_connectors.logs.index.documents import ReadFacts
@@ -35,9 +36,14 @@ def open_index(
     Raises IndexBusy when another process has it, IndexFull when the disk is full, IndexUnusable.
     """
 
-    def open_store(doubt: bool) -> LmdbLogStore:
+    def open_store(lock: FolderLock, doubt: bool) -> LmdbLogStore:
         store = LmdbLogStore(
-            read_facts, folder, map_size_bytes=map_size_bytes, max_size_bytes=max_size_bytes, check=doubt
+            read_facts,
+            folder,
+            map_size_bytes=map_size_bytes,
+            max_size_bytes=max_size_bytes,
+            check=doubt,
+            lock=lock,
         )
         try:
             if doubt:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from culm_connectors.local_store.errors import StoreDamaged
+from culm_connectors.local_store.folder_lock import FolderLock
 from culm_connectors.local_store.lmdb_file import LmdbFile
 from culm_connectors.local_store.sizes import DEFAULT_MAP_SIZE_BYTES, MAX_SIZE_BYTES
 from culm_connectors.logs.index import layout
@@ -43,8 +44,7 @@ class LmdbLogStore:
     """Entries, heights and Kafka offsets of one folder. `read_facts` reads payloads for their owner.
 
     `durable` flushes every commit (a peer's own writing, which nobody can give back); an index that can be
-    rebuilt leaves it off and calls `sync` now and then. `check` walks the file before lmdb opens it.
-    Raises IndexDamaged, IndexBusy, IndexFull, IndexUnusable.
+    rebuilt leaves it off and calls `sync` now and then. For `check`, `lock`, errors: `LmdbFile`.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class LmdbLogStore:
         max_size_bytes: int = MAX_SIZE_BYTES,
         durable: bool = False,
         check: bool = False,
+        lock: FolderLock | None = None,
     ) -> None:
         self._environment = LmdbFile(
             folder,
@@ -66,6 +67,7 @@ class LmdbLogStore:
             durable=durable,
             check=check,
             errors=INDEX_ERRORS,
+            lock=lock,
         )
         self._read_facts = read_facts
         self._databases: Mapping[bytes, object] = self._environment.databases

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from culm_connectors.kafka import Progress, TopicReader, ask_origin
-from culm_connectors.local_store.lmdb_file import DATA_FILE
+from culm_connectors.local_store.lmdb_file import DATA_FILE, lock_store
 from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.index import IndexWriter, LmdbLogStore, check_origin, close_index, mark_open
 from culm_connectors.logs.index.documents import ReadFacts
-from culm_connectors.logs.index.errors import IndexMissing
+from culm_connectors.logs.index.errors import INDEX_ERRORS, IndexMissing
 from culm_connectors.logs.warm_start.block_heights import Positions, SchemaHeights, read_block_heights
 from culm_connectors.logs.warm_start.claims import table_of
 from culm_connectors.logs.warm_start.heights import HeightTable
@@ -55,8 +55,9 @@ async def check_index(
     """
     if not (folder / DATA_FILE).exists():
         raise IndexMissing(f"there is no index in {folder}", hint="a connector makes one when it starts")
+    lock = lock_store(folder, INDEX_ERRORS)
     mark_open(folder)
-    store = LmdbLogStore(read_facts, folder, check=True)
+    store = LmdbLogStore(read_facts, folder, check=True, lock=lock)
     close: Callable[[LmdbLogStore], None] = LmdbLogStore.close
     try:
         origin = ask_origin(admin(kafka), [kafka.topic(name) for name in read_topics])

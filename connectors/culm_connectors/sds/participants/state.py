@@ -11,7 +11,6 @@ system, which survives the death of the process, but not of the machine.
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import logging
 import os
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from culm_connectors.local_store.folder_lock import FolderLock
 from culm_connectors.sds.errors import StateError
 from culm_models import cbor
 from culm_models.sds.wire.messages import Profile
@@ -29,7 +29,6 @@ logger = logging.getLogger(__name__)
 
 _FORMAT: Final = 1
 _SNAPSHOT: Final = "snapshot"
-_LOCK: Final = "lock"
 _TOLD: Final = "told"
 _HEAD_BYTES: Final = 8
 _MAX_RECORD_BYTES: Final = 64 * 1024 * 1024
@@ -84,13 +83,11 @@ class StateFolder:
     def __init__(self, path: Path, *, durable: bool = True) -> None:
         self.path = path
         self._durable = durable
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock = (path / _LOCK).open("a")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._lock.close()
-            raise StateError(f"{path} is in use", hint="another process is this participant") from error
+        self._lock = FolderLock(
+            path,
+            lambda: StateError(f"{path} is in use", hint="another process is this participant"),
+            file_name="lock",
+        )
         self.snapshot: Snapshot | None = None
         self._generation = 0
         self._snapshot_bytes = 0
@@ -102,7 +99,7 @@ class StateFolder:
             self._told = self._open(_TOLD)
             self._drop_others()
         except BaseException:
-            self._lock.close()
+            self._lock.release()
             raise
 
     def __enter__(self) -> StateFolder:
@@ -113,8 +110,9 @@ class StateFolder:
 
     def close(self) -> None:
         """Free the folder."""
-        for file in (self._inputs, self._told, self._lock):
-            file.close()
+        self._inputs.close()
+        self._told.close()
+        self._lock.release()
 
     def _read_snapshot(self) -> None:
         file = self.path / _SNAPSHOT

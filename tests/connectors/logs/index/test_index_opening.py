@@ -15,7 +15,7 @@ import pytest
 
 from culm_connectors.local_store.lmdb_file import DATA_FILE
 from culm_connectors.local_store.opening import in_doubt
-from culm_connectors.logs.index import IndexDamaged, LmdbLogStore, close_index, condemn, open_index
+from culm_connectors.logs.index import IndexBusy, IndexDamaged, LmdbLogStore, close_index, condemn, open_index
 from culm_models.p2panda.operations.operation import peek
 from culm_topics.kafka.origin import Origin
 from tests.support.logs import author, make_log
@@ -187,3 +187,25 @@ def test_a_killed_process_loses_nothing_that_it_committed(tmp_path: Path) -> Non
     assert store.offsets() == {("culm.logs", 0): acknowledged}
     assert store.height(ALICE.public_key, 0) == acknowledged
     store.close()
+
+
+def test_an_index_that_another_process_uses_is_not_touched(tmp_path: Path) -> None:
+    filled(tmp_path)
+    store = open_index(peek, tmp_path, ORIGIN)
+    # As its user does on damage: the next opening drops it, once the folder is free.
+    condemn(tmp_path)
+    with pytest.raises(IndexBusy):
+        open_index(peek, tmp_path, ORIGIN)
+    assert (tmp_path / DATA_FILE).exists()
+    store.close()
+    assert entries_after_reopening(tmp_path) == 0
+
+
+def test_a_folder_that_could_not_be_opened_is_free_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("culm_connectors.logs.index.opening.check_origin", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            open_index(peek, tmp_path, ORIGIN)
+    close_index(open_index(peek, tmp_path, ORIGIN))
