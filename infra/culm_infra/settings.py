@@ -50,7 +50,12 @@ class StackSection(Section):
     directory: Path | None = Field(
         None, description="where its data lives; by default the user's data directory"
     )
-    heap_mb: int = Field(512, ge=128, le=65_536, description="the broker's largest heap, in MiB")
+    heap_mb: int | None = Field(
+        None,
+        ge=128,
+        le=65_536,
+        description="the broker's largest heap, in MiB; by default that of its last start, 512 at the first",
+    )
     quick_start: bool = Field(False, description="the broker starts sooner and is slower once warm")
 
 

@@ -31,6 +31,7 @@ class JobGivenUp(JobError):
     """A job failed again and again for a reason that should have passed: a later start may succeed."""
 
     code: ClassVar[str] = "streaming.job.given_up"
+    passes: ClassVar[bool] = True
 
 
 class CheckpointError(StreamingError):

@@ -7,7 +7,8 @@
 - ``logs``: replicated logs. ``p2panda``, ``sds``, ``chotki``, ``bamboo``, ``dag``: a noun each.
 
 ``main`` turns errors into one clear line, a hint and an exit status: 0 done, 1 failed, 2 wrong usage,
-3 not converged or degraded, 130 interrupted. Data goes to standard output, talk to standard error.
+3 not converged or degraded, 75 try again later, 130 interrupted. Data goes to standard output, talk to
+standard error.
 """
 
 from __future__ import annotations

@@ -13,21 +13,19 @@ import typer
 
 from culm_infra.cli import log_lines, options
 from culm_infra.cli.options import KafkaFlags, spread
-from culm_infra.cli.output import EXIT_FAILED, emit_json, print_error, print_table, say
+from culm_infra.cli.output import emit_json, exit_status, print_error, print_table, say
 from culm_infra.errors import InfraError
 from culm_topics.catalogue import registry
 from culm_topics.catalogue.jobs import DEFAULT_GROUP, groups, jobs_of
 
 if TYPE_CHECKING:
     from culm_infra.settings import Settings
-    from culm_models.errors import CulmError
     from culm_streaming.supervision.queries import RunSettings
     from culm_topics.kafka.clients import KafkaSettings
 
 app = typer.Typer(no_args_is_help=True, help="List and run the streaming jobs.")
 
 _EXIT_INTERRUPTED = 130
-_EXIT_TRY_AGAIN = 75
 """What should have passed did not: EX_TEMPFAIL of sysexits.h."""
 
 
@@ -139,7 +137,7 @@ def run(
     """
     from culm_infra.settings import resolve_kafka, stack_directory
     from culm_streaming.errors import StreamingError
-    from culm_topics.errors import KafkaFailure, TopicsError
+    from culm_topics.errors import TopicsError
 
     try:
         jobs = jobs_of(which)
@@ -168,11 +166,7 @@ def run(
     settings = kafka.load(**flags)
     log_lines.set_up(settings.log_format)
     reached = resolve_kafka(settings)
-    try:
-        _check_topics(reached, jobs)
-    except KafkaFailure as error:
-        print_error(error)
-        raise typer.Exit(_exit_status(error)) from error
+    _check_topics(reached, jobs)
     log_file = stack_directory(settings) / "logs" / f"spark-{_deployment(settings)}-{which}.log"
     run_settings = _run_settings(settings, reached, jobs, once=once, interval_ms=interval_ms)
     try:
@@ -180,16 +174,7 @@ def run(
     except (StreamingError, TopicsError) as error:
         print_error(error)
         say(f"Spark's log: {log_file}")
-        raise typer.Exit(_exit_status(error)) from error
-
-
-def _exit_status(error: CulmError) -> int:
-    """Whether a supervisor should start the process again, or somebody must look."""
-    from culm_streaming.errors import JobGivenUp
-    from culm_topics.errors import KafkaFailure
-
-    passes = isinstance(error, JobGivenUp) or (isinstance(error, KafkaFailure) and error.passes)
-    return _EXIT_TRY_AGAIN if passes else EXIT_FAILED
+        raise typer.Exit(exit_status(error)) from error
 
 
 def _run_settings(

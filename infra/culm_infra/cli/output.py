@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_DEGRADED = 3
+EXIT_TRY_AGAIN = 75
+"""What should pass by itself did not in time: a supervisor starts the command again."""
 
 _TEXT_LIMIT = 200
 _UNBOUNDED = 10_000
@@ -107,6 +109,11 @@ def use_json_lines(*, are_used: bool) -> None:
 def say_nothing_replicated() -> None:
     """Why `logs` may be empty after a peer has synchronised: entries pass through the jobs to get there."""
     say("nothing is in `logs` yet: `culm job run` writes it, and Spark takes up to a minute to start")
+
+
+def exit_status(error: BaseException) -> int:
+    """The exit status of a command that an error ended: whether to start it again, or to look at it first."""
+    return EXIT_TRY_AGAIN if getattr(error, "passes", False) else EXIT_FAILED
 
 
 def print_error(error: BaseException, *, hint: str | None = None) -> None:

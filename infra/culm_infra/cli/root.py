@@ -12,7 +12,7 @@ from typer.main import get_command, get_group
 
 from culm_infra import protocols
 from culm_infra.cli.loading import load
-from culm_infra.cli.output import print_error
+from culm_infra.cli.output import exit_status, print_error
 from culm_models.errors import CulmError
 
 # Each noun is `module:attribute`, the attribute a Typer app or one command function.
@@ -90,7 +90,7 @@ def run(arguments: list[str]) -> int:
         return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
     except CulmError as error:
         print_error(error)
-        return 1
+        return exit_status(error)
     except ValidationError as error:
         from culm_infra.settings import wrong_values
 

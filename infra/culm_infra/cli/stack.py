@@ -43,6 +43,8 @@ def up(
 ) -> None:
     """Start the broker unless it runs, wait until it answers, and print its bootstrap address.
 
+    A running broker keeps its settings. Exit status 3: it has others than those requested.
+
     Example: `culm stack up --name scratch --heap-mb 1024`
     """
     from culm_infra.cli.jars import fetch_with_progress
@@ -60,11 +62,15 @@ def up(
             properties=properties,
             quick_start=settings.stack.quick_start,
         )
+    not_applied = stack.not_applied(port=port, heap_mb=settings.stack.heap_mb, properties=properties)
     if json:
-        emit_json(_row(stack.status()))
-        return
-    out.print(bootstrap, markup=False)
-    say(f"Kafka answers in [bold]{safe(stack.directory)}[/]; end it with `culm stack down`")
+        emit_json(_row(stack.status()) | {"not_applied": not_applied})
+    else:
+        out.print(bootstrap, markup=False)
+        say(f"Kafka answers in [bold]{safe(stack.directory)}[/]; end it with `culm stack down`")
+    if not_applied:
+        say(f"it was running already, without {safe(', '.join(not_applied))}: restart it to apply this")
+        raise typer.Exit(EXIT_DEGRADED)
 
 
 @app.command()

@@ -100,6 +100,31 @@ class Stack:
             (self.directory / ADDRESS_FILE).write_text(bootstrap + "\n")
             return bootstrap
 
+    def not_applied(
+        self,
+        *,
+        port: int | None = None,
+        heap_mb: int | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> list[str]:
+        """The requested values that the running broker does not have, each beside the one that it has.
+
+        Empty if the broker runs as requested: call it after `up`, which does not restart a running broker.
+        """
+        record = records.read(self._record_path)
+        if record is None:
+            return []
+        wanted: dict[str, tuple[object, object]] = {
+            "port": (port, record.port),
+            "heap_mb": (heap_mb, record.heap_mb),
+            **{name: (text, record.properties.get(name)) for name, text in (properties or {}).items()},
+        }
+        return [
+            f"{name} {value} (it has {'its default' if has is None else has})"
+            for name, (value, has) in wanted.items()
+            if value not in (None, has)
+        ]
+
     def down(self, timeout_s: float = 30.0) -> bool:
         """Stop the broker and keep its data; False when it did not run.
 

@@ -1,4 +1,4 @@
-"""`culm job run` ends with 75 for what passes by itself: its supervisor starts it again; else with 1."""
+"""Jobs and connectors end with 75 for what passes by itself: a supervisor starts them again; else with 1."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from culm_connectors.errors import DirectoryInUse
+from culm_connectors.local_store.folder_lock import FolderLock
 from culm_infra.cli import job, log_lines
 from culm_infra.cli.root import run
 from culm_streaming.errors import JobError, JobGivenUp
 from culm_topics.errors import KafkaFailure, OriginChanged
-from culm_topics.kafka import admin
+from culm_topics.kafka import admin, origin
 
 PASSES = KafkaFailure("no answer in time", hint="is Kafka up?")
 LASTS = KafkaFailure("SASL: wrong password", passes=False)
@@ -75,3 +77,23 @@ def test_a_kafka_that_is_away_at_the_start(
         closed.bind(("127.0.0.1", 0))
         assert job_run(f"127.0.0.1:{closed.getsockname()[1]}") == 75
     assert "Connection refused" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("error", "status"), [(PASSES, 75), (LASTS, 1)])
+def test_a_connector_that_kafka_fails_at_its_start(
+    error: Exception, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(origin, "ask_origin", raising(error))
+    arguments = ["--listen", "none", "--dir", str(tmp_path), "--bootstrap", "127.0.0.1:1"]
+    assert run(["connector", "run", *arguments]) == status
+
+
+def test_a_second_connector_over_one_directory_is_refused_before_it_reads_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(origin, "ask_origin", raising(AssertionError("Kafka was asked")))
+    lock = FolderLock(tmp_path, lambda: DirectoryInUse("here"), file_name="connector.lock")
+    arguments = ["--listen", "none", "--dir", str(tmp_path), "--bootstrap", "127.0.0.1:1"]
+    assert run(["connector", "run", *arguments]) == 1
+    assert "connector.in_use" in capsys.readouterr().err
+    lock.release()

@@ -96,7 +96,7 @@ def test_data_survives_a_kill_and_a_stop_on_the_same_port(
 
 
 def test_two_stacks_side_by_side_share_nothing(
-    new_stack: Callable[[str], Stack], kafka_bootstrap: str
+    new_stack: Callable[[str], Stack], kafka_bootstrap: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = new_stack("two")
     bootstrap = other.up(heap_mb=256, quick_start=True, properties={"message.max.bytes": "2000000"})
@@ -105,6 +105,16 @@ def test_two_stacks_side_by_side_share_nothing(
     admin = kafka.admin(KafkaSettings(bootstrap=kafka_bootstrap))
     assert "only-here" not in admin.list_topics(timeout=30).topics
     assert "message.max.bytes=2000000" in other.files.properties.read_text()
+
+    # A running broker keeps its settings, and a command that asks for others says so.
+    up = ["stack", "up", "--dir", str(other.directory)]
+    assert run(up) == run([*up, "--heap-mb", "256", "--property", "message.max.bytes=2000000"]) == 0
+    capsys.readouterr()
+    assert run([*up, "--port", "1", "--heap-mb", "512", "--property", "log.retention.hours=1"]) == 3
+    said = " ".join(capsys.readouterr().err.split())
+    assert "port 1 (it has" in said
+    assert "heap_mb 512 (it has 256)" in said
+    assert "log.retention.hours 1 (it has its default)" in said
 
 
 def test_the_wheels_java_runs_the_broker(

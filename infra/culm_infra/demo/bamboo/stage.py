@@ -43,7 +43,7 @@ class BambooDemoSettings:
     scenes: tuple[str, ...] = ()
     timeout_s: float = 120.0
     kafka: KafkaSettings | None = None
-    heap_mb: int = 512
+    heap_mb: int | None = None
 
 
 @dataclass(slots=True)

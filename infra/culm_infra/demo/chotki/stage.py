@@ -38,7 +38,7 @@ class ChotkiDemoSettings:
     timeout_s: float = 120.0
     keep: bool = False
     kafka: KafkaSettings | None = None
-    heap_mb: int = 512
+    heap_mb: int | None = None
 
 
 @dataclass(slots=True)

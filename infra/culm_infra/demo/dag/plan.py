@@ -26,7 +26,7 @@ class DagDemoSettings:
     timeout_s: float = 240.0
     keep: bool = False
     kafka: KafkaSettings | None = None
-    heap_mb: int = 512
+    heap_mb: int | None = None
 
     def large_bytes(self, policy: Policy) -> int:
         """The size of ada's file under a policy: one deployment shows that a large file passes."""

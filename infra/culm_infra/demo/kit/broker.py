@@ -21,7 +21,7 @@ async def broker(
     given: KafkaSettings | None,
     show: Show,
     *,
-    heap_mb: int,
+    heap_mb: int | None,
     keep: bool,
     topics: Sequence[TopicSpec] = CATALOGUE,
 ) -> AsyncIterator[KafkaSettings]:

@@ -29,7 +29,7 @@ class SdsDemoSettings:
     timeout_s: float = 180.0
     keep: bool = False
     kafka: KafkaSettings | None = None
-    heap_mb: int = 512
+    heap_mb: int | None = None
 
 
 @dataclass(slots=True)
