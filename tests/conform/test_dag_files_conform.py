@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.models.dag.recorded import recorded
+from tests.models.dag.recorded import entries, recorded
+
+SMALL = [row for row in recorded("directories") if row.get("count", 0) < 1000]
+"""The larger ones are tested without lines."""
+SAME_HASH = ("fpllngzieyoh43e0z04q0ry71eburz1h", "133ols6k1hh2gdnyyHlxzJw8w8vn]lz0")
 
 
 @pytest.mark.parametrize("row", recorded("unixfs")["add"], ids=lambda row: row["name"])
@@ -32,11 +36,30 @@ def test_imports(talk: Any, row: dict[str, Any]) -> None:
         ({"files": [["a", ""], ["a", ""]]}, "conform.request"),
         ({"files": [["a", ""], ["a/b", ""]]}, "conform.request"),
         ({"files": [["a/b", ""], ["a", ""]]}, "conform.request"),
-        ({"files": [[f"{n:0250}", ""] for n in range(1000)]}, "dag.directory_too_large"),
+        ({"files": [], "links": [["a"]]}, "conform.request"),
+        ({"files": [["a", ""]], "links": [["a", ""]]}, "conform.request"),
+        ({"files": [], "directory_max": 0}, "conform.request"),
+        # Two names with one murmur3 hash.
+        ({"files": [[name, ""] for name in SAME_HASH], "directory_max": 1}, "dag.directory_too_large"),
     ],
 )
 def test_codes(talk: Any, arguments: dict[str, Any], code: str) -> None:
     assert talk.code("unixfs.add", **arguments) == code
+
+
+@pytest.mark.parametrize("row", SMALL, ids=lambda row: row["name"])
+def test_directories_have_the_root_that_others_give_them(talk: Any, row: dict[str, Any]) -> None:
+    names, links = entries(row)
+    found = talk.ok(
+        "unixfs.add",
+        files=[[name, name.encode().hex()] for name in names],
+        links=[[name, target.encode().hex()] for name, target in links],
+        profile=row["profile"],
+        directory_max=row["directory_max"],
+    )
+    assert found["root"] == row["root"]
+    listed = talk.ok("dag.path", path=row["root"], blocks=found["blocks"])["entries"]
+    assert sorted(name for name, _ in listed) == sorted([*names, *(name for name, _ in links)])
 
 
 def test_an_empty_directory(talk: Any) -> None:
@@ -64,8 +87,8 @@ def block(talk: Any, value: Any) -> dict[str, str]:
 
 def test_what_stands_at_the_end_of_a_path(talk: Any) -> None:
     tree = talk.ok("unixfs.add", files=[["b", "00"], ["a/c", "0102"]])
-    entries = talk.ok("dag.path", path=tree["root"], blocks=tree["blocks"])["entries"]
-    assert [name for name, _ in entries] == ["a", "b"]
+    listed = talk.ok("dag.path", path=tree["root"], blocks=tree["blocks"])["entries"]
+    assert [name for name, _ in listed] == ["a", "b"]
     one = block(talk, {"x": {"/": tree["root"]}, "n": [None, 1.0]})
     blocks = [*tree["blocks"], {"cid": one["cid"], "bytes": one["bytes"]}]
     assert talk.ok("dag.path", path=f"{one['cid']}/x/a/c", blocks=blocks)["bytes"] == "0102"

@@ -173,6 +173,41 @@ def test_hidden_entries_are_put_where_that_is_said_and_names_that_are_no_text_ar
     culm("put", site, status=1)
 
 
+def test_symbolic_links_are_stored_and_come_back(culm: Shell, site: Path, tmp_path: Path) -> None:
+    plain = culm.one("put", site)
+    (site / "to-file").symlink_to("deep/large")
+    (site / "deep" / "to-folder").symlink_to("./er/")
+    (site / "nowhere").symlink_to("gone")
+    Path(os.fsdecode(os.fsencode(site) + b"/latin")).symlink_to(os.fsdecode(b"\xff"))
+    (site / "deep" / ".hidden").symlink_to("er")
+    put = culm.one("put", site)
+    assert put["bytes"] == plain["bytes"]
+    culm("get", put["cid"], tmp_path / "again")
+    stored = contents(site)
+    del stored["deep/.hidden"]
+    assert contents(tmp_path / "again") == stored
+    assert culm.one("put", tmp_path / "again")["cid"] == put["cid"]
+    (site / "deep" / "out").symlink_to(tmp_path)
+    away = culm.one("get", culm.one("put", site)["cid"], tmp_path / "third", "--json", status=3)
+    assert [path for path, _ in away["left_out"]] == ["deep/out"]
+    os.mkfifo(site / "fifo")
+    culm("put", site, status=1)
+
+
+def test_a_directory_over_the_threshold_is_sharded_and_comes_back(culm: Shell, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    for number in range(920):
+        (site / f"{number:0250}").write_text(str(number))
+    put = culm.one("put", site)
+    # By boxo, with its own threshold of 262,144 bytes.
+    assert put["cid"] == "bafybeifewtt3sj35fbh2lnzc4zqur6bitybaepp3fe7k5z4mbebq7boixm"
+    culm("get", put["cid"], tmp_path / "again")
+    assert contents(tmp_path / "again") == contents(site)
+    culm("get", f"{put['cid']}/{7:0250}", tmp_path / "seven")
+    assert (tmp_path / "seven").read_text() == "7"
+
+
 def test_a_dropped_shard_is_missing_and_stays_away_until_that_is_lifted(culm: Shell, site: Path) -> None:
     put = culm.one("put", site)
     culm("publish", put["cid"])

@@ -66,9 +66,10 @@ def put(
 ) -> None:
     """Make a DAG of a file or a directory, cut it into shards, and append these to a space.
 
-    The CID is the one that `ipfs add --cid-version 1` gives, which leaves hidden entries out. Several heads
-    of the space are joined first. The space is by default that of the folder's own key, which is made where
-    there is none; `culm dag publish` publishes what was put.
+    The CID is the one that `ipfs add --cid-version 1` gives, which leaves hidden entries out. Symbolic links
+    in a directory are stored and not followed. Several heads of the space are joined first. The space is by
+    default that of the folder's own key, which is made where there is none; `culm dag publish` publishes what
+    was put.
 
     Example: `culm dag put film.mp4`; `culm dag put website --shard-size 1000000`;
     `culm dag put record.cbor --as dag-cbor`; `culm dag put key.bin --raw`

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culm_infra.errors import InfraError
-from culm_models.dag.unixfs.importing import FileChunks, FileTree
+from culm_models.dag.unixfs.importing import FileChunks, FileTree, Symlink
 
 
-class DiskTree(Mapping[str, "bytes | FileChunks | FileTree"]):
-    """A directory; files are read as they are imported. Symbolic links and devices are refused.
+class DiskTree(Mapping[str, "bytes | FileChunks | Symlink | FileTree"]):
+    """A directory; files are read as they are imported. Symbolic links are not followed, devices are refused.
 
     Names that begin with a dot count only with `hidden`, as in other tools that give these CIDs.
     """
@@ -24,8 +24,11 @@ class DiskTree(Mapping[str, "bytes | FileChunks | FileTree"]):
         self._on_bytes = on_bytes
         self._hidden = hidden
 
-    def __getitem__(self, name: str) -> bytes | FileChunks | FileTree:
+    def __getitem__(self, name: str) -> bytes | FileChunks | Symlink | FileTree:
         path = self._path / name
+        if path.is_symlink():
+            # Not by `Path.readlink`, which would write the target in another way.
+            return Symlink(os.readlink(os.fsencode(path)))  # noqa: PTH115
         if path.is_dir():
             return DiskTree(path, self._on_bytes, hidden=self._hidden)
         return lambda size: chunks_of(path, size, self._on_bytes)
@@ -34,9 +37,10 @@ class DiskTree(Mapping[str, "bytes | FileChunks | FileTree"]):
         for entry in os.scandir(self._path):
             if is_left_out(entry.name, hidden=self._hidden):
                 continue
-            if entry.is_symlink() or not (entry.is_dir() or entry.is_file()):
+            if not (entry.is_symlink() or entry.is_dir() or entry.is_file()):
                 raise InfraError(
-                    f"{entry.path} is neither file nor directory", hint="leave it out of the folder"
+                    f"{entry.path} is not a file, a directory or a symbolic link",
+                    hint="leave it out of the folder",
                 )
             if not _is_text(entry.name):
                 raise InfraError(
@@ -91,5 +95,6 @@ def size_below(path: Path, *, hidden: bool) -> TreeSize:
             shown = [name for name in names if not is_left_out(name, hidden=hidden)]
             found.left_out += len(names) - len(shown)
             names[:] = shown
-        found.bytes += sum((Path(folder) / name).lstat().st_size for name in files)
+        paths = [Path(folder) / name for name in files]
+        found.bytes += sum(path.lstat().st_size for path in paths if not path.is_symlink())
     return found

@@ -15,7 +15,13 @@ from culm_models.dag.errors import BlockTooLarge
 from culm_models.dag.paths.resolve import ContentKind, parse_path, resolve_path
 from culm_models.dag.unixfs.directories import list_directory
 from culm_models.dag.unixfs.files import file_size, read_file
-from culm_models.dag.unixfs.importing import DEFAULT_PROFILE, PROFILES, import_bytes, import_directory
+from culm_models.dag.unixfs.importing import (
+    DEFAULT_PROFILE,
+    PROFILES,
+    Symlink,
+    import_bytes,
+    import_directory,
+)
 
 _SEGMENTS_MAX: Final = 100
 _WIDTH_MAX: Final = 1 << 16
@@ -30,20 +36,22 @@ def _add(machines: Machines, arguments: Arguments) -> dict[str, Any]:
         "chunk_size", least=1, most=DEFAULT_BOUNDS.block, default=profile.chunk_size
     )
     width = arguments.integer("width", least=2, most=_WIDTH_MAX, default=profile.width)
-    profile = replace(profile, chunk_size=chunk_size, width=width)
+    directory_max = arguments.integer("directory_max", least=1, default=profile.directory_max)
+    profile = replace(profile, chunk_size=chunk_size, width=width, directory_max=directory_max)
     blocks: dict[Cid, bytes] = {}
     if arguments.has("files"):
-        root = import_directory(_tree(arguments.items("files")), profile, blocks.__setitem__)
+        tree = _tree(arguments.items("files"), arguments.items("links", []))
+        root = import_directory(tree, profile, blocks.__setitem__)
     else:
         root = import_bytes(arguments.octets("bytes"), profile, blocks.__setitem__)
     return {"root": root.cid.text, "blocks": [block_to_json(cid, blocks[cid]) for cid in sorted(blocks)]}
 
 
-def _tree(files: list[Any]) -> dict[str, Any]:
+def _tree(files: list[Any], links: list[Any]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
-    for row in files:
+    for kind, row in [*((bytes, row) for row in files), *((Symlink, row) for row in links)]:
         if not isinstance(row, list) or len(row) != 2 or not isinstance(row[0], str):
-            raise ArgumentError("a file is not [path, bytes]")
+            raise ArgumentError("a file or a link is not [path, bytes]")
         *folders, name = row[0].split("/")
         if len(folders) >= _SEGMENTS_MAX or {"", ".", ".."} & {*folders, name}:
             raise ArgumentError("a path with segments that no file has, or with too many")
@@ -54,7 +62,7 @@ def _tree(files: list[Any]) -> dict[str, Any]:
                 raise ArgumentError(f"{row[0][:100]} is below a file")
         if name in at:
             raise ArgumentError(f"{row[0][:100]} is there twice")
-        at[name] = as_octets(row[1], "bytes")
+        at[name] = kind(as_octets(row[1], "bytes"))
     return tree
 
 
@@ -89,7 +97,9 @@ OPERATIONS: Final = (
     ),
     operation(
         "unixfs.add",
-        "bytes, or files ([[path, bytes]]); profile? (ipfs-cid-v1 or unixfs-v1-2025), chunk_size?, width?",
+        "bytes, or files ([[path, bytes]]) and links? ([[path, target]], both in hex);"
+        " profile? (ipfs-cid-v1 or unixfs-v1-2025), chunk_size?, width?,"
+        " directory_max? (bytes over which a directory is sharded)",
         "root, blocks ([{cid, bytes}])",
         _add,
     ),

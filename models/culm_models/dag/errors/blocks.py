@@ -108,7 +108,7 @@ class EntityBytesMalformed(DagError):
 
 
 class DirectoryTooLarge(DagError):
-    """A directory so large that others would write it as a HAMT."""
+    """A directory that cannot be sharded (HAMT), since two of its names have the same hash."""
 
     code: ClassVar[str] = "dag.directory_too_large"
 

@@ -8,34 +8,47 @@ from typing import Final, TypeAlias
 
 from culm_models.dag.blocks.cid import DAG_PB, RAW, Cid, cid_of
 from culm_models.dag.blocks.dag_pb import PbLink, PbNode, encode_dag_pb
-from culm_models.dag.blocks.protobuf import write_number
-from culm_models.dag.errors import DirectoryTooLarge
+from culm_models.dag.blocks.protobuf import write_number, write_octets
+from culm_models.dag.unixfs.hamt import write_shards
+from culm_models.dag.unixfs.message import NodeKind
 
-DIRECTORY_MAX: Final = 262_144
-
-_TYPE, _FILE_SIZE, _BLOCK_SIZE = 1, 3, 4
-_DIRECTORY, _FILE = 1, 2
+_TYPE, _DATA, _FILE_SIZE, _BLOCK_SIZE = 1, 2, 3, 4
 
 
 @dataclass(frozen=True, slots=True)
 class ImportProfile:
-    """How files are cut: chunks of a fixed size as raw leaves, under nodes of so many links."""
+    """How files are cut: chunks of a fixed size as raw leaves, under nodes of so many links.
+
+    A directory over `directory_max` bytes is spread over many nodes (HAMT).
+    """
 
     chunk_size: int
     width: int
+    directory_max: int = 262_144
+    counts_blocks: bool = False
+    """Whether the size of a directory is that of its block, or else that of its names and CIDs."""
 
 
 PROFILES: Final = {
     "ipfs-cid-v1": ImportProfile(262_144, 174),
-    "unixfs-v1-2025": ImportProfile(1_048_576, 1_024),
+    "unixfs-v1-2025": ImportProfile(1_048_576, 1_024, counts_blocks=True),
 }
 DEFAULT_PROFILE: Final = "ipfs-cid-v1"
 
 PutBlock = Callable[[Cid, bytes], None]
 FileChunks: TypeAlias = Callable[[int], Iterable[bytes]]
 """Gives a file in chunks of a size, so that memory need not hold it."""
-FileTree: TypeAlias = Mapping[str, "bytes | FileChunks | FileTree"]
-"""Names with the bytes of a file, or with what is in a directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symlink:
+    """A symbolic link, which is stored and not followed."""
+
+    target: bytes
+
+
+FileTree: TypeAlias = Mapping[str, "bytes | FileChunks | Symlink | FileTree"]
+"""Names with the bytes of a file, with the target of a symbolic link, or with what is in a directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +60,10 @@ class Imported:
     """Bytes of the file."""
     total: int
     """Bytes of all blocks below, its own as well: Tsize."""
+
+    def as_link(self, name: str) -> PbLink:
+        """The link of its parent to it."""
+        return PbLink(self.cid, name, self.total)
 
 
 def import_file(chunks: Iterable[bytes], profile: ImportProfile, put: PutBlock) -> Imported:
@@ -89,24 +106,36 @@ def import_bytes(data: bytes, profile: ImportProfile, put: PutBlock) -> Imported
 
 
 def import_directory(tree: FileTree, profile: ImportProfile, put: PutBlock) -> Imported:
-    """A directory with all that is in it, its links sorted by their names' bytes."""
+    """A directory with all that is in it, its links sorted by their names' bytes, or by the hashes of these.
+
+    Raises `DirectoryTooLarge` if a HAMT is needed and two names have the same hash.
+    """
     links = []
-    total = weight = 0
     for name in sorted(tree):
         inner = tree[name]
         if isinstance(inner, bytes):
-            found = import_bytes(inner, profile, put)
+            entry = import_bytes(inner, profile, put)
+        elif isinstance(inner, Symlink):
+            entry = import_symlink(inner, put)
         elif isinstance(inner, Mapping):
-            found = import_directory(inner, profile, put)
+            entry = import_directory(inner, profile, put)
         else:
-            found = import_file(inner(profile.chunk_size), profile, put)
-        links.append(PbLink(found.cid, name, found.total))
-        total += found.total
-        weight += len(name.encode()) + len(found.cid.raw)
-    if weight > DIRECTORY_MAX:
-        raise DirectoryTooLarge(f"a directory whose names and CIDs take over {DIRECTORY_MAX} bytes")
-    cid, size = _put(PbNode(tuple(links), write_number(_TYPE, _DIRECTORY)), put)
-    return Imported(cid, 0, total + size)
+            entry = import_file(inner(profile.chunk_size), profile, put)
+        links.append(entry.as_link(name))
+    node = PbNode(tuple(links), write_number(_TYPE, NodeKind.DIRECTORY))
+    if profile.counts_blocks:
+        size = len(encode_dag_pb(node))
+    else:
+        size = sum(len((link.name or "").encode()) + len(link.cid.raw) for link in links)
+    if size <= profile.directory_max:
+        return _put(node, 0, put)
+    root = write_shards(links, lambda shard: _put(shard, 0, put).as_link(""))
+    return Imported(root.cid, 0, root.size or 0)
+
+
+def import_symlink(link: Symlink, put: PutBlock) -> Imported:
+    """A symbolic link."""
+    return _put(PbNode((), write_number(_TYPE, NodeKind.SYMLINK) + write_octets(_DATA, link.target)), 0, put)
 
 
 def _leaf(data: bytes, put: PutBlock) -> Imported:
@@ -117,15 +146,13 @@ def _leaf(data: bytes, put: PutBlock) -> Imported:
 
 def _node(children: list[Imported], put: PutBlock) -> Imported:
     content = sum(child.content for child in children)
-    data = write_number(_TYPE, _FILE) + write_number(_FILE_SIZE, content)
+    data = write_number(_TYPE, NodeKind.FILE) + write_number(_FILE_SIZE, content)
     data += b"".join(write_number(_BLOCK_SIZE, child.content) for child in children)
-    links = tuple(PbLink(child.cid, "", child.total) for child in children)
-    cid, size = _put(PbNode(links, data), put)
-    return Imported(cid, content, size + sum(child.total for child in children))
+    return _put(PbNode(tuple(child.as_link("") for child in children), data), content, put)
 
 
-def _put(node: PbNode, put: PutBlock) -> tuple[Cid, int]:
+def _put(node: PbNode, content: int, put: PutBlock) -> Imported:
     block = encode_dag_pb(node)
     cid = cid_of(DAG_PB, block)
     put(cid, block)
-    return cid, len(block)
+    return Imported(cid, content, len(block) + sum(link.size or 0 for link in node.links))
