@@ -12,7 +12,8 @@ import pytest
 
 from culm_connectors.edge.keyfile import KEY_FILE, KeyFileError, load_key, make_key
 from culm_connectors.logs.interchange import InterchangeError, read_pairs, write_pairs
-from culm_connectors.p2panda.reference_peer.authoring import AuthoringError, Draft, parse_fields
+from culm_connectors.p2panda.reference_peer.authoring import AuthoringError, Draft
+from culm_connectors.p2panda.reference_peer.field_texts import parse_fields
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport import ConnectError

@@ -1,4 +1,5 @@
 """The reference peer: its own logs in its own store, synchronised over QUIC with any peer or connector.
 
-`peer`; `authoring` (operations become signed entries), `sync_progress` (one synchronisation, to its end).
+`peer`; `authoring` (operations become signed entries), `field_texts` (their fields as a person writes them),
+`sync_progress` (one synchronisation, to its end).
 """

@@ -6,7 +6,7 @@ of its operations on it (p2panda, "one log per public key and document").
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -17,11 +17,14 @@ from culm_models.keys import KeyPair
 from culm_models.p2panda.operations.operation import (
     Action,
     CheckedOperation,
+    Operation,
     Value,
     check_entry,
     decode_operation,
     encode_operation,
 )
+from culm_models.p2panda.operations.schema import check_fields, definition_of
+from culm_models.p2panda.operations.schema_id import canonical_text
 
 LogKey = tuple[bytes, int]
 
@@ -105,8 +108,12 @@ class Author:
                     hint="name the operations it follows: --previous",
                 )
             previous = (latest,)
-        fields = dict(draft.fields) if draft.fields is not None else None
-        operation = encode_operation(draft.action, draft.schema_id, previous=previous, fields=fields)
+        operation = encode_operation(
+            draft.action,
+            canonical_text(draft.schema_id),
+            previous=previous,
+            fields=self._checked_fields(draft),
+        )
         seq_num = height + 1
         entry = sign_entry(
             self.key_pair,
@@ -120,6 +127,20 @@ class Author:
         self._hashes[log_id, seq_num] = checked.hash
         self._heights[log_id] = seq_num
         return checked
+
+    def _checked_fields(self, draft: Draft) -> dict[str, Value] | None:
+        """The fields, if p2panda nodes take them. Raises `SchemaMismatchError`, `SchemaIdError`."""
+        schema = canonical_text(draft.schema_id)
+        known = definition_of(schema, self._read_operation)
+        check_fields(draft.action, schema, draft.fields, known)
+        return dict(draft.fields) if draft.fields is not None else None
+
+    def _read_operation(self, operation_id: bytes) -> Operation | None:
+        place = self.store.place_of(operation_id)
+        if place is None:
+            return None
+        ((_, operation),) = self.store.entries(*place.log, place.seq_num, place.seq_num)
+        return decode_operation(operation)
 
     def _height(self, log_id: int) -> int:
         height = self._heights.get(log_id)
@@ -142,48 +163,3 @@ def document_tips(store: LmdbLogStore, document_id: bytes) -> tuple[bytes, ...]:
             operations.add(check_entry(entry, operation, verify_signature=False).hash)
             followed.update(decode_operation(operation).previous or ())
     return tuple(sorted(operations - followed))
-
-
-def parse_fields(pairs: Sequence[str]) -> dict[str, Value]:
-    """Fields from `name=value` or `name:type=value` texts; without a type the value is a text.
-
-    Types: str, int, float, bool, bytes (hex), relation (hex), relation_list, pinned_relation (hex, joined by
-    commas) and pinned_relation_list (such lists, joined by semicolons). Raises AuthoringError.
-    """
-    fields: dict[str, Value] = {}
-    for pair in pairs:
-        label, sign, text = pair.partition("=")
-        name, _, kind = label.partition(":")
-        if not sign or not name:
-            raise AuthoringError(f"{pair!r} is no field", hint="write NAME=VALUE or NAME:TYPE=VALUE")
-        try:
-            fields[name] = _value(kind or "str", text)
-        except ValueError as error:
-            raise AuthoringError(f"{text!r} is no {kind}: {error}") from error
-    return fields
-
-
-def _value(kind: str, text: str) -> Value:
-    if kind == "str":
-        return text
-    if kind == "int":
-        return int(text)
-    if kind == "float":
-        return float(text)
-    if kind == "bool":
-        if text not in ("true", "false"):
-            raise ValueError("write true or false")
-        return text == "true"
-    if kind in ("bytes", "relation"):
-        return bytes.fromhex(text)
-    if kind in ("relation_list", "pinned_relation"):
-        return _hashes(text)
-    if kind == "pinned_relation_list":
-        return tuple(_hashes(part) for part in text.split(";"))
-    raise AuthoringError(
-        f"{kind!r} is no type of a field", hint="one of str, int, float, bool, bytes, relation, …"
-    )
-
-
-def _hashes(text: str) -> tuple[bytes, ...]:
-    return tuple(bytes.fromhex(part) for part in text.split(",") if part)

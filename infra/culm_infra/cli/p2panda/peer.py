@@ -69,6 +69,14 @@ def publish(
         typer.Argument(metavar="NAME[:TYPE]=VALUE", help="Fields, str by default."),
     ] = None,
     *,
+    file: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--file",
+            metavar="NAME[:TYPE]=PATH",
+            help="A field whose value a file holds, bytes by default; repeatable.",
+        ),
+    ] = None,
     schema: Annotated[str, typer.Option("--schema", help="The schema id.")],
     document: Annotated[
         str | None, typer.Option("--document", help="The document to update or delete, in hex.")
@@ -80,14 +88,21 @@ def publish(
     directory: Directory = None,
     json: options.Json = False,
 ) -> None:
-    """Write one operation to a log of this peer.
+    """Write one operation to a log of this peer, if p2panda nodes take it.
+
+    Types of fields: str, int, float, bool, bytes (hex), relation (an operation id in hex), relation_list and
+    pinned_relation (ids joined by commas), pinned_relation_list (such lists joined by semicolons). Fields are
+    checked against the schema if it is a system schema, or if this peer holds its definition.
 
     Example: `culm p2panda peer publish create name=Culm height:int=3 --schema venue_0020…`
     """
-    from culm_connectors.p2panda.reference_peer.authoring import Draft, document_tips, parse_fields
+    from culm_connectors.p2panda.reference_peer.authoring import Draft, document_tips
+    from culm_connectors.p2panda.reference_peer.field_texts import parse_fields
 
     document_id = optional_hex(document, "--document")
-    fields = parse_fields(field or []) if action != "delete" else None
+    if action == "delete" and (field or file):
+        raise typer.BadParameter("a delete has no fields", param_hint="NAME[:TYPE]=VALUE")
+    fields = parse_fields(field or [], file or []) if action != "delete" else None
 
     async def work(peer: ReferencePeer) -> list[CheckedOperation]:
         follows = tuple(sorted(from_hex(text, "--previous") for text in previous or []))

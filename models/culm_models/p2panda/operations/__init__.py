@@ -1,6 +1,7 @@
 """What an entry's payload says (p2panda, "operations", "documents").
 
 `operation` (its fields, and the quick way to read the usual ones; an entry checked with its operation;
-`reader` takes the unusual spellings), `document` (document and view ids), `schema_id` (names of schemas and
+`reader` takes the unusual spellings; `schema` says whether its
+fields fit its schema), `document` (document and view ids), `schema_id` (names of schemas and
 their order). Errors in `errors`.
 """

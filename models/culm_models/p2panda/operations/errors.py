@@ -51,3 +51,9 @@ class ValueKindError(OperationError):
     """A field name or value of a kind that fields do not have."""
 
     code: ClassVar[str] = "p2panda.operation.value"
+
+
+class SchemaMismatchError(OperationError):
+    """Fields that the operation's schema does not have, or values that it does not allow."""
+
+    code: ClassVar[str] = "p2panda.operation.schema"
