@@ -22,6 +22,7 @@ from culm_streaming.progress import BatchProgress
 from culm_streaming.supervision.executors import ExecutorWatch
 from culm_streaming.supervision.queries import RunSettings, open_checkpoint, start_query
 from culm_streaming.supervision.restarts import SupervisedQuery
+from culm_streaming.supervision.spark_end import spark_may_end
 from culm_topics.errors import TopicsError
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.origin import ask_origin
@@ -49,13 +50,25 @@ def run_jobs(
     `OriginChanged` when topics are not those that a checkpoint was made with or are created anew meanwhile,
     `CheckpointError`, `StateLayoutError`, `TopicMissing` and `KafkaFailure`. The other jobs are stopped then.
     """
+    with spark_may_end(session, stop):
+        _run(session, settings, stop, metrics or JobMetrics(), health or Health(), on_progress)
+
+
+def _run(
+    session: SparkSession,
+    settings: RunSettings,
+    stop: Event,
+    metrics: JobMetrics,
+    health: Health,
+    on_progress: Callable[[BatchProgress], None] | None,
+) -> None:
     admin = kafka.admin(settings.kafka)
     origin = ask_origin(admin, {name for job in settings.jobs for name in topics_of(job, settings.kafka)})
     # All of them before any query starts: nothing is read or written when one does not belong here.
     checkpoints = {job: open_checkpoint(session, settings, job, origin) for job in settings.jobs}
     read = {name for job in settings.jobs for name in topics_read(job, settings.kafka)}
     watch = KafkaWatch(admin, origin, read)
-    running = _Running(session, settings, watch, metrics or JobMetrics(), health or Health(), on_progress)
+    running = _Running(session, settings, watch, metrics, health, on_progress)
     try:
         for job, checkpoint in checkpoints.items():
             planned = checkpoint.planned()

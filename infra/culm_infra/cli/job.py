@@ -19,6 +19,8 @@ from culm_topics.catalogue import registry
 from culm_topics.catalogue.jobs import DEFAULT_GROUP, groups, jobs_of
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from culm_infra.settings import Settings
     from culm_streaming.supervision.queries import RunSettings
     from culm_topics.kafka.clients import KafkaSettings
@@ -232,7 +234,7 @@ def _run(
         signal.signal(number, on_signal)
     say(f"jobs: {', '.join(run_settings.jobs)}; checkpoints: {run_settings.checkpoints}; Spark: {log_file}")
     with ExitStack() as stack:
-        stack.callback(session.stop)
+        stack.callback(_stop_session, session)
         if (port := settings.job.metrics_port) is not None:
             host = settings.job.metrics_host
             bound = stack.enter_context(
@@ -248,6 +250,13 @@ def _run(
         run_jobs(session, run_settings, stop=stop, metrics=metrics, health=health)
     if signal.SIGINT in received:
         raise typer.Exit(_EXIT_INTERRUPTED)
+
+
+def _stop_session(session: SparkSession) -> None:
+    from culm_streaming.supervision.spark_end import has_ended
+
+    if not has_ended(session):
+        session.stop()
 
 
 def _file_system_jars(checkpoints: str) -> list[Path]:

@@ -1,0 +1,45 @@
+"""The end of Spark's JVM while jobs run: part of a requested stop, or the reason why the run ends."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from culm_streaming.errors import JobGivenUp, StreamingError
+
+logger = logging.getLogger(__name__)
+
+_SIGNAL_SECONDS: Final = 1.0
+"""A supervisor stops this process and the JVM at once; the JVM may be the first to end."""
+
+
+def has_ended(session: SparkSession) -> bool:
+    """Return whether the JVM of a session has ended, or its context has stopped."""
+    try:
+        return bool(session.sparkContext._jsc.sc().isStopped())
+    except (Py4JError, OSError, AttributeError):
+        # No answer; a context that was stopped from here has no JVM object any more.
+        return True
+
+
+@contextmanager
+def spark_may_end(session: SparkSession, stop: Event) -> Iterator[None]:
+    """Run the body; an error that comes from the end of Spark itself counts as a part of a requested stop.
+
+    Raises `JobGivenUp` if Spark ended although `stop` is not set; other errors pass through.
+    """
+    try:
+        yield
+    except (Py4JError, OSError, StreamingError) as error:
+        if not has_ended(session):
+            raise
+        if not stop.wait(_SIGNAL_SECONDS):
+            raise JobGivenUp(
+                "Spark's Java process has ended",
+                hint="its log says why; the system may have ended it for memory",
+            ) from error
+        logger.info("Spark ended before the jobs were stopped: their last micro-batches will run again")
