@@ -46,6 +46,10 @@ class TokenBucket:
         self.tokens -= count
         return True
 
+    def put_back(self, count: float) -> None:
+        """Return tokens that were taken and are not used."""
+        self.tokens += count
+
     def _refill(self, now_s: float) -> None:
         if now_s > self.updated_s:
             if self.updated_s:

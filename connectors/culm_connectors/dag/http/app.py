@@ -32,7 +32,7 @@ def dag_app(room: DagRoom, settings: DagHttpSettings, access: DoorAccess | None 
     document = openapi_document()
 
     async def get_document(request: Request) -> Response:
-        door.enter(request)
+        await door.enter(request)
         return JSONResponse(document)
 
     cors = Middleware(

@@ -7,7 +7,7 @@ import hashlib
 import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 
@@ -56,38 +56,66 @@ def neighbourhood(host: str) -> str:
     return str(ip_network((int(address) >> 64 << 64, 64)))
 
 
-class Places:
-    """So many at once of one client, and in all. Who comes behind waits, each client in its own row."""
+@dataclass(slots=True)
+class _Line:
+    """The requests of one client that have a place, or wait for one."""
 
-    def __init__(self, of_client: int, in_all: int) -> None:
+    free: asyncio.Semaphore
+    users: int = 0
+
+
+class Places:
+    """So many at once of one client, and in all; further ones wait, each client in a line of its own."""
+
+    def __init__(self, of_client: int, in_all: int, waiting_of_client: int) -> None:
         self._of_client = of_client
         self._in_all = asyncio.Semaphore(in_all)
-        self._rows: dict[str, tuple[asyncio.Semaphore, list[None]]] = {}
+        self._waiting_of_client = waiting_of_client
+        self._lines: dict[str, _Line] = {}
+
+    async def enter(self, client: HttpClient) -> Callable[[], None]:
+        """Wait for a place; returns the function that leaves it, to be called once or more.
+
+        Raises `TooManyRequests` where the client's line is full.
+        """
+        line = self._lines.setdefault(client.name, _Line(asyncio.Semaphore(self._of_client)))
+        if line.users >= self._of_client + self._waiting_of_client:
+            raise TooManyRequests("more requests at once than may wait of this client")
+        with ExitStack() as held:
+            line.users += 1
+            held.callback(self._leave, client.name, line)
+            await line.free.acquire()
+            held.callback(line.free.release)
+            await self._in_all.acquire()
+            held.callback(self._in_all.release)
+            return held.pop_all().close
+
+    def _leave(self, name: str, line: _Line) -> None:
+        line.users -= 1
+        if not line.users:
+            del self._lines[name]
 
     @asynccontextmanager
     async def take(self, client: HttpClient) -> AsyncIterator[None]:
-        """A place, while the context lasts."""
-        row, users = self._rows.setdefault(client.name, (asyncio.Semaphore(self._of_client), []))
-        users.append(None)
+        """A place, while the context lasts. Raises `TooManyRequests` where the client's line is full."""
+        leave = await self.enter(client)
         try:
-            async with row, self._in_all:
-                yield
+            yield
         finally:
-            users.pop()
-            if not users:
-                del self._rows[client.name]
+            leave()
 
 
 class ClientBudgets:
-    """Requests, bytes of bodies, reads and streams of events, by client."""
+    """Requests, reads, bodies with their bytes, and streams of events, by client."""
 
     def __init__(self, settings: DagHttpSettings, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
         self._clock_s = clock_s
         self._buckets: OrderedDict[str, tuple[TokenBucket, TokenBucket]] = OrderedDict()
         self._streams: Counter[str] = Counter()
-        self._reads: Counter[str] = Counter()
-        self.bodies = Places(settings.max_bodies_per_client, settings.max_bodies)
+        waiting = settings.max_waiting_per_client
+        self.bodies = Places(settings.max_bodies_per_client, settings.max_bodies, waiting)
+        self.reads = Places(settings.max_reads_per_client, settings.max_reads, waiting)
 
     def _of(self, client: HttpClient) -> tuple[TokenBucket, TokenBucket]:
         found = self._buckets.pop(client.name, None)
@@ -102,34 +130,21 @@ class ClientBudgets:
             self._buckets.popitem(last=False)
         return found
 
-    def take_request(self, client: HttpClient) -> None:
-        """Count one request. Raises `TooManyRequests`."""
-        if not self._of(client)[0].take(1, self._clock_s()):
+    async def take_request(self, client: HttpClient) -> None:
+        """Wait until a client may make one more request. Raises `TooManyRequests` where that is too long."""
+        bucket = self._of(client)[0]
+        wait_s = bucket.wait_s(1, self._clock_s())
+        if wait_s > self._settings.request_wait_s:
+            bucket.put_back(1)
             raise TooManyRequests("more requests than this client may make")
+        if wait_s:
+            await asyncio.sleep(wait_s)
 
     async def take_bytes(self, client: HttpClient, count: int) -> None:
         """Wait until a client may bring so many more bytes."""
         wait_s = self._of(client)[1].wait_s(count, self._clock_s())
         if wait_s:
             await asyncio.sleep(wait_s)
-
-    def begin_read(self, client: HttpClient) -> Callable[[], None]:
-        """Count one read until what is given back is called, once or more. Raises `TooManyRequests`."""
-        settings, name = self._settings, client.name
-        if self._reads.total() >= settings.max_reads or self._reads[name] >= settings.max_reads_per_client:
-            raise TooManyRequests("more reads at once than there is room for")
-        self._reads[name] += 1
-        is_open = True
-
-        def end() -> None:
-            nonlocal is_open
-            if is_open:
-                is_open = False
-                self._reads[name] -= 1
-                if not self._reads[name]:
-                    del self._reads[name]
-
-        return end
 
     def require_stream(self, client: HttpClient) -> None:
         """Raise `TooManyRequests` unless there is room for a further stream of events."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 
 from pydantic import BaseModel
@@ -21,6 +23,7 @@ from culm_models.dag.errors import CidMalformed, UcanKey
 from culm_models.dag.ucan.did_key import did_from_text
 
 _KEPT_ORDERS: Final = 64
+_HEX_KEY: Final = re.compile("[0-9a-fA-F]{64}")
 
 
 class Door:
@@ -33,11 +36,22 @@ class Door:
         self.budgets = ClientBudgets(settings)
         self._orders: OrderedDict[bytes, tuple[int, PublishedDag]] = OrderedDict()
 
-    def enter(self, request: Request) -> HttpClient:
-        """Who asks, once its request is counted. Raises `TooManyRequests`."""
+    async def enter(self, request: Request) -> HttpClient:
+        """Who asks, once it may make a further request. Raises `TooManyRequests`."""
         client = client_of(request, self.access.has_token)
-        self.budgets.take_request(client)
+        await self.budgets.take_request(client)
         return client
+
+    async def begin_read(self, request: Request, client: HttpClient) -> Callable[[], None]:
+        """Wait for a place to read; returns the function that leaves it, to be called once or more.
+
+        Raises `TooManyRequests` where too many of the client wait.
+        """
+        leave = await self.budgets.reads.enter(client)
+        if await request.is_disconnected():
+            leave()
+            raise RequestMalformed("the client has gone")
+        return leave
 
     async def body(self, request: Request, client: HttpClient, most: int) -> bytes:
         """All of a body; a bounded number of them is taken at once. Errors: `RequestError`."""
@@ -72,9 +86,11 @@ def parse_cid(text: str) -> Cid:
 def parse_space(text: str) -> bytes:
     """A space or an id: 64 hex digits, or a did:key. Raises `RequestMalformed`."""
     try:
-        key = did_from_text(text)[2:] if text.startswith("did:") else bytes.fromhex(text)
-    except (ValueError, UcanKey):
+        key = did_from_text(text)[2:] if text.startswith("did:") else b""
+    except UcanKey:
         key = b""
+    if _HEX_KEY.fullmatch(text):
+        key = bytes.fromhex(text)
     if len(key) != 32:
         raise RequestMalformed(f"{text[:100]!r} is no public key: 64 hex digits, or a did:key of Ed25519")
     return key

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any, Final
 
 import uvicorn
@@ -18,7 +19,7 @@ from culm_connectors.dag.errors import DagDoorError
 from culm_connectors.dag.http.access import DoorAccess
 from culm_connectors.dag.http.app import dag_app
 from culm_connectors.dag.http.settings import DagHttpSettings
-from culm_connectors.dag.http.sockets import AT_ONCE, CountedListener, OpenConnections
+from culm_connectors.dag.http.sockets import AT_ONCE, ClosingWhenCrowded, CountedListener, OpenConnections
 from culm_connectors.dag.room import DagRoom
 
 _HEAD_BYTES: Final = 32_768
@@ -112,11 +113,12 @@ async def serve_http(
     room: DagRoom, settings: DagHttpSettings, access: DoorAccess | None = None
 ) -> AsyncIterator[str]:
     """Serve a room while the context lasts; gives the door's URL. Error: `DagDoorError`."""
-    bound = CountedListener(listening_socket(settings), OpenConnections(settings))
+    connections = OpenConnections(settings)
+    bound = CountedListener(listening_socket(settings), connections)
     tls = settings.tls
     try:
         config = DoorConfig(
-            dag_app(room, settings, access),
+            ClosingWhenCrowded(dag_app(room, settings, access), connections),
             settings,
             ws="none",
             lifespan="off",
@@ -136,12 +138,16 @@ async def serve_http(
         raise DagDoorError(f"the certificate or its key cannot be used: {error}") from error
     server = _Server(config)
     serving = asyncio.create_task(server.serve([bound]))
+    admitting = asyncio.create_task(server.serve_admitted(connections))
     try:
         await server.ready.wait()
         host, port = bound.getsockname()[:2]
         yield f"{'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"
     finally:
         server.should_exit = True
+        connections.close()
+        admitting.cancel()
+        await asyncio.wait([admitting])
         await serving
         bound.close()
 
@@ -159,6 +165,21 @@ class _Server(uvicorn.Server):
             await super().startup(sockets)
         finally:
             self.ready.set()
+
+    async def serve_admitted(self, connections: OpenConnections) -> None:
+        """Serve connections that had to wait, as they are admitted, until cancelled."""
+        protocol = partial(BoundedHttp, self.config, self.server_state, self.lifespan.state)
+        await self.ready.wait()
+        async with asyncio.TaskGroup() as group:
+            while True:
+                group.create_task(self._serve_one(protocol, await connections.admitted.get()))
+
+    async def _serve_one(self, protocol: Callable[[], asyncio.Protocol], accepted: socket.socket) -> None:
+        try:
+            # Returns once the connection is served, which over TLS is behind the handshake.
+            await asyncio.get_running_loop().connect_accepted_socket(protocol, accepted, ssl=self.config.ssl)
+        except OSError:
+            accepted.close()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,17 +1,17 @@
-"""How the HTTP door is served: bounds, budgets, tokens, and who may do what without one."""
+"""How the HTTP door is served: its address, tokens, and who may do what without one."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from culm_models.dag.wire.messages import CHUNK_SIZE
+from culm_connectors.dag.http.limits import DoorLimits
 
-PART_BYTES: Final = 4 * CHUNK_SIZE
-"""The most of a shard in one request: below the limits of serverless hosts."""
 EVERY: Final = "*"
+_SPACE: Final = re.compile("[0-9a-fA-F]{64}")
 Mode = Literal["anyone", "allowed", "ucan"]
 
 
@@ -37,15 +37,13 @@ class TokenRule(BaseModel):
     @classmethod
     def _check_spaces(cls, spaces: tuple[str, ...]) -> tuple[str, ...]:
         for space in spaces:
-            if space != EVERY and len(bytes.fromhex(space)) != 32:
+            if space != EVERY and _SPACE.fullmatch(space) is None:
                 raise ValueError(f"{space}: neither 64 hex digits nor *")
         return tuple(space.lower() for space in spaces)
 
 
-class DagHttpSettings(BaseModel):
-    """The HTTP door; every bound is of one process, and `client` is a token, or else an address."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class DagHttpSettings(DoorLimits):
+    """The HTTP door: where it is served, who may do what, and its limits."""
 
     host: str = "127.0.0.1"
     port: int = Field(0, ge=0, le=65_535, description="0: one that is free")
@@ -56,30 +54,6 @@ class DagHttpSettings(BaseModel):
     read: Mode = Field("allowed", description="who may read: anyone, tokens, or UCANs too")
     tokens: tuple[TokenRule, ...] = ()
     origins: tuple[str, ...] = Field((), description="of pages that may call (CORS), as https://example.org")
-    max_body_bytes: int = Field(PART_BYTES, ge=PART_BYTES, description="of any other body than a part")
-    max_heads: int = Field(1_000, ge=1, description="that one question of what is lacking may name")
-    max_bodies: int = Field(32, ge=1, description="that are taken at once: each may fill a part's memory")
-    max_bodies_per_client: int = Field(8, ge=1, description="of them; more wait")
-    max_reads: int = Field(64, ge=1, description="of blocks, files and what is lacking, at once")
-    max_reads_per_client: int = Field(16, ge=1)
-    walk_blocks: int = Field(131_072, ge=1, description="and links that one CAR or directory may go through")
-    body_grace_s: float = Field(15.0, gt=0, description="before the least rate of a body counts")
-    body_bytes_per_second: float = Field(8_192.0, gt=0, description="the least rate, behind the grace")
-    head_timeout_s: float = Field(15.0, gt=0, description="for a connection to say its next request whole")
-    write_timeout_s: float = Field(30.0, gt=0, description="for a client to take what is waiting for it")
-    max_connections: int = Field(1_024, ge=1)
-    max_connections_per_address: int = Field(64, ge=1)
-    requests_per_second: float = Field(200.0, ge=0, description="of a client; 0: any")
-    burst_requests: float = Field(1_000.0, ge=1)
-    bytes_per_second: float = Field(
-        67_108_864.0, ge=0, description="of bodies of a client; more is read later"
-    )
-    burst_bytes: float = Field(268_435_456.0, ge=PART_BYTES)
-    max_clients: int = Field(65_536, ge=1, description="that are remembered")
-    max_event_streams: int = Field(1_024, ge=1)
-    max_event_streams_per_client: int = Field(8, ge=1)
-    events_every_s: float = Field(0.25, gt=0, description="a stream looks again no sooner than after so long")
-    heartbeat_s: float = Field(15.0, gt=0, description="of a stream of events that has nothing to say")
 
     @model_validator(mode="after")
     def _check_origins(self) -> Self:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import struct
-from collections import Counter
+from collections import Counter, OrderedDict, deque
 from typing import Any, Final
 
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from culm_connectors.dag.http.clients import neighbourhood
-from culm_connectors.dag.http.settings import DagHttpSettings
+from culm_connectors.dag.http.limits import DoorLimits
 
 AT_ONCE: Final = struct.pack("ii", 1, 0)
 """Of SO_LINGER: nothing that is left is sent."""
@@ -16,31 +19,77 @@ _REFUSED_AT_ONCE: Final = 64
 
 
 class OpenConnections:
-    """How many connections there are, by address."""
+    """Connections by address: a bounded number is served at once, and a bounded number waits for that."""
 
-    def __init__(self, settings: DagHttpSettings) -> None:
-        self._settings = settings
-        self._of_address: Counter[str] = Counter()
+    def __init__(self, limits: DoorLimits) -> None:
+        self._limits = limits
+        self._served: Counter[str] = Counter()
+        self._served_count = 0
+        self._waiting: OrderedDict[str, deque[socket.socket]] = OrderedDict()
+        self._waiting_count = 0
+        self.admitted: asyncio.Queue[socket.socket] = asyncio.Queue()
+        """Connections that have waited, and are to be served now."""
 
     def enter(self, host: str) -> bool:
-        """Whether there is room for one more; it counts from now on."""
-        settings = self._settings
-        if self._of_address.total() >= settings.max_connections:
+        """Whether one more may be served; it counts from now on."""
+        limits = self._limits
+        if self._served_count >= limits.max_connections:
             return False
-        if self._of_address[host] >= settings.max_connections_per_address:
+        if self._served[host] >= limits.max_connections_per_address:
             return False
-        self._of_address[host] += 1
+        self._served[host] += 1
+        self._served_count += 1
         return True
 
+    def wait(self, host: str, accepted: socket.socket) -> bool:
+        """Keep a connection until one is closed and it may be served; False if too many wait already."""
+        limits, line = self._limits, self._waiting.get(host, ())
+        if self._waiting_count >= limits.max_waiting_connections:
+            return False
+        if len(line) >= limits.max_waiting_connections_per_address:
+            return False
+        self._waiting.setdefault(host, deque()).append(accepted)
+        self._waiting_count += 1
+        return True
+
+    def has_waiting(self, host: str) -> bool:
+        """Whether a connection of an address waits."""
+        return host in self._waiting
+
     def leave(self, host: str) -> None:
-        """One that had room is gone."""
-        self._of_address[host] -= 1
-        if not self._of_address[host]:
-            del self._of_address[host]
+        """A connection that was served is closed: the next one that may be is admitted."""
+        self._served_count -= 1
+        self._served[host] -= 1
+        if not self._served[host]:
+            del self._served[host]
+        for other in self._waiting:
+            if self.enter(other):
+                self._admit(other)
+                return
+
+    def _admit(self, host: str) -> None:
+        line = self._waiting[host]
+        self.admitted.put_nowait(CountedSocket(line.popleft(), self, host))
+        self._waiting_count -= 1
+        if line:
+            # Addresses take turns.
+            self._waiting.move_to_end(host)
+        else:
+            del self._waiting[host]
+
+    def close(self) -> None:
+        """Close those that wait."""
+        for line in self._waiting.values():
+            for accepted in line:
+                accepted.close()
+        self._waiting.clear()
+        self._waiting_count = 0
+        while not self.admitted.empty():
+            self.admitted.get_nowait().close()
 
 
 class CountedListener(socket.socket):
-    """A listening socket that accepts those for whom there is room, and cuts the others off."""
+    """A listening socket that accepts connections that may be served; others wait, or are cut off."""
 
     def __init__(self, listening: socket.socket, connections: OpenConnections) -> None:
         super().__init__(fileno=listening.detach())
@@ -52,13 +101,14 @@ class CountedListener(socket.socket):
             accepted, address = super().accept()
             host = neighbourhood(str(address[0]))
             if self._connections.enter(host):
-                return _CountedSocket(accepted, self._connections, host), address
-            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
-            accepted.close()
+                return CountedSocket(accepted, self._connections, host), address
+            if not self._connections.wait(host, accepted):
+                accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+                accepted.close()
         raise BlockingIOError("others have their turn")
 
 
-class _CountedSocket(socket.socket):
+class CountedSocket(socket.socket):
     """One connection, which counts until it is closed."""
 
     def __init__(self, accepted: socket.socket, connections: OpenConnections, host: str) -> None:
@@ -69,6 +119,25 @@ class _CountedSocket(socket.socket):
     def close(self) -> None:
         """See `socket`."""
         connections, self._connections = self._connections, None
+        super().close()
         if connections is not None:
             connections.leave(self._host)
-        super().close()
+
+
+class ClosingWhenCrowded:
+    """Ends a connection behind an answer, as `Connection: close` says, where another of its address waits."""
+
+    def __init__(self, app: ASGIApp, connections: OpenConnections) -> None:
+        self._app = app
+        self._connections = connections
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        host = neighbourhood(str((scope.get("client") or ("",))[0]))
+
+        async def send_closing(message: Message) -> None:
+            if message["type"] == "http.response.start" and self._connections.has_waiting(host):
+                message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
+            await send(message)
+
+        await self._app(scope, receive, send_closing)

@@ -16,7 +16,7 @@ from culm_connectors.dag.http.server import serve_http
 from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.settings import DagFolderSettings
-from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid, cid_of
+from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid, cid_of
 from culm_models.dag.car.writer import write_car
 from culm_models.dag.ucan.did_key import did_key
 from culm_models.dag.verdict import VerdictSettings
@@ -59,6 +59,12 @@ async def open_door(folder: Path, verify: Any = True, **settings: Any) -> AsyncI
                 yield OpenDoor(url, client, room)
     finally:
         store.close()
+
+
+async def bring(door: OpenDoor, blocks: list[tuple[Cid, bytes]]) -> None:
+    """Put blocks into the folder of a door, as one shard."""
+    data = write_car([], blocks)
+    await door.room.work(lambda folder: folder.add_shard(KEYS[0], cid_of(CAR, data), data))
 
 
 def car_of(*blocks: bytes) -> bytes:

@@ -253,7 +253,8 @@ async def test_a_client_that_does_not_take_its_answer_is_cut_off(tmp_path: Path)
 
 
 async def test_many_idle_connections_of_an_address_leave_room_for_others(tmp_path: Path) -> None:
-    async with open_door(tmp_path / "dags", max_connections_per_address=3) as door:
+    bounds = {"max_connections_per_address": 3, "max_waiting_connections": 0}
+    async with open_door(tmp_path / "dags", **bounds) as door:
         opened = [await raw_connection(door) for _ in range(3)]
         assert await is_refused(door)
         for _, other in opened:

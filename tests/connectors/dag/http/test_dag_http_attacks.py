@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import socket
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,12 @@ import pytest
 
 from culm_connectors.dag import turns
 from culm_connectors.dag.http.clients import neighbourhood
-from culm_connectors.dag.http.settings import DagHttpSettings
+from culm_connectors.dag.http.limits import DoorLimits
 from culm_connectors.dag.http.sockets import OpenConnections
 from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
-from culm_models.dag.car.writer import write_car
 from culm_models.dag.replica.codec import encode_append
-from tests.connectors.dag.http.doors import CAR_TYPE, OpenDoor, car_of, open_door
+from tests.connectors.dag.http.doors import CAR_TYPE, OpenDoor, bring, car_of, open_door
 from tests.models.dag.blocks_in_memory import BlocksInMemory
 from tests.models.dag.signers import KEYS, publish
 from tests.support.channels import Certificates
@@ -29,11 +29,6 @@ SPACE = KEYS[0].hex()
 TOKEN = "a-secret-of-some-length"
 RULE = {"sha256": hashlib.sha256(TOKEN.encode()).hexdigest(), "append": ("*",), "read": ("*",)}
 ANOTHER_CLIENT = {"Authorization": f"Bearer {TOKEN}"}
-
-
-async def bring(door: OpenDoor, blocks: list[tuple[Cid, bytes]]) -> None:
-    data = write_car([], blocks)
-    await door.room.work(lambda folder: folder.add_shard(KEYS[0], cid_of(CAR, data), data))
 
 
 def wide_dag(leaves: int, size: int = 10) -> list[tuple[Cid, bytes]]:
@@ -45,14 +40,13 @@ def wide_dag(leaves: int, size: int = 10) -> list[tuple[Cid, bytes]]:
 
 
 async def until_answered(door: OpenDoor, url: str, status: int) -> httpx.Response:
-    """Ask until the answer is another one than 429, or there is one at all."""
+    """Ask until there is an answer."""
     async with asyncio.timeout(20):
         while True:
             try:
                 answer = await door.client.get(url)
-                if answer.status_code != 429:
-                    assert answer.status_code == status
-                    return answer
+                assert answer.status_code == status
+                return answer
             except httpx.TransportError:
                 pass
             await asyncio.sleep(0)
@@ -61,7 +55,8 @@ async def until_answered(door: OpenDoor, url: str, status: int) -> httpx.Respons
 async def test_connections_that_agree_on_nothing_over_tls_count(tmp_path: Path) -> None:
     shown = Certificates(tmp_path)
     tls = {"certificate": shown.server.certificate, "private_key": shown.server.private_key}
-    async with open_door(tmp_path / "dags", verify=False, tls=tls, max_connections_per_address=3) as door:
+    bounds = {"max_connections_per_address": 3, "max_waiting_connections": 0}
+    async with open_door(tmp_path / "dags", verify=False, tls=tls, **bounds) as door:
         silent = [await asyncio.open_connection(*door.address) for _ in range(3)]
         with pytest.raises(httpx.TransportError):
             await door.client.get("/openapi.json")
@@ -70,8 +65,59 @@ async def test_connections_that_agree_on_nothing_over_tls_count(tmp_path: Path) 
         await until_answered(door, "/openapi.json", 200)
 
 
+async def test_connections_wait_for_their_turn_and_every_one_is_answered(tmp_path: Path) -> None:
+    bounds = {"max_connections_per_address": 2, "max_waiting_connections_per_address": 30}
+    shown = Certificates(tmp_path)
+    tls = {"certificate": shown.server.certificate, "private_key": shown.server.private_key}
+    async with open_door(tmp_path / "dags", verify=False, tls=tls, **bounds) as door:
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+        async with (
+            asyncio.timeout(60),
+            httpx.AsyncClient(base_url=door.url, verify=False, limits=limits, timeout=None) as many,
+        ):
+            answers = await asyncio.gather(*(many.get("/openapi.json") for _ in range(24)))
+        assert [answer.status_code for answer in answers] == [200] * 24
+        # Nobody who keeps a connection open without need makes others wait.
+        assert "close" in [answer.headers.get("connection") for answer in answers]
+
+
+async def test_a_door_that_ends_leaves_no_connection_waiting(tmp_path: Path) -> None:
+    async with open_door(tmp_path / "dags", max_connections_per_address=1) as door:
+        opened = [await asyncio.open_connection(*door.address) for _ in range(3)]
+    for reader, writer in opened:
+        async with asyncio.timeout(20):
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+        writer.close()
+
+
+def test_waiting_connections_are_admitted_address_by_address(tmp_path: Path) -> None:
+    limits = DoorLimits(max_connections=2, max_connections_per_address=1, max_waiting_connections=3)
+    counted = OpenConnections(limits)
+    assert counted.enter("a") and counted.enter("b")
+
+    def waits(host: str) -> bool:
+        accepted, _ = pair = socket.socketpair()
+        pairs.append(pair)
+        return counted.wait(host, accepted)
+
+    pairs: list[tuple[socket.socket, socket.socket]] = []
+    assert [waits(host) for host in "aacc"] == [True, True, True, False]
+    for leaving in "bac":
+        counted.leave(leaving)
+    admitted = [counted.admitted.get_nowait() for _ in range(counted.admitted.qsize())]
+    # `a` had its one place still when `b` left.
+    assert len(admitted) == 2 and counted.has_waiting("a") and not counted.has_waiting("c")
+    counted.close()
+    for one in admitted:
+        one.close()
+    for pair in pairs:
+        for end in pair:
+            end.close()
+
+
 def test_a_connection_that_is_gone_leaves_its_place() -> None:
-    counted = OpenConnections(DagHttpSettings(max_connections=2, max_connections_per_address=1))
+    counted = OpenConnections(DoorLimits(max_connections=2, max_connections_per_address=1))
     assert [counted.enter(host) for host in "aabc"] == [True, False, True, False]
     counted.leave("a")
     assert counted.enter("c")
@@ -144,19 +190,37 @@ async def test_a_walk_over_too_many_blocks_and_links_is_refused_or_cut_off(tmp_p
         assert (await door.client.get(f"/ipfs/{large[0][0]}?format=raw")).content == large[0][1]
 
 
+async def test_a_client_that_reads_in_parallel_waits_for_its_own_places(tmp_path: Path) -> None:
+    bounds = {"max_reads_per_client": 2, "requests_per_second": 1_000, "burst_requests": 8}
+    async with open_door(tmp_path / "dags", **bounds) as door:
+        blocks = wide_dag(40)
+        await bring(door, blocks)
+        answers = await asyncio.gather(
+            *(door.client.get(f"/ipfs/{cid}?format=raw") for cid, _ in blocks), return_exceptions=True
+        )
+        assert [getattr(answer, "content", answer) for answer in answers] == [block for _, block in blocks]
+
+
 async def test_reads_at_once_are_bounded_by_client_and_a_place_is_free_when_its_reader_is_gone(
     tmp_path: Path,
 ) -> None:
-    async with open_door(tmp_path / "dags", tokens=(RULE,), max_reads_per_client=1) as door:
+    bounds = {"max_reads_per_client": 1, "max_waiting_per_client": 1}
+    async with open_door(tmp_path / "dags", tokens=(RULE,), **bounds) as door:
         blocks = wide_dag(24, 1 << 20)
         await bring(door, blocks)
         url = f"/ipfs/{blocks[0][0]}?format=car"
         async with door.client.stream("GET", url) as stream:
             await anext(stream.aiter_raw())
-            assert (await door.client.get(url)).status_code == 429
-            other = await door.client.get(f"/ipfs/{blocks[1][0]}?format=raw", headers=ANOTHER_CLIENT)
+            # One waits in line, and whoever comes behind the line is refused.
+            leaf = f"/ipfs/{blocks[1][0]}?format=raw"
+            waiting, refused = (asyncio.create_task(door.client.get(leaf)) for _ in range(2))
+            await asyncio.wait([waiting, refused], return_when=asyncio.FIRST_COMPLETED)
+            if waiting.done():
+                waiting, refused = refused, waiting
+            assert (await refused).status_code == 429 and not waiting.done()
+            other = await door.client.get(leaf, headers=ANOTHER_CLIENT)
             assert other.status_code == 200
-        await until_answered(door, f"/ipfs/{blocks[1][0]}?format=raw", 200)
+        assert (await waiting).status_code == 200
         for _ in range(3):
             # What is refused, or not here, holds no place.
             missing = cid_of(RAW, b"nowhere")

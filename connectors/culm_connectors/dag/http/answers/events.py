@@ -111,7 +111,7 @@ def _builds_on(published: PublishedDag, tip: OrderedPublish, former: str) -> boo
 
 async def get_events(door: Door, request: Request) -> Response:
     """A stream of events of one id; `Last-Event-ID` goes on where another stream ended."""
-    client = door.enter(request)
+    client = await door.enter(request)
     id = parse_space(request.query_params.get("id", ""))
     await door.access.require(client, SpaceAbility.READ, id)
     last = request.headers.get("last-event-id", "")

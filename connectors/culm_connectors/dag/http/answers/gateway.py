@@ -82,10 +82,10 @@ class _Reading:
 
 async def get_ipfs(door: Door, request: Request) -> Response:
     """`/ipfs/CID[/path]`: by `format` or `Accept` a block, a CAR, or else what stands at the path."""
-    client: HttpClient = door.enter(request)
+    client: HttpClient = await door.enter(request)
     root, segments = _path(request.path_params["path"])
     spaces = await door.access.readable(client)
-    reading = _Reading(door, spaces, door.budgets.begin_read(client))
+    reading = _Reading(door, spaces, await door.begin_read(request, client))
     try:
         match _format(request):
             case "raw":

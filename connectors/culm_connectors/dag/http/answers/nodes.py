@@ -39,7 +39,7 @@ _PUBLISH_BLOCKS_MAX: Final = 1_024
 
 async def post_nodes(door: Door, request: Request) -> Response:
     """A CAR of nodes and UCANs, in any order; what became of each, once it is durable."""
-    client = door.enter(request)
+    client = await door.enter(request)
     space = parse_space(request.path_params["space"])
     door.access.require_someone(client, SpaceAbility.APPEND)
     data = await door.body(request, client, door.settings.max_body_bytes)
@@ -55,7 +55,7 @@ async def post_publish(door: Door, request: Request) -> Response:
 
     Nobody needs to be let in: the proof speaks.
     """
-    client = door.enter(request)
+    client = await door.enter(request)
     data = await door.body(request, client, door.settings.max_body_bytes)
     is_car = _type_of(request) == CAR_TYPE
     blocks = await asyncio.to_thread(_blocks_of_publish, door, data, is_car)
@@ -99,13 +99,13 @@ def _refused_for_form(door: Door, blocks: dict[Cid, bytes]) -> list[bytes]:
 
 async def post_lack(door: Door, request: Request) -> Response:
     """A list of heads, JSON or DAG-CBOR: what of them is not here. For who may append, or read."""
-    client = door.enter(request)
+    client = await door.enter(request)
     space = parse_space(request.path_params["space"])
     await door.access.require_either(client, space)
     data = await door.body(request, client, door.settings.max_body_bytes)
     heads = await asyncio.to_thread(_heads, data, _type_of(request), door.settings.max_heads)
     hidden: list[Cid] = []
-    end = door.budgets.begin_read(client)
+    end = await door.begin_read(request, client)
     try:
         if "anyone" not in (door.settings.append, door.settings.read):
             hidden = [cid for cid in heads if not await door.room.belongs(space, cid)]

@@ -49,7 +49,7 @@ async def get_log(door: Door, request: Request) -> Response:
 
 
 async def _published(door: Door, request: Request, name: str) -> PublishedDag:
-    client = door.enter(request)
+    client = await door.enter(request)
     id = parse_space(name)
     await door.access.require(client, SpaceAbility.READ, id)
     return await door.published(id)
