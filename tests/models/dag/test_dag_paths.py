@@ -16,7 +16,7 @@ from culm_models.dag.errors import (
 )
 from culm_models.dag.paths.resolve import PathEnd, parse_path, resolve_path
 from culm_models.dag.paths.scopes import DagScope, blocks_of_end, blocks_of_path, parse_entity_bytes
-from culm_models.dag.unixfs.directories import list_directory
+from culm_models.dag.unixfs.directories import DirectoryEntry, DirectoryWalk, list_directory
 from culm_models.dag.unixfs.files import read_file
 from culm_models.dag.unixfs.importing import FileTree, ImportProfile, import_directory
 from culm_models.dag.walk.reach import reach
@@ -225,6 +225,81 @@ def test_scopes_give_the_blocks_that_a_client_needs_and_no_others() -> None:
     assert len(needed(blocks, root, "d/file", DagScope.ENTITY, parse_entity_bytes("0:0"))) < len(whole)
     # A range of what is no file is no range.
     assert needed(blocks, root, "d", DagScope.ENTITY, parse_entity_bytes("0:0")) == way
+
+
+@pytest.mark.parametrize("text", ["100:200", "1000:*", "-300:-200", "50:-90", "55:-60"])
+def test_a_range_without_a_byte_of_the_file_is_as_the_scope_block(text: str) -> None:
+    blocks = BlocksInMemory()
+    tree: FileTree = {"file": bytes(range(100))}
+    root = import_directory(tree, ImportProfile(10, 3), blocks.put).cid
+    span = parse_entity_bytes(text)
+    assert needed(blocks, root, "file", DagScope.ENTITY, span) == needed(blocks, root, "file", DagScope.BLOCK)
+    start, stop = span.within(100)
+    alone = BlocksInMemory()
+    file = end(blocks, root, "file").cid
+    alone.put(file, blocks[file])
+    assert list(read_file(file, alone.find, start, stop)) == []
+
+
+def test_blocks_are_repeated_where_that_is_asked_for() -> None:
+    blocks = BlocksInMemory()
+    leaf = blocks.raw(b"leaf")
+    file = blocks.file([(leaf, 4), (leaf, 4)])
+    identity = make_cid(1, RAW, 0, b"in the CID")
+    inner = blocks.directory([(file, "a"), (identity, "i"), (file, "z")])
+    root = blocks.directory([(inner, "d")])
+
+    def repeated(path: str, scope: DagScope, most: int | None = None) -> list[Cid]:
+        found = end(blocks, root, path)
+        return list(blocks_of_end(found, blocks.find, scope, repeats=True, most=most))
+
+    parts = [file, leaf, leaf]
+    assert repeated("d", DagScope.ALL) == [root, inner, *parts, *parts]
+    assert repeated("d/a", DagScope.ENTITY) == [root, inner, *parts]
+    assert repeated("d", DagScope.ENTITY) == [root, inner]
+    assert needed(blocks, root, "d") == [root, inner, file, leaf]
+    # However often a small DAG repeats itself, the walk is bounded.
+    with pytest.raises(TooManyLinks):
+        repeated("d", DagScope.ALL, most=7)
+    at, size = leaf, 4
+    for _ in range(40):
+        at, size = blocks.file([(at, size), (at, size)]), 2 * size
+    for scope in (DagScope.ALL, DagScope.ENTITY):
+        with pytest.raises(TooManyLinks):
+            list(blocks_of_end(end(blocks, at), blocks.find, scope, repeats=True, most=1_000))
+
+
+def test_a_path_has_one_root_a_segment_and_the_shards_of_directories_are_none() -> None:
+    blocks, root = sharded()
+    ends = [end(blocks, root, one.name) for one in list_directory(root, blocks.find)]
+    assert [found.roots for found in ends] == [(root, found.cid) for found in ends]
+    assert max(len(found.passed) for found in ends) > 2
+
+
+@pytest.mark.parametrize("is_sharded", [False, True])
+def test_a_listing_goes_on_at_any_place(is_sharded: bool) -> None:
+    blocks, root = sharded() if is_sharded else plain(40)
+    whole = list(list_directory(root, blocks.find))
+    walk = DirectoryWalk(root, blocks.find)
+    listed = 0
+    for one in walk.steps():
+        listed += isinstance(one, DirectoryEntry)
+        rest = DirectoryWalk(root, blocks.find, walk.place).steps()
+        assert [other for other in rest if isinstance(other, DirectoryEntry)] == whole[listed:]
+    assert listed == len(whole)
+
+
+def plain(count: int) -> tuple[BlocksInMemory, Cid]:
+    blocks = BlocksInMemory()
+    leaf = blocks.raw(b"leaf")
+    return blocks, blocks.directory([(leaf, f"{number:03}") for number in range(count)])
+
+
+@pytest.mark.parametrize("place", [(0, 0), (10, 2), (1_000, 0)])
+def test_a_listing_does_not_go_on_where_no_shard_is(place: tuple[int, ...]) -> None:
+    blocks, root = plain(10)
+    with pytest.raises(PathUnknown):
+        list(DirectoryWalk(root, blocks.find, place).steps())
 
 
 def test_the_names_of_a_sharded_directory_are_all_its_shards() -> None:

@@ -11,6 +11,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from culm_connectors.dag.http.access import DoorAccess
 from culm_connectors.dag.http.answers.shards import RANGES_HEADER
@@ -22,8 +23,44 @@ from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.room import DagRoom
 from culm_models.errors import CulmError
 
-_ASKED: Final = ("Authorization", "Content-Range", "Content-Type", "If-None-Match", "Last-Event-ID", "Range")
-_SHOWN: Final = ("Content-Range", "Culm-Size", "ETag", RANGES_HEADER, "Retry-After", "X-Ipfs-Roots")
+_ASKED: Final = (
+    "Authorization",
+    "Cache-Control",
+    "Content-Range",
+    "Content-Type",
+    "If-None-Match",
+    "Last-Event-ID",
+    "Range",
+)
+_SHOWN: Final = (
+    "Accept-Ranges",
+    "Content-Disposition",
+    "Content-Location",
+    "Content-Range",
+    "Culm-Size",
+    "ETag",
+    RANGES_HEADER,
+    "Retry-After",
+    "X-Ipfs-Path",
+    "X-Ipfs-Roots",
+)
+
+
+class RawPaths:
+    """Routes requests by the path as it was sent; handlers decode its parts (`path_text`).
+
+    Routes are patterns, for which a decoded newline ends the path, and decoding invents slashes and replaces
+    bytes that are not UTF-8: another path would be answered than the one that was asked for.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] == "http":
+            scope = {**scope, "path": scope["raw_path"].decode("latin-1")}
+        await self._app(scope, receive, send)
 
 
 def dag_app(room: DagRoom, settings: DagHttpSettings, access: DoorAccess | None = None) -> Starlette:
@@ -44,7 +81,7 @@ def dag_app(room: DagRoom, settings: DagHttpSettings, access: DoorAccess | None 
     )
     return Starlette(
         routes=[*(_route(door, one) for one in OPERATIONS), Route("/openapi.json", get_document)],
-        middleware=[cors] if settings.origins else [],
+        middleware=[Middleware(RawPaths), *([cors] if settings.origins else [])],
         exception_handlers={HTTPException: answer_error, CulmError: answer_error},
     )
 

@@ -6,6 +6,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
+from urllib.parse import unquote_to_bytes
 
 from pydantic import BaseModel
 from starlette.requests import Request
@@ -70,9 +71,22 @@ class Door:
         return found[1]
 
 
-def path_cid(request: Request, name: str = "cid") -> Cid:
-    """A CID of the path. Raises `RequestMalformed`."""
-    return parse_cid(request.path_params[name])
+def path_text(text: str) -> str:
+    """A part of a path as it was sent, decoded. Raises `RequestMalformed` where it is not UTF-8."""
+    try:
+        return unquote_to_bytes(text).decode()
+    except UnicodeDecodeError:
+        raise RequestMalformed(f"{text[:100]!r} in the path is not UTF-8") from None
+
+
+def path_cid(request: Request) -> Cid:
+    """The CID of the path. Raises `RequestMalformed`."""
+    return parse_cid(path_text(request.path_params["cid"]))
+
+
+def path_space(request: Request) -> bytes:
+    """The space of the path. Raises `RequestMalformed`."""
+    return parse_space(path_text(request.path_params["space"]))
 
 
 def parse_cid(text: str) -> Cid:

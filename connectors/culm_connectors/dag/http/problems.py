@@ -78,6 +78,20 @@ class NotHere(RequestError):
     status: ClassVar[int] = 404
 
 
+class NotAcceptable(RequestError):
+    """Only representations are accepted that are not made here."""
+
+    code: ClassVar[str] = "dag.http.not_acceptable"
+    status: ClassVar[int] = 406
+
+
+class NotCached(RequestError):
+    """A block is not here, and the client wants it only if it is (`only-if-cached`)."""
+
+    code: ClassVar[str] = "dag.http.not_cached"
+    status: ClassVar[int] = 412
+
+
 class BodyTooSlow(RequestError):
     """A body that does not come."""
 

@@ -10,8 +10,9 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
+from culm_connectors.dag.http.answers.content import DAG_JSON_TYPE
 from culm_connectors.dag.http.answers.events import EVENTS_TYPE, get_events
-from culm_connectors.dag.http.answers.gateway import DAG_JSON_TYPE, RAW_TYPE, get_ipfs
+from culm_connectors.dag.http.answers.gateway import RAW_TYPE, get_ipfs
 from culm_connectors.dag.http.answers.nodes import (
     CAR_TYPE,
     DAG_CBOR_TYPE,
@@ -91,7 +92,7 @@ _IPFS_ANSWERS: Final = {
             *_json(DirectoryView, SymlinkView),
         ),
     ),
-    206: ("a range of a file", _plain(BYTES_TYPE)),
+    206: ("a range of a file or a block", _plain(BYTES_TYPE, RAW_TYPE)),
     304: ("it is had", ()),
 }
 _IPFS_PARAMETERS: Final = (
@@ -99,7 +100,15 @@ _IPFS_PARAMETERS: Final = (
     Parameter("format", "query", "`raw` or `car`; else what `Accept` says, else what stands at the path"),
     Parameter("dag-scope", "query", "of a CAR: `block`, `entity` or `all`"),
     Parameter("entity-bytes", "query", "of a CAR: `from:to` or `from:*` of a file; means `entity`"),
-    Parameter("Range", "header", "of a file: one range of bytes"),
+    Parameter("car-version", "query", "of a CAR: `1`; counts more than the parameter in `Accept`"),
+    Parameter("car-order", "query", "of a CAR: `dfs`, or `unk` for any"),
+    Parameter("car-dups", "query", "of a CAR: `y` repeats blocks, `n` (the default) gives each once"),
+    Parameter("start", "query", "of a directory: where the page begins, as `next` of the one before says"),
+    Parameter("filename", "query", "the name under which to save it, and by which its type is guessed"),
+    Parameter("download", "query", "`true`: a file is for saving, not for showing"),
+    Parameter("Accept", "header", "media types with qualities; a CAR's with `version`, `order` and `dups`"),
+    Parameter("Cache-Control", "header", "`only-if-cached`: 412 where a block is not here"),
+    Parameter("Range", "header", "of a file or a block: one range of bytes"),
     _KNOWN,
 )
 
@@ -173,7 +182,7 @@ OPERATIONS: Final = (
         route="/ipfs/{path:path}",
         parameters=_IPFS_PARAMETERS,
         answers=_IPFS_ANSWERS,
-        problems=(404, 416, 422),
+        problems=(404, 406, 412, 416, 422),
     ),
     HttpOperation(
         "GET",

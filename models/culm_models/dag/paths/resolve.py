@@ -6,7 +6,7 @@ A link met on the way or at the end is followed. A symlink is not: what goes on 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -44,6 +44,8 @@ class PathEnd:
     """The blocks that show the way, each once and in its order; the one in which it ends is the last."""
     value: Any = None
     """Of a value: that to which the path leads. Of a symlink: its target."""
+    roots: tuple[Cid, ...] = ()
+    """Of `passed` those to which a segment or a link leads: the shards of directories are left out."""
 
 
 def parse_path(text: str) -> tuple[Cid, tuple[str, ...]]:
@@ -66,28 +68,31 @@ def resolve_path(root: Cid, segments: Sequence[str], find: FindBlock) -> PathEnd
 def path_steps(root: Cid, segments: Sequence[str], find: FindBlock) -> Generator[None, None, PathEnd]:
     """As `resolve_path`; one step reads one block."""
     passed: dict[Cid, None] = {}
+    roots: list[Cid] = []
     at, rest = root, list(segments)[::-1]
     while True:
         block = block_of(at, find)
         passed.pop(at, None)
         passed[at] = None
+        roots.append(at)
         value, message = _open(at, block)
         yield
         if message is not None and is_directory(message):
             if not rest:
-                return PathEnd(at, ContentKind.DIRECTORY, block, tuple(passed))
+                return PathEnd(at, ContentKind.DIRECTORY, block, tuple(passed), roots=tuple(roots))
             name = rest.pop()
-            found, shards = yield from entry_steps(at, name, find)
+            entry, shards = yield from entry_steps(at, name, find)
             passed.update(dict.fromkeys(shards))
-            if found is None:
+            if entry is None:
                 raise PathUnknown(f"no {name[:100]!r} in the directory {at}")
-            at = found
+            at = entry
             continue
         link = _descend(at, value, rest)
         if isinstance(link, Cid):
             at = link
             continue
-        return _end(at, block, tuple(passed), link, message, inside=link is not value)
+        end = _end(at, block, tuple(passed), link, message, inside=link is not value)
+        return replace(end, roots=tuple(roots))
 
 
 def _open(cid: Cid, block: bytes) -> tuple[Any, UnixFsNode | None]:

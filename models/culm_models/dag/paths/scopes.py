@@ -79,37 +79,46 @@ def blocks_of_end(
     scope: DagScope = DagScope.ALL,
     entity_bytes: EntityBytes | None = None,
     *,
+    repeats: bool = False,
     most: int | None = None,
 ) -> Iterator[Cid]:
     """As `blocks_of_path`, for a path that was followed.
 
-    `most`: how many blocks and links may be remembered; beyond it `TooManyLinks` is raised.
+    `repeats`: give a block wherever the walk comes to it, and not once. `most`: how many blocks and links may
+    be gone through; beyond it `TooManyLinks` is raised.
     """
-    given: set[Cid] = set()
     for cid in end.passed:
-        given.add(cid)
         if not cid.is_identity:
             yield cid
-    for cid in _below(end, find, scope, entity_bytes, most):
-        if cid not in given and not cid.is_identity:
-            given.add(cid)
-            _require_room(len(given), most)
+    below = _below(end, find, scope, entity_bytes, repeats, most)
+    # The block in which the path ends, which was given. Those on the way are above it, and never below.
+    next(below, None)
+    for count, cid in enumerate(below, len(end.passed) + 1):
+        _require_room(count, most)
+        if not cid.is_identity:
             yield cid
 
 
 def _below(
-    end: PathEnd, find: FindBlock, scope: DagScope, entity_bytes: EntityBytes | None, most: int | None
+    end: PathEnd,
+    find: FindBlock,
+    scope: DagScope,
+    entity_bytes: EntityBytes | None,
+    repeats: bool,
+    most: int | None,
 ) -> Iterator[Cid]:
+    """The block in which a path ends, and those below it that a scope wants."""
     if scope == DagScope.ALL:
-        return _all(end.cid, find, most)
+        return _all(end.cid, find, repeats, most)
     if scope == DagScope.ENTITY and end.kind == ContentKind.DIRECTORY:
+        # No shard of a directory stands in two places: its names have other hashes there.
         return directory_blocks(end.cid, find)
     is_file = end.kind == ContentKind.FILE or (end.kind == ContentKind.RAW and end.cid.codec == RAW)
     if scope == DagScope.ENTITY and is_file:
-        if entity_bytes is None:
-            return file_blocks(end.cid, find)
-        start, stop = entity_bytes.within(file_size(end.cid, find))
-        return file_blocks(end.cid, find, start, stop)
+        start, stop = 0, None
+        if entity_bytes is not None:
+            start, stop = entity_bytes.within(file_size(end.cid, find))
+        return file_blocks(end.cid, find, start, stop, repeats=repeats)
     return iter(())
 
 
@@ -118,7 +127,7 @@ def _require_room(count: int, most: int | None) -> None:
         raise TooManyLinks(f"more than {most} blocks and links at once")
 
 
-def _all(root: Cid, find: FindBlock, most: int | None) -> Iterator[Cid]:
+def _all(root: Cid, find: FindBlock, repeats: bool, most: int | None) -> Iterator[Cid]:
     """All that can be reached, depth first; a block that nothing can be seen below is a leaf."""
     seen: set[Cid] = set()
     waiting = [root]
@@ -126,7 +135,8 @@ def _all(root: Cid, find: FindBlock, most: int | None) -> Iterator[Cid]:
         cid = waiting.pop()
         if cid in seen:
             continue
-        seen.add(cid)
+        if not repeats:
+            seen.add(cid)
         block = block_of(cid, find)
         yield cid
         waiting += [link for link in reversed(links_of(cid, block) or []) if link not in seen]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +10,7 @@ import mmh3
 
 from culm_models.dag.blocks.cid import DAG_PB, Cid
 from culm_models.dag.blocks.dag_pb import PbLink, PbNode, decode_dag_pb
-from culm_models.dag.errors import DagPbMalformed
+from culm_models.dag.errors import DagPbMalformed, PathUnknown
 from culm_models.dag.unixfs.message import NodeKind, UnixFsNode, read_unixfs
 from culm_models.dag.walk.reach import FindBlock, block_of
 
@@ -31,14 +31,14 @@ class DirectoryEntry:
 
 def list_directory(cid: Cid, find: FindBlock) -> Iterator[DirectoryEntry]:
     """The entries of a directory as they are stored: those of a further shard where it is linked to."""
-    for one in directory_steps(cid, find):
+    for one in DirectoryWalk(cid, find).steps():
         if isinstance(one, DirectoryEntry):
             yield one
 
 
 def directory_blocks(cid: Cid, find: FindBlock) -> Iterator[Cid]:
     """The blocks that hold the names of a directory, each once."""
-    for one in directory_steps(cid, find):
+    for one in DirectoryWalk(cid, find).steps():
         if isinstance(one, Cid):
             yield one
 
@@ -108,34 +108,86 @@ def _directory(cid: Cid, find: FindBlock) -> tuple[PbNode, UnixFsNode]:
     return node, message
 
 
-def directory_steps(cid: Cid, find: FindBlock) -> Iterator[Cid | DirectoryEntry]:
-    """The nodes of a directory, each once, and its entries, those of a shard in its place.
+@dataclass(slots=True)
+class _Level:
+    """One node of a directory on the way down, and the link in it at which the walk is."""
 
-    One step reads one block at most.
-    """
-    seen: set[Cid] = {cid}
-    node, message = _directory(cid, find)
-    yield cid
-    levels = [(message, iter(node.links), _width(message))]
-    while levels:
-        message, links, width = levels[-1]
-        link = next(links, None)
-        if link is None:
-            levels.pop()
-            continue
-        name = _entry_name(link, message)
-        if name is not None:
-            yield DirectoryEntry(name, link.cid, link.size)
-        elif link.cid not in seen:
-            seen.add(link.cid)
-            node, message = _directory(link.cid, find)
+    message: UnixFsNode
+    links: tuple[PbLink, ...]
+    width: int
+    """Bits of a name's hash that are taken down to here."""
+    at: int = 0
+
+
+class DirectoryWalk:
+    """The walk over a directory, from its beginning or from a place at which another walk stood."""
+
+    def __init__(self, cid: Cid, find: FindBlock, place: Sequence[int] = ()) -> None:
+        self._cid = cid
+        self._find = find
+        self._start = tuple(place) or (0,)
+        self._levels: list[_Level] = []
+
+    @property
+    def place(self) -> tuple[int, ...]:
+        """The next link in each node on the way down; empty behind the last one."""
+        return tuple(level.at for level in self._levels)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether anything is behind the place of a walk that has begun."""
+        return any(level.at + (level is not self._levels[-1]) < len(level.links) for level in self._levels)
+
+    def steps(self) -> Iterator[Cid | DirectoryEntry]:
+        """The nodes of the directory, each once, and its entries, those of a shard in its place.
+
+        One step reads one block at most. Raises `PathUnknown` where the place at which to begin is none.
+        """
+        seen: set[Cid] = set()
+        yield from self._descend(seen)
+        while self._levels:
+            level = self._levels[-1]
+            if level.at >= len(level.links):
+                self._levels.pop()
+                if self._levels:
+                    self._levels[-1].at += 1
+                continue
+            link = level.links[level.at]
+            name = _entry_name(link, level.message)
+            if name is not None:
+                level.at += 1
+                yield DirectoryEntry(name, link.cid, link.size)
+            elif link.cid in seen:
+                level.at += 1
+            else:
+                yield self._open(link.cid, seen)
+
+    def _descend(self, seen: set[Cid]) -> Iterator[Cid]:
+        """Open the nodes down to the place at which to begin."""
+        cid = self._cid
+        for depth, at in enumerate(self._start, 1):
+            yield self._open(cid, seen)
+            level = self._levels[-1]
+            level.at = at
+            if depth == len(self._start):
+                return
+            link = level.links[at] if at < len(level.links) else None
+            if link is None or _entry_name(link, level.message) is not None:
+                raise PathUnknown(f"no such place in the directory {self._cid}")
+            cid = link.cid
+
+    def _open(self, cid: Cid, seen: set[Cid]) -> Cid:
+        node, message = _directory(cid, self._find)
+        width = _width(message)
+        if self._levels:
             if message.kind == NodeKind.DIRECTORY:
                 raise DagPbMalformed("a shard of a directory that is none")
-            width += _width(message)
+            width += self._levels[-1].width
             if width > _HASH_BITS:
                 raise DagPbMalformed(_TOO_DEEP)
-            yield link.cid
-            levels.append((message, iter(node.links), width))
+        seen.add(cid)
+        self._levels.append(_Level(message, node.links, width))
+        return cid
 
 
 def _width(message: UnixFsNode) -> int:

@@ -64,7 +64,7 @@ def read_file(cid: Cid, find: FindBlock, start: int = 0, stop: int | None = None
     root = file_part(cid, find)
     stop = root.size if stop is None else min(stop, root.size)
     parts: list[tuple[FilePart | Cid, int, int, int]] = [(root, 0, root.size, 0)]
-    while parts:
+    while parts and start < stop:
         one, at, size, depth = parts.pop()
         if at >= stop or at + size <= start:
             continue
@@ -75,29 +75,30 @@ def read_file(cid: Cid, find: FindBlock, start: int = 0, stop: int | None = None
         _add(parts, part, at, depth)
 
 
-def file_blocks(cid: Cid, find: FindBlock, start: int = 0, stop: int | None = None) -> Iterator[Cid]:
-    """The blocks that hold a range of a file, each once, a block before those below it.
+def file_blocks(
+    cid: Cid, find: FindBlock, start: int = 0, stop: int | None = None, *, repeats: bool = False
+) -> Iterator[Cid]:
+    """The blocks that hold a range of a file, a block before those below it; the first one in any case.
 
-    Parts that are wholly in the range are gone through once for each CID, so the work is that of the blocks
-    and not that of the bytes that they make.
+    Each is given once, or with `repeats` wherever it stands. Without it, parts that are wholly in the range
+    are gone through once for each CID, so the work is that of the blocks and not that of their bytes.
     """
     root = file_part(cid, find)
     stop = root.size if stop is None else min(stop, root.size)
-    given: set[Cid] = set()
+    yield cid
+    given: set[Cid] = {cid}
     whole: set[Cid] = set()
-    parts: list[tuple[Cid, int, int, int]] = [(cid, 0, root.size, 0)]
-    first = True
+    parts: list[tuple[Cid, int, int, int]] = []
+    if start < stop:
+        _add(parts, root, 0, 0)
     while parts:
         one, at, size, depth = parts.pop()
-        if not first and (at >= stop or at + size <= start):
+        if at >= stop or at + size <= start or one in whole:
             continue
-        if one in whole:
-            continue
-        if start <= at and at + size <= stop:
+        if not repeats and start <= at and at + size <= stop:
             whole.add(one)
-        part = root if first else file_part(one, find, size)
-        first = False
-        if one not in given:
+        part = file_part(one, find, size)
+        if repeats or one not in given:
             given.add(one)
             yield one
         _add(parts, part, at, depth)

@@ -9,6 +9,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from culm_connectors.dag.http.accept import parse_accept, preferred
 from culm_connectors.dag.http.answers.schemas import (
     BlocksAnswer,
     PublishAnswer,
@@ -17,7 +18,7 @@ from culm_connectors.dag.http.answers.schemas import (
     texts,
 )
 from culm_connectors.dag.http.clients import HttpClient
-from culm_connectors.dag.http.door import Door, json_answer, parse_cid, parse_space
+from culm_connectors.dag.http.door import Door, json_answer, parse_cid, path_space
 from culm_connectors.dag.http.problems import RequestMalformed, problem, status_of
 from culm_connectors.dag.store.outcomes import BlockOutcome, Lack
 from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_of
@@ -40,7 +41,7 @@ _PUBLISH_BLOCKS_MAX: Final = 1_024
 async def post_nodes(door: Door, request: Request) -> Response:
     """A CAR of nodes and UCANs, in any order; what became of each, once it is durable."""
     client = await door.enter(request)
-    space = parse_space(request.path_params["space"])
+    space = path_space(request)
     door.access.require_someone(client, SpaceAbility.APPEND)
     data = await door.body(request, client, door.settings.max_body_bytes)
     blocks = await asyncio.to_thread(_car_blocks, door, data, _BLOCKS_MAX)
@@ -100,7 +101,7 @@ def _refused_for_form(door: Door, blocks: dict[Cid, bytes]) -> list[bytes]:
 async def post_lack(door: Door, request: Request) -> Response:
     """A list of heads, JSON or DAG-CBOR: what of them is not here. For who may append, or read."""
     client = await door.enter(request)
-    space = parse_space(request.path_params["space"])
+    space = path_space(request)
     await door.access.require_either(client, space)
     data = await door.body(request, client, door.settings.max_body_bytes)
     heads = await asyncio.to_thread(_heads, data, _type_of(request), door.settings.max_heads)
@@ -114,7 +115,8 @@ async def post_lack(door: Door, request: Request) -> Response:
         end()
     if hidden:
         lack = Lack(tuple(sorted({*lack.nodes, *hidden})), lack.shards, lack.opaque_shards)
-    if DAG_CBOR_TYPE in request.headers.get("accept", ""):
+    accepted = parse_accept(request.headers.getlist("accept"))
+    if preferred(accepted, (JSON_TYPE, DAG_CBOR_TYPE)) == DAG_CBOR_TYPE:
         value = {"nodes": list(lack.nodes), "shards": list(lack.shards), "opaque": list(lack.opaque_shards)}
         headers = {"Cache-Control": "no-store"}
         return Response(encode_dag_cbor(value), 200, headers, DAG_CBOR_TYPE)

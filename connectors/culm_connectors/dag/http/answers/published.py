@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from culm_connectors.dag.http.answers.schemas import LogView, RevisionView, publish_view, published_view
-from culm_connectors.dag.http.door import Door, json_answer, parse_cid, parse_space
+from culm_connectors.dag.http.door import Door, json_answer, parse_cid, parse_space, path_text
 from culm_connectors.dag.http.problems import NotHere, RequestMalformed
 from culm_connectors.dag.store.outcomes import OrderedPublish, PublishedDag
 from culm_models.dag.exchange.settings import SpaceAbility
@@ -19,7 +19,7 @@ _PAGE: Final = 1_000
 
 async def get_published(door: Door, request: Request) -> Response:
     """`/published/ID`, or `/published/ID@CID` for the id as of that operation."""
-    name, _, revision = request.path_params["id"].partition("@")
+    name, _, revision = path_text(request.path_params["id"]).partition("@")
     published = await _published(door, request, name)
     if not revision:
         if published.tip is None and not published.waiting:
@@ -39,7 +39,7 @@ async def get_published(door: Door, request: Request) -> Response:
 
 async def get_log(door: Door, request: Request) -> Response:
     """`/published/ID/log`: the order, oldest first, from `start` on."""
-    published = await _published(door, request, request.path_params["id"])
+    published = await _published(door, request, path_text(request.path_params["id"]))
     text = request.query_params.get("start", "0")
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise RequestMalformed("start is a position")

@@ -117,11 +117,12 @@ class EntryView(JsonAnswer):
 
 
 class DirectoryView(JsonAnswer):
-    """A directory; of a very large one, its first entries."""
+    """A page of a directory."""
 
     cid: str
     entries: list[EntryView]
-    is_cut: bool
+    is_cut: bool = Field(description="whether there is a further page")
+    next: str | None = Field(description="the `start` of the further page")
 
 
 class SymlinkView(JsonAnswer):

@@ -1,0 +1,130 @@
+"""What answers to reads share: the blocks that a client may read, headers, ranges, bodies in pieces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from culm_connectors.dag.http.door import Door
+from culm_connectors.dag.http.problems import RangeUnsatisfiable
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.walk.reach import FindBlock
+
+BATCH_BYTES: Final = 1_048_576
+# A header of a deeper path would be larger than what clients and proxies take.
+_ROOTS_MAX: Final = 64
+_NAME_MAX: Final = 255
+_RANGE: Final = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
+_UNSAFE: Final = re.compile(r'[^ -~]|["\\/]')
+_T = TypeVar("_T")
+
+
+class Reading:
+    """One read of one client: only blocks of spaces that it may read are present."""
+
+    def __init__(
+        self, door: Door, request: Request, spaces: frozenset[bytes] | None, end: Callable[[], None]
+    ) -> None:
+        self._door = door
+        self._path = request.scope["path"]
+        self._spaces = spaces
+        self.request = request
+        self.end = end
+        """Called when all of it is read, or nobody wants it any more; once or more."""
+        self.walk_blocks = door.settings.walk_blocks
+
+    async def step(self, step: Callable[[FindBlock], _T]) -> _T:
+        """See `DagRoom.reading`."""
+        return await self._door.room.reading(step, self._spaces)
+
+    def headers(self, etag: str, roots: Sequence[Cid]) -> dict[str, str]:
+        """The headers of every answer.
+
+        What is named by its hash never changes; what not everybody may read, nobody between us keeps.
+        """
+        scope = "public" if self._spaces is None else "private"
+        return {
+            "ETag": etag,
+            "Cache-Control": f"{scope}, max-age=29030400, immutable",
+            "X-Content-Type-Options": "nosniff",
+            "Content-Security-Policy": "default-src 'none'; sandbox",
+            "Vary": "Accept, Authorization",
+            "X-Ipfs-Path": self._path,
+            "X-Ipfs-Roots": ",".join(cid.text for cid in roots[:_ROOTS_MAX]),
+        }
+
+    def has_etag(self, etag: str) -> bool:
+        """Whether the client has this representation."""
+        known = self.request.headers.get("if-none-match", "")
+        return known.strip() == "*" or etag in [one.strip().removeprefix("W/") for one in known.split(",")]
+
+    def byte_range(self, etag: str, size: int) -> tuple[int, int] | None:
+        """Start and stop of the one range of the request; None for all bytes (for several ranges, too).
+
+        Raises `RangeUnsatisfiable` where it has none of the bytes.
+        """
+        headers = self.request.headers
+        match = _RANGE.fullmatch(headers.get("range", ""))
+        if match is None or match[1] == match[2] == "" or headers.get("if-range", etag) != etag:
+            return None
+        if not match[1]:
+            start, stop = max(0, size - int(match[2])), size
+        else:
+            start, stop = int(match[1]), min(size, int(match[2]) + 1) if match[2] else size
+            if match[2] and int(match[2]) < int(match[1]):
+                return None
+        if start >= stop:
+            raise RangeUnsatisfiable(f"{size} bytes are there")
+        return start, stop
+
+    async def stream(
+        self, more: Callable[[FindBlock], bytes], status: int, headers: dict[str, str], kind: str
+    ) -> Response:
+        """A body in pieces, up to an empty one. Raises what the first piece raises.
+
+        A later error cuts the response off, so that nobody takes it for whole.
+        """
+        if self.request.method == "HEAD":
+            return ReadResponse(self.end, _nothing(), status, headers, kind)
+        first = await self.step(more)
+        return ReadResponse(self.end, self._pieces(first, more), status, headers, kind)
+
+    async def _pieces(self, first: bytes, more: Callable[[FindBlock], bytes]) -> AsyncIterator[bytes]:
+        piece = first
+        while piece:
+            yield piece
+            piece = await self.step(more)
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    return
+    yield
+
+
+class ReadResponse(StreamingResponse):
+    """Pieces as they are read; `end` is called behind the last one that anybody gets."""
+
+    def __init__(self, end: Callable[[], None], *given: Any) -> None:
+        super().__init__(*given)
+        self._end = end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See `StreamingResponse`."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._end()
+
+
+def disposition(kind: str, name: str) -> str:
+    """`Content-Disposition` with a file's name; one that is not plain ASCII also by RFC 8187."""
+    name = name[:_NAME_MAX]
+    plain = _UNSAFE.sub("_", name)
+    header = f'{kind}; filename="{plain}"'
+    return header if plain == name else f"{header}; filename*=UTF-8''{quote(name, safe='')}"
