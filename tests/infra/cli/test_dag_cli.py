@@ -322,6 +322,14 @@ def test_a_folder_is_read_over_http_and_written_where_that_is_said(
         trusted.check_hostname = False
         assert bound["url"].startswith("https://")
         assert httpx.get(bound["url"] + "/openapi.json", verify=trusted).status_code == 200
+    slow = ("--limit", "burst_requests=3", "--limit", "requests_per_second=0.001")
+    with serving(culm, "--http", *slow) as bound:
+        statuses = [httpx.get(bound["url"] + "/openapi.json").status_code for _ in range(4)]
+        assert statuses == [200, 200, 200, 429]
+    for limit in ("max_reads", "max_reads=0", "max_reads=x", "burst=1", "=", ""):
+        culm("serve", "127.0.0.1:0", "--http", "--limit", limit, status=2)
+    culm("serve", "127.0.0.1:0", "--http", "--limit", "max_reads=1", "--limit", "max_reads=2", status=2)
+    culm("serve", "127.0.0.1:0", "--limit", "max_reads=1", status=2)
     culm("serve", "127.0.0.1:0", *tls, status=2)
     culm("serve", "127.0.0.1:0", "--writable", status=2)
     culm("serve", "127.0.0.1:0", "--origin", page, status=2)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,6 +38,24 @@ Spaces = Annotated[
         metavar="KEY",
         help="A space, in hex or as did:key; by default all of the folder. Repeatable.",
         autocompletion=complete_id,
+    ),
+]
+
+
+def _complete_limit(incomplete: str) -> list[str]:
+    from culm_connectors.dag.http.limits import DoorLimits
+
+    return [f"{name}=" for name in DoorLimits.model_fields if name.startswith(incomplete)]
+
+
+Limits = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limit",
+        metavar="NAME=VALUE",
+        help="With --http: a limit of the door, as max_reads_per_client=64; docs/dag-http.md lists them. "
+        "Repeatable.",
+        autocompletion=_complete_limit,
     ),
 ]
 
@@ -146,6 +164,7 @@ def serve(
             "--tls", metavar="CERTIFICATE KEY", help="With --http: over TLS, with these two PEM files."
         ),
     ] = None,
+    limits: Limits = None,
     json: options.Json = False,
 ) -> None:
     """Exchange the spaces of a folder with whoever calls, until interrupted.
@@ -161,11 +180,19 @@ def serve(
         raise typer.BadParameter(
             "--origin goes with --http, and names one origin: `*` would let every page in"
         )
+    if limits and not http:
+        raise typer.BadParameter("the limits of --limit are those of HTTP: it goes with --http")
     if spaces is not None and http:
         raise typer.BadParameter("over HTTP every space is served: leave out --space")
     if http:
         with contextlib.suppress(KeyboardInterrupt):
-            door = _door(parse_place(address), writable=writable, origins=origins or (), tls=tls)
+            door = _door(
+                parse_place(address),
+                _parse_limits(limits or []),
+                writable=writable,
+                origins=origins or (),
+                tls=tls,
+            )
             asyncio.run(_serve_http(folder, _settings(policy), door, json=json))
         return
     named = None if spaces is None else [parse_key(one) for one in spaces]
@@ -192,19 +219,47 @@ async def _serve(
             await stopped.wait()
 
 
+def _parse_limits(pairs: Sequence[str]) -> dict[str, str]:
+    """Limits by name, each of them checked. Raises `typer.BadParameter`."""
+    from pydantic import ValidationError
+
+    from culm_connectors.dag.http.limits import DoorLimits
+
+    limits: dict[str, str] = {}
+    for pair in pairs:
+        name, _, value = pair.partition("=")
+        if name not in DoorLimits.model_fields:
+            raise typer.BadParameter(f"{name!r} is no limit; there are {', '.join(DoorLimits.model_fields)}")
+        if name in limits:
+            raise typer.BadParameter(f"the limit {name} is there twice")
+        limits[name] = value
+    try:
+        DoorLimits.model_validate(limits)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise typer.BadParameter(f"{first['loc'][0]}={first['input']}: {first['msg']}") from None
+    return limits
+
+
 def _door(
-    address: Address, *, writable: bool, origins: Sequence[str], tls: tuple[Path, Path] | None
+    address: Address,
+    limits: Mapping[str, str],
+    *,
+    writable: bool,
+    origins: Sequence[str],
+    tls: tuple[Path, Path] | None,
 ) -> DagHttpSettings:
     from culm_connectors.dag.http.settings import DagHttpSettings, DoorTls
 
-    return DagHttpSettings(
-        host=address[0],
-        port=address[1],
-        tls=None if tls is None else DoorTls(certificate=tls[0], private_key=tls[1]),
-        read="anyone",
-        append="anyone" if writable else "allowed",
-        origins=tuple(origins),
-    )
+    served = {
+        "host": address[0],
+        "port": address[1],
+        "tls": None if tls is None else DoorTls(certificate=tls[0], private_key=tls[1]),
+        "read": "anyone",
+        "append": "anyone" if writable else "allowed",
+        "origins": tuple(origins),
+    }
+    return DagHttpSettings.model_validate({**limits, **served})
 
 
 async def _serve_http(folder: Path, settings: DagPeerSettings, door: DagHttpSettings, *, json: bool) -> None:
