@@ -116,6 +116,11 @@ def test_waiting_connections_are_admitted_address_by_address(tmp_path: Path) -> 
             end.close()
 
 
+def test_every_limit_is_documented() -> None:
+    document = (Path(__file__).parents[4] / "docs" / "dag-http.md").read_text()
+    assert [name for name in DoorLimits.model_fields if f"`{name}`" not in document] == []
+
+
 def test_a_connection_that_is_gone_leaves_its_place() -> None:
     counted = OpenConnections(DoorLimits(max_connections=2, max_connections_per_address=1))
     assert [counted.enter(host) for host in "aabc"] == [True, False, True, False]
