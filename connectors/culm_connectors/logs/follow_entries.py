@@ -29,8 +29,10 @@ class EntriesFollower:
         logs: ReplicatedLogs,
         keeps: Callable[[str], bool],
         *,
+        max_payload_bytes: int,
         verify_signatures: bool = True,
     ) -> None:
+        """`max_payload_bytes`: what is larger is for the truth path to judge, which refuses it."""
         self.taken = 0
         """Entries that were new here."""
         self._hub = logs.hub
@@ -39,6 +41,7 @@ class EntriesFollower:
         self._publisher = logs.publisher
         self._pool = logs.pool
         self._connector_id = logs.connector_id
+        self._max_payload_bytes = max_payload_bytes
         self._verify_signatures = verify_signatures
 
     async def follow(self, reader: TopicReader) -> None:
@@ -75,6 +78,8 @@ class EntriesFollower:
             self._publisher.refused_record(error, source_of(message), value, None)
             return None
         if not record.schema_id or not self._keeps(record.schema_id):
+            return None
+        if len(record.operation) > self._max_payload_bytes:
             return None
         place = read_place(record.entry)
         if place is not None and place[2] <= self._held.height(*place[:2]):

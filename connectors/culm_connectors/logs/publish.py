@@ -6,6 +6,7 @@ second; what waits for that is bounded, and receipts merge while they wait.
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from culm_models.errors import CulmError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import EntryRecord, ReceiptRecord
 from culm_topics.records import log_key, rejection
+
+logger = logging.getLogger(__name__)
 
 _RECEIPT_ROWS = 1_000
 _MAX_RECEIPTS = 500_000
@@ -146,6 +149,13 @@ class LogPublisher:
             )
             if not self._forks.add(record):
                 self._sender.dropped["forks"] += 1
+
+    def withheld(self, code: str, detail: str, entry: bytes) -> None:
+        """Peers are sent nothing of a log from this held entry on; reported once, however many lack it."""
+        place = key, seq_num = _place(entry)
+        if seq_num is not None and self._faults.is_first(key, seq_num):
+            logger.warning("log %s is not sent on from entry %d: %s (%s)", key.hex(), seq_num, detail, code)
+            self._reject(code, detail, entry, None, place, brought_by=None)
 
     def refused_record(
         self, error: CulmError, source: tuple[str, int, int], value: bytes | None, brought_by: bytes | None

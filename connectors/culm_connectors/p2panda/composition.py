@@ -23,6 +23,7 @@ from culm_connectors.p2panda.settings import peer_settings
 from culm_connectors.p2panda.topic_followers import TopicFollowers
 from culm_connectors.settings import ConnectorSettings
 from culm_models.keys import KeyPair
+from culm_models.p2panda.limits import MAX_OPERATION_BYTES
 from culm_models.p2panda.peer import Peer
 from culm_topics.kafka.clients import KafkaSettings
 
@@ -110,7 +111,12 @@ def assemble(
         driver,
         announcements,
         LogsFollower(logs, interest, announce_served),
-        EntriesFollower(logs, interest.keeps, verify_signatures=settings.verify_entries_topic),
+        EntriesFollower(
+            logs,
+            interest.keeps,
+            max_payload_bytes=MAX_OPERATION_BYTES,
+            verify_signatures=settings.verify_entries_topic,
+        ),
         announce_served,
         progress,
         set_state,

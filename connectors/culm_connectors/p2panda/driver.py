@@ -29,6 +29,7 @@ from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.interface import Connection
+from culm_models.bamboo.checks import SoundEntry
 from culm_models.p2panda.events import (
     Duplicate,
     EntryAccepted,
@@ -194,24 +195,14 @@ class Driver:
             await self._left.wait()
         await self.drained()
 
+    async def store(self, entries: Sequence[SoundEntry]) -> None:
+        """Store entries that no remote brought and that are staged (`Peer.ingest`); live remotes get them."""
+        self._staged.stage([Arrival(checked, self.peer.peer_id, 0) for checked in entries])
+        await self.drained()
+
     async def drained(self) -> None:
         """Wait until everything that was taken so far is stored."""
         await self._staged.drained()
-
-    async def flushed(self, remote: bytes) -> None:
-        """Wait until a remote's transport has everything that the protocol wants it told so far.
-
-        Raises ConnectionClosedError.
-        """
-        link = self.links.get(remote)
-        if link is None:
-            return
-        while self.peer.outgoing(remote) or not link.quiet.is_set():
-            link.wake.set()
-            await link.quiet.wait()
-            await asyncio.sleep(0)
-        if link.outgoing is not None:
-            await link.outgoing.wait_acknowledged(link.outgoing.written)
 
     def _let_go(self, link: PeerLink, code: CloseCode, reason: str) -> None:
         link.letting_go = True

@@ -61,6 +61,11 @@ def families(parts: Composition) -> Iterator[Metric]:
             driver.entries_accepted,
         ),
         ("culm_p2panda_entries_sent", "entries sent to peers", driver.entries_out),
+        (
+            "culm_p2panda_withheld_logs",
+            "logs that a peer was not sent in full, for an entry that is too large",
+            driver.withheld_logs,
+        ),
         ("culm_p2panda_entries_repeated", "entries of peers that were held already", driver.duplicates),
     )
     modes = {MODE_NAMES.get(mode, "other"): count for mode, count in driver.sessions_by_mode.items()}

@@ -18,6 +18,7 @@ from culm_models.p2panda.events import (
     SessionDone,
     SessionFailed,
     SessionStarted,
+    Withheld,
 )
 from culm_models.p2panda.sessions.errors import DisconnectedError
 
@@ -43,6 +44,8 @@ class DriverMetrics(SessionMetrics):
     entries_accepted: int = 0
     entries_out: int = 0
     duplicates: int = 0
+    withheld_logs: int = 0
+    """Logs that a remote was not sent in full: they hold an entry that no message can carry."""
     ignored: Counter[str] = field(default_factory=Counter)
     ranges_held_back: int = 0
     """Parts of logs that remotes lack and that are on their way into the store."""
@@ -55,6 +58,8 @@ class DriverMetrics(SessionMetrics):
             self.duplicates += 1
         elif isinstance(event, Rejected | LinkFailed):
             self.rejects[event.code] += 1
+        elif isinstance(event, Withheld):
+            self.withheld_logs += 1
         elif isinstance(event, Ignored):
             self.ignored[event.code] += 1
         elif isinstance(event, SessionStarted):

@@ -11,7 +11,7 @@ from culm_connectors.p2panda.announcements import AnnouncementTopic
 from culm_connectors.p2panda.interest import Interest
 from culm_models.bamboo.errors import ForkError
 from culm_models.bamboo.log_store import LogKey
-from culm_models.p2panda.events import Announced, Event, Heights, LinkFailed, Rejected
+from culm_models.p2panda.events import Announced, Event, Heights, LinkFailed, Rejected, Withheld
 from culm_models.p2panda.operations.operation import peek
 
 
@@ -31,6 +31,8 @@ class PeerEvents:
             self.interest.want(event.remote, event.schema_ids, time.monotonic())
         elif isinstance(event, Rejected):
             self._rejected(event)
+        elif isinstance(event, Withheld):
+            self.publisher.withheld(event.code, event.message, event.entry)
         elif isinstance(event, Heights):
             self.publisher.receipts(event.remote, ((row[0], row[1], row[2]) for row in event.log_heights))
         elif isinstance(event, LinkFailed):

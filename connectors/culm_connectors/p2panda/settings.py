@@ -6,14 +6,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from culm_models.p2panda.limits import LARGEST_READ_BYTES, MAX_MESSAGE_BYTES
 from culm_models.p2panda.settings import MS_PER_S, PeerSettings
 from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION
-from culm_models.p2panda.wire.stream import DEFAULT_MAX_MESSAGE_BYTES
 
 ALPN = "culm/p2panda/1"
-# An entry of this size and its record's other items still fit in a record of Kafka's.
-LARGEST_MAX_MESSAGE_BYTES = 3 * 1024 * 1024
-
 
 Mode = Literal["auto", "ranges", "heights"]
 LiftName = Literal["add128", "siphash128", "add64", "xor64"]
@@ -76,10 +73,11 @@ class DriverSettings(BaseModel):
         default=8 * 1024**2, ge=1, description="their size; at least one is stored"
     )
     max_message_bytes: int = Field(
-        default=DEFAULT_MAX_MESSAGE_BYTES,
-        ge=64 * 1024,
-        le=LARGEST_MAX_MESSAGE_BYTES,
-        description="the largest message that is taken; a larger one ends the connection",
+        default=MAX_MESSAGE_BYTES,
+        ge=MAX_MESSAGE_BYTES,
+        le=LARGEST_READ_BYTES,
+        description="the largest message that is read; a larger one ends the connection. It does not change "
+        "how large an operation may be",
     )
     # Interests grow one by one while peers are connected, and each growth is a session that stays live.
     max_sessions_per_peer: int = Field(default=64, ge=1, le=4_096, description="sessions with one remote")

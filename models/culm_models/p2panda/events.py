@@ -111,6 +111,22 @@ class Rejected(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Withheld(Event):
+    """The remote lacks an entry that no message can carry, so it is sent nothing of the log from there on.
+
+    Reported once for each log of a link.
+    """
+
+    kind: ClassVar[str] = "withheld"
+    code: str
+    message: str
+    public_key: bytes
+    log_id: int
+    seq_num: int
+    entry: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Ignored(Event):
     """A message, or a wish of our own, that was passed over without harm to anything that runs."""
 

@@ -22,7 +22,8 @@ from culm_models.bamboo.errors import (
 from culm_models.bamboo.lipmaa import lipmaa
 from culm_models.bamboo.log_store import LogKey
 from culm_models.p2panda.errors import P2pandaError
-from culm_models.p2panda.operations.operation import CheckedOperation
+from culm_models.p2panda.operations.errors import OperationTooLargeError
+from culm_models.p2panda.operations.operation import CheckedOperation, check_size
 from culm_models.p2panda.store import LogStore
 
 
@@ -65,10 +66,11 @@ AUTHORS_FAULTS: Final = (
     AfterEndOfLogError,
     LogIdError,
     LogSchemaError,
+    OperationTooLargeError,
 )
-"""What an author alone can cause: its signature is on two entries that do not go together.
+"""What an author alone can cause: its signature is on entries that break a rule, or do not go together.
 
-Whoever brings one of them cannot know of the other, which may be held nowhere but here.
+Whoever brings one of two cannot know of the other, which may be held nowhere but here.
 """
 
 BLAMELESS: Final = (*AUTHORS_FAULTS, NotAdmittedError)
@@ -109,6 +111,24 @@ class Ingest:
         if tail is not None:
             raise LogBusyError(f"{len(tail.staged)} entries of log {key[1]} wait to be stored")
 
+    def height(self, public_key: bytes, log_id: int) -> int:
+        """The highest sequence number that is held or staged."""
+        tail = self._tails.get((public_key, log_id))
+        return self._store.height(public_key, log_id) if tail is None else tail.height
+
+    def log_of(self, public_key: bytes, document_id: bytes) -> int | None:
+        """The log under which an author writes to a document, None if none is held or staged."""
+        staged = self._log_ids.get((public_key, document_id))
+        return self._store.log_of(public_key, document_id) if staged is None else staged
+
+    def document_of(self, operation_id: bytes) -> bytes | None:
+        """The document of a held or staged operation, as far as it is known."""
+        return self._documents.get(operation_id) or self._store.document_of(operation_id)
+
+    def staged_logs(self, public_key: bytes) -> list[int]:
+        """The logs of an author of which something is staged."""
+        return [log_id for author, log_id in self._tails if author == public_key]
+
     def hash_at(self, public_key: bytes, log_id: int, seq_num: int) -> bytes | None:
         """The hash of a held or staged entry."""
         tail = self._tails.get((public_key, log_id))
@@ -127,33 +147,16 @@ class Ingest:
         """
         if schema_ids is not None and checked.schema_id not in schema_ids:
             raise ForeignSchemaError(f"the session is not about {checked.schema_id[:200]}")
-        entry = checked.entry
-        key = (entry.public_key, entry.log_id)
-        tail = self._tails.get(key)
-        known = tail is not None
-        if tail is None:
-            tail = self._tail(key)
-        seq_num = entry.seq_num
-        if seq_num <= tail.height:
-            held = self.hash_at(*key, seq_num)
-            if held == checked.hash:
-                return False
-            assert held is not None, "a log has no gaps below its height"
-            raise ForkError(f"entry {seq_num} of log {entry.log_id} is held with another hash, {held.hex()}")
-        if tail.end_of_log is not None:
-            raise AfterEndOfLogError(f"entry {seq_num} follows the end of its log, {tail.end_of_log}")
-        if seq_num > tail.height + 1:
-            raise BacklinkUnknownError(f"entry {seq_num - 1} is not held, the log has {tail.height} entries")
-        if entry.backlink != tail.last_hash:
-            raise BacklinkMismatchError(f"the backlink of entry {seq_num} names another entry")
-        if entry.skiplink is not None:
-            self._check_skiplink(key, seq_num, entry.skiplink)
-        document_id = self._document(checked, tail)
+        place = self._place(checked)
+        if place is None:
+            return False
         if remote is not None:
             # Last: an entry that is admitted is staged.
             self._admit(checked, remote)
-        if not known:
-            self._tails[key] = tail
+        tail, document_id = place
+        entry = checked.entry
+        seq_num = entry.seq_num
+        self._tails[entry.public_key, entry.log_id] = tail
         if seq_num == 1:
             tail.schema_id = checked.schema_id
             tail.document_id = document_id
@@ -167,6 +170,36 @@ class Ingest:
         if entry.end_of_log:
             tail.end_of_log = seq_num
         return True
+
+    def check(self, checked: CheckedOperation) -> None:
+        """Raise what forbids to take an entry; nothing is staged.
+
+        Its hash counts for nothing unless it is held, so an entry can be checked before it is signed.
+        """
+        self._place(checked)
+
+    def _place(self, checked: CheckedOperation) -> tuple[_Tail, bytes | None] | None:
+        """The tail and the document that the entry continues, None if it is held; raises what forbids it."""
+        entry = checked.entry
+        key = (entry.public_key, entry.log_id)
+        tail = self._tails.get(key) or self._tail(key)
+        seq_num = entry.seq_num
+        if seq_num <= tail.height:
+            held = self.hash_at(*key, seq_num)
+            if held == checked.hash:
+                return None
+            assert held is not None, "a log has no gaps below its height"
+            raise ForkError(f"entry {seq_num} of log {entry.log_id} is held with another hash, {held.hex()}")
+        check_size(checked.payload_bytes)
+        if tail.end_of_log is not None:
+            raise AfterEndOfLogError(f"entry {seq_num} follows the end of its log, {tail.end_of_log}")
+        if seq_num > tail.height + 1:
+            raise BacklinkUnknownError(f"entry {seq_num - 1} is not held, the log has {tail.height} entries")
+        if entry.backlink != tail.last_hash:
+            raise BacklinkMismatchError(f"the backlink of entry {seq_num} names another entry")
+        if entry.skiplink is not None:
+            self._check_skiplink(key, seq_num, entry.skiplink)
+        return tail, self._document(checked, tail)
 
     def settle(self, entries: Sequence[SoundEntry]) -> None:
         """These are stored now; what was staged of them is in the store."""
@@ -249,9 +282,7 @@ class Ingest:
                 raise LogIdError(f"entry {entry.seq_num} writes to another document than its log")
             return tail.document_id
         if document_id is not None:
-            log_id = self._log_ids.get((entry.public_key, document_id))
-            if log_id is None:
-                log_id = self._store.log_of(entry.public_key, document_id)
+            log_id = self.log_of(entry.public_key, document_id)
             if log_id is not None and log_id != entry.log_id:
                 raise LogIdError(f"the author writes to this document in log {log_id}, not in {entry.log_id}")
         return document_id
@@ -264,7 +295,7 @@ class Ingest:
             if operation_id == tail.last_hash:
                 document_id = tail.document_id
             else:
-                document_id = self._documents.get(operation_id) or self._store.document_of(operation_id)
+                document_id = self.document_of(operation_id)
             if document_id is None:
                 continue
             if found is not None and document_id != found:

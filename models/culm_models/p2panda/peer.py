@@ -32,6 +32,7 @@ from culm_models.p2panda.sessions import errors as session_errors
 from culm_models.p2panda.sessions.link import Link
 from culm_models.p2panda.sessions.outbox import Outbox
 from culm_models.p2panda.sessions.session import Session
+from culm_models.p2panda.sessions.withheld import WithheldLogs
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogStore
 from culm_models.p2panda.wire import codec
@@ -66,7 +67,8 @@ class Peer:
         self.settings = settings or PeerSettings()
         self._events = EventQueue(self.settings.max_events)
         self._state = PeerState(peer_id, store, self.settings, self._events, random_seed)
-        self._ingest = Ingest(store, admit)
+        self.ingest = Ingest(store, admit)
+        """The gate in front of the store, for whoever adds entries that no remote brings."""
         self._links: dict[bytes, Link] = {}
 
     # What is known.
@@ -89,7 +91,7 @@ class Peer:
     @property
     def staged_count(self) -> int:
         """How many entries are taken and not stored yet."""
-        return self._ingest.staged_count
+        return self.ingest.staged_count
 
     def remote_announcement(self, remote: bytes) -> Announce | None:
         """The latest announcement of a connected remote."""
@@ -151,8 +153,8 @@ class Peer:
         Raises what forbids that; `LogBusyError` where the log came from a remote and is being stored.
         """
         checked = check_entry(entry_bytes, operation_bytes)
-        self._ingest.check_idle(checked.log)
-        if self._ingest.stage(checked):
+        self.ingest.check_idle(checked.log)
+        if self.ingest.stage(checked):
             self.store.append([checked])
             self.stored([checked], None, now)
         return checked
@@ -284,7 +286,7 @@ class Peer:
             self._reject(remote, session_id, checked, raw, None)
             return False
         try:
-            fresh = self._ingest.stage(checked, session.schemas, remote)
+            fresh = self.ingest.stage(checked, session.schemas, remote)
         except CulmError as refusal:
             session.note_refused(checked.log, refusal)
             blameless = isinstance(refusal, BLAMELESS)
@@ -317,7 +319,7 @@ class Peer:
     ) -> None:
         held_hash = None
         if isinstance(error, ForkError) and checked is not None:
-            held_hash = self._ingest.hash_at(*checked.log, checked.entry.seq_num)
+            held_hash = self.ingest.hash_at(*checked.log, checked.entry.seq_num)
         self._events.counts[error.code] += 1
         self._events.add(
             events.Rejected(
@@ -327,7 +329,7 @@ class Peer:
 
     def stored(self, entries: Sequence[SoundEntry], source: bytes | None, now: int) -> None:
         """These are in the store now: send them on to all remotes concerned but `source`."""
-        self._ingest.settle(entries)
+        self.ingest.settle(entries)
         by_schema = self._state.sessions_by_schema
         for checked in entries:
             for session in by_schema.get(checked.schema_id, ()):
@@ -336,11 +338,11 @@ class Peer:
 
     def settled(self, entries: Sequence[SoundEntry]) -> None:
         """These are in the store now, and counted as held before: every plan has them, nothing is sent."""
-        self._ingest.settle(entries)
+        self.ingest.settle(entries)
 
     def discard(self, entries: Sequence[SoundEntry], now: int) -> None:
         """These will not be stored; what was staged on top of them is discarded with them."""
-        self._ingest.discard(entries)
+        self.ingest.discard(entries)
         for checked in entries:
             # Remotes have gone on meanwhile with what they could not know to be of another branch.
             for session in self._state.sessions_by_schema.get(checked.schema_id, ()):
@@ -366,19 +368,26 @@ class Peer:
         link.refill()
         return link.outbox
 
+    def withheld(self, remote: bytes) -> WithheldLogs | None:
+        """The logs that a connected remote is not sent in full: whoever writes a range asks for its part."""
+        link = self._links.get(remote)
+        return link.withheld if link is not None else None
+
     def take_outgoing(self, remote: bytes) -> bytes:
         """Everything that waits for a remote, ranges read from the store."""
         parts: list[bytes] = []
+        withheld = self.withheld(remote)
         while (outbox := self.outgoing(remote)) or outbox.is_partial:
             if not outbox:
                 continue
             item = outbox.popleft()
             if isinstance(item, EntryRange):
+                assert withheld is not None, "only a link has something to send"
                 encode = partial(codec.encode_entry_message, item.session_id)
                 pairs = self.store.entries(
                     item.public_key, item.log_id, item.first_seq_num, item.last_seq_num
                 )
-                parts.extend(encode(entry, operation) for entry, operation in pairs)
+                parts.extend(encode(*pair) for pair in withheld.sendable(item, pairs))
             else:
                 parts.append(item.data)
         return b"".join(parts)

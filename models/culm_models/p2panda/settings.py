@@ -6,10 +6,11 @@ from typing import Final, Literal, Self
 from culm_models import lifts
 from culm_models.errors import require
 from culm_models.p2panda.errors import PeerSettingsError
+from culm_models.p2panda.limits import MAX_MESSAGE_BYTES
 from culm_models.p2panda.wire.codec import Compat
 from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION
 from culm_models.p2panda.wire.offers import Offer
-from culm_models.p2panda.wire.stream import BYTES_AN_ITEM, DEFAULT_MAX_MESSAGE_BYTES, FEWEST_ITEMS
+from culm_models.p2panda.wire.stream import BYTES_AN_ITEM, FEWEST_ITEMS
 
 MS_PER_S: Final = 1000
 IMPLEMENTED_MODES: Final = frozenset((MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION))
@@ -78,7 +79,8 @@ class PeerSettings:
     """
     session_id_reset_ms: int = 60_000
     """Session ids start from 0 again when there was no session for this long."""
-    max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
+    max_message_bytes: int = MAX_MESSAGE_BYTES
+    """The largest message that is read; `max_sent_bytes` is what is sent."""
     max_sessions_per_peer: int = 4
     max_sessions: int = 256
     """Sessions of all remotes that work at a time; live ones, which do nothing by themselves, not counted."""
@@ -137,6 +139,13 @@ class PeerSettings:
     def waits_for_announcement_ms(self) -> int:
         """`request_wait_ms`, unless the remote is a p2panda node: it asks again by itself."""
         return self.request_wait_ms if self.compat == "spec" else 0
+
+    @property
+    def max_sent_bytes(self) -> int:
+        """The largest `Have` that is sent: a peer need not read more, a p2panda node reads any size."""
+        if self.compat == "aquadoggo":
+            return self.max_message_bytes
+        return min(self.max_message_bytes, MAX_MESSAGE_BYTES)
 
     @property
     def max_message_items(self) -> int:

@@ -13,7 +13,7 @@ from xxhash import xxh64_intdigest
 from culm_models.bamboo.errors import LogIdError
 from culm_models.bamboo.hashes import YAMF
 from culm_models.errors import CulmError
-from culm_models.p2panda.operations.operation import check_many, peek
+from culm_models.p2panda.operations.operation import check_many, check_size, peek
 from culm_streaming.logs.bare import BareRow, bare_row, read_bare
 from culm_streaming.logs.rows import (
     END_OF_LOG,
@@ -89,6 +89,7 @@ def pack_records(
                 checked = next(results)
                 if isinstance(checked, CulmError):
                     raise checked
+                check_size(checked.payload_bytes)
                 entry = checked.entry
                 seq_num = entry.seq_num
                 if key != entry.public_key + entry.log_id.to_bytes(8, "big"):

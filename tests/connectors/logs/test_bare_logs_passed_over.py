@@ -103,7 +103,7 @@ def messages(records: list[tuple[bytes | None, bytes | None]]) -> Reader:
 
 async def test_the_follower_of_entries_passes_them_over(log: list[BareLogEntry]) -> None:
     edge = Edge()
-    follower = EntriesFollower(cast("Any", edge), edge.keeps)
+    follower = EntriesFollower(cast("Any", edge), edge.keeps, max_payload_bytes=1024)
     with pytest.raises(EOFError):
         await follower.follow(cast("Any", messages([one.arrival(0)[:2] for one in log])))
     assert (edge.taken, edge.refused, edge.offsets) == ([], [], [{("culm.any", 0): 3}])

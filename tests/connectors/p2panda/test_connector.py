@@ -15,10 +15,12 @@ from culm_connectors.local_store.lmdb_file import DATA_FILE
 from culm_connectors.logs.warm_start import repair
 from culm_connectors.p2panda import announcements
 from culm_connectors.transport import ConnectError
+from culm_models.p2panda.limits import MAX_OPERATION_BYTES
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.wire.codec import decode, encode
 from culm_models.p2panda.wire.messages import Announce
 from culm_models.p2panda.wire.offers import split
+from culm_models.testing.p2panda.logs import LogWriter
 from culm_topics.catalogue.topics import spec
 from culm_topics.kafka.admin import create, list_topics
 from culm_topics.kafka.clients import KafkaSettings, admin, consumer, producer
@@ -354,6 +356,36 @@ async def test_a_gap_in_logs_sets_that_log_aside_until_it_is_whole_and_costs_no_
         await until(lambda: held(*log[0].log) == 7 and aside.logs_set_aside == 0)
         write_truth(kafka, log[7:])
         await until(lambda: held(*log[0].log) == 9)
+
+
+async def test_an_oversized_entry_of_earlier_versions_holds_up_its_own_log_only(
+    tmp_path: Path, kafka: KafkaSettings
+) -> None:
+    writer = LogWriter(author("large"), 0, SCHEMA)
+    writer.append()
+    writer.append({"data": bytes(MAX_OPERATION_BYTES)})
+    writer.append()
+    log = make_log(author("writer"), 0, 4)
+    write_truth(kafka, writer.entries, log)
+    async with (
+        running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge,
+        reference_peer(tmp_path, "a") as a,
+        reference_peer(tmp_path, "b") as b,
+    ):
+        assert edge.address is not None
+        await until(lambda: edge.index.store.height(*log[0].log) == 4)
+        for peer in (a, b):
+            await peer.sync(edge.address)
+            assert peer.heights() == {log[0].log: 4, writer.entries[0].log: 1}
+            assert peer.driver.metrics.rejects.total() == 0
+        await until(lambda: edge.driver.metrics.withheld_logs == 2)
+        messages = await read_topic(kafka, "rejected", lambda found: bool(found))
+        rejected = RejectedRecord.decode(messages[0].value())
+        assert (rejected.code, rejected.entry) == (
+            "p2panda.operation.too_large",
+            writer.entries[1].entry_bytes,
+        )
+        assert len(messages) == 1, "reported once, however many lack it"
 
 
 async def test_an_index_of_a_topic_made_anew_and_grown_past_it_is_dropped_before_anything_is_read(

@@ -186,7 +186,9 @@ async def test_what_a_store_holds_can_be_exported_and_imported(tmp_path: Path) -
     read = list(read_pairs(text))
     async with reference_peer(tmp_path, "b") as b:
         assert await b.add(read[:10]) == [None] * 10
-        assert [error.code if error else None for error in await b.add([read[20]])] == ["peer.sync"]
+        assert [error.code if error else None for error in await b.add([read[20]])] == [
+            "bamboo.backlink_unknown"
+        ]
         assert await b.add(read) == [None] * 31
 
 

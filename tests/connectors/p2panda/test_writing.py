@@ -84,7 +84,7 @@ class Rig:
             deliveries=Deliveries(),
         )
         shared = Shared(
-            peer=cast(Any, SimpleNamespace(outgoing=lambda _: self.outbox)),
+            peer=cast(Any, SimpleNamespace(outgoing=lambda _: self.outbox, withheld=lambda _: None)),
             links=cast(Any, SimpleNamespace(is_current=lambda _: True)),
             staged=cast(Any, None),
             reader=store,

@@ -10,6 +10,7 @@ import pytest
 
 from culm_models.bamboo.log_store import LogKey, LogKind
 from culm_models.p2panda.events import Heights, Rejected
+from culm_models.p2panda.limits import MAX_MESSAGE_BYTES
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.reconciliation import ranges
@@ -26,7 +27,7 @@ from culm_models.p2panda.wire.messages import (
     SyncDone,
     SyncRequest,
 )
-from culm_models.p2panda.wire.stream import DEFAULT_MAX_MESSAGE_BYTES, MessageStream
+from culm_models.p2panda.wire.stream import MessageStream
 from culm_models.testing.p2panda.logs import LogWriter
 from tests.support.attacks import empty_containers, forked_logs, unknown_heights
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
@@ -55,7 +56,7 @@ def entries(log: list[CheckedOperation], session_id: int = 0) -> list[Message]:
 
 @pytest.mark.parametrize("piece", [1 << 10, 1 << 16, 1 << 22])
 def test_expensive_cbor_is_refused_before_any_of_it_is_decoded(piece: int) -> None:
-    attack = empty_containers(DEFAULT_MAX_MESSAGE_BYTES - 8)
+    attack = empty_containers(MAX_MESSAGE_BYTES - 8)
     stream = MessageStream()
     tracemalloc.start()
     try:
@@ -70,7 +71,7 @@ def test_expensive_cbor_is_refused_before_any_of_it_is_decoded(piece: int) -> No
 
 @pytest.mark.parametrize("compat", ["spec", "aquadoggo"])
 def test_the_largest_have_that_fits_a_message_is_taken(compat: codec.Compat) -> None:
-    logs = DEFAULT_MAX_MESSAGE_BYTES // 76
+    logs = MAX_MESSAGE_BYTES // 76
     have = Have(0, tuple((key, log_id % 2**16, 2**20) for key, log_id, _ in unknown_heights(logs)))
     stream = MessageStream()
     (found,) = stream.feed(codec.encode(have, compat))

@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models.bamboo import sign_entry
+from culm_models.p2panda.limits import MAX_OPERATION_BYTES
 from culm_models.p2panda.operations.operation import check_entry, encode_operation
+from culm_models.testing.p2panda.logs import LogWriter
 from culm_streaming.logs import packing
 from culm_streaming.logs.packing import pack_records
 from culm_streaming.logs.rows import HEAD, unpack_rows
@@ -154,3 +156,11 @@ def test_a_record_too_large_to_be_written_again_is_told_without_its_bytes() -> N
     (record,) = refused(shards, RecordError.code)
     assert record.entry is None
     assert record.source == ("culm.entries", 0, 9)
+
+
+def test_an_operation_that_no_peer_could_be_sent_is_refused() -> None:
+    writer = LogWriter(ALICE, 4, SCHEMA)
+    large = writer.append({"data": bytes(MAX_OPERATION_BYTES)})
+    (packed,) = pack_records(arrivals([large]), SETTINGS, verify_signature=True)
+    (value,) = unpack_rows([(packed.heads, packed.sizes, packed.values)]).values
+    assert RejectedRecord.decode(value).code == "p2panda.operation.too_large"

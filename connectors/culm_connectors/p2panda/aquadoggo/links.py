@@ -22,7 +22,7 @@ from culm_connectors.logs.publish import Arrival
 from culm_connectors.p2panda.aquadoggo.document_order import DocumentOrder
 from culm_connectors.p2panda.connections.shared import Filter, Observer
 from culm_connectors.p2panda.driver import Driver, SchemasOf, Sink
-from culm_connectors.p2panda.settings import LARGEST_MAX_MESSAGE_BYTES, DriverSettings
+from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport import Address, TransportSettings
 from culm_connectors.transport.libp2p.certificate import Libp2pIdentity
 from culm_connectors.transport.libp2p.endpoints import dial_libp2p
@@ -31,6 +31,7 @@ from culm_models.bamboo.log_store import LogKey
 from culm_models.keys import KeyPair
 from culm_models.p2panda.events import Event
 from culm_models.p2panda.ingest import Admit
+from culm_models.p2panda.limits import LARGEST_READ_BYTES
 from culm_models.p2panda.operations.operation import OperationFacts
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.settings import PeerSettings
@@ -94,7 +95,7 @@ class NodeLinks:
                 compat="aquadoggo",
                 session_timeout_ms=_SESSION_TIMEOUT_MS,
                 # A node has no other mode, and says what it has in one message of any size.
-                max_message_bytes=LARGEST_MAX_MESSAGE_BYTES,
+                max_message_bytes=LARGEST_READ_BYTES,
                 max_sessions_per_peer=settings.max_sessions_per_peer,
             ),
             admit=admit,

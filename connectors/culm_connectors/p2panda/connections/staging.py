@@ -35,6 +35,7 @@ class StagedEntries:
         self._since_s: deque[tuple[int, float]] = deque()
         """When those that wait or are being stored were staged: how many at once, and when."""
         self._storing = 0
+        self._staged_count = self._settled_count = 0
         self._arrived = asyncio.Event()
         self._room = asyncio.Event()
 
@@ -42,6 +43,7 @@ class StagedEntries:
         """Have these stored, in this order, after all that were staged before."""
         if arrivals:
             self._waiting.extend(arrivals)
+            self._staged_count += len(arrivals)
             self._waiting_bytes += sum(arrival.size_bytes for arrival in arrivals)
             self._since_s.append((len(arrivals), time.monotonic()))
             self._arrived.set()
@@ -59,7 +61,8 @@ class StagedEntries:
 
     async def drained(self) -> None:
         """Wait until everything that was staged so far is stored."""
-        while self._waiting or self._storing:
+        last = self._staged_count
+        while self._settled_count < last:
             self._room.clear()
             await self._room.wait()
 
@@ -77,6 +80,7 @@ class StagedEntries:
                 self._metrics.staged, self._metrics.staged_bytes = len(self._waiting), self._waiting_bytes
                 self._observe(len(batch))
                 self._settle(batch, refused)
+                self._settled_count += len(batch)
                 self._room.set()
 
     def _observe(self, stored: int) -> None:

@@ -41,6 +41,7 @@ class Writer:
         self._link = link
         self._stream = stream
         self._shared = shared
+        self._withheld = shared.peer.withheld(link.remote)
         self._buffer = bytearray()
         self._entries: dict[LogKey, int] = {}
         self._held: dict[int, HeldBack] = {}
@@ -152,9 +153,12 @@ class Writer:
         if message.follows is not None and message.follows in self._held:
             self._hold(message, message.follows)
             return
-        self._buffer += message.data
         if message.entry is not None:
+            if self._withheld is not None and message.entry[0] in self._withheld:
+                # It was queued before the range in front of it was read.
+                return
             self._note_entry(*message.entry)
+        self._buffer += message.data
         if len(self._buffer) >= self._shared.settings.write_bytes:
             await self._flush()
 
@@ -211,16 +215,18 @@ class Writer:
             sent: list[tuple[LogKey, int]] = []
             for pairs in found:
                 part = waiting.popleft()
-                for entry, operation in pairs:
+                sendable = pairs if self._withheld is None else self._withheld.sendable(part, pairs)
+                for entry, operation in sendable:
                     self._buffer += encode_entry_message(part.session_id, entry, operation)
                 log = (part.public_key, part.log_id)
-                last = part.first_seq_num + len(pairs) - 1
+                last = part.first_seq_num + len(sendable) - 1
                 rest = EntryRange(part.session_id, *log, last + 1, part.last_seq_num)
-                if pairs:
+                if sendable:
                     sent.append((log, last))
-                    link.entries_out += len(pairs)
-                    shared.metrics.entries_out += len(pairs)
-                    if last < part.last_seq_num:
+                    link.entries_out += len(sendable)
+                    shared.metrics.entries_out += len(sendable)
+                if pairs:
+                    if len(sendable) == len(pairs) and last < part.last_seq_num:
                         waiting.appendleft(rest)
                 elif part in expected:
                     self._hold_range(rest)

@@ -6,14 +6,17 @@ of its operations on it (p2panda, "one log per public key and document").
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from culm_connectors.errors import ConnectorError
 from culm_connectors.logs.index.store import LmdbLogStore
-from culm_models.bamboo import lipmaa, needs_skiplink, sign_entry
+from culm_models.bamboo import Entry, lipmaa, needs_skiplink, sign_entry
+from culm_models.bamboo.checks import CheckedEntry
+from culm_models.bamboo.hashes import HASH_SIZE
 from culm_models.keys import KeyPair
+from culm_models.p2panda.ingest import Ingest
 from culm_models.p2panda.operations.operation import (
     Action,
     CheckedOperation,
@@ -22,11 +25,10 @@ from culm_models.p2panda.operations.operation import (
     check_entry,
     decode_operation,
     encode_operation,
+    peek,
 )
 from culm_models.p2panda.operations.schema import check_fields, definition_of
 from culm_models.p2panda.operations.schema_id import canonical_text
-
-LogKey = tuple[bytes, int]
 
 
 class AuthoringError(ConnectorError):
@@ -52,38 +54,35 @@ class Draft:
 
 @dataclass(slots=True)
 class Author:
-    """Signs operations of one key on top of what a store holds; nothing is stored here.
+    """Signs operations of one key on top of what a store holds, as far as `ingest` would take them.
 
-    Entries made by one call may follow each other, so what was just signed counts as held.
+    Signed entries are staged there and count as held: entries made by one call may follow each other. Whoever
+    calls stores them, or discards them.
     """
 
     key_pair: KeyPair
     store: LmdbLogStore
-    _hashes: dict[tuple[int, int], bytes] = field(default_factory=dict)
-    _heights: dict[int, int] = field(default_factory=dict)
-    _logs: dict[bytes, int] = field(default_factory=dict)
+    ingest: Ingest
 
     def sign(self, drafts: Iterable[Draft]) -> list[CheckedOperation]:
-        """Signed entries for these operations, in order.
+        """Signed and staged entries for these operations, in order; all of them or none.
 
-        Raises AuthoringError, and what encoding a wrong operation raises.
+        Raises AuthoringError, what encoding a wrong operation raises, and what `Ingest` refuses one with.
         """
-        self._hashes.clear()
-        self._heights.clear()
-        self._logs.clear()
-        next_log_id = self.store.next_log_id(self.key_pair.public_key)
         signed: list[CheckedOperation] = []
-        for draft in drafts:
-            log_id = self._log_of(draft)
-            if log_id is None:
-                log_id, next_log_id = next_log_id, next_log_id + 1
-            checked = self._sign(draft, log_id)
-            if draft.action == "create":
-                self._logs[checked.hash] = log_id
-            elif draft.document_id is not None:
-                self._logs[draft.document_id] = log_id
-            signed.append(checked)
+        try:
+            for draft in drafts:
+                log_id = self._log_of(draft)
+                signed.append(self._sign(draft, self._next_log_id() if log_id is None else log_id))
+        except BaseException:
+            self.ingest.discard(signed)
+            raise
         return signed
+
+    def _next_log_id(self) -> int:
+        public_key = self.key_pair.public_key
+        staged = max(self.ingest.staged_logs(public_key), default=-1)
+        return max(self.store.next_log_id(public_key), staged + 1)
 
     def _log_of(self, draft: Draft) -> int | None:
         if draft.action == "create":
@@ -92,45 +91,40 @@ class Author:
             return None
         if draft.document_id is None:
             raise AuthoringError(f"a {draft.action} names the document it changes")
-        log_id = self._logs.get(draft.document_id)
-        return (
-            log_id if log_id is not None else self.store.log_of(self.key_pair.public_key, draft.document_id)
-        )
+        return self.ingest.log_of(self.key_pair.public_key, draft.document_id)
 
     def _sign(self, draft: Draft, log_id: int) -> CheckedOperation:
-        height = self._height(log_id)
+        public_key = self.key_pair.public_key
+        height = self.ingest.height(public_key, log_id)
         previous = draft.previous
         if draft.action != "create" and previous is None:
-            latest = self._hash_at(log_id, height) if height else None
+            latest = self.ingest.hash_at(public_key, log_id, height) if height else None
             if latest is None:
                 raise AuthoringError(
                     "nothing of this author's own to follow",
                     hint="name the operations it follows: --previous",
                 )
             previous = (latest,)
-        operation = encode_operation(
-            draft.action,
-            canonical_text(draft.schema_id),
-            previous=previous,
-            fields=self._checked_fields(draft),
-        )
+        schema = canonical_text(draft.schema_id)
+        if draft.previous is not None:
+            self._check_document(draft.previous, draft.document_id, schema)
+        fields = self._checked_fields(draft, schema)
+        operation = encode_operation(draft.action, schema, previous=previous, fields=fields)
         seq_num = height + 1
-        entry = sign_entry(
-            self.key_pair,
-            log_id,
-            seq_num,
-            operation,
-            skiplink=self._hash_at(log_id, lipmaa(seq_num)) if needs_skiplink(seq_num) else None,
-            backlink=self._hash_at(log_id, height) if height else None,
+        skiplink = (
+            self.ingest.hash_at(public_key, log_id, lipmaa(seq_num)) if needs_skiplink(seq_num) else None
         )
+        backlink = self.ingest.hash_at(public_key, log_id, height) if height else None
+        # Nobody can take a signature back: what others would refuse is refused before it is signed.
+        unsigned = Entry(public_key, log_id, seq_num, False, skiplink, backlink, len(operation), b"", b"")
+        self.ingest.check(CheckedEntry(unsigned, b"", operation, bytes(HASH_SIZE), peek(operation)))
+        entry = sign_entry(self.key_pair, log_id, seq_num, operation, skiplink=skiplink, backlink=backlink)
         checked = check_entry(entry, operation, verify_signature=False)
-        self._hashes[log_id, seq_num] = checked.hash
-        self._heights[log_id] = seq_num
+        self.ingest.stage(checked)
         return checked
 
-    def _checked_fields(self, draft: Draft) -> dict[str, Value] | None:
+    def _checked_fields(self, draft: Draft, schema: str) -> dict[str, Value] | None:
         """The fields, if p2panda nodes take them. Raises `SchemaMismatchError`, `SchemaIdError`."""
-        schema = canonical_text(draft.schema_id)
         known = definition_of(schema, self._read_operation)
         check_fields(draft.action, schema, draft.fields, known)
         return dict(draft.fields) if draft.fields is not None else None
@@ -142,13 +136,15 @@ class Author:
         ((_, operation),) = self.store.entries(*place.log, place.seq_num, place.seq_num)
         return decode_operation(operation)
 
-    def _height(self, log_id: int) -> int:
-        height = self._heights.get(log_id)
-        return height if height is not None else self.store.height(self.key_pair.public_key, log_id)
-
-    def _hash_at(self, log_id: int, seq_num: int) -> bytes | None:
-        own = self._hashes.get((log_id, seq_num))
-        return own if own is not None else self.store.entry_hash(self.key_pair.public_key, log_id, seq_num)
+    def _check_document(self, previous: Sequence[bytes], document_id: bytes | None, schema: str) -> None:
+        """Raise AuthoringError if what the operation follows is known to be of another document or schema."""
+        for operation_id in previous:
+            if self.ingest.document_of(operation_id) not in (None, document_id):
+                raise AuthoringError(f"{operation_id.hex()} is an operation of another document")
+            place = self.store.place_of(operation_id)
+            info = self.store.log_info(*place.log) if place is not None else None
+            if info is not None and info.schema_id != schema:
+                raise AuthoringError(f"the document has the schema {info.schema_id}")
 
 
 def document_tips(store: LmdbLogStore, document_id: bytes) -> tuple[bytes, ...]:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from culm_connectors.p2panda.reference_peer.authoring import AuthoringError
+from culm_models.p2panda.limits import MAX_OPERATION_BYTES
 from culm_models.p2panda.operations import document
 from culm_models.p2panda.operations.document import DocumentViewIdError, check_operation_id
 from culm_models.p2panda.operations.operation import Value
 from culm_models.p2panda.operations.reader import MAX_INTEGER, MIN_INTEGER
 from culm_models.p2panda.operations.schema import FIELD_TYPES, FieldType
-from culm_models.p2panda.wire.stream import DEFAULT_MAX_MESSAGE_BYTES
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _TYPES: Final = ", ".join(FIELD_TYPES)
@@ -69,12 +69,12 @@ def _read(path: Path) -> bytes:
     """Raises AuthoringError."""
     try:
         with path.open("rb") as file:
-            data = file.read(DEFAULT_MAX_MESSAGE_BYTES + 1)
+            data = file.read(MAX_OPERATION_BYTES + 1)
     except (OSError, ValueError) as error:
         raise AuthoringError(f"{str(path)[:200]} cannot be read: {error}") from error
-    if len(data) > DEFAULT_MAX_MESSAGE_BYTES:
+    if len(data) > MAX_OPERATION_BYTES:
         raise AuthoringError(
-            f"{path} has more than {DEFAULT_MAX_MESSAGE_BYTES} bytes, which no operation can hold",
+            f"{path} has more than {MAX_OPERATION_BYTES} bytes, which no operation can hold",
             hint="publish a large file as a blob: pieces of up to 256000 bytes each",
         )
     return data

@@ -24,7 +24,8 @@ from culm_connectors.edge.reconnect import keep_connected
 from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.index import IndexWriter, LmdbLogStore
 from culm_connectors.logs.publish import Arrival
-from culm_connectors.p2panda.driver import Driver, clock_ms
+from culm_connectors.p2panda.connections.leave import leave
+from culm_connectors.p2panda.driver import Driver
 from culm_connectors.p2panda.reference_peer.authoring import Author, Draft
 from culm_connectors.p2panda.reference_peer.sync_progress import QUIET_S, SyncFailed, SyncSummary, SyncWatch
 from culm_connectors.p2panda.settings import ALPN, DriverSettings, SessionSettings, peer_settings
@@ -33,7 +34,6 @@ from culm_connectors.transport import (
     CloseCode,
     Identity,
     Listener,
-    TransportError,
     TransportSettings,
     connect,
     serve,
@@ -157,37 +157,35 @@ class ReferencePeer:
     ) -> list[CheckedOperation]:
         """Sign operations, store them, and send them to live sessions; `author` is this peer by default.
 
-        Raises AuthoringError, and what encoding a wrong operation raises.
+        Raises AuthoringError, what encoding a wrong operation raises, and what other peers would refuse an
+        entry with: nothing is signed then.
         """
-        signed = Author(author or self.key_pair, self.store).sign(drafts)
+        signed = Author(author or self.key_pair, self.store, self.driver.peer.ingest).sign(drafts)
         await self._keep(signed)
         return signed
 
     async def add(self, pairs: Sequence[tuple[bytes, bytes]]) -> list[CulmError | None]:
         """Store entries that others signed; for each the error that refused it, or None.
 
-        An entry that does not follow on what is held is refused too.
+        They pass the checks that entries of remotes pass.
         """
-        checked = await self._pool.submit(pairs)
-        commit = await self._keep([one for one in checked if not isinstance(one, CulmError)])
-        refused = {id(one) for one in commit}
-        return [
-            one
-            if isinstance(one, CulmError)
-            else SyncFailed(f"entry {one.entry.seq_num} does not follow on what is held")
-            if id(one) in refused
-            else None
-            for one in checked
-        ]
+        fresh: list[SoundEntry] = []
+        errors: list[CulmError | None] = []
+        for checked in await self._pool.submit(pairs):
+            try:
+                if isinstance(checked, CulmError):
+                    raise checked
+                if self.driver.peer.ingest.stage(checked):
+                    fresh.append(checked)
+                errors.append(None)
+            except CulmError as error:
+                errors.append(error.with_traceback(None))
+        await self._keep(fresh)
+        return errors
 
-    async def _keep(self, entries: Sequence[SoundEntry]) -> Sequence[SoundEntry]:
-        commit = await self.index.write(entries)
-        if commit.stored:
-            self.driver.peer.stored(commit.stored, None, clock_ms())
-            self._interest(one.schema_id for one in commit.stored)
-            self.driver.pump()
-            self._notify_stored(commit.stored)
-        return (*commit.conflicts, *commit.gaps)
+    async def _keep(self, entries: Sequence[SoundEntry]) -> None:
+        await self.driver.store(entries)
+        self._interest(checked.schema_id for checked in entries)
 
     # Connections.
 
@@ -215,15 +213,15 @@ class ReferencePeer:
         address: Address,
         *,
         expected_peer_id: bytes | None = None,
-        stay: bool = False,
         progress: Callable[[SyncSummary], None] = lambda _: None,
         quiet_s: float = QUIET_S,
     ) -> SyncSummary:
-        """Catch up with one remote, both ways, then leave; `stay` holds the connection until cancelled.
+        """Catch up with one remote, both ways, then leave.
 
         `quiet_s`: how long the remote has to begin serving schemas of ours that it does not serve.
 
-        Raises ConnectError when there is none to talk to, SyncFailed when the connection ends too early.
+        Raises ConnectError when there is none to talk to, SyncFailed when the connection ends before the
+        remote has taken everything, or when sessions fail again and again.
         """
         started_s = time.monotonic()
         connection = await connect(address, self._identity, expected_peer_id, self._transport, alpn=ALPN)
@@ -234,16 +232,18 @@ class ReferencePeer:
             finished = asyncio.ensure_future(watch.finished())
             await asyncio.wait({serving, finished}, return_when=asyncio.FIRST_COMPLETED)
             finished.cancel()
-            if not finished.done() or finished.cancelled():
+            link = self.driver.links.get(connection.peer_id)
+            if not finished.done() or finished.cancelled() or link is None:
                 raise SyncFailed(f"the connection ended before the end: {connection.close_reason}")
+            finished.result()
             await self.driver.drained()
-            with contextlib.suppress(TransportError):
-                await self.driver.flushed(connection.peer_id)
-            watch.update()
+            reason = await leave(self.driver.peer, link)
+            if reason is not None and not (reason.application and reason.code == CloseCode.NORMAL):
+                raise SyncFailed(f"the connection ended before the remote had taken everything: {reason}")
+            self.driver.pump()
+            watch.update(link)
             watch.summary.duration_s = time.monotonic() - started_s
             progress(watch.summary)
-            if stay:
-                await serving
         finally:
             self.listeners.remove(watch.on_event)
             await connection.close(CloseCode.NORMAL)

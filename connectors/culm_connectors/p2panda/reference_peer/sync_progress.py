@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from culm_connectors.errors import ConnectorError
+from culm_connectors.p2panda.connections.link import PeerLink
 from culm_connectors.p2panda.driver import Driver
+from culm_models.bamboo.entry import read_place
 from culm_models.p2panda.events import (
     Announced,
     EntryAccepted,
@@ -18,19 +20,34 @@ from culm_models.p2panda.events import (
     Reconciled,
     Rejected,
     SessionDone,
+    SessionFailed,
     SessionStarted,
+    Withheld,
 )
 from culm_models.p2panda.operations.schema_id import normalise
 
 QUIET_S = 3.0
 """How long the remote has, with nothing left to do, to begin serving more of our schemas."""
 _PROGRESS_INTERVAL_S = 0.1
+_FAILURES_A_SCHEMA = 3
+MAX_LISTED = 1_000
+"""How many refused and undelivered entries a summary lists; all are counted."""
 
 
 class SyncFailed(ConnectorError):
     """A synchronisation that ended before both sides had what the other holds."""
 
     code: ClassVar[str] = "peer.sync"
+
+
+@dataclass(frozen=True, slots=True)
+class EntryReport:
+    """An entry that was not taken or not sent, with the code that says why; its place as far as known."""
+
+    code: str
+    public_key: bytes | None
+    log_id: int | None
+    seq_num: int | None
 
 
 @dataclass(slots=True)
@@ -52,7 +69,17 @@ class SyncSummary:
     entries_received: int = 0
     entries_sent: int = 0
     entries_rejected: int = 0
+    refused: list[EntryReport] = field(default_factory=list)
+    """Entries of the remote that were refused here."""
+    logs_withheld: int = 0
+    undelivered: list[EntryReport] = field(default_factory=list)
+    """The first entry of each log that cannot be sent to the remote, and with it the rest of its log."""
     duration_s: float = 0.0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether both sides have taken everything that was to be exchanged."""
+        return not self.entries_rejected and not self.logs_withheld
 
 
 class Local(Protocol):
@@ -83,6 +110,9 @@ class SyncWatch:
         self._announced: frozenset[str] | None = None
         self._covered: set[str] = set()
         self._heard = asyncio.Event()
+        self._failed = 0
+        """Sessions that have failed since anything last came of one."""
+        self._last_failure = ""
         self._told_s = 0.0
 
     def on_event(self, event: Event) -> None:
@@ -90,10 +120,21 @@ class SyncWatch:
         summary = self.summary
         if event.remote != summary.remote:
             return
+        if isinstance(event, EntryAccepted | SessionDone | Live):
+            self._failed = 0
         if isinstance(event, EntryAccepted):
             summary.entries_received += 1
         elif isinstance(event, Rejected):
             summary.entries_rejected += 1
+            place = read_place(event.entry) or (None, None, None)
+            _list(summary.refused, EntryReport(event.code, *place))
+        elif isinstance(event, Withheld):
+            summary.logs_withheld += 1
+            report = EntryReport(event.code, event.public_key, event.log_id, event.seq_num)
+            _list(summary.undelivered, report)
+        elif isinstance(event, SessionFailed):
+            self._failed += 1
+            self._last_failure = f"{event.message} ({event.code})"
         elif isinstance(event, Announced):
             self._announced = frozenset(event.schema_ids)
         elif isinstance(event, SessionStarted):
@@ -110,17 +151,20 @@ class SyncWatch:
         now_s = time.monotonic()
         if now_s - self._told_s >= _PROGRESS_INTERVAL_S:
             self._told_s = now_s
-            self.update()
+            link = self._peer.driver.links.get(summary.remote)
+            if link is not None:
+                self.update(link)
             self._progress(summary)
 
-    def update(self) -> None:
+    def update(self, link: PeerLink) -> None:
         """Take the count of what was written."""
-        link = self._peer.driver.links.get(self.summary.remote)
-        if link is not None:
-            self.summary.entries_sent = link.entries_out
+        self.summary.entries_sent = link.entries_out
 
     async def finished(self) -> None:
-        """Return when all common schemas are caught up, and the remote has had time to name more of ours."""
+        """Return when all common schemas are caught up, and the remote has had time to name more of ours.
+
+        Raises SyncFailed when sessions fail again and again and nothing comes of any.
+        """
         while True:
             own = self._peer.announced
             common = own & self._announced if self._announced is not None else frozenset()
@@ -128,9 +172,16 @@ class SyncWatch:
             self.summary.not_served = normalise(own - common)
             if caught_up and common and own <= common:
                 return
+            if self._failed >= _FAILURES_A_SCHEMA * max(1, len(common - self._covered)):
+                raise SyncFailed(f"no session comes to its end: {self._last_failure}")
             self._heard.clear()
             try:
                 async with asyncio.timeout(self._quiet_s if caught_up else None):
                     await self._heard.wait()
             except TimeoutError:
                 return
+
+
+def _list(reports: list[EntryReport], report: EntryReport) -> None:
+    if len(reports) < MAX_LISTED:
+        reports.append(report)

@@ -204,6 +204,8 @@ def sync(
 ) -> None:
     """Bring both sides up to date.
 
+    Exits with 1 if entries were refused, or could not be sent, and lists them.
+
     Example: `culm p2panda peer sync 127.0.0.1:4455 --live`
     """
     target = address(where)
@@ -211,7 +213,7 @@ def sync(
 
     from culm_connectors.p2panda.reference_peer.sync_progress import QUIET_S
 
-    async def work(peer: ReferencePeer) -> None:
+    async def work(peer: ReferencePeer) -> bool:
         with progress() as display:
             task = display.add_task("catching up", total=None)
 
@@ -229,8 +231,9 @@ def sync(
         if live:
             say("staying; interrupt to leave")
             await serve_until_interrupted(peer.dial(target, summary.remote))
+        return summary.is_complete
 
-    asyncio.run(
+    is_complete = asyncio.run(
         with_peer(
             directory,
             work,
@@ -241,6 +244,8 @@ def sync(
             make=True,
         )
     )
+    if not is_complete:
+        raise typer.Exit(EXIT_FAILED)
 
 
 @app.command()

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,7 +19,7 @@ from culm_models.p2panda.operations.operation import peek
 if TYPE_CHECKING:
     from culm_connectors.logs.index import LmdbLogStore
     from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
-    from culm_connectors.p2panda.reference_peer.sync_progress import SyncSummary
+    from culm_connectors.p2panda.reference_peer.sync_progress import EntryReport, SyncSummary
     from culm_infra.settings import Settings
     from culm_models.p2panda.operations.operation import CheckedOperation
 
@@ -74,6 +75,9 @@ def print_summary(summary: SyncSummary, *, json: bool) -> None:
                 "entries_received": summary.entries_received,
                 "entries_sent": summary.entries_sent,
                 "entries_rejected": summary.entries_rejected,
+                "refused": [asdict(report) for report in summary.refused],
+                "logs_withheld": summary.logs_withheld,
+                "undelivered": [asdict(report) for report in summary.undelivered],
                 "duration_s": round(summary.duration_s, 3),
             }
         )
@@ -88,13 +92,25 @@ def print_summary(summary: SyncSummary, *, json: bool) -> None:
             f"set reconciliation: {summary.differing_logs} logs differed, found in {summary.rounds} rounds "
             f"with {summary.reconciliation_bytes} bytes"
         )
-    if summary.entries_rejected:
-        say(f"{summary.entries_rejected} entries were refused")
+    _say_reports(summary.entries_rejected, "entries of the remote were refused", summary.refused)
+    _say_reports(
+        summary.logs_withheld, "logs were not sent from the entry on that is named", summary.undelivered
+    )
     if summary.not_served:
         count, first = len(summary.not_served), safe(summary.not_served[0])
         say(f"{count} of our schemas not served there, or not yet (`--wait` waits): {first}")
     if not summary.schema_ids:
         say("there is no schema that both announce")
+
+
+def _say_reports(count: int, what: str, reports: Sequence[EntryReport]) -> None:
+    if count:
+        say(f"{count} {what}:")
+        for report in reports:
+            author = report.public_key.hex() if report.public_key is not None else "not an entry"
+            say(f"  {safe(report.code)}  {author}  log {report.log_id}  entry {report.seq_num}")
+        if count > len(reports):
+            say(f"  and {count - len(reports)} more")
 
 
 async def serve_until_interrupted(task: asyncio.Task[None] | None = None) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from culm_models.conform.arguments import ArgumentError, Arguments, as_mapping
 from culm_models.conform.operation import Machines, Operation
 from culm_models.conform.p2panda import reconciliation
+from culm_models.p2panda.limits import MAX_MESSAGE_BYTES
 from culm_models.p2panda.wire.codec import Compat, Form, encode
 from culm_models.p2panda.wire.messages import (
     Announce,
@@ -16,7 +17,7 @@ from culm_models.p2panda.wire.messages import (
     SyncDone,
     SyncRequest,
 )
-from culm_models.p2panda.wire.stream import DEFAULT_MAX_MESSAGE_BYTES, MessageStream
+from culm_models.p2panda.wire.stream import MessageStream
 from culm_models.reconciliation.messages import ReconciliationMessage
 
 _STREAM = "p2panda.stream"
@@ -38,7 +39,7 @@ def _message_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]
 
 def _stream_open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     limit = arguments.integer(
-        "max_message_bytes", least=1, most=_LARGEST_LIMIT_BYTES, default=DEFAULT_MAX_MESSAGE_BYTES
+        "max_message_bytes", least=1, most=_LARGEST_LIMIT_BYTES, default=MAX_MESSAGE_BYTES
     )
     machines.put(_STREAM, arguments.text("name"), MessageStream(max_message_bytes=limit))
     return {}

@@ -17,6 +17,12 @@ class MalformedOperationError(OperationError):
     code: ClassVar[str] = "p2panda.operation.malformed"
 
 
+class OperationTooLargeError(OperationError):
+    """An operation that no message can carry."""
+
+    code: ClassVar[str] = "p2panda.operation.too_large"
+
+
 class VersionError(OperationError):
     """An operation version that is not known."""
 

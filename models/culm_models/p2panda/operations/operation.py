@@ -21,9 +21,15 @@ from culm_models.bamboo.checks import CheckedEntry
 from culm_models.bamboo.hashes import HASH_SIZE as _ID_SIZE
 from culm_models.cbor.strict import FLAT_MAX_DEPTH, decode_item
 from culm_models.frozen import unfrozen
+from culm_models.p2panda.limits import MAX_OPERATION_BYTES
 from culm_models.p2panda.operations import schema_id
 from culm_models.p2panda.operations.document import OPERATION_ID_PREFIX as _ID_PREFIX
-from culm_models.p2panda.operations.errors import OperationError, OperationItemCountError, ValueKindError
+from culm_models.p2panda.operations.errors import (
+    OperationError,
+    OperationItemCountError,
+    OperationTooLargeError,
+    ValueKindError,
+)
 from culm_models.p2panda.operations.reader import (
     CREATE,
     DELETE,
@@ -46,6 +52,7 @@ __all__ = [
     "Value",
     "check_entry",
     "check_many",
+    "check_size",
     "decode_operation",
     "encode_operation",
     "peek",
@@ -207,6 +214,17 @@ def encode_operation(
         raise ValueKindError(str(error)) from error
     decode_operation(data)
     return data
+
+
+def check_size(operation: bytes) -> None:
+    """Raise `OperationTooLargeError` if no message of the protocol can carry these bytes.
+
+    Entries are checked by it where they come in. What a store or a topic holds already is read without it.
+    """
+    if len(operation) > MAX_OPERATION_BYTES:
+        raise OperationTooLargeError(
+            f"an operation of {len(operation)} bytes, at most {MAX_OPERATION_BYTES} are allowed"
+        )
 
 
 CheckedOperation = CheckedEntry[OperationFacts]

@@ -15,6 +15,7 @@ from culm_models.p2panda.sessions.lifecycle import SessionLifecycle
 from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage
 from culm_models.p2panda.sessions.requests import WaitingRequests
 from culm_models.p2panda.sessions.session import Session, SessionState
+from culm_models.p2panda.sessions.withheld import WithheldLogs
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.messages import (
     MODE_LOG_HEIGHT,
@@ -54,6 +55,7 @@ class Link:
         self._reconciling = Reconciling(peer, remote, self.outbox, self.stream)
         self._lifecycle = SessionLifecycle(peer, remote, self._auto, self.outbox, self._reconciling, now)
         self.sessions = self._lifecycle.sessions
+        self.withheld = WithheldLogs(remote, self.sessions, peer.events)
         self._waiting = WaitingRequests(settings.waits_for_announcement_ms, settings.max_schema_ids)
 
     def announce(self) -> None:
@@ -131,6 +133,8 @@ class Link:
 
     def deliver(self, session: Session, checked: SoundEntry) -> None:
         """An entry is stored that this session concerns: send it, or remember it until that is due."""
+        if not self.withheld.sends(checked):
+            return
         entry = checked.entry
         live = self.sessions.live_for(checked.schema_id)
         if live is session and not session.has_unsent and not self.outbox.is_full:

@@ -39,7 +39,7 @@ def fitting(
     """
     if mode != MODE_LOG_HEIGHT:
         return [(mode, wanted)]
-    found = split(peer.store, wanted, peer.settings.max_message_bytes)
+    found = split(peer.store, wanted, peer.settings.max_sent_bytes)
     requests = [(mode, part) for part in found.parts]
     if found.parts == (wanted,):
         return requests
@@ -87,7 +87,7 @@ def split(store: LogStore, schema_ids: Sequence[str], max_message_bytes: int) ->
 def have(peer: PeerState, session_id: int, schema_ids: Sequence[str]) -> Have:
     """What we hold of these schemas. Raises `HaveTooLargeError`."""
     held = have_codec.within(
-        peer.store.log_heights(schema_ids), have_codec.room(peer.settings.max_message_bytes)
+        peer.store.log_heights(schema_ids), have_codec.room(peer.settings.max_sent_bytes)
     )
     if held is None:
         raise _too_large(schema_ids)

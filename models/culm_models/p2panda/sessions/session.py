@@ -228,6 +228,10 @@ class Session:
         else:
             self._unsent[key] = (seq_num + 1, unsent[1])
 
+    def drop_unsent(self, log: LogKey) -> None:
+        """The remote is not sent more of this log."""
+        self._unsent.pop(log, None)
+
     def note_contradictory(self, log: LogKey) -> None:
         """The remote holds another branch of a log than we do: what it brings of it will not fit here."""
         if len(self._contradictory) < _MAX_REFUSED_LOGS:

@@ -5,13 +5,13 @@ from typing import Final
 from culm_models.cbor import ItemScanner
 from culm_models.cbor.errors import CborError, TooLargeError
 from culm_models.errors import CulmError
+from culm_models.p2panda.limits import MAX_MESSAGE_BYTES
 from culm_models.p2panda.wire import fast_decoder as usual_messages
 from culm_models.p2panda.wire.codec import decode
 from culm_models.p2panda.wire.errors import MalformedMessageError, MessageTooLargeError
 from culm_models.p2panda.wire.messages import Message
 from culm_models.reconciliation.messages import ReconciliationMessage
 
-DEFAULT_MAX_MESSAGE_BYTES: Final = 2 * 1024 * 1024
 # A `Have` whose logs would fit with their keys as text, 68 bytes each, has up to 6 items a log when grouped.
 BYTES_AN_ITEM: Final = 11
 FEWEST_ITEMS: Final = 2_048
@@ -31,7 +31,7 @@ class MessageStream:
     __slots__ = ("_scanner", "error", "items_taken", "reconciliation_bytes")
 
     def __init__(
-        self, max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES, max_message_items: int | None = None
+        self, max_message_bytes: int = MAX_MESSAGE_BYTES, max_message_items: int | None = None
     ) -> None:
         if max_message_items is None:
             max_message_items = max(FEWEST_ITEMS, max_message_bytes // BYTES_AN_ITEM)

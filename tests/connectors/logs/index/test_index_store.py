@@ -133,12 +133,13 @@ def test_the_truth_can_replace_a_whole_log(store: LmdbLogStore) -> None:
 
 def test_a_second_author_of_a_document_is_found_by_it(store: LmdbLogStore) -> None:
     from culm_connectors.p2panda.reference_peer.authoring import Author, Draft, document_tips
+    from culm_models.p2panda.ingest import Ingest
 
     log = make_log(ALICE, 0, 2)
     store.append(log)
     assert document_tips(store, log[0].hash) == (log[1].hash,)
     update = Draft("update", SCHEMA, {"name": "b"}, document_id=log[0].hash, previous=(log[1].hash,))
-    (signed,) = Author(BOB, store).sign([update])
+    (signed,) = Author(BOB, store, Ingest(store)).sign([update])
     store.append([signed])
     assert store.log_of(BOB.public_key, log[0].hash) == 0
     assert store.document_of(signed.hash) == log[0].hash

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from culm_models import cbor
 from culm_models.cbor import ItemScanner
 from culm_models.errors import CulmError
+from culm_models.p2panda.limits import MAX_MESSAGE_BYTES
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.messages import EntryMessage, Have, Message, SyncDone
 from culm_models.p2panda.wire.reconciliation_writer import FORMS as FORM_NAMES
-from culm_models.p2panda.wire.stream import DEFAULT_MAX_MESSAGE_BYTES, MessageStream
+from culm_models.p2panda.wire.stream import MessageStream
 from culm_models.reconciliation.messages import ReconciliationMessage
 from tests.support.reconciliation_messages import reconciliation_messages
 
@@ -33,7 +34,7 @@ FORMS: st.SearchStrategy[codec.Form] = st.sampled_from(FORM_NAMES)
 WIRES = st.lists(st.tuples(MESSAGES, FORMS), max_size=6).map(
     lambda said: b"".join(codec.encode(message, form=form) for message, form in said)
 )
-LIMITS = st.sampled_from((1, 5, 40, 80, 100, 150, 700, DEFAULT_MAX_MESSAGE_BYTES))
+LIMITS = st.sampled_from((1, 5, 40, 80, 100, 150, 700, MAX_MESSAGE_BYTES))
 
 
 def pieces(wire: bytes, cuts: list[int]) -> list[bytes]:
@@ -145,7 +146,7 @@ def test_bytes_are_counted_by_session(wire: bytes, cuts: list[int]) -> None:
     for part in pieces(wire, cuts):
         stream.feed(part)
     expected: dict[int, int] = {}
-    for item in ItemScanner(DEFAULT_MAX_MESSAGE_BYTES).feed(wire):
+    for item in ItemScanner(MAX_MESSAGE_BYTES).feed(wire):
         message = codec.decode(item)
         if isinstance(message, ReconciliationMessage):
             expected[message.session_id] = expected.get(message.session_id, 0) + len(item)

@@ -1,0 +1,99 @@
+"""`culm p2panda peer`: what a synchronisation reports, and its exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from culm_connectors.edge.keyfile import load_or_make_key
+from culm_connectors.logs.index import LmdbLogStore
+from culm_connectors.p2panda.reference_peer.peer import STORE_FOLDER, ReferencePeer
+from culm_infra.cli.root import run
+from culm_models.p2panda.limits import MAX_OPERATION_BYTES
+from culm_models.p2panda.operations.operation import CheckedOperation, peek
+from culm_models.testing.p2panda.logs import LogWriter
+from tests.support.logs import SCHEMA, author, make_log, pairs
+
+
+def hold(home: Path, entries: list[CheckedOperation]) -> None:
+    """Put entries into a peer's store without asking whether they may be there."""
+    load_or_make_key(home)
+    store = LmdbLogStore(peek, home / STORE_FOLDER, durable=False)
+    store.append(entries)
+    store.close()
+
+
+async def sync_with(remote: Path, mine: Path, *options: str) -> int:
+    """The exit status of `culm p2panda peer sync` with a peer that serves what `remote` holds."""
+    async with ReferencePeer(remote, durable=False) as peer, peer.serve() as listener:
+        host, port = listener.address
+        arguments = ["p2panda", "peer", "sync", f"{host}:{port}", "--dir", str(mine), *options]
+        return await asyncio.to_thread(run, arguments)
+
+
+def test_a_sync_lists_what_was_refused_and_what_could_not_be_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    log = make_log(author("writer"), 3, 3)
+    fork = make_log(author("writer"), 3, 2, text="other", after=log[:2])
+    large = LogWriter(author("large"), 7, SCHEMA)
+    large.append({"data": bytes(MAX_OPERATION_BYTES)})
+    hold(mine, [*log, *large.entries])
+    hold(theirs, [*log[:2], *fork])
+    assert asyncio.run(sync_with(theirs, mine, "--json")) == 1
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["refused"] == [
+        {
+            "code": "bamboo.backlink_mismatch",
+            "public_key": author("writer").public_key.hex(),
+            "log_id": 3,
+            "seq_num": 4,
+        }
+    ]
+    assert summary["undelivered"] == [
+        {
+            "code": "p2panda.operation.too_large",
+            "public_key": author("large").public_key.hex(),
+            "log_id": 7,
+            "seq_num": 1,
+        }
+    ]
+    assert asyncio.run(sync_with(theirs, mine)) == 1
+    shown = " ".join(capsys.readouterr().err.split())
+    for text in (
+        f"bamboo.backlink_mismatch {author('writer').public_key.hex()} log 3 entry 4",
+        f"p2panda.operation.too_large {author('large').public_key.hex()} log 7 entry 1",
+    ):
+        assert text in shown
+
+
+def test_a_sync_that_delivers_everything_succeeds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    hold(mine, make_log(author("a"), 0, 3))
+    hold(theirs, make_log(author("b"), 0, 3))
+    assert asyncio.run(sync_with(theirs, mine, "--json")) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["refused"], summary["undelivered"], summary["logs_withheld"]) == ([], [], 0)
+
+
+def test_import_refuses_what_peers_would_refuse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    writer = LogWriter(author("writer"), 0, SCHEMA)
+    writer.append(end_of_log=True)
+    writer.append()
+    file = tmp_path / "log.jsonl"
+    lines = [
+        json.dumps({"entry": entry.hex(), "operation": operation.hex()})
+        for entry, operation in pairs(writer.entries)
+    ]
+    file.write_text("\n".join(lines))
+    home = tmp_path / "peer"
+    load_or_make_key(home)
+    assert run(["p2panda", "peer", "import", str(file), "--dir", str(home), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {
+        "taken": 1,
+        "refused": {"bamboo.after_end_of_log": 1},
+    }
