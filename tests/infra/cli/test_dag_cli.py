@@ -25,6 +25,7 @@ from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
 from culm_models.dag.car import write_car
 from culm_models.dag.replica.codec import encode_append
 from culm_models.dag.ucan.did_key import did_key, did_text
+from tests.models.dag.recorded import recorded
 from tests.support.channels import Certificates
 from tests.support.dag_shell import Shell, contents
 
@@ -150,6 +151,21 @@ def test_what_is_published_is_resolved_and_revoked(culm: Shell, site: Path, tmp_
     six = culm.one(*words)
     assert culm.one("resolve")["complete"]["publish"] == six["publish"]
     assert culm.one("publish", cid_of(DAG_PB, b"nowhere"))["state"] == "broken"
+
+
+def test_cids_are_typed_in_any_base(culm: Shell, tmp_path: Path) -> None:
+    raw = tmp_path / "file"
+    raw.write_bytes(b"")
+    put = culm.one("put", raw)
+    (row,) = [row for row in recorded("cid_bases") if row["cid"] == EMPTY]
+    for place, text in enumerate(row.values()):
+        assert culm.one("get", text, "--json")["cid"] == EMPTY
+        assert culm.one("publish", text, "--shard", put["shard"].upper())["state"] == "complete"
+        culm("get", text, tmp_path / f"out-{place}")
+    culm("get", "k1", status=2)
+    ucan = culm.one("delegate", "ab" * 32)["ucan"]
+    assert culm.one("revoke", ucan.upper())["revokes"] == [ucan]
+    assert not culm.one("drop", put["shard"].upper(), "--lift")["blocked"]
 
 
 def test_who_has_no_delegation_is_refused(culm: Shell, site: Path, tmp_path: Path) -> None:

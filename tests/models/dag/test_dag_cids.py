@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from culm_models.dag.blocks.cid import (
     cid_from_bytes,
     cid_from_text,
     cid_of,
+    cid_of_any_base,
     make_cid,
     read_cid,
 )
@@ -25,6 +27,7 @@ from culm_models.dag.blocks.multihash import BLAKE3, check_block
 from culm_models.dag.blocks.varint import read_varint, write_varint
 from culm_models.dag.errors import CidMalformed, HashMismatch, HashUnsupported, VarintMalformed
 from tests.models.dag.drawn_values import CIDS
+from tests.models.dag.recorded import recorded
 
 HELLO = cid_of(RAW, b"hello world\n")
 
@@ -40,6 +43,49 @@ def test_bytes_and_text_come_back(cid: Cid) -> None:
         cid.digest,
     )
     assert read_cid(b"xy" + cid.raw + b"more", 2) == (cid, 2 + len(cid.raw))
+
+
+@pytest.mark.parametrize("row", recorded("cid_bases"), ids=lambda row: row["cid"][:12])
+def test_a_cid_is_typed_in_any_base(row: dict[str, str]) -> None:
+    assert {cid_of_any_base(text).text for text in row.values()} == {row["cid"]}
+    for text in row.values():
+        if text != row["cid"]:
+            with pytest.raises(CidMalformed):
+                cid_from_text(text)
+
+
+@given(CIDS, st.data())
+def test_a_text_in_another_base_is_a_cid_or_refused(cid: Cid, draw: Any) -> None:
+    assert cid_of_any_base(cid.text) == cid
+    text = list(draw.draw(st.sampled_from([cid.text, "f" + cid.raw.hex(), "F" + cid.raw.hex().upper()])))
+    text[draw.draw(st.integers(0, len(text) - 1))] = draw.draw(st.characters())
+    with suppress(CidMalformed):
+        cid_of_any_base("".join(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "b",
+        "k",
+        "z",
+        "f",
+        "Z2yYDV",
+        "zl0OI",
+        "k-1",
+        "k1_0",
+        "f0155000",
+        "mAVUAAA",
+        "\u212adaznk",
+        "k" + "1" * 5_000,
+    ],
+)
+def test_a_text_that_is_no_cid_in_any_base_is_refused(text: str) -> None:
+    with pytest.raises(CidMalformed):
+        cid_of_any_base(text)
+    with pytest.raises(CidMalformed):
+        cid_of_any_base("z" + base58(make_cid(0, 0x70, 0x12, bytes(32)).raw))
 
 
 @given(CIDS)

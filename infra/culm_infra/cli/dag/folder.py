@@ -134,14 +134,20 @@ def space_of(text: str | None, path: Path) -> bytes:
 
 
 def parse_cid(text: str) -> Cid:
-    """A CID. Raises `typer.BadParameter`."""
-    from culm_models.dag.blocks.cid import cid_from_text
+    """A CID in any base. Raises `typer.BadParameter`."""
+    from culm_models.dag.blocks.cid import cid_of_any_base
     from culm_models.dag.errors import DagError
 
     try:
-        return cid_from_text(text)
+        return cid_of_any_base(text)
     except DagError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def parse_path(text: str) -> tuple[Cid, list[str]]:
+    """The root and the segments of `CID/segment/…`. Raises `typer.BadParameter`."""
+    root, *segments = text.split("/")
+    return parse_cid(root), [segment for segment in segments if segment]
 
 
 def parse_place(text: str) -> Address:

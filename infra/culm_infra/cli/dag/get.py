@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from culm_infra.cli import options
-from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, open_folder
+from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, open_folder, parse_path
 from culm_infra.cli.new_paths import new_path
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, progress, safe, say
 
@@ -40,16 +40,12 @@ def get(
     Example: `culm dag get bafy…/index.html`; `culm dag get bafy… website`; `culm dag get bafy… --json`
     """
     from culm_infra.cli.dag.restoring import write_directory, write_file
-    from culm_models.dag.errors import DagError
-    from culm_models.dag.paths.resolve import ContentKind, parse_path, resolve_path
+    from culm_models.dag.paths.resolve import ContentKind, resolve_path
     from culm_models.dag.unixfs.files import file_size
 
     left_out: list[LeftOut] = []
     with open_folder(folder) as store, progress() as bars:
-        try:
-            root, segments = parse_path(path)
-        except DagError as error:
-            raise typer.BadParameter(str(error)) from None
+        root, segments = parse_path(path)
         end = resolve_path(root, segments, store.block)
         row = _describe(store, end) if json else {}
         if json and output is None:

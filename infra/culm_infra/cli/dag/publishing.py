@@ -152,6 +152,7 @@ def revoke(
     from culm_connectors.dag.author import publish_link
 
     signer = own_key(key or folder)
+    revoked = [parse_cid(text) for text in ucans]
     with open_folder(folder, policy) as store:
         latest = store.published(signer.public_key).latest_complete
         if latest is None:
@@ -166,9 +167,10 @@ def revoke(
             now=now_s(),
             origin=latest.origin,
             shard=latest.shard,
-            revokes=[parse_cid(one) for one in ucans],
+            revokes=revoked,
         )
     if json:
-        emit_json({"publish": outcome.cid.text, "revokes": ucans, "in_order": outcome.in_order})
+        names = [cid.text for cid in revoked]
+        emit_json({"publish": outcome.cid.text, "revokes": names, "in_order": outcome.in_order})
     else:
-        out.print(f"{outcome.cid.text} revokes {', '.join(ucans)}")
+        out.print(f"{outcome.cid.text} revokes {', '.join(cid.text for cid in revoked)}")

@@ -12,7 +12,7 @@ from typing import Final
 
 import libipld
 
-from culm_models.dag.blocks.multibase import base32, base58, from_base32, from_base58
+from culm_models.dag.blocks.multibase import base32, base58, from_base32, from_base58, from_multibase
 from culm_models.dag.blocks.varint import VARINT_MAX, read_varint, write_varint
 from culm_models.dag.errors import CidMalformed, VarintMalformed
 
@@ -164,6 +164,19 @@ def cid_from_text(text: str) -> Cid:
         if raw is not None and raw.startswith(_V0_START):
             return cid_from_bytes(raw)
     raise CidMalformed(f"{text[:100]!r} is not the text of a CID")
+
+
+def cid_of_any_base(text: str) -> Cid:
+    """The CID of a text that a person typed: also in base36, base58btc, base16 or upper case.
+
+    What programs exchange has one spelling: `cid_from_text`.
+    """
+    if text.startswith("Qm"):
+        return cid_from_text(text)
+    raw = from_multibase(text)
+    if raw is None or raw.startswith(_V0_START):
+        raise CidMalformed(f"{text[:100]!r} is not the text of a CID")
+    return cid_from_bytes(raw)
 
 
 def make_cid(version: int, codec: int, hash_code: int, digest: bytes) -> Cid:

@@ -1,4 +1,7 @@
-"""The two spellings of bytes that CIDs and keys have as text: base32 in lower case, and base58btc."""
+"""The two spellings of bytes that CIDs and keys have as text: base32 in lower case, and base58btc.
+
+What people type may come in further bases: `from_multibase`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,10 @@ _BASE32: Final = re.compile("[a-z2-7]*")
 # RFC 4648's letters as the digits that Python reads.
 _AS_DIGITS: Final = str.maketrans("abcdefghijklmnopqrstuvwxyz234567", "0123456789abcdefghijklmnopqrstuv")
 _BASE58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_BASE36: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+_BASE16: Final = re.compile("(?:[0-9a-f]{2})*")
+# Bases that are no power of two take time with the square of the size.
+_SLOW_TEXT_MAX: Final = 1_024
 _BASE58_DIGITS: Final = {letter: digit for digit, letter in enumerate(_BASE58)}
 
 
@@ -28,6 +35,37 @@ def from_base32(text: str) -> bytes | None:
     if number & ((1 << spare) - 1):
         return None
     return (number >> spare).to_bytes(size, "big")
+
+
+def from_multibase(text: str) -> bytes | None:
+    """The bytes of a text whose first letter names its base: base16, base32, base36 or base58btc.
+
+    Returns None if it is in another base or malformed. All but base58btc may be in upper case.
+    """
+    if not text.isascii():
+        return None
+    base, digits = text[:1].lower(), text[1:]
+    if base == "z" and text.startswith("z"):
+        return _from_digits(digits, _BASE58)
+    digits = digits.lower()
+    if base == "b":
+        return from_base32(digits)
+    if base == "k":
+        return _from_digits(digits, _BASE36)
+    if base == "f" and _BASE16.fullmatch(digits):
+        return bytes.fromhex(digits)
+    return None
+
+
+def _from_digits(text: str, alphabet: str) -> bytes | None:
+    """The bytes of a number in the digits of an alphabet; each leading zero is a byte."""
+    if len(text) > _SLOW_TEXT_MAX or not set(text) <= set(alphabet):
+        return None
+    number = 0
+    for letter in text:
+        number = number * len(alphabet) + alphabet.index(letter)
+    zeros = len(text) - len(text.lstrip(alphabet[0]))
+    return bytes(zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")
 
 
 def base58(data: bytes) -> str:
