@@ -7,6 +7,7 @@ anybody else; the caller commits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import count
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from culm_connectors.dag.errors import DagRefusedError
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.outcomes import BlockOutcome
 from culm_models.dag.blocks.cid import Cid
-from culm_models.dag.errors import DagError, NodeMissing, NothingToJoin
+from culm_models.dag.errors import DagError, NodeMissing, NothingToJoin, UcanRevoked, UcanRootIssuer
 from culm_models.dag.publish.states import PublishState
 from culm_models.dag.replica.codec import decode_node, encode_join, encode_node, proof_value
 from culm_models.dag.replica.node import PublishChange
@@ -83,7 +84,8 @@ def publish_link(
 ) -> BlockOutcome:
     """Publish a link under an id, on the tip. By default the origin is the head of the id's own space.
 
-    The proofs of somebody who is not the id are by default the delegations to that key which are here.
+    The proofs of somebody who is not the id are by default the delegations to that key which are here; raises
+    as `delegations_to` if none of them counts.
     """
     origin = origin or single_head(folder, id, now=now)
     if origin is None:
@@ -155,22 +157,38 @@ def revoked_in(folder: DagFolder, id: bytes) -> frozenset[Cid]:
 
 
 def delegations_to(folder: DagFolder, id: bytes, audience: bytes) -> list[Cid]:
-    """The UCANs in the space of an id that are for a key, ascending; at most as many as a UCAN may name.
+    """The UCANs in the space of an id that entitle a key, ascending; at most as many as a UCAN may name.
 
-    Those that are revoked are left out.
+    Raises `UcanRevoked` if all those to the key need something revoked, `UcanRootIssuer` if there are none.
     """
-    found = []
+    verdict = folder.settings.verdict
     revoked = revoked_in(folder, id)
+
+    @cache
+    def counts(cid: Cid, depth: int) -> bool:
+        """Whether a path to the id is free of revocations, as far as its UCANs are here."""
+        block = folder.read_ucan(cid)
+        if cid in revoked or block is None:
+            return cid not in revoked
+        claims = verified_ucan(cid, block, legacy=verdict.legacy).claims
+        if claims.issuer == did_key(id):
+            return True
+        return depth < verdict.bounds.delegations and any(counts(proof, depth + 1) for proof in claims.proofs)
+
+    to_key = []
     for cid, block in folder.nodes(id):
-        if cid in revoked:
-            continue
         try:
-            ucan = verified_ucan(cid, block, legacy=folder.settings.verdict.legacy)
+            ucan = verified_ucan(cid, block, legacy=verdict.legacy)
         except DagError:
             continue
         if ucan.claims.audience == audience:
-            found.append(cid)
-    return found[:_PROOFS_MAX]
+            to_key.append(cid)
+    if not to_key:
+        raise UcanRootIssuer("no delegation to this key is in the space of the id")
+    valid = [cid for cid in to_key if counts(cid, 1)]
+    if not valid:
+        raise UcanRevoked(f"the delegation {to_key[0]} to this key is revoked, or one that it builds on")
+    return valid[:_PROOFS_MAX]
 
 
 def _issue(

@@ -153,6 +153,29 @@ def test_what_is_published_is_resolved_and_revoked(culm: Shell, site: Path, tmp_
     assert culm.one("publish", cid_of(DAG_PB, b"nowhere"))["state"] == "broken"
 
 
+def test_a_revoked_delegation_is_reported_as_revoked(culm: Shell, site: Path, tmp_path: Path) -> None:
+    put = culm.one("put", site)
+    culm("publish", put["cid"])
+    keys = {name: make_key(tmp_path / name).public_key.hex() for name in ("ann", "ben", "stranger")}
+    by_ann = ("--id", put["space"], "--key", tmp_path / "ann")
+    by_ben = ("--id", put["space"], "--key", tmp_path / "ben")
+    ucan = culm.one("delegate", keys["ann"])["ucan"]
+    culm("delegate", keys["ben"], *by_ann)
+    assert culm.one("publish", put["cid"], *by_ben)["state"] == "complete"
+    culm("revoke", ucan)
+    order = culm("log")
+    # Ben's own delegation was not revoked; what it builds on was.
+    for key in (by_ann, by_ben):
+        for words in (("publish", put["cid"]), ("delegate", keys["stranger"])):
+            said = culm.refused(*words, *key)
+            assert "is revoked" in said and "(dag.revoked)" in said
+    said = culm.refused("publish", put["cid"], "--id", put["space"], "--key", tmp_path / "stranger")
+    assert "no delegation to this key" in said and "(dag.root_issuer)" in said
+    assert culm("log") == order
+    culm("delegate", keys["ann"])
+    assert culm.one("publish", put["cid"], *by_ann)["state"] == "complete"
+
+
 def test_cids_are_typed_in_any_base(culm: Shell, tmp_path: Path) -> None:
     raw = tmp_path / "file"
     raw.write_bytes(b"")
