@@ -294,7 +294,7 @@ class _Talk:
 
     async def _answer(self, member: Membership, frame: Fetch) -> None:
         link, channels = self._link, self._channels
-        room, max_bytes = channels.room(member), channels.settings.max_frame_bytes
+        room = channels.room(member)
         # What is found is in memory until it is read: some at a time, of one request of a key.
         async with link.budget.looking_up:
             for start in range(0, max(1, len(frame.entries)), _LOOKUPS_AT_ONCE):
@@ -302,7 +302,7 @@ class _Talk:
                 found = await channels.asking.find(room, entries, but=link)
                 wires = [(one.wire, one.hint) for one in found]
                 last = start + _LOOKUPS_AT_ONCE >= len(frame.entries)
-                for part in cut(frame.channel_id, frame.request, wires, max_bytes, more=not last):
+                for part in cut(frame.channel_id, frame.request, wires, more=not last):
                     await link.room()
                     link.say(part)
 

@@ -25,9 +25,9 @@ class SdsEdgeSettings(BaseModel):
     max_channels: int = Field(default=256, ge=1, le=65_536, description="channels that a connection may join")
     max_frame_bytes: int = Field(
         default=DEFAULT_MAX_FRAME_BYTES,
-        ge=64 * 1024,
+        ge=DEFAULT_MAX_FRAME_BYTES,
         le=3 * 1024 * 1024,
-        description="the largest frame that is taken; a larger one ends the connection",
+        description="the largest frame that is read; a larger one ends the connection",
     )
     max_memberships: int = Field(
         default=1_024, ge=1, le=65_536, description="channels that all connections of one key may join"

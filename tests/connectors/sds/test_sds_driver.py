@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
+from culm_connectors.sds.settings import SdsEdgeSettings
 from culm_connectors.transport import CloseCode
+from culm_models.sds.frames.codec import DEFAULT_MAX_FRAME_BYTES
 from culm_models.sds.frames.messages import (
     Accepted,
     AskHead,
@@ -265,17 +268,22 @@ async def test_what_is_asked_for_comes_from_the_store_then_from_peers() -> None:
         assert driver.metrics.lookups == {"store": 1, "peer": 1, "nowhere": 1}
 
 
-async def test_a_large_answer_comes_in_parts_that_fit() -> None:
+async def test_a_large_answer_comes_in_parts_that_fit_whatever_the_edge_itself_reads() -> None:
     backbone = MemoryBackbone()
     for number in range(20):
-        backbone.keep("room", message("x", f"m{number}", number, content=bytes(20_000)))
-    async with serving(backbone, max_frame_bytes=65_536) as (_, address), remote(address, 1) as a:
+        backbone.keep("room", message("x", f"m{number}", number, content=bytes(100_000)))
+    async with serving(backbone, max_frame_bytes=3 * 1024**2) as (_, address), remote(address, 1) as a:
         await a.joins("room", "a")
         await a.say(Fetch("room", 1, tuple(HistoryEntry(f"m{number}") for number in range(20))))
         await eventually(lambda: a.all(Fetched) and not a.all(Fetched)[-1].more)
         parts = a.all(Fetched)
         assert len(parts) > 1 and all(part.more for part in parts[:-1])
         assert sum(len(part.wires) for part in parts) == 20
+
+
+def test_no_edge_reads_less_than_participants_send() -> None:
+    with pytest.raises(ValidationError):
+        SdsEdgeSettings(max_frame_bytes=DEFAULT_MAX_FRAME_BYTES - 1)
 
 
 async def test_an_answer_that_nobody_asked_for_is_passed_over() -> None:

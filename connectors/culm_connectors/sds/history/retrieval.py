@@ -17,6 +17,7 @@ from culm_connectors.sds.errors import OwnedSenderError
 from culm_connectors.sds.link import MemberLink, Membership
 from culm_connectors.sds.metrics import SdsMetrics
 from culm_connectors.sds.settings import SdsEdgeSettings
+from culm_models.sds.frames.codec import DEFAULT_MAX_FRAME_BYTES
 from culm_models.sds.frames.messages import MAX_ENTRIES, Fetch, Fetched
 from culm_models.sds.wire.codec import decode
 from culm_models.sds.wire.errors import SdsError
@@ -155,9 +156,17 @@ class Retrieval:
 
 
 def cut(
-    channel_id: str, request: int, wires: Sequence[Wire], max_bytes: int, *, more: bool = False
+    channel_id: str,
+    request: int,
+    wires: Sequence[Wire],
+    max_bytes: int = DEFAULT_MAX_FRAME_BYTES,
+    *,
+    more: bool = False,
 ) -> list[Fetched]:
-    """An answer as frames that fit; what fits in none is left out. `more`: another part of it follows."""
+    """An answer as frames that fit, by default those that every reader takes; what fits in none is left out.
+
+    `more`: another part of it follows.
+    """
     frames: list[Fetched] = []
     part: list[Wire] = []
     size = 0

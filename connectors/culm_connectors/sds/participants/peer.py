@@ -30,7 +30,6 @@ from culm_connectors.sds.participants.state import StateFolder
 from culm_connectors.transport import Address, Identity, TransportSettings
 from culm_models.keys import KeyPair
 from culm_models.sds.events import Acknowledged, Event, GaveUp
-from culm_models.sds.frames.codec import DEFAULT_MAX_FRAME_BYTES
 from culm_models.sds.frames.messages import (
     MAX_ENTRIES,
     Fetch,
@@ -341,7 +340,7 @@ class SdsPeer:
             for entry in frame.entries
             if (wire := self._participant.wire(entry.message_id)) is not None
         ]
-        for part in cut(self.channel_id, frame.request, wires, DEFAULT_MAX_FRAME_BYTES):
+        for part in cut(self.channel_id, frame.request, wires):
             self._say(part)
 
 
