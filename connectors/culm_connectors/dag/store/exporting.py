@@ -50,8 +50,8 @@ class ImportedDags:
 
 def export_dags(folder: DagFolder, target: Path) -> Cid:
     """Write all of it into a folder that is empty or not there; the manifest's CID. Error: DagExportError."""
-    if target.exists() and any(target.iterdir()):
-        raise DagExportError(f"{target} is not empty", hint="export into a folder of its own")
+    if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
+        raise DagExportError(f"{target} exists and is not empty", hint="export into a folder of its own")
     (target / SHARDS).mkdir(parents=True, exist_ok=True)
     nodes: set[tuple[Cid, bytes]] = set()
     publishes: dict[Cid, list[int]] = {}

@@ -1,84 +1,168 @@
-"""``culm dag export`` and ``import``: a whole folder as files, and back (reference 9)."""
+"""``culm dag export`` and ``import``: a whole folder as files (reference 9), or one DAG as a CAR."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from culm_infra.cli import options
-from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, OnKafka, Policy, count_of, open_folder
+from culm_infra.cli.dag.folder import (
+    DEFAULT_FOLDER,
+    Folder,
+    OnKafka,
+    Policy,
+    Space,
+    count_of,
+    now_s,
+    open_folder,
+    parse_cid,
+    parse_key,
+)
+from culm_infra.cli.new_paths import new_path
 from culm_infra.cli.options import KafkaFlags, spread
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, say
+from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, progress, say
+
+_SHOWN_MAX = 10
 
 
 @spread
 def export(
-    target: Annotated[Path, typer.Argument(metavar="DIR", help="Empty, or not there yet.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="DIR|FILE", help="Empty, or not there yet; of one DAG a file.")
+    ],
     *,
     folder: Folder = DEFAULT_FOLDER,
+    root: Annotated[
+        str | None, typer.Option("--root", metavar="CID", help="Only the DAG below this block, as a CAR.")
+    ] = None,
     policy: Policy = "bound",
     on_kafka: OnKafka = False,
     kafka: KafkaFlags,
     json: options.Json = False,
 ) -> None:
-    """Write all nodes, UCANs and shards as CARs: `nodes.car` and `shards/CID.car`.
+    """Write all nodes, UCANs and shards as CARs (`nodes.car` and `shards/CID.car`), or one DAG as one CAR.
 
     The same store always gives the same bytes, and what is imported from them the same order and states. With
-    --kafka, what the topics say is first put together in a folder for temporary files (TMPDIR).
+    --kafka, what the topics say is first put together in a folder for temporary files (TMPDIR). With --root,
+    the CAR is one that other tools read (version 1); nothing is written if a block is missing.
 
-    Example: `culm dag export backup`; `culm dag export backup --kafka`
+    Example: `culm dag export backup`; `culm dag export backup --kafka`;
+    `culm dag export film.car --root bafybei…`
     """
     from culm_connectors.dag.deployment.reading import read_deployment
+    from culm_connectors.dag.files.cars import export_car
     from culm_connectors.dag.store.exporting import export_dags
 
+    cid = None if root is None else parse_cid(root)
     with read_deployment(kafka.settings()) if on_kafka else open_folder(folder, policy) as store:
-        manifest = export_dags(store, target)
-        shards = len(store.all_shards())
+        if cid is None:
+            manifest = export_dags(store, target)
+            shards = len(store.all_shards())
+        else:
+            with new_path(target) as fresh, fresh.open("xb") as file:
+                blocks = export_car(cid, store.block, file)
+    if cid is None:
+        if json:
+            emit_json({"manifest": manifest.text, "shards": shards})
+        else:
+            out.print(f"{manifest.text}  {count_of(shards, 'shard')}")
+        return
+    size = target.stat().st_size
     if json:
-        emit_json({"manifest": manifest.text, "shards": shards})
+        emit_json({"root": cid.text, "blocks": blocks, "bytes": size})
     else:
-        out.print(f"{manifest.text}  {count_of(shards, 'shard')}")
+        out.print(f"{cid.text}  {count_of(size, 'byte')}, {count_of(blocks, 'block')}")
 
 
 @spread
 def import_(
-    source: Annotated[Path, typer.Argument(metavar="DIR", exists=True, help="What an export has written.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="DIR|FILE", exists=True, help="What an export has written, or a CAR.")
+    ],
     *,
     folder: Folder = DEFAULT_FOLDER,
+    space: Space = None,
     policy: Policy = "bound",
     on_kafka: OnKafka = False,
     kafka: KafkaFlags,
     json: options.Json = False,
 ) -> None:
-    """Take in an export, every block and shard of it verified; what is here already stays.
+    """Take in an export or a CAR, every block and shard of it verified; what is here already stays.
 
-    The policy must be the one that the export was judged by; with --kafka all verdict settings, which empty
-    topics get from the export. Receipts are those of the export. Exit status 3: something was refused.
+    Of an export, the policy must be the one that it was judged by; with --kafka all verdict settings, which
+    empty topics get from the export. Receipts are those of the export. A CAR of any tool (version 1 or 2,
+    with or without roots) becomes shards, which are appended to a space, by default that of the folder's own
+    key. Exit status 3: something was refused, or a block below a root is missing.
 
-    Example: `culm dag import backup --dir mine`; `culm dag import backup --kafka`
+    Example: `culm dag import backup --dir mine`; `culm dag import backup --kafka`; `culm dag import film.car`
     """
+    if source.is_dir():
+        if space is not None:
+            raise typer.BadParameter("an export names the spaces of its nodes: --space goes with a CAR")
+        _import_export(source, folder, policy, kafka if on_kafka else None, json=json)
+    else:
+        if on_kafka:
+            raise typer.BadParameter("a CAR goes into a folder: leave out --kafka")
+        _import_car(source, folder, None if space is None else parse_key(space), policy, json=json)
+
+
+def _import_export(source: Path, folder: Path, policy: str, kafka: KafkaFlags | None, *, json: bool) -> None:
     from culm_connectors.dag.deployment.writing import import_into_topics
     from culm_connectors.dag.store.exporting import import_dags
 
-    if on_kafka:
-        found = import_into_topics(kafka.settings(), source)
+    if kafka is not None:
+        imported = import_into_topics(kafka.settings(), source)
     else:
         with open_folder(folder, policy, create=True) as store:
-            found = import_dags(store, source)
+            imported = import_dags(store, source)
     if json:
         emit_json(
             {
-                "blocks": found.blocks,
-                "shards": found.shards,
-                "refused": [[one.cid.text, one.code] for one in found.refused],
+                "blocks": imported.blocks,
+                "shards": imported.shards,
+                "refused": [[block.cid.text, block.code] for block in imported.refused],
             }
         )
     else:
-        blocks = count_of(found.blocks, "new node or UCAN", "new nodes and UCANs")
-        out.print(f"{blocks}, {count_of(found.shards, 'new shard')}")
-        for one in found.refused:
-            say(f"[yellow]{one.cid.text}[/]: {one.code}")
-    if found.refused:
+        blocks = count_of(imported.blocks, "new node or UCAN", "new nodes and UCANs")
+        out.print(f"{blocks}, {count_of(imported.shards, 'new shard')}")
+        for block in imported.refused:
+            say(f"[yellow]{block.cid.text}[/]: {block.code}")
+    if imported.refused:
+        raise typer.Exit(EXIT_DEGRADED)
+
+
+def _import_car(source: Path, folder: Path, space: bytes | None, policy: str, *, json: bool) -> None:
+    from culm_connectors.dag.files.cars import import_car
+    from culm_connectors.edge.keyfile import load_or_make_key
+
+    with open_folder(folder, policy, create=True) as store, progress() as bars:
+        whose = space or load_or_make_key(folder).public_key
+        bar = bars.add_task("reading", total=source.stat().st_size)
+        imported = import_car(store, source, whose, now=now_s(), on_bytes=partial(bars.advance, bar))
+    if json:
+        emit_json(
+            {
+                "roots": [cid.text for cid in imported.roots],
+                "space": whose,
+                "origin": None if imported.origin is None else imported.origin.text,
+                "blocks": imported.blocks,
+                "shards": len(imported.shards),
+                "missing": [cid.text for cid in imported.missing],
+            }
+        )
+    else:
+        for cid in imported.roots:
+            out.print(cid.text)
+        out.print(f"{count_of(imported.blocks, 'block')} in {count_of(len(imported.shards), 'shard')}")
+        if imported.origin is not None:
+            out.print(f"origin {imported.origin.text}")
+        for cid in imported.missing[:_SHOWN_MAX]:
+            say(f"[yellow]{cid.text}[/] is missing")
+        if (rest := len(imported.missing) - _SHOWN_MAX) > 0:
+            say(f"[yellow]{rest:,} more are missing[/] (--json lists all)")
+    if imported.missing:
         raise typer.Exit(EXIT_DEGRADED)

@@ -22,7 +22,7 @@ from culm_infra.cli.dag.folder import (
 from culm_infra.cli.output import emit_json, out, progress, say
 
 if TYPE_CHECKING:
-    from culm_connectors.dag.block_file import BlockFile
+    from culm_connectors.dag.files.block_file import BlockFile
     from culm_connectors.dag.store.folder import DagFolder
     from culm_models.dag.blocks.cid import Cid
 
@@ -75,7 +75,7 @@ def put(
     `culm dag put record.cbor --as dag-cbor`; `culm dag put key.bin --raw`
     """
     from culm_connectors.dag.author import append_shards
-    from culm_connectors.dag.block_file import BlockFile
+    from culm_connectors.dag.files.block_file import BlockFile
     from culm_connectors.edge.keyfile import load_or_make_key
     from culm_infra.cli.dag.trees import size_below
     from culm_models.dag.sharding.cut import cut_dag

@@ -12,6 +12,7 @@ from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
 from culm_models.dag.blocks.multihash import DEFAULT_HASHES, check_block
 from culm_models.dag.blocks.varint import VARINT_BYTES_MAX, read_varint
 from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
+from culm_models.dag.car.version_2 import V2_PRAGMA
 from culm_models.dag.errors import (
     BlockTooLarge,
     CarHeaderMalformed,
@@ -22,7 +23,6 @@ from culm_models.dag.errors import (
     VarintMalformed,
 )
 
-_V2_PRAGMA: Final = bytes.fromhex("0aa16776657273696f6e02")
 # No CID that is not an identity is longer; one that is may be as long as a block.
 _CID_ROOM: Final = 256
 # A length of three bytes and a CID of a common kind.
@@ -164,7 +164,7 @@ def _header_size(view: memoryview, bounds: Bounds) -> tuple[int, int]:
         raise CarHeaderMalformed("a header of length 0")
     if size > bounds.car_header:
         raise BlockTooLarge(f"a header over {bounds.car_header} bytes")
-    if view[: len(_V2_PRAGMA)] == _V2_PRAGMA:
+    if view[: len(V2_PRAGMA)] == V2_PRAGMA:
         raise CarV2("the pragma of CARv2")
     return size, start
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,12 +26,19 @@ class CutShard:
     data: bytes = field(repr=False)
 
 
-def blocks_in_order(root: Cid, find: Callable[[Cid], bytes | None]) -> Iterator[tuple[Cid, bytes]]:
+def blocks_in_order(
+    root: Cid,
+    find: Callable[[Cid], bytes | None],
+    *,
+    seen: set[Cid] | None = None,
+    missing: list[Cid] | None = None,
+) -> Iterator[tuple[Cid, bytes]]:
     """Depth first, a block before its children, these as their links stand in it, each CID once.
 
-    Identity CIDs are walked through and not given.
+    Identity CIDs are walked through and not yielded. What is in `seen` is skipped, and what is reached is
+    added to it. A block that is not here is added to `missing`; without that list, `BlockMissing` is raised.
     """
-    seen: set[Cid] = set()
+    seen = set() if seen is None else seen
     stack = [root]
     while stack:
         cid = stack.pop()
@@ -40,7 +47,10 @@ def blocks_in_order(root: Cid, find: Callable[[Cid], bytes | None]) -> Iterator[
         seen.add(cid)
         block = cid.digest if cid.is_identity else find(cid)
         if block is None:
-            raise BlockMissing(f"the block {cid} is not here")
+            if missing is None:
+                raise BlockMissing(f"the block {cid} is not here")
+            missing.append(cid)
+            continue
         if not cid.is_identity:
             yield cid, block
         stack += reversed(links_of(cid, block) or [])
@@ -57,9 +67,20 @@ def cut_dag(
 
     Raises when a block is missing, which may be after CARs before it.
     """
+    return cut_blocks(root, blocks_in_order(root, find), size, bounds=bounds)
+
+
+def cut_blocks(
+    root: Cid,
+    blocks: Iterable[tuple[Cid, bytes]],
+    size: int = DEFAULT_SIZE,
+    *,
+    bounds: Bounds = DEFAULT_BOUNDS,
+) -> Iterator[CutShard]:
+    """The CARs of blocks in their order, the first of which names the root; at least one."""
     pieces = [car_header([root], bounds=bounds)]
     held = len(pieces[0])
-    for cid, block in blocks_in_order(root, find):
+    for cid, block in blocks:
         section = car_section(cid, block, bounds=bounds)
         if len(pieces) > 1 and held + len(section) > size:
             yield _shard(pieces)

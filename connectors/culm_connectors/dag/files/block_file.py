@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryFile
 from types import TracebackType
@@ -20,6 +21,10 @@ class BlockFile:
 
     def __len__(self) -> int:
         return len(self._places)
+
+    def __iter__(self) -> Iterator[Cid]:
+        """The blocks that are here, in the order in which they came."""
+        return iter(self._places)
 
     def put(self, cid: Cid, block: bytes) -> None:
         """Take a block; one that is here changes nothing."""

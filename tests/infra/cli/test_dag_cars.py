@@ -1,0 +1,178 @@
+"""`culm dag import` and `export` of a CAR: what other tools write comes in, and one DAG goes out to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from culm_models.dag.blocks.cid import RAW, cid_of, make_cid
+from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
+from culm_models.dag.car import car_header, car_section, read_car, write_car
+from culm_models.dag.car.version_2 import V2_HEAD_SIZE
+from tests.models.dag.blocks_in_memory import BlocksInMemory
+from tests.models.dag.recorded import recorded
+from tests.support.dag_shell import Shell, contents
+
+CARS = {row["name"]: row for row in recorded("cars")}
+TREE = {"a": b"one", "b": b"two", "c": b""}
+
+
+@pytest.fixture
+def culm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(tmp_path / "dag", capsys)
+
+
+@pytest.fixture
+def car(tmp_path: Path) -> Path:
+    return tmp_path / "some.car"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    (tmp_path / "site").mkdir()
+    for name, data in TREE.items():
+        (tmp_path / "site" / name).write_bytes(data)
+    return tmp_path / "site"
+
+
+@pytest.mark.parametrize("row", CARS.values(), ids=CARS)
+def test_every_block_of_a_car_comes_in(culm: Shell, car: Path, tmp_path: Path, row: dict[str, Any]) -> None:
+    car.write_bytes(bytes.fromhex(row["hex"]))
+    told = culm.one("import", car, status=3 if row["missing"] else 0)
+    assert (told["roots"], told["missing"]) == (row["roots"], row["missing"])
+    assert told["blocks"] == len(set(row["blocks"]))
+    assert (told["origin"] is None) is (not row["blocks"])
+    for text in row["blocks"]:
+        culm("get", text, "--json")
+    root = CARS["version 1"]["roots"][0]
+    if not row["missing"]:
+        culm("get", root, tmp_path / "out")
+        assert contents(tmp_path / "out") == TREE
+        assert culm.one("publish", root)["state"] == "complete"
+
+
+def test_a_car_becomes_the_shards_that_the_files_themselves_become(
+    culm: Shell, car: Path, site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put = Shell(tmp_path / "other", capsys).one("put", site)
+    for name in ("version 1", "version 2", "version 1 with two roots, one below the other"):
+        car.write_bytes(bytes.fromhex(CARS[name]["hex"]))
+        culm.folder = tmp_path / name
+        told = culm.one("import", car, "--space", "ab" * 32)
+        assert (told["space"], told["origin"], told["shards"]) == ("ab" * 32, put["origin"], put["shards"])
+
+
+def test_a_dag_goes_out_as_a_car_and_comes_back(
+    culm: Shell, car: Path, site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put = culm.one("put", site)
+    culm.one("put", site / "a")
+    told = culm.one("export", car, "--root", put["cid"].upper())
+    assert told == {"root": put["cid"], "blocks": 4, "bytes": car.stat().st_size}
+    found = read_car(car.read_bytes())
+    assert [cid.text for cid in found.roots] == [put["cid"]]
+    assert found.sections[0].cid.text == put["cid"]
+    assert {one.cid.text for one in found.sections} == set(CARS["version 1"]["blocks"])
+    again = Shell(tmp_path / "again", capsys)
+    assert again.one("import", car)["roots"] == [put["cid"]]
+    again("get", put["cid"], tmp_path / "out")
+    assert contents(tmp_path / "out") == TREE
+    assert "exists already" in culm.refused("export", car, "--root", put["cid"])
+    assert "exists and is not empty" in culm.refused("export", car)
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
+    for words in ((), ("--root", put["cid"])):
+        assert "exists" in culm.refused("export", tmp_path / "gone", *words)
+
+
+def test_a_dag_that_is_not_whole_is_not_exported(culm: Shell, car: Path, tmp_path: Path) -> None:
+    car.write_bytes(bytes.fromhex(CARS["version 1 without a leaf"]["hex"]))
+    root = culm.one("import", car, status=3)["roots"][0]
+    assert "dag.missing_block" in culm.refused("export", tmp_path / "out.car", "--root", root)
+    assert not (tmp_path / "out.car").exists()
+    # What is here already is not missing.
+    (tmp_path / "leaf").write_bytes(b"one")
+    culm("put", tmp_path / "leaf", "--raw")
+    assert culm.one("import", car)["missing"] == []
+    culm("export", tmp_path / "out.car", "--root", root)
+
+
+def broken_cars() -> dict[str, tuple[bytes, str]]:
+    one, two = (bytes.fromhex(CARS[f"version {number}"]["hex"]) for number in (1, 2))
+    leaf = cid_of(RAW, b"one")
+    large = b"x" * 2_097_153
+    unknown = make_cid(1, RAW, 0x16, bytes(32))
+    return {
+        "no CAR": (b"hello", "dag.car_header"),
+        "empty": (b"", "dag.car_header"),
+        "cut short": (one[:-1], "dag.car_section"),
+        "more behind it": (one + b"\0", "dag.car_section"),
+        "another block": (one.replace(b"two", b"2wo"), "dag.hash"),
+        "another version": (b"\x0a\xa1gversion\x03", "dag.car_version"),
+        "a block that no shard holds": (
+            car_header([leaf]) + b"\xa5\x80\x80\x01" + cid_of(RAW, large).raw + large,
+            "dag.too_large",
+        ),
+        "a hash function that is not checked": (
+            car_header([]) + car_section(unknown, b"x"),
+            "dag.hash_unsupported",
+        ),
+        "version 2, cut in its header": (two[: V2_HEAD_SIZE - 1], "dag.car_header"),
+        "version 2, cut in its data": (two[: V2_HEAD_SIZE + 100], "dag.car_header"),
+        "version 2, unfinished": (two[:11] + bytes(40) + two[51:], "dag.car_header"),
+        "version 2 in itself": (
+            two[:11]
+            + bytes(16)
+            + (51).to_bytes(8, "little")
+            + len(two).to_bytes(8, "little")
+            + bytes(8)
+            + two,
+            "dag.car_v2",
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", broken_cars())
+def test_nothing_of_a_broken_car_is_kept(culm: Shell, car: Path, name: str) -> None:
+    data, code = broken_cars()[name]
+    car.write_bytes(data)
+    assert f"({code})" in culm.refused("import", car)
+    assert culm("status") == []
+
+
+def test_roots_of_every_kind(culm: Shell, car: Path) -> None:
+    blocks = BlocksInMemory()
+    leaf = blocks.raw(b"leaf")
+    value = blocks.value({"link": leaf})
+    identity = make_cid(1, 0x71, 0, encode_dag_cbor([value]))
+    car.write_bytes(write_car([identity, leaf], blocks.items()))
+    told = culm.one("import", car)
+    assert (told["blocks"], told["missing"]) == (2, [])
+    for cid in (identity, leaf):
+        assert culm.one("publish", cid.text)["state"] == "complete"
+    # Identity CIDs are their blocks: a section of one changes nothing.
+    inline = make_cid(1, RAW, 0, b"inline")
+    car.write_bytes(write_car([inline], [(inline, b"inline")]))
+    assert culm.one("import", car)["blocks"] == 0
+
+
+def test_arguments_that_do_not_go_together(culm: Shell, car: Path, site: Path) -> None:
+    car.write_bytes(bytes.fromhex(CARS["version 1"]["hex"]))
+    culm("put", site)
+    culm("export", site.parent / "backup")
+    culm("import", site.parent / "backup", "--space", "ab" * 32, status=2)
+    culm("import", car, "--kafka", status=2)
+    culm("import", car, "--space", "abc", status=2)
+    culm("export", site.parent / "x.car", "--root", "abc", status=2)
+
+
+def test_a_large_car_is_cut_into_shards(culm: Shell, car: Path, tmp_path: Path) -> None:
+    blocks = BlocksInMemory()
+    leaves = [blocks.raw(bytes([number]) * 1_000_000) for number in range(10)]
+    car.write_bytes(write_car([], blocks.items()))
+    told = culm.one("import", car)
+    assert (told["blocks"], told["shards"]) == (10, 3)
+    for cid in leaves:
+        culm("get", cid.text, tmp_path / cid.text)
+        assert (tmp_path / cid.text).read_bytes() == blocks[cid]
