@@ -67,6 +67,12 @@ class Rules:
             return None
         return Refusal("this key is not on the allow-list" if principal.key else "not on the allow-list")
 
+    def summary(self) -> str:
+        """Return how many principals are named, and what everybody else may have, in words."""
+        others = self.everybody_else
+        rest = "everything" if others is None else f"{len(others)} names" if others else "nothing"
+        return f"{len(self.principals)} principals, {rest} for everybody else"
+
     def let_in(self) -> Rules:
         """Everything for whoever may come in by these rules."""
         return Rules(
@@ -89,6 +95,10 @@ class AccessList:
     def rules(self, table: str) -> Rules:
         """The rules of one protocol."""
         return self.tables.get(table, self.otherwise)
+
+    def summary(self) -> str:
+        """Return the summary of each table, in words."""
+        return "; ".join(f"{name}: {rules.summary()}" for name, rules in self.tables.items())
 
 
 ALLOW_EVERYBODY = AccessList({})
@@ -201,8 +211,7 @@ class AccessWatch:
                 continue
             former, self.current = self.current, access
             changed(former)
-            rows = sum(len(rules.principals) for rules in access.tables.values())
-            logger.info("the allow-list was read again: %d rules", rows)
+            logger.info("the allow-list was read again: %s", access.summary())
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:
