@@ -66,6 +66,12 @@ class Refusals:
                 "%s does not take document %s: entry %d of log %d of %s is refused",
                 *(self.name, document_id.hex(), seq_num, lacking.log_id, lacking.public_key.hex()),
             )
+        elif attempts == MAX_ATTEMPTS:
+            logger.warning(
+                "%s has refused entry %d of log %d of %s %d times: document %s is not sent to it again "
+                "before it reconnects",
+                *(self.name, seq_num, lacking.log_id, lacking.public_key.hex(), attempts, document_id.hex()),
+            )
         again = self._sessions + 2 ** (attempts - 1) - 1
         self._refused[log] = _Refused(seq_num, attempts, again)
         if len(self._refused) > _MAX_REFUSED:

@@ -323,7 +323,9 @@ async def test_what_a_node_refuses_is_in_the_way_of_nothing_else(tmp_path: Path)
     edge.store.close()
 
 
-async def test_what_a_node_refuses_is_sent_ever_less_often_and_then_no_more(tmp_path: Path) -> None:
+async def test_what_a_node_refuses_is_sent_ever_less_often_and_then_no_more(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     history = History()
     conversation(history, 0, 3)
     misfit = history.written[1].hash
@@ -338,6 +340,7 @@ async def test_what_a_node_refuses_is_sent_ever_less_often_and_then_no_more(tmp_
         edge.store.append(history.written[-2:])
     assert in_sessions == [0, 1, 3, 7, 15, 31]
     assert len(in_sessions) == refusals.MAX_ATTEMPTS
+    assert caplog.text.count("is refused") == caplog.text.count("is not sent to it again") == 1
     # All that came meanwhile was taken, most of it at the first attempt.
     assert len(edge.node.operations) == 2 * 99 + 1
     edge.store.close()
