@@ -133,21 +133,22 @@ class _Talk:
         """Take frames until the remote says no more."""
         channels = self._channels
         reader = FrameReader(channels.settings.max_frame_bytes)
-        while data := await stream.read(_READ_BYTES):
-            channels.metrics.bytes_in += len(data)
-            await self._paced(self._link.budget.bytes, len(data))
-            try:
+        try:
+            while data := await stream.read(_READ_BYTES):
+                channels.metrics.bytes_in += len(data)
+                await self._paced(self._link.budget.bytes, len(data))
                 reader.feed(data)
                 while (frame := reader.next()) is not None:
                     await self._paced(self._link.budget.messages, 1)
                     await self._take(frame)
                     # A long run of small frames must not keep others waiting.
                     await asyncio.sleep(0)
-            except FrameError as error:
-                channels.metrics.rejects[error.code] += 1
-                too_large = isinstance(error, FrameTooLargeError)
-                code = CloseCode.TOO_LARGE if too_large else CloseCode.PROTOCOL
-                raise LinkEnded(code, f"{error.code}: {error}") from error
+            reader.end()
+        except FrameError as error:
+            channels.metrics.rejects[error.code] += 1
+            too_large = isinstance(error, FrameTooLargeError)
+            code = CloseCode.TOO_LARGE if too_large else CloseCode.PROTOCOL
+            raise LinkEnded(code, f"{error.code}: {error}") from error
 
     async def _take(self, frame: Frame) -> None:
         match frame:

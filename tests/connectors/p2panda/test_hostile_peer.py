@@ -87,6 +87,10 @@ async def test_a_truncated_message_waits_and_is_forgotten_with_the_connection(tm
         await until(lambda: not a.driver.links)
         assert a.driver.peer.remote_announcement(MALLORY.public_key) is None
         async with hostile(listener.address, MALLORY) as remote:
+            await remote.send(message[:-3])
+            remote.stream.finish()
+            assert (await remote.closed()).code == CloseCode.PROTOCOL
+        async with hostile(listener.address, MALLORY) as remote:
             for position in range(len(message)):
                 await remote.send(message[position : position + 1])
             await until(lambda: a.driver.peer.remote_announcement(MALLORY.public_key) is not None)

@@ -50,6 +50,13 @@ async def test_bytes_that_are_no_frame_end_the_connection_and_no_other(data: byt
         await b.hears(Head, 2)
 
 
+async def test_a_stream_that_ends_within_a_frame_is_no_orderly_end() -> None:
+    async with serving(MemoryBackbone()) as (_, address), remote(address, 1) as a:
+        await a.send(wire.encode(AskHead("room"))[:-1])
+        a.stream.finish()
+        assert (await a.closed()).code == CloseCode.PROTOCOL
+
+
 @pytest.mark.parametrize(
     ("frames", "code"),
     [

@@ -131,6 +131,11 @@ async def _read_stream(link: PeerLink, stream: ReceiveStream, shared: Shared) ->
             _check_stream(link, shared)
         # There may be more to read already, and every remote has its turn.
         await asyncio.sleep(0)
+    if (ended := shared.peer.stream(link.remote)) is not None and shared.links.is_current(link):
+        try:
+            ended.end()
+        except CulmError as error:
+            raise LinkEnded(CloseCode.PROTOCOL, error.code) from error
 
 
 def _check_chunk(link: PeerLink, settings: DriverSettings) -> int:

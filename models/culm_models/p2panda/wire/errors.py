@@ -17,6 +17,12 @@ class MalformedMessageError(MessageError):
     code: ClassVar[str] = "p2panda.message.malformed"
 
 
+class TruncatedMessageError(MessageError):
+    """The stream ended within a message."""
+
+    code: ClassVar[str] = "p2panda.message.truncated"
+
+
 class MessageTooLargeError(MessageError):
     """The message is, or declares itself to be, larger than this side takes."""
 

@@ -8,7 +8,7 @@ from culm_models.errors import CulmError
 from culm_models.p2panda.limits import MAX_MESSAGE_BYTES
 from culm_models.p2panda.wire import fast_decoder as usual_messages
 from culm_models.p2panda.wire.codec import decode
-from culm_models.p2panda.wire.errors import MalformedMessageError, MessageTooLargeError
+from culm_models.p2panda.wire.errors import MalformedMessageError, MessageTooLargeError, TruncatedMessageError
 from culm_models.p2panda.wire.messages import Message
 from culm_models.reconciliation.messages import ReconciliationMessage
 
@@ -69,6 +69,13 @@ class MessageStream:
             if not found:
                 raise self.error
         return found
+
+    def end(self) -> None:
+        """Take the end of the stream. Raises the error that ended it before, or `TruncatedMessageError`."""
+        if self.error is None and self.pending:
+            self.error = TruncatedMessageError(f"the stream ended {self.pending} bytes into a message")
+        if self.error is not None:
+            raise self.error
 
     def _cut(self, data: bytes, found: list[Message]) -> None:
         """Usual messages in one go, every other one and what is unfinished by the strict way."""

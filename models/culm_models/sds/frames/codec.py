@@ -17,6 +17,7 @@ from culm_models.sds.frames.errors import (
     FrameKindError,
     FrameShapeError,
     FrameTooLargeError,
+    FrameTruncatedError,
 )
 from culm_models.sds.frames.messages import Frame
 from culm_models.sds.wire.messages import HistoryEntry
@@ -257,6 +258,11 @@ class FrameReader:
         del self._buffer[: self._start]
         self._start = 0
         self._buffer += data
+
+    def end(self) -> None:
+        """Take the end of the stream. Raises `FrameTruncatedError` if it falls within a frame."""
+        if self.pending:
+            raise FrameTruncatedError(f"the stream ended {self.pending} bytes into a frame")
 
     def next(self) -> Frame | None:
         """The next frame that is complete; None where there is none. Raises the FrameError."""

@@ -17,6 +17,12 @@ class FrameTooLargeError(FrameError):
     code: ClassVar[str] = "sds.frame.too_large"
 
 
+class FrameTruncatedError(FrameError):
+    """The stream ended within a frame."""
+
+    code: ClassVar[str] = "sds.frame.truncated"
+
+
 class FrameContentError(FrameError):
     """A frame that is not the CBOR that every message here is."""
 
