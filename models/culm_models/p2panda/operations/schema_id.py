@@ -109,6 +109,15 @@ def normalise(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(unique, key=unique.__getitem__))
 
 
+def is_schema_id(text: str) -> bool:
+    """Return whether the text is a schema id."""
+    try:
+        _placed(text)
+    except SchemaIdError:
+        return False
+    return True
+
+
 def _placed(text: str) -> tuple[str, tuple[int, int, str, tuple[str, ...]]]:
     """The text under which a schema id is compared, and what orders it."""
     return _placed_remembered(text) if len(text) <= _REMEMBERED_LENGTH else _place(text)

@@ -10,6 +10,10 @@ from culm_models.p2panda.wire import offers
 from culm_models.p2panda.wire.messages import PROTOCOL_VERSION, Announce
 from culm_models.p2panda.wire.offers import Offer
 
+_HEADS_BYTES = 29
+"""At most so many bytes of an announcement are not items of its list: type, version, timestamp, two heads."""
+_ITEM_HEAD_BYTES = 9
+
 
 class AnnouncementError(P2pandaError):
     """An announcement that is passed over."""
@@ -113,7 +117,11 @@ def _check_replaces(former: Announce | None, received: Announce, settings: PeerS
         raise AnnouncementVersionError(f"version {received.version} is not spoken here")
     if len(received.schema_ids) > max_schema_ids:
         raise AnnouncementSizeError(f"{len(received.schema_ids)} schemas, at most {max_schema_ids} are taken")
-    size = sum(map(len, received.schema_ids))
+    # Ignored names count as well: the announcement is kept and published as received.
+    size = max(
+        sum(map(len, received.schema_ids)),
+        len(received.raw or b"") - _HEADS_BYTES - _ITEM_HEAD_BYTES * len(received.schema_ids),
+    )
     if size > max_bytes:
         raise AnnouncementSizeError(f"schema ids of {size} bytes, at most {max_bytes} are taken")
     if former is not None and received.timestamp <= former.timestamp:

@@ -81,17 +81,23 @@ def _load(data: bytes) -> list[Any]:
 
 
 def _schema_ids(value: Any) -> tuple[str, ...]:
+    return schema_id.normalise(_texts(value))
+
+
+def _texts(value: Any) -> list[str]:
     if type(value) is not list:
         raise ItemKindError(f"schema ids are an array, not {type(value).__name__}")
     for text in value:
         if type(text) is not str:
             raise ItemKindError(f"a schema id is text, not {type(text).__name__}")
-    return schema_id.normalise(value)
+    return value
 
 
 def _decode_announce(items: list[Any]) -> Announce:
     count(items, 4, "an announcement")
-    return Announce(u64(items[1], "the version"), u64(items[2], "the timestamp"), _schema_ids(items[3]))
+    # A later version may announce names of another form: they mean nothing here, and are ignored.
+    known = filter(schema_id.is_schema_id, _texts(items[3]))
+    return Announce(u64(items[1], "the version"), u64(items[2], "the timestamp"), schema_id.normalise(known))
 
 
 def _encode_announce(message: Announce, _: Compat) -> bytes:

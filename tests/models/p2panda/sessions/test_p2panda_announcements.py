@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from culm_models import cbor
 from culm_models.p2panda.events import Announced
 from culm_models.p2panda.operations.schema_id import SchemaIdError
 from culm_models.p2panda.wire import codec
@@ -46,6 +47,16 @@ def test_timestamps_always_grow(settings: dict[str, Any], unit: int) -> None:
 def test_an_unknown_schema_id_cannot_be_announced() -> None:
     with pytest.raises(SchemaIdError):
         make_peer(LOW).announce(["nonsense"], NOW)
+
+
+def test_ignored_names_count_towards_the_size_of_an_announcement() -> None:
+    peer = make_peer(LOW, max_announcement_bytes=200)
+    connect_to(peer, HIGH)
+    for size, timestamp in ((100, NOW), (200, NOW + 1)):
+        peer.receive(HIGH, cbor.dumps([0, 1, timestamp, [SCHEMA, "?" * size]]), NOW)
+    events = peer.take_events()
+    assert kinds(events) == ["announced", "ignored"]
+    assert codes(events) == ["p2panda.announcement.size"]
 
 
 @pytest.mark.parametrize("late", [NOW, NOW - 1, 0])

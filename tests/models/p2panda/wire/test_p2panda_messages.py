@@ -110,6 +110,11 @@ def test_schema_ids_are_written_as_a_set_and_read_in_any_order() -> None:
     assert codec.encode(SyncRequest(0, 0, tuple(unsorted))) == codec.encode(SyncRequest(0, 0, expected))
 
 
+def test_an_announced_name_of_an_unknown_form_is_ignored() -> None:
+    names = [SCHEMA, "nonsense", "", "venue_v2", SYSTEM]
+    assert codec.decode(cbor.dumps([0, 1, 2, names])) == Announce(1, 2, (SYSTEM, SCHEMA))
+
+
 HEX = PK.hex()
 
 
@@ -132,7 +137,7 @@ HEX = PK.hex()
         ([0, 1, 1.5, []], "item_kind"),
         ([0, 1, 2, {}], "item_kind"),
         ([0, 1, 2, [b"blob_v1"]], "item_kind"),
-        ([0, 1, 2, ["nonsense"]], "p2panda.schema_id"),
+        ([1, 0, 0, ["nonsense"]], "p2panda.schema_id"),
         ([1, 0, 0], "item_count"),
         ([1, 0, "log height", []], "item_kind"),
         ([1, -1, 0, []], "item_range"),
