@@ -181,9 +181,19 @@ class Channel:
         collected, delivery = Collected(), self._parts.delivery
         most = self._parts.settings.max_history_entries
         named = [HistoryEntry(message_id) for _, message_id in islice(head, most) if message_id]
-        unmet = [entry for entry in delivery.unmet(named, "") if entry.message_id not in delivery.lost]
+        unmet = delivery.unmet(named, "")
         if unmet:
             delivery.want("", unmet, now_ms, collected)
+        return collected.output()
+
+    def fetch_again(self, now_ms: int, *, overdue_ms: int | None = None) -> ChannelOutput:
+        """Fetch everything that is missing now: nobody could answer before, as after a reconnect.
+
+        Nothing is lost before the answers can have come. With `overdue_ms`: only what should have been lost
+        for so long, because nobody called `tick`.
+        """
+        collected = Collected()
+        self._parts.delivery.fetch_again(now_ms, overdue_ms, collected)
         return collected.output()
 
     def learn_hint(self, message_id: str, retrieval_hint: bytes) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Final, TypeAlias
 
 from culm_models.errors import CulmError
-from culm_models.sds.bloom import ReceivedFilter
+from culm_models.sds.bloom import LAYOUTS, ReceivedFilter
 from culm_models.sds.channel_state import ChannelState
 from culm_models.sds.delivery.incoming_buffer import Held
 from culm_models.sds.delivery.quarantine import Quarantined
@@ -30,6 +31,7 @@ _LOOKS: Final = 8
 """How often each id is looked for in the filters of content while it is recent."""
 _LOOKS_WITHOUT_SYNCS: Final = 64
 _ON_THE_WAY: Final = 32
+_LOST_LOOKED_FOR: Final = 32
 _REASON_MOST: Final = 300
 
 
@@ -130,9 +132,9 @@ def _receive_sync(
     collected.events += acknowledged
     learned = bool(acknowledged)
     _receive_requests(parts, message, now_ms, source)
-    unmet = [entry for entry in delivery.unmet(history, "") if entry.message_id not in delivery.lost]
-    if unmet:
-        learned = delivery.want(message.message_id, unmet, now_ms, collected) or learned
+    wanted = [*delivery.unmet(history, ""), *_lost_but_held(parts, found)]
+    if wanted:
+        learned = delivery.want(message.message_id, wanted, now_ms, collected) or learned
     if source != FROM_STORE:
         learned = parts.schedule.lacks(_lacking(parts, history_ids, found)) or learned
         parts.schedule.seen(sender_id, now_ms, learned=learned, history_ids=history_ids, filter=found)
@@ -180,8 +182,9 @@ def _receive_content(
     if not own and source != FROM_STORE:
         parts.schedule.seen(sender_id, now_ms, learned=True, history_ids=history_ids, filter=found)
         parts.schedule.owe(message_id, sender_id, pair, now_ms)
-        if lacking := _lacking_in_passing(parts, history_ids, found):
-            parts.schedule.lacks(lacking)
+        if _looks_in_passing(parts):
+            parts.schedule.lacks(_lacking_in_passing(parts, history_ids, found))
+            delivery.want(message_id, _lost_but_held(parts, found), now_ms, collected)
     parts.forget_old_filters()
 
 
@@ -253,17 +256,29 @@ def _lacking(parts: ChannelState, history_ids: list[str], found: ReceivedFilter 
     return [one for one in absent if one not in named]
 
 
+def _looks_in_passing(parts: ChannelState) -> bool:
+    """Whether the filter of content is looked at, which is done now and then."""
+    looks = _LOOKS if "sync" in parts.facts.kinds else _LOOKS_WITHOUT_SYNCS
+    return parts.delivery.filter.mark % max(parts.delivery.recent.most // looks, 1) == 0
+
+
 def _lacking_in_passing(
     parts: ChannelState, history_ids: list[str], found: ReceivedFilter | None
 ) -> list[str]:
-    """What the sender of content has not got, now and then; what is on its way it may still get."""
-    delivery = parts.delivery
-    looks = _LOOKS if "sync" in parts.facts.kinds else _LOOKS_WITHOUT_SYNCS
-    if delivery.filter.mark % max(delivery.recent.most // looks, 1):
-        return []
+    """What the sender of content has not got; what is on its way it may still get."""
     named = set(history_ids)
     absent = _absent(parts, found, but=_ON_THE_WAY) or []
     return [one for one in absent if one not in named]
+
+
+def _lost_but_held(parts: ChannelState, found: ReceivedFilter | None) -> list[HistoryEntry]:
+    """The newest lost ids that the sender of a filter holds, as far as it shows."""
+    lost = parts.delivery.lost
+    if not lost or found is None or not found.is_evidence:
+        return []
+    hash_pair = LAYOUTS[parts.facts.bloom_layout].hash_pair
+    newest = islice(reversed(lost), _LOST_LOOKED_FOR)
+    return [HistoryEntry(message_id) for message_id in newest if found.contains(hash_pair(message_id))]
 
 
 def _absent(parts: ChannelState, found: ReceivedFilter | None, *, but: int = 0) -> list[str] | None:

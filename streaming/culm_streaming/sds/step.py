@@ -24,6 +24,8 @@ from culm_topics.sds.records import SdsCommandRecord, SdsInRecord, split_channel
 _MOST_DUE = 4_096
 """Channels that one expired timer looks at; the others follow in the next batch."""
 _MOST_TICKS = 16
+_OVERDUE_MS = 60_000
+"""Lateness of what is due that only an outage explains, or a backlog."""
 _PIECE_BYTES = 4 * 1024 * 1024
 _PIECE_RECORDS = 4_096
 
@@ -241,6 +243,10 @@ def _joined(pieces: Iterator[list[OutputRecord]]) -> list[OutputRecord]:
 
 
 def _tick(opened: OpenChannel, until_ms: int) -> None:
+    if opened.due_ms is not None and opened.due_ms + _OVERDUE_MS <= until_ms:
+        # The job was not there: nobody asked meanwhile for what should have been given up.
+        now_ms = opened.now_ms(until_ms)
+        opened.take(opened.channel.fetch_again(now_ms, overdue_ms=_OVERDUE_MS), now_ms, None)
     for _ in range(_MOST_TICKS):
         due_ms = opened.due_ms
         if due_ms is None or due_ms > until_ms:

@@ -240,6 +240,20 @@ def test_after_a_long_stop_what_was_due_often_is_done_once() -> None:
     assert not outs(shard.wait(10_000))
 
 
+def test_after_a_long_stop_what_is_missing_is_fetched_before_it_is_lost() -> None:
+    shard, bob = hosting("alice"), peer("bob")
+    content(bob, b"missed", shard.now_ms)
+    shard.hear("c", content(bob, b"heard", shard.now_ms))
+    (first,) = fetches(shard.batch())
+    shard.now_ms += 2 * H
+    records = shard.batch()
+    assert [fetch.entries for fetch in fetches(records)] == [first.entries]
+    assert "lost" not in kinds(records)
+    records = shard.wait(60_000)
+    assert "lost" in kinds(records)
+    assert [event.content for event in shard.events() if event.kind == "delivered"] == [b"heard"]
+
+
 def test_a_shard_that_lags_resends_nothing_before_it_has_read_the_answers() -> None:
     shard, bob = hosting("alice", settings={"sync_messages": False}), peer("bob")
     shard.ask("c", "send", "alice", b"hello")

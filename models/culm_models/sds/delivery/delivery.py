@@ -17,6 +17,7 @@ from culm_models.sds.bloom.received_filter import Recent
 from culm_models.sds.delivery.incoming_buffer import Held, WaitingRoom
 from culm_models.sds.delivery.log import LogEntry, MessageLog, OldIds
 from culm_models.sds.delivery.missing import Missing as MissingBook
+from culm_models.sds.delivery.missing import Wanted
 from culm_models.sds.delivery.quarantine import Quarantine, Quarantined
 from culm_models.sds.errors import WaitingFullError
 from culm_models.sds.events import Lost, Missing, Rejected, content_delivered, content_received
@@ -40,6 +41,7 @@ from culm_models.sds.wire.profiles import WireProfile
 
 FETCH_ENTRIES_MOST: Final = 256
 _DEPENDENCY_BYTES: Final = 64
+_MOST_DOUBLINGS: Final = 10
 
 
 class Delivery:
@@ -86,7 +88,8 @@ class Delivery:
             most_bytes=settings.max_waiting_bytes,
             most_edges=settings.max_waiting_dependencies,
         )
-        self.lost: OrderedDict[str, None] = OrderedDict()
+        # How often each was given up, and when last.
+        self.lost: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self.journal = Journal(settings.max_journal_records)
         self.stuck_check_ms: int | None = None
 
@@ -122,19 +125,21 @@ class Delivery:
         self.repair.got(message_id)
         self.lost.pop(message_id, None)
         collected.events.append(content_received(message_id, held.sender_id, held.lamport_timestamp))
-        unmet = self.unmet(history, message_id)
+        unmet = named = self.unmet(history, message_id)
         if unmet and self.lost:
+            # Nobody waits for them again, but whoever names them may have them.
             held.gap = [entry.message_id for entry in unmet if entry.message_id in self.lost]
             unmet = [entry for entry in unmet if entry.message_id not in self.lost]
         if not unmet:
             self._deliver([held], collected)
+            self.want(message_id, named, now_ms, collected)
             return pair
         held.unmet = {entry.message_id: None for entry in unmet}
         self.waiting.put(held)
         self.note(waiting_record(held), len(held.content) + _DEPENDENCY_BYTES * len(held.unmet))
         if self.stuck_check_ms is None and self.settings.lost_timeout_ms is not None:
             self.stuck_check_ms = now_ms + self.settings.lost_timeout_ms
-        self.want(message_id, unmet, now_ms, collected)
+        self.want(message_id, named, now_ms, collected)
         self._drop_excess(now_ms, collected)
         return pair
 
@@ -158,39 +163,36 @@ class Delivery:
     def want(
         self, message_id: str, entries: Iterable[HistoryEntry], now_ms: int, collected: Collected
     ) -> bool:
-        """`message_id` names these, which are not in the log: look for those that are not held. Any new?"""
-        absent = [
-            entry
-            for entry in entries
-            if entry.message_id not in self.waiting and entry.message_id not in self.quarantine
-        ]
-        new = False
+        """`message_id` names these, which are not in the log: look for those that are not held.
+
+        Returns whether any of them was not known to be missing. A lost one is sought again.
+        """
+        absent = [entry for entry in entries if self._is_sought(entry.message_id, now_ms)]
+        new = learned = False
         asks = self.settings.repair_requests and self.settings.repair_max_requests > 0
         for entry in absent:
             if self.missing.want(entry, now_ms):
                 new = True
+                learned = learned or entry.message_id not in self.lost
                 if asks:
                     self.repair.want(entry, now_ms)
         if absent and (new or message_id in self.waiting):
             collected.events.append(Missing(message_id, None, tuple(absent), 1))
         if new:
-            self.sweep(now_ms, collected)
-        return new
+            self._fetch(self.missing.due(now_ms, gives_up=False).fetch, collected)
+        return learned
+
+    def fetch_again(self, now_ms: int, overdue_ms: int | None, collected: Collected) -> None:
+        """Fetch what is missing; see `MissingBook.fetch_again`."""
+        self._fetch(self.missing.fetch_again(now_ms, overdue_ms), collected)
 
     def sweep(self, now_ms: int, collected: Collected) -> None:
         """Fetch what is due, give up what has been missing for too long, free what nothing else can free."""
         due = self.missing.due(now_ms)
-        by_attempt: dict[int, list[HistoryEntry]] = {}
-        for wanted in due.fetch:
-            by_attempt.setdefault(wanted.attempts, []).append(wanted.entry)
-        for attempt, entries in sorted(by_attempt.items()):
-            for at in range(0, len(entries), FETCH_ENTRIES_MOST):
-                collected.fetch.append(Fetch(tuple(entries[at : at + FETCH_ENTRIES_MOST]), attempt))
-            if attempt > 1:
-                self._report_missing(entries, attempt, collected)
+        self._fetch(due.fetch, collected)
         free: list[Held] = []
         for wanted in due.lost:
-            free += self._give_up(wanted.entry.message_id, collected)
+            free += self._give_up(wanted.entry.message_id, now_ms, collected)
         self._deliver(free, collected)
         if self.stuck_check_ms is not None and self.stuck_check_ms <= now_ms:
             self._free_stuck(now_ms, collected)
@@ -276,16 +278,42 @@ class Delivery:
             self.recent.drop(gone)
         return position
 
-    def _give_up(self, message_id: str, collected: Collected) -> list[Held]:
-        self.note_lost(message_id)
+    def _fetch(self, fetched: Iterable[Wanted], collected: Collected) -> None:
+        by_attempt: dict[int, list[HistoryEntry]] = {}
+        for wanted in fetched:
+            by_attempt.setdefault(wanted.attempts, []).append(wanted.entry)
+        for attempt, entries in sorted(by_attempt.items()):
+            for at in range(0, len(entries), FETCH_ENTRIES_MOST):
+                collected.fetch.append(Fetch(tuple(entries[at : at + FETCH_ENTRIES_MOST]), attempt))
+            if attempt > 1:
+                self._report_missing(entries, attempt, collected)
+
+    def _is_sought(self, message_id: str, now_ms: int) -> bool:
+        """Whether a message that somebody names is to be looked for.
+
+        One that was given up again and again is left alone ever longer: after a search without success for
+        nothing, one, three, seven times as long as that took. Otherwise those who lack it and those who name
+        it for them would keep each other busy.
+        """
+        if message_id in self.waiting or message_id in self.quarantine:
+            return False
+        times, lost_ms = self.lost.get(message_id, (0, 0))
+        if times < 2 or self.settings.lost_timeout_ms is None:
+            return True
+        searches = (1 << min(times - 1, _MOST_DOUBLINGS)) - 1
+        return now_ms >= lost_ms + searches * self.settings.lost_timeout_ms
+
+    def _give_up(self, message_id: str, now_ms: int, collected: Collected) -> list[Held]:
+        times, _ = self.lost.get(message_id, (0, 0))
+        self.note_lost(message_id, times + 1, now_ms)
         self.repair.forget(message_id)
-        self.note((LOST, message_id))
+        self.note((LOST, message_id, times + 1, now_ms))
         collected.events.append(Lost(message_id, None, self.waiting.waiters(message_id)))
         return self.waiting.met(message_id, lost=True)
 
-    def note_lost(self, message_id: str) -> None:
+    def note_lost(self, message_id: str, times: int, now_ms: int) -> None:
         """The id is lost; the oldest lost one is forgotten when they are too many."""
-        self.lost[message_id] = None
+        self.lost[message_id] = times, now_ms
         if len(self.lost) > self.settings.max_lost:
             self.lost.popitem(last=False)
 

@@ -6,7 +6,7 @@ id is refused, and asked for again by the next message that names it.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from culm_models.sds.draws import Draw, wait_ms
@@ -16,6 +16,8 @@ from culm_models.sds.wire.messages import HistoryEntry
 
 _FORMAT: Final = 1
 _ITEMS: Final = 2
+_ROUND_MS: Final = 10_000
+"""The answers to a round of fetches come within this: the store's, and those of peers that an edge asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +84,39 @@ class Missing:
         self._times.drop(message_id)
         return self._wanted.pop(message_id, None) is not None
 
-    def due(self, now_ms: int, most: int = 256) -> MissingDue:
-        """What is due by `now_ms`, at most `most` of it, earliest first."""
+    def due(self, now_ms: int, most: int = 256, *, gives_up: bool = True) -> MissingDue:
+        """What is due by `now_ms`, at most `most` of it, earliest first; only fetches without `gives_up`."""
         fetch: list[Wanted] = []
         lost: list[Wanted] = []
         while len(fetch) + len(lost) < most and (message_id := self._times.take(now_ms)) is not None:
             wanted = self._wanted[message_id]
             if wanted.lost_at_ms is not None and wanted.lost_at_ms <= now_ms:
-                lost.append(self._wanted.pop(message_id))
+                lost.append(wanted)
                 continue
             fetch.append(self._fetched(wanted, now_ms))
-        return MissingDue(tuple(fetch), tuple(lost))
+        for wanted in lost:
+            if gives_up:
+                del self._wanted[wanted.entry.message_id]
+            else:
+                self._plan(wanted)
+        return MissingDue(tuple(fetch), tuple(lost) if gives_up else ())
+
+    def fetch_again(self, now_ms: int, overdue_ms: int | None = None) -> tuple[Wanted, ...]:
+        """Fetch what is missing now, and do not call it lost before that can have been answered.
+
+        With `overdue_ms`: only what should have been called lost that long ago, while nobody asked for it.
+        """
+        fetched: list[Wanted] = []
+        for wanted in tuple(self._wanted.values()):
+            lost_at_ms = wanted.lost_at_ms
+            if overdue_ms is None or (lost_at_ms is not None and lost_at_ms + overdue_ms <= now_ms):
+                again = self._fetched(wanted, now_ms)
+                if lost_at_ms is not None:
+                    answered_ms = max(again.next_due_ms, now_ms + _ROUND_MS)
+                    again = replace(again, lost_at_ms=max(lost_at_ms, answered_ms))
+                    self._plan(again)
+                fetched.append(again)
+        return tuple(fetched)
 
     def next_due_ms(self) -> int | None:
         """The earliest time at which `due` has something; None when nothing is missing."""

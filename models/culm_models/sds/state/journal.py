@@ -21,7 +21,7 @@ WAITS: Final = 1
 DROPPED: Final = 2
 """[2, id]: it waits no more, and is not known any more."""
 LOST: Final = 3
-"""[3, id]: given up; what waits for it has a gap now."""
+"""[3, id, times, when]: given up; what waits for it has a gap now. The last two may be absent."""
 HINT: Final = 4
 """[4, id, hint]"""
 PENDING: Final = 5

@@ -57,7 +57,7 @@ def journal_whole(parts: ChannelState) -> bytes:
     """All that a journal tells of what still counts."""
     delivery = parts.delivery
     records = [
-        *((LOST, message_id) for message_id in delivery.lost),
+        *((LOST, message_id, *times) for message_id, times in delivery.lost.items()),
         *(
             (
                 LOGGED,
@@ -220,8 +220,8 @@ def _dropped(parts: ChannelState, message_id: str) -> None:
     parts.delivery.waiting.take(message_id)
 
 
-def _lost(parts: ChannelState, message_id: str) -> None:
-    parts.delivery.note_lost(message_id)
+def _lost(parts: ChannelState, message_id: str, times: int = 1, lost_ms: int = 0) -> None:
+    parts.delivery.note_lost(message_id, times, lost_ms)
     parts.delivery.waiting.met(message_id, lost=True)
 
 
