@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -120,10 +121,14 @@ def print_error(error: BaseException, *, hint: str | None = None) -> None:
     """One line that says what went wrong with its stable code, and one that says what to do."""
     code = getattr(error, "code", type(error).__name__)
     hint = hint or getattr(error, "hint", None)
+    text = str(error)
+    if isinstance(error, OSError) and isinstance(error.filename, str | bytes) and error.strerror:
+        # Without the number and the quotes that Python puts around it.
+        text = f"{os.fsdecode(error.filename)}: {error.strerror}"
     if _json_lines:
-        _logger.error(str(error), extra={"code": code, **({"hint": hint} if hint else {})})
+        _logger.error(text, extra={"code": code, **({"hint": hint} if hint else {})})
         return
-    err.print(f"[bold red]error[/]: {safe(error, _ERROR_LIMIT) or type(error).__name__} [dim]({code})[/]")
+    err.print(f"[bold red]error[/]: {safe(text, _ERROR_LIMIT) or type(error).__name__} [dim]({code})[/]")
     if hint:
         err.print(f"[bold]hint[/]: {escape(hint)}")
 

@@ -169,10 +169,16 @@ def test_arguments_that_do_not_go_together(culm: Shell, car: Path, site: Path) -
 
 def test_a_large_car_is_cut_into_shards(culm: Shell, car: Path, tmp_path: Path) -> None:
     blocks = BlocksInMemory()
-    leaves = [blocks.raw(bytes([number]) * 1_000_000) for number in range(10)]
+    leaves = [blocks.raw(bytes([number]) * 1_000_000) for number in range(5)]
     car.write_bytes(write_car([], blocks.items()))
     told = culm.one("import", car)
-    assert (told["blocks"], told["shards"]) == (10, 3)
+    assert (told["blocks"], told["shards"]) == (5, 2)
     for cid in leaves:
         culm("get", cid.text, tmp_path / cid.text)
         assert (tmp_path / cid.text).read_bytes() == blocks[cid]
+
+
+def test_what_the_disk_refuses_is_told_without_numbers(culm: Shell, site: Path, tmp_path: Path) -> None:
+    culm("put", site)
+    said = culm.refused("delegate", "ab" * 32, "--output", tmp_path / "none" / "ucan")
+    assert f"{tmp_path / 'none' / 'ucan'}: No such file or directory" in said

@@ -181,10 +181,10 @@ def test_cids_are_typed_in_any_base(culm: Shell, tmp_path: Path) -> None:
     raw.write_bytes(b"")
     put = culm.one("put", raw)
     (row,) = [row for row in recorded("cid_bases") if row["cid"] == EMPTY]
-    for place, text in enumerate(row.values()):
+    for text in row.values():
         assert culm.one("get", text, "--json")["cid"] == EMPTY
-        assert culm.one("publish", text, "--shard", put["shard"].upper())["state"] == "complete"
-        culm("get", text, tmp_path / f"out-{place}")
+    published = culm.one("publish", row["base36"], "--shard", put["shard"].upper())
+    assert published["state"] == "complete"
     culm("get", "k1", status=2)
     ucan = culm.one("delegate", "ab" * 32)["ucan"]
     assert culm.one("revoke", ucan.upper())["revokes"] == [ucan]
