@@ -99,15 +99,14 @@ def parse_cid(text: str) -> Cid:
 
 def parse_space(text: str) -> bytes:
     """A space or an id: 64 hex digits, or a did:key. Raises `RequestMalformed`."""
-    try:
-        key = did_from_text(text)[2:] if text.startswith("did:") else b""
-    except UcanKey:
-        key = b""
     if _HEX_KEY.fullmatch(text):
-        key = bytes.fromhex(text)
-    if len(key) != 32:
-        raise RequestMalformed(f"{text[:100]!r} is no public key: 64 hex digits, or a did:key of Ed25519")
-    return key
+        return bytes.fromhex(text)
+    try:
+        return did_from_text(text)[2:]
+    except UcanKey:
+        raise RequestMalformed(
+            f"{text[:100]!r} is no public key: 64 hex digits, or a did:key of Ed25519"
+        ) from None
 
 
 def json_answer(answer: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:

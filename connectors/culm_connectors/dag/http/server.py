@@ -145,10 +145,10 @@ async def serve_http(
         yield f"{'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"
     finally:
         server.should_exit = True
-        connections.close()
         admitting.cancel()
         await asyncio.wait([admitting])
         await serving
+        connections.close()
         bound.close()
 
 
