@@ -75,41 +75,38 @@ async def test_a_path_leads_to_the_name_of_exactly_these_bytes(
         assert [one.cid for one in car.sections] == [root, leaf], name
 
 
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("/ipfs/{root}/x%0A", 404),
-        ("/ipfs/{root}/x%0Ay", 404),
-        ("/ipfs/{root}%0A", 400),
-        ("/ipfs/{root}/%FF", 400),
-        ("/ipfs/{root}/sub%2Fx", 404),
-        ("/published/{id}", 200),
-        ("/published/{id}%0A", 400),
-        ("/published/%20{id}", 400),
-        ("/published/{id}%40{publish}", 200),
-        ("/published/{id}@{publish}%0A", 400),
-        ("/published/{id}/log", 200),
-        ("/published/{id}/log%0A", 404),
-        ("/published%2F{id}", 404),
-        ("/published/{did}", 200),
-        ("/published/%FF", 400),
-        ("/events%0A?id={id}", 404),
-        ("/openapi.json%0A", 404),
-    ],
+ROUTES = (
+    ("/ipfs/{root}/x%0A", 404),
+    ("/ipfs/{root}/x%0Ay", 404),
+    ("/ipfs/{root}%0A", 400),
+    ("/ipfs/{root}/%FF", 400),
+    ("/ipfs/{root}/sub%2Fx", 404),
+    ("/published/{id}", 200),
+    ("/published/{id}%0A", 400),
+    ("/published/%20{id}", 400),
+    ("/published/{id}%40{publish}", 200),
+    ("/published/{id}@{publish}%0A", 400),
+    ("/published/{id}/log", 200),
+    ("/published/{id}/log%0A", 404),
+    ("/published%2F{id}", 404),
+    ("/published/{did}", 200),
+    ("/published/%FF", 400),
+    ("/events%0A?id={id}", 404),
+    ("/openapi.json%0A", 404),
 )
-async def test_every_route_takes_the_path_as_it_was_sent(
-    door: OpenDoor, blocks: BlocksInMemory, path: str, status: int
-) -> None:
+
+
+async def test_every_route_takes_the_path_as_it_was_sent(door: OpenDoor, blocks: BlocksInMemory) -> None:
     leaf = blocks.raw(b"x")
     # A name that decoding with replacements would turn every byte that is not UTF-8 into.
     root = blocks.directory([(leaf, "x"), (leaf, "\ufffd"), (blocks.directory([(leaf, "x")]), "sub")])
     await bring(door, list(blocks.items()))
     first = publish()
     await door.client.post("/publishes", content=first.data)
-    url = path.format(
-        root=root, id=KEYS[0].hex(), did=quote(did_text(did_key(KEYS[0])), safe=""), publish=first.cid
-    )
-    assert (await door.client.get(url)).status_code == status
+    did = quote(did_text(did_key(KEYS[0])), safe="")
+    for path, status in ROUTES:
+        url = path.format(root=root, id=KEYS[0].hex(), did=did, publish=first.cid)
+        assert (await door.client.get(url)).status_code == status, path
 
 
 async def test_shards_and_spaces_of_a_path_are_decoded_once(door: OpenDoor) -> None:
@@ -122,44 +119,41 @@ async def test_shards_and_spaces_of_a_path_are_decoded_once(door: OpenDoor) -> N
     assert answer.status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("accept", "kind"),
-    [
-        ("", "text/plain; charset=utf-8"),
-        ("*/*", "text/plain; charset=utf-8"),
-        ("text/html, */*;q=0.8", "text/plain; charset=utf-8"),
-        (RAW_TYPE.upper(), RAW_TYPE),
-        (f"{CAR_TYPE};Order=dfs; VERSION=1", "car n"),
-        (f'{CAR_TYPE};dups="y"', "car y"),
-        (f"{RAW_TYPE};q=0.5, {CAR_TYPE}", "car n"),
-        (f"{CAR_TYPE};q=0.1, {RAW_TYPE};q=0.2", RAW_TYPE),
-        (f"{CAR_TYPE}, {RAW_TYPE}", "car n"),
-        (f"*/*, {RAW_TYPE}", RAW_TYPE),
-        (f"text/plain, {CAR_TYPE};q=0.9", "text/plain; charset=utf-8"),
-        (f"{CAR_TYPE};q=0, {RAW_TYPE};q=0", "text/plain; charset=utf-8"),
-        (f"{CAR_TYPE};q=2, text/plain;q=0.1", "text/plain; charset=utf-8"),
-        (f'text/plain;note=", {CAR_TYPE}"', "text/plain; charset=utf-8"),
-        ("x-application/vnd.ipld.rawer", "text/plain; charset=utf-8"),
-        (f"{CAR_TYPE};order=new, {CAR_TYPE};order=dfs;dups=y;q=0.5", "car y"),
-        (f"{CAR_TYPE};order=unk", "car n"),
-        (f"{CAR_TYPE};version=2, text/plain;q=0.1", "text/plain; charset=utf-8"),
-        (f"{CAR_TYPE};version=2", "406"),
-        (f"{CAR_TYPE};dups=maybe", "406"),
-    ],
+ACCEPTED = (
+    ("", "text/plain; charset=utf-8"),
+    ("*/*", "text/plain; charset=utf-8"),
+    ("text/html, */*;q=0.8", "text/plain; charset=utf-8"),
+    (RAW_TYPE.upper(), RAW_TYPE),
+    (f"{CAR_TYPE};Order=dfs; VERSION=1", "car n"),
+    (f'{CAR_TYPE};dups="y"', "car y"),
+    (f"{RAW_TYPE};q=0.5, {CAR_TYPE}", "car n"),
+    (f"{CAR_TYPE};q=0.1, {RAW_TYPE};q=0.2", RAW_TYPE),
+    (f"{CAR_TYPE}, {RAW_TYPE}", "car n"),
+    (f"*/*, {RAW_TYPE}", RAW_TYPE),
+    (f"text/plain, {CAR_TYPE};q=0.9", "text/plain; charset=utf-8"),
+    (f"{CAR_TYPE};q=0, {RAW_TYPE};q=0", "text/plain; charset=utf-8"),
+    (f"{CAR_TYPE};q=2, text/plain;q=0.1", "text/plain; charset=utf-8"),
+    (f'text/plain;note=", {CAR_TYPE}"', "text/plain; charset=utf-8"),
+    ("x-application/vnd.ipld.rawer", "text/plain; charset=utf-8"),
+    (f"{CAR_TYPE};order=new, {CAR_TYPE};order=dfs;dups=y;q=0.5", "car y"),
+    (f"{CAR_TYPE};order=unk", "car n"),
+    (f"{CAR_TYPE};version=2, text/plain;q=0.1", "text/plain; charset=utf-8"),
+    (f"{CAR_TYPE};version=2", "406"),
+    (f"{CAR_TYPE};dups=maybe", "406"),
 )
-async def test_the_best_of_what_is_accepted_is_given(
-    door: OpenDoor, blocks: BlocksInMemory, accept: str, kind: str
-) -> None:
+
+
+async def test_the_best_of_what_is_accepted_is_given(door: OpenDoor, blocks: BlocksInMemory) -> None:
     leaf = blocks.raw(b"a text")
     await bring(door, list(blocks.items()))
-    answer = await get(door, f"{leaf}?filename=a.txt", Accept=accept)
-    if kind == "406":
-        assert (answer.status_code, answer.json()["code"]) == (406, "dag.http.not_acceptable")
-        return
-    if kind.startswith("car"):
-        kind = f"{CAR_TYPE}; version=1; order=dfs; dups={kind[-1]}"
-    assert answer.headers["content-type"] == kind
-    assert "content-location" in answer.headers or kind.startswith("text")
+    for accept, kind in ACCEPTED:
+        answer = await get(door, f"{leaf}?filename=a.txt", Accept=accept)
+        if kind == "406":
+            assert (answer.status_code, answer.json()["code"]) == (406, "dag.http.not_acceptable"), accept
+        else:
+            car = f"{CAR_TYPE}; version=1; order=dfs; dups={kind[-1]}"
+            assert answer.headers["content-type"] == (car if kind.startswith("car") else kind), accept
+            assert "content-location" in answer.headers or kind.startswith("text"), accept
 
 
 async def test_the_query_counts_more_than_accept(door: OpenDoor, blocks: BlocksInMemory) -> None:
@@ -261,14 +255,14 @@ async def test_blocks_are_repeated_where_a_client_keeps_none(door: OpenDoor, blo
     assert len(etags) == 2
 
 
-@pytest.mark.parametrize("span", ["8:9", "100:*", "-20:-10", "5:-5"])
 async def test_a_range_without_a_byte_of_the_file_gives_the_block_alone(
-    door: OpenDoor, blocks: BlocksInMemory, span: str
+    door: OpenDoor, blocks: BlocksInMemory
 ) -> None:
     file = blocks.file([(blocks.raw(b"leaf"), 4), (blocks.raw(b"left"), 4)])
     await bring(door, list(blocks.items()))
-    answer = await get(door, f"{file}?format=car&entity-bytes={span}")
-    assert [one.cid for one in read_car(answer.content).sections] == [file]
+    for span in ("8:9", "100:*", "-20:-10", "5:-5"):
+        answer = await get(door, f"{file}?format=car&entity-bytes={span}")
+        assert [one.cid for one in read_car(answer.content).sections] == [file], span
 
 
 async def test_only_if_cached_is_a_condition(door: OpenDoor, blocks: BlocksInMemory) -> None:
@@ -318,10 +312,10 @@ async def test_pages_of_a_sharded_directory_begin_inside_of_its_shards(tmp_path:
         await bring(door, blocks)
         whole, _ = await pages(door, root)
     # A page may go through few blocks, and none of its entries is lost.
-    async with open_door(tmp_path / "dags", walk_blocks=3) as door:
+    async with open_door(tmp_path / "dags", walk_blocks=1) as door:
         await bring(door, blocks)
         listed, count = await pages(door, root)
-    assert listed == whole and count > len(whole) // 3
+    assert listed == whole and count >= len(whole)
 
 
 async def test_a_value_is_read_at_a_key_with_a_slash(door: OpenDoor) -> None:

@@ -77,7 +77,8 @@ def _page(
     for steps, one in enumerate(walk.steps(), 1):
         if isinstance(one, DirectoryEntry):
             entries.append(EntryView(name=one.name, cid=one.cid.text, size=one.size))
-        if len(entries) == _PAGE or steps == most:
+        # However low the limit is, a page goes on from where it began.
+        if len(entries) == _PAGE or (steps >= most and walk.place > start):
             break
         yield
     following = _text(walk.place) if walk.has_more else None
