@@ -108,8 +108,8 @@ with LogConsumer("127.0.0.1:9092", group_id="culm.my-program", state_dir="state"
         store(entry.public_key, entry.log_id, entry.seq_num, entry.operation_bytes)
 ```
 
-- Without an address it reads from `CULM_BOOTSTRAP` (with `CULM_PREFIX`, `CULM_KAFKA`), else from the local
-  stack that runs.
+- Without an address it reads from `CULM_BOOTSTRAP`, else from the local stack that runs. `CULM_PREFIX` and
+  `CULM_KAFKA` hold for an address that is given as well; a `KafkaSettings` is taken as it is.
 - `for` and `async for` both work; `stop()` ends either. `schema_ids`, `public_keys` and `logs` restrict
   what is handed out; `stop_at_end=True` ends at the end that the topic had at the start. Nothing else ends
   the iteration: a member of a group that has no partition waits for one.

@@ -85,7 +85,7 @@ def serve_status(
     except OSError as error:
         raise port_error(
             f"metrics cannot be served on {host} port {port}: {error.strerror or error}",
-            hint="give another --metrics-port, or 0 for a free one",
+            hint="give another --metrics-port, or 0 for a free one; a table in [job] gives each group a port",
         ) from error
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, name="status-server", daemon=True)

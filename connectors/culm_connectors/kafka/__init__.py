@@ -14,7 +14,13 @@
 
 from culm_connectors.kafka.clients import TopicReaders, log_kafka_error, quiet
 from culm_connectors.kafka.consumer import Progress, TopicReader
-from culm_connectors.kafka.errors import ConsumeFailed, OffsetLost, ProduceFailed, TopicRecreated
+from culm_connectors.kafka.errors import (
+    ConsumeFailed,
+    OffsetLost,
+    PartitionsAdded,
+    ProduceFailed,
+    TopicRecreated,
+)
 from culm_connectors.kafka.health import KafkaHealth
 from culm_connectors.kafka.origin import ask_origin, watch_origin
 from culm_connectors.kafka.producer import BatchProducer, ProducerLimits, ProducerRecord
@@ -26,6 +32,7 @@ __all__ = [
     "ConsumeFailed",
     "KafkaHealth",
     "OffsetLost",
+    "PartitionsAdded",
     "ProduceFailed",
     "ProducerLimits",
     "ProducerRecord",

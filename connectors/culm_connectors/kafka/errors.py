@@ -31,6 +31,13 @@ class TopicRecreated(KafkaBridgeError):
     code: ClassVar[str] = "connector.kafka.topic_recreated"
 
 
+class PartitionsAdded(KafkaBridgeError):
+    """A topic has more partitions than this process reads; a process that starts now reads all of them."""
+
+    code: ClassVar[str] = "connector.kafka.partitions"
+    passes: ClassVar[bool] = True
+
+
 class ConsumeFailed(KafkaBridgeError):
     """A topic could not be read. `passes`: a later attempt may succeed although nobody changes anything."""
 

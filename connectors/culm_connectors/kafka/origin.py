@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from confluent_kafka.admin import AdminClient
 
-from culm_connectors.kafka.errors import ConsumeFailed, TopicRecreated
+from culm_connectors.kafka.errors import ConsumeFailed, PartitionsAdded, TopicRecreated
 from culm_topics.errors import KafkaFailure, TopicMissing
 from culm_topics.kafka import origin
 from culm_topics.kafka.origin import Origin
@@ -31,7 +31,11 @@ def ask_origin(admin: AdminClient, topics: Iterable[str]) -> Origin:
 
 
 async def watch_origin(admin: AdminClient, known: Origin, *, interval_s: float = 30.0) -> None:
-    """Ask again for ever; raises TopicRecreated when an answer differs."""
+    """Ask again until cancelled.
+
+    Raises `TopicRecreated` if an answer differs, and `PartitionsAdded` if a topic has more partitions than
+    `known` says: what is written to those would never be read.
+    """
     while True:
         await asyncio.sleep(interval_s)
         try:
@@ -42,3 +46,12 @@ async def watch_origin(admin: AdminClient, known: Origin, *, interval_s: float =
             continue
         if changed := known.differences(found):
             raise TopicRecreated(f"created anew while we read them: {'; '.join(changed)}")
+        added = [
+            f"{name} has {count} partitions, of which this process reads {known.partition_counts[name]}"
+            for name, count in found.partition_counts.items()
+            if count > known.partition_counts.get(name, count)
+        ]
+        if added:
+            raise PartitionsAdded(
+                "; ".join(added), hint="start the connector again: it reads all of them then"
+            )

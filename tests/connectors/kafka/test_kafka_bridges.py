@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 
 import pytest
+from confluent_kafka.admin import NewPartitions
 
 from culm_connectors.kafka import (
     BatchProducer,
     ConsumeFailed,
     OffsetLost,
+    PartitionsAdded,
     ProduceFailed,
     ProducerLimits,
     ProducerRecord,
@@ -145,3 +147,15 @@ async def test_a_topic_created_anew_is_noticed(kafka: KafkaSettings) -> None:
             await asyncio.sleep(0.3)
         with pytest.raises(TopicRecreated):
             await watching
+
+
+async def test_partitions_that_are_added_are_noticed(kafka: KafkaSettings) -> None:
+    administration, topic = admin(kafka), kafka.topic("entries")
+    known = await asyncio.to_thread(ask_origin, administration, [topic])
+    watching = asyncio.create_task(watch_origin(administration, known, interval_s=0.05))
+    more = NewPartitions(topic, known.partition_counts[topic] + 1)
+    for future in administration.create_partitions([more]).values():
+        await asyncio.to_thread(future.result, 20)
+    with pytest.raises(PartitionsAdded, match=topic) as raised:
+        await watching
+    assert raised.value.passes

@@ -11,7 +11,7 @@ from culm_topics.errors import KafkaFailure, KafkaSettingsError
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.client_log import CLIENT_LOG
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.kafka.local import ADDRESS_FILE, local_kafka
+from culm_topics.kafka.local import ADDRESS_FILE, local_kafka, named_kafka
 from culm_topics.logs.consumer import LogConsumer
 
 
@@ -28,6 +28,18 @@ def test_the_environment_names_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CULM_KAFKA", '{"client.id": "me"}')
     found = local_kafka()
     assert (found.bootstrap, found.prefix, found.options) == ("kafka:9092", "mine.", {"client.id": "me"})
+
+
+def test_the_environment_holds_for_an_address_too_and_not_for_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CULM_BOOTSTRAP", "kafka-1:9092")
+    monkeypatch.setenv("CULM_PREFIX", "mine.")
+    named = named_kafka("kafka-2:9092")
+    assert (named.bootstrap, named.prefix) == ("kafka-2:9092", "mine.")
+    settings = KafkaSettings(bootstrap="kafka-3:9092")
+    assert named_kafka(settings) is settings
+    assert named_kafka(None).bootstrap == "kafka-1:9092"
 
 
 def test_else_it_is_the_local_stack_that_runs(tmp_path: Path) -> None:

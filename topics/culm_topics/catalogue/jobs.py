@@ -24,6 +24,11 @@ def groups() -> tuple[str, ...]:
     return tuple(dict.fromkeys(job.group for job in registry.JOBS))
 
 
+def runnable_names() -> frozenset[str]:
+    """The names that `culm job run` takes: those of jobs and of groups."""
+    return frozenset((*groups(), *(job.name for job in registry.JOBS)))
+
+
 def jobs_of(which: str) -> tuple[str, ...]:
     """The names of a group's jobs, or of the one job of that name; `KeyError` when there is neither."""
     return tuple(job.name for job in registry.JOBS if job.group == which) or (job_named(which).name,)

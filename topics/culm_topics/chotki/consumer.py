@@ -30,7 +30,7 @@ from culm_topics.chotki.objects import ChotkiClass, ChotkiObject, Objects, Place
 from culm_topics.chotki.state_reader import AppliedEpoch, StateReader
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.kafka.local import local_kafka
+from culm_topics.kafka.local import named_kafka
 from culm_topics.kafka.origin import Origin
 from culm_topics.readers.whole_topic import PassedOver
 
@@ -99,7 +99,7 @@ class ChotkiConsumer:
         topic_check_seconds: float = 30.0,
         strict: bool = False,
     ) -> None:
-        settings = KafkaSettings(bootstrap=kafka) if isinstance(kafka, str) else kafka or local_kafka()
+        settings = named_kafka(kafka)
         self._classes = None if classes is None else tuple(classes)
         self._reader = StateReader(
             settings,

@@ -40,7 +40,7 @@ from culm_topics.chotki.state_reader import StateReader
 from culm_topics.errors import KafkaFailure, RecordError
 from culm_topics.kafka import clients
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.kafka.local import local_kafka
+from culm_topics.kafka.local import named_kafka
 from culm_topics.readers.partitions import TopicPartitions, read_until
 
 PACKETS_TOPIC: Final = "chotki.packets"
@@ -86,7 +86,7 @@ class ChotkiWriter:
         timeout_seconds: float = 30.0,
         max_unmerged_packets: int = MAX_UNMERGED_PACKETS,
     ) -> None:
-        self._settings = KafkaSettings(bootstrap=kafka) if isinstance(kafka, str) else kafka or local_kafka()
+        self._settings = named_kafka(kafka)
         self._owner = owner
         self._run = secrets.token_bytes(len(FREE))
         self._timeout_seconds = timeout_seconds

@@ -25,13 +25,22 @@ def stack_directory(name: str = "default") -> Path:
     return Path(PlatformDirs("culm", appauthor=False).user_data_dir) / "stacks" / name
 
 
-def local_kafka() -> KafkaSettings:
-    """The Kafka of CULM_BOOTSTRAP, CULM_PREFIX and CULM_KAFKA (librdkafka properties as JSON).
+def named_kafka(kafka: KafkaSettings | str | None) -> KafkaSettings:
+    """Settings as they are; else those of an address, or of no address, with what the environment says.
 
-    Without CULM_BOOTSTRAP it is the local stack that CULM_STACK__DIRECTORY or CULM_STACK__NAME means, by
-    default the one that `culm stack up` starts. Raises `KafkaSettingsError` when there is neither.
+    Raises `KafkaSettingsError`.
     """
-    bootstrap = os.environ.get("CULM_BOOTSTRAP") or _local_stack()
+    return kafka if isinstance(kafka, KafkaSettings) else local_kafka(kafka)
+
+
+def local_kafka(bootstrap: str | None = None) -> KafkaSettings:
+    """The Kafka of an address, or of CULM_BOOTSTRAP, with CULM_PREFIX and CULM_KAFKA.
+
+    CULM_KAFKA holds librdkafka properties as JSON. Without an address and without CULM_BOOTSTRAP it is the
+    local stack that CULM_STACK__DIRECTORY or CULM_STACK__NAME means, by default the one that `culm stack up`
+    starts. Raises `KafkaSettingsError` when there is neither.
+    """
+    bootstrap = bootstrap or os.environ.get("CULM_BOOTSTRAP") or _local_stack()
     try:
         return KafkaSettings(
             bootstrap=bootstrap,

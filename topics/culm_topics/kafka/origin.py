@@ -8,7 +8,7 @@ says before it uses them, and while it does. Names are full names, so another pr
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from culm_topics.errors import OriginChanged, RecordError, TopicMissing
@@ -21,10 +21,14 @@ _TIMEOUT_SECONDS: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The cluster's id, and the id of each topic by its full name."""
+    """The cluster's id, and the id of each topic by its full name.
+
+    `partition_counts` is what the broker reported with them, by topic; it is not part of the identity.
+    """
 
     cluster_id: str
     topic_ids: Mapping[str, str]
+    partition_counts: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def encode(self) -> bytes:
         """Stable bytes of this origin: JSON with sorted names."""
@@ -75,7 +79,11 @@ def ask_origin(admin: Any, topics: Iterable[str], *, timeout_seconds: float = _T
     described = describe(admin, names, timeout_seconds)
     if missing := [name for name in names if described[name] is None]:
         raise TopicMissing(f"topics do not exist: {', '.join(missing)}", hint=CREATE_HINT)
-    return Origin(cluster_id, {name: str(described[name].topic_id) for name in names})
+    return Origin(
+        cluster_id,
+        {name: str(described[name].topic_id) for name in names},
+        {name: len(described[name].partitions) for name in names},
+    )
 
 
 def _named(origin: Origin) -> str:

@@ -25,7 +25,7 @@ from culm_topics.errors import (
     TopicsError,
 )
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.kafka.local import local_kafka
+from culm_topics.kafka.local import named_kafka
 from culm_topics.logs.payload_chunks import DEFAULT_MAX_PAYLOAD_BYTES, PayloadAssembly
 from culm_topics.logs.records import decode_payload_chunk, hash_flavour, payload_partition
 from culm_topics.logs.unfinished_payloads import UnfinishedPayloads
@@ -73,7 +73,7 @@ class PayloadReader:
         stop_at_end: bool = False,
         on_problem: Callable[[TopicsError], None] | None = None,
     ) -> None:
-        self._settings = KafkaSettings(bootstrap=kafka) if isinstance(kafka, str) else kafka or local_kafka()
+        self._settings = named_kafka(kafka)
         self._max_payload_bytes = max_payload_bytes
         self._start_at = dict(start_at or {})
         self._stop_at_end = stop_at_end

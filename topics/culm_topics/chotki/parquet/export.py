@@ -20,7 +20,7 @@ from culm_topics.chotki.parquet.part_files import part_files
 from culm_topics.chotki.state_file import StateFile
 from culm_topics.chotki.state_reader import ObjectState, StateReader
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.kafka.local import local_kafka
+from culm_topics.kafka.local import named_kafka
 from culm_topics.kafka.origin import Origin
 
 _WAIT_SECONDS = 10.0
@@ -57,7 +57,7 @@ def export(
     In a folder that has an export already, only what has changed since. `kafka` and `state_dir` are those of
     `ChotkiConsumer`. Errors: `ExportRefused`, `NameUnknown`, and those of `StateReader`.
     """
-    settings = KafkaSettings(bootstrap=kafka) if isinstance(kafka, str) else kafka or local_kafka()
+    settings = named_kafka(kafka)
     with StateReader(settings, state_dir=None if state_dir is None else Path(state_dir)) as reader:
         for _ in reader.catch_up(timeout_seconds):
             continue

@@ -23,7 +23,7 @@ from culm_topics.dag.errors import ShardHashRefused
 from culm_topics.dag.shard_chunks import ShardAssembly
 from culm_topics.kafka import clients
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.kafka.local import local_kafka
+from culm_topics.kafka.local import named_kafka
 from culm_topics.kafka.origin import Origin, ask_origin
 from culm_topics.readers.partitions import TopicPartitions, read_through
 
@@ -52,7 +52,7 @@ class DagContent:
         cache_bytes: int = DEFAULT_CACHE_BYTES,
         hashes: Collection[int] = DEFAULT_HASHES,
     ) -> None:
-        settings = KafkaSettings(bootstrap=kafka) if isinstance(kafka, str) else kafka or local_kafka()
+        settings = named_kafka(kafka)
         self._hashes = hashes
         topics = (settings.topic(INDEX_TOPIC), settings.topic(SHARDS_TOPIC))
         self.origin: Origin = ask_origin(clients.admin(settings), topics)

@@ -25,7 +25,7 @@ from culm_topics.dag.consumer.content import DEFAULT_CACHE_BYTES, DagContent
 from culm_topics.dag.records import PublishedRecord, id_of_key
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.kafka.local import local_kafka
+from culm_topics.kafka.local import named_kafka
 from culm_topics.kafka.origin import Origin
 from culm_topics.readers.partitions import TopicPartitions
 from culm_topics.readers.topic_watch import TopicWatch
@@ -63,7 +63,7 @@ class DagConsumer:
         stop_at_end: bool = False,
         topic_check_seconds: float = 30.0,
     ) -> None:
-        self._settings = KafkaSettings(bootstrap=kafka) if isinstance(kafka, str) else kafka or local_kafka()
+        self._settings = named_kafka(kafka)
         self._ids = None if ids is None else frozenset(ids)
         self._start_at = dict(start_at or {})
         self._stop_at_end = stop_at_end

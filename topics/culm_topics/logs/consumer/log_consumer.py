@@ -15,7 +15,7 @@ from typing import Self
 
 from culm_models.bamboo.hashes import YASMF, HashFlavour
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.kafka.local import local_kafka
+from culm_topics.kafka.local import named_kafka
 from culm_topics.kafka.origin import Origin
 from culm_topics.logs.consumer.assignment import Start
 from culm_topics.logs.consumer.commits import AutoCommit
@@ -112,7 +112,7 @@ class LogConsumer:
             raise ValueError("state_dir goes with group_id: without commits there is nothing to resume from")
         if group_id is not None and start_at is not None:
             raise ValueError("start_at goes without group_id: a group resumes where it committed")
-        settings = KafkaSettings(bootstrap=kafka) if isinstance(kafka, str) else kafka or local_kafka()
+        settings = named_kafka(kafka)
         self._stopped = threading.Event()
         self._lock = threading.RLock()
         self._sequencer = Sequencer(
