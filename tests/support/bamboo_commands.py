@@ -36,13 +36,19 @@ class Served:
 @asynccontextmanager
 async def serving(folder: Path, *options: str, url: str = "tcp://127.0.0.1:0") -> AsyncIterator[Served]:
     """Serve a folder while the context lasts."""
-    process = await asyncio.create_subprocess_exec(
-        *CULM, "serve", url, "--dir", str(folder), "--json", *options, stdout=subprocess.PIPE, limit=2**20
-    )
-    served = Served("", process)
-    try:
+    async with running("serve", url, "--dir", str(folder), *options) as served:
         served.url = (await served.next_event("listening"))["url"]
         yield served
+
+
+@asynccontextmanager
+async def running(*arguments: str) -> AsyncIterator[Served]:
+    """Run a command that stays, while the context lasts."""
+    process = await asyncio.create_subprocess_exec(
+        *CULM, *arguments, "--json", stdout=subprocess.PIPE, limit=2**20
+    )
+    try:
+        yield Served("", process)
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGCONT)

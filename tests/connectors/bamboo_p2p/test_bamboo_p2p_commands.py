@@ -13,7 +13,7 @@ from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.hashes import YAMF
 from culm_models.keys import KeyPair
-from tests.support.bamboo_commands import command, serving
+from tests.support.bamboo_commands import command, running, serving
 
 AUTHOR = KeyPair.generate(b"author of logs for commands")
 KEY = AUTHOR.public_key.hex()
@@ -82,6 +82,27 @@ async def test_what_is_published_beside_a_process_that_serves_comes_live(tmp_pat
         [listed] = await command("pause", "--dir", str(mine))
         assert listed == {"paused": [log]}
         await command("resume", "--dir", str(mine), "--log", log)
+
+
+async def test_what_comes_live_is_printed_as_it_comes_and_who_leaves_is_named(tmp_path: Path) -> None:
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    [first] = await command("publish", "first", "--dir", str(mine))
+    live = ("--log", first["log"], "--dir", str(theirs), "--flavour", "yamf", "--live")
+    async with serving(mine) as one:
+        async with running("sync", one.url, *live) as other:
+            assert (await other.next_event("entry"))["seq_num"] == 1
+            await command("publish", "second", "--dir", str(mine))
+            assert [(await other.next_event(kind))["seq_num"] for kind in ("entry", "payload")] == [2, 2]
+        assert (await one.next_event("ended"))["remote"]
+
+
+async def test_a_request_that_the_peer_refuses_is_told_with_a_remedy(tmp_path: Path) -> None:
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    [first] = await command("publish", "first", "--dir", str(mine))
+    await command("publish", "other", "--dir", str(theirs))
+    async with serving(theirs) as one:
+        [came] = await command("sync", one.url, "--dir", str(mine), "--log", first["log"], status=3)
+        assert came["cancelled"] == {"refused": 1}
 
 
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGSTOP])

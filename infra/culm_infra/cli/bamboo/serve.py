@@ -134,7 +134,15 @@ async def _serve(
         BambooPeer.open(folder, flavour=flavour, identity=identity, settings=settings, policy=rules) as peer,
         contextlib.AsyncExitStack() as doors,
     ):
-        peer.listeners.append(lambda remote, event: _show(remote, event, json=json))
+        ends: set[asyncio.Task[None]] = set()
+
+        def show(remote: RemotePeer, event: BambooP2pEvent) -> None:
+            _show(remote, event, json=json)
+            if event.kind == "setup":
+                ends.add(task := asyncio.create_task(_show_end(remote, json=json)))
+                task.add_done_callback(ends.discard)
+
+        peer.listeners.append(show)
         for url in urls:
             bound = await doors.enter_async_context(peer.listen(url))
             if json:
@@ -150,9 +158,9 @@ async def _serve(
         try:
             await stopped.wait()
         finally:
-            for call in calls:
-                call.cancel()
-            await asyncio.gather(*calls, return_exceptions=True)
+            for task in (*calls, *ends):
+                task.cancel()
+            await asyncio.gather(*calls, *ends, return_exceptions=True)
 
 
 async def _keep_rules(
@@ -190,6 +198,17 @@ def _show(remote: RemotePeer, event: BambooP2pEvent, *, json: bool) -> None:
             f"{name} {safe(value)}" for name, value in told.items() if name not in ("event", "remote")
         )
         say(f"{safe(remote.name, 24)} {event.kind}: {rest}")
+
+
+async def _show_end(remote: RemotePeer, *, json: bool) -> None:
+    """Say when a connection is over, and why if it did not end in good order."""
+    await remote.ended.wait()
+    error = remote.session.error
+    if json:
+        code = None if error is None else getattr(error, "code", type(error).__name__)
+        emit_json({"event": "ended", "remote": remote.name, "error": code})
+    else:
+        say(f"{safe(remote.name, 24)} has left" + ("" if error is None else f": {safe(error)}"))
 
 
 def event_row(remote: RemotePeer, event: BambooP2pEvent) -> dict[str, object]:

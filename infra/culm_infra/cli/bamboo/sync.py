@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,12 +24,14 @@ from culm_infra.cli.bamboo.folder import (
     read_rules,
 )
 from culm_infra.cli.options import spread
-from culm_infra.cli.output import EXIT_FAILED, emit_json, out, safe, say
+from culm_infra.cli.output import EXIT_DEGRADED, EXIT_FAILED, emit_json, out, safe, say
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE
 
 if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.interest import FollowedLog
+    from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
     from culm_connectors.bamboo_p2p.session import Trace
+    from culm_models.bamboo_p2p.events import BambooP2pEvent
 
 _DIRECTIONS = ("pull", "push", "both")
 
@@ -84,7 +87,9 @@ def sync(
         bool, typer.Option("--progress", help="Lines of JSON that say how much came of how much.")
     ] = False,
     policy: PolicyFile = None,
-    live: Annotated[bool, typer.Option("--live", help="Stay for what is new, until interrupted.")] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Stay for what is new, until interrupted; print each entry.")
+    ] = False,
     idle_s: Annotated[
         float, typer.Option("--idle", min=0.1, help="An open range is through after so long without news.")
     ] = 2.0,
@@ -99,7 +104,7 @@ def sync(
     """Bring the logs of a folder up to date with a peer, once; what broke off goes on where it stopped.
 
     Without --log it is about what the rules for this peer follow (--policy), else about every log that the
-    folder holds. Exit status 1: the connection failed.
+    folder holds. Exit status 1: the connection failed; 3: the peer refused a request.
 
     Example: `culm bamboo sync tcp://peer.example:4400 --log KEY/0`;
     `culm bamboo sync quic://peer.example:4400 --log KEY/0 --dry-run --sizes`;
@@ -146,6 +151,7 @@ def sync(
                 is_dry=dry_run,
                 with_sizes=sizes,
                 emits_progress=emit_progress,
+                report=partial(_report, json=json) if live else None,
             )
         )
     )
@@ -155,6 +161,21 @@ def sync(
         _show(result)
     if result["error"]:
         raise typer.Exit(EXIT_FAILED)
+    if "refused" in result["cancelled"]:
+        raise typer.Exit(EXIT_DEGRADED)
+
+
+def _report(remote: RemotePeer, event: BambooP2pEvent, *, json: bool) -> None:
+    """Print an entry or a payload as it comes."""
+    from culm_infra.cli.bamboo.serve import event_row
+
+    if event.kind not in ("entry", "payload", "fork"):
+        return
+    row = event_row(remote, event)
+    if json:
+        emit_json(row)
+    else:
+        out.print(f"{row['log']} {event.kind} {row.get('seq_num', '')}", markup=False)
 
 
 def _trace(folder: Path) -> Trace:
@@ -176,6 +197,11 @@ def _trace(folder: Path) -> Trace:
     return write
 
 
+def _remedy(code: str, result: dict[str, Any]) -> str:
+    """What to do about requests that the peer refused although it may want what they are about."""
+    return "; to send what this folder holds, add --direction push" if code == "refused" else ""
+
+
 def _show(result: dict[str, Any]) -> None:
     if result["error"]:
         say(f"[bold red]the connection ended[/]: {safe(result['reason'])} [dim]({result['error']})[/]")
@@ -195,6 +221,6 @@ def _show(result: dict[str, Any]) -> None:
         )
     for code, number in result["cancelled"].items():
         if code not in ("done", "confirmed"):
-            say(f"[yellow]{number} of the requests ended: {code}[/]")
+            say(f"[yellow]{number} of the requests ended: {code}[/]{_remedy(code, result)}")
     if result["forks"]:
         say(f"[bold red]{result['forks']} logs are forked[/]: the proofs are kept")

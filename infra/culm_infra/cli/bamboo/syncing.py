@@ -57,6 +57,8 @@ class SyncPlan:
     is_dry: bool = False
     with_sizes: bool = False
     emits_progress: bool = False
+    report: Callable[[RemotePeer, BambooP2pEvent], None] | None = None
+    """Called with each event as it happens."""
 
     @property
     def shows_progress(self) -> bool:
@@ -107,6 +109,8 @@ async def sync_once(plan: SyncPlan) -> dict[str, Any]:
     ) as peer:
         seen = Seen()
         peer.listeners.append(seen.receive_event)
+        if plan.report is not None:
+            peer.listeners.append(plan.report)
         async with peer.connect(plan.url, trace=plan.trace) as remote:
             interests = await _interests(peer, remote, plan)
             heights: dict[LogKey, int] = {}
