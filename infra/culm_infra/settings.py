@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from platformdirs import PlatformDirs
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -27,11 +27,13 @@ from culm_connectors.settings import ConnectorLimits
 from culm_infra.cli.logs.job_section import BlocksJobSection, CoverageJobSection, VersionVectorsJobSection
 from culm_infra.errors import SettingsError
 from culm_infra.protocols import ProtocolJobs, ProtocolSections
+from culm_topics.catalogue.jobs import runnable_names
 
 if TYPE_CHECKING:
     from culm_topics.kafka.clients import KafkaSettings
 
 DIRECTORIES = PlatformDirs("culm", appauthor=False)
+Port = Annotated[int, Field(ge=0, le=65_535)]
 LogFormat = Literal["text", "json"]
 
 
@@ -85,13 +87,29 @@ class JobSection(ProtocolJobs):
     )
     driver_memory_mb: int = Field(1536, ge=512, description="the Spark driver's heap, in MiB")
     quick_start: bool = Field(False, description="jobs start sooner and are slower once warm")
-    metrics_port: int | None = Field(None, ge=0, le=65_535, description="Prometheus port; 0 takes a free one")
+    metrics_port: Port | dict[str, Port] | None = Field(
+        None,
+        description="Prometheus port; 0 takes a free one. A table has a port for each job or group that runs "
+        "in a process of its own: {all = 9101, sds = 9102}",
+    )
     metrics_host: str = Field("127.0.0.1", description="the address that serves the metrics")
     version_vectors: VersionVectorsJobSection = Field(
         VersionVectorsJobSection(), description="the job version-vectors"
     )
     blocks: BlocksJobSection = Field(BlocksJobSection(), description="the job blocks")
     coverage: CoverageJobSection = Field(CoverageJobSection(), description="the job coverage")
+
+    @field_validator("metrics_port")
+    @classmethod
+    def _check_names(cls, value: int | dict[str, int] | None) -> int | dict[str, int] | None:
+        unknown = sorted(set(value) - runnable_names()) if isinstance(value, dict) else []
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is neither a job nor a group: see `culm job list`")
+        return value
+
+    def metrics_port_of(self, which: str) -> int | None:
+        """Return the port of the process that runs a job or group; None if it serves no metrics."""
+        return self.metrics_port.get(which) if isinstance(self.metrics_port, dict) else self.metrics_port
 
 
 class ConnectorSection(ConnectorLimits):

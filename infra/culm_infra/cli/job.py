@@ -172,7 +172,7 @@ def run(
     log_file = stack_directory(settings) / "logs" / f"spark-{_deployment(settings)}-{which}.log"
     run_settings = _run_settings(settings, reached, jobs, once=once, interval_ms=interval_ms)
     try:
-        _run(settings, run_settings, spark_option, log_file)
+        _run(settings, run_settings, spark_option, log_file, settings.job.metrics_port_of(which))
     except (StreamingError, TopicsError) as error:
         print_error(error)
         say(f"Spark's log: {log_file}")
@@ -197,7 +197,11 @@ def _run_settings(
 
 
 def _run(
-    settings: Settings, run_settings: RunSettings, spark_option: list[str] | None, log_file: Path
+    settings: Settings,
+    run_settings: RunSettings,
+    spark_option: list[str] | None,
+    log_file: Path,
+    metrics_port: int | None,
 ) -> None:
     from culm_infra.settings import named_values
     from culm_infra.stack import find_java, jars
@@ -235,12 +239,12 @@ def _run(
     say(f"jobs: {', '.join(run_settings.jobs)}; checkpoints: {run_settings.checkpoints}; Spark: {log_file}")
     with ExitStack() as stack:
         stack.callback(_stop_session, session)
-        if (port := settings.job.metrics_port) is not None:
+        if metrics_port is not None:
             host = settings.job.metrics_host
             bound = stack.enter_context(
                 serve_status(
                     host,
-                    port,
+                    metrics_port,
                     metrics.registry,
                     why_not_ready=lambda: health.reasons,
                     port_error=StreamingError,

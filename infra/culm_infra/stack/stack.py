@@ -7,6 +7,7 @@ is never taken for ours.
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
 import time
@@ -88,7 +89,7 @@ class Stack:
         """
         java = find_java()
         class_path = jars.ensure("broker", java=java, progress=progress)
-        with self._locked(timeout_s):
+        with self._disk_named(), self._locked(timeout_s):
             record = records.read(self._record_path)
             if record is not None and record.process is not None and record.process.is_running():
                 self._wait_until_healthy(record, timeout_s)
@@ -182,6 +183,18 @@ class Stack:
                 f"the stack in {self.directory} is not running", hint="start it with `culm stack up`"
             )
         return f"{HOST}:{record.port}"
+
+    @contextmanager
+    def _disk_named(self) -> Iterator[None]:
+        """Let an error of a full disk name the directory and the remedy."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise StackStartError(
+                f"the disk of {self.directory} is full", hint="make room on it, or give another --dir"
+            ) from error
 
     @contextmanager
     def _locked(self, timeout_s: float) -> Iterator[None]:

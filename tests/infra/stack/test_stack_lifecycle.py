@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,7 +15,15 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.cimpl import NewTopic
 
 from culm_infra.cli.root import run
-from culm_infra.stack import Stack, StackError, StackNotRunningError, StackPortError, StackStartError, ports
+from culm_infra.stack import (
+    Stack,
+    StackError,
+    StackNotRunningError,
+    StackPortError,
+    StackStartError,
+    broker,
+    ports,
+)
 from culm_infra.stack import record as records
 from culm_infra.stack.process import identify
 from culm_topics.kafka import clients as kafka
@@ -147,6 +157,16 @@ def test_a_broker_that_ends_at_its_start_is_an_error_with_its_words(
     with pytest.raises(StackStartError, match=r"no\.such\.Reporter"):
         stack.up(quick_start=True, properties={"metric.reporters": "no.such.Reporter"})
     assert not stack.status().running
+
+
+def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(broker, "write_files", full)
+    with pytest.raises(StackStartError, match=f"the disk of {tmp_path} is full") as refused:
+        Stack(tmp_path).up()
+    assert refused.value.hint
 
 
 def test_a_process_that_got_the_brokers_number_is_not_taken_for_it(tmp_path: Path) -> None:
