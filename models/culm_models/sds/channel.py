@@ -162,9 +162,10 @@ class Channel:
         """When `tick` has something to do next; None: not before something else happens."""
         parts = self._parts
         repair = parts.delivery.repair
+        released_ms = parts.quarantine.next_due_ms()
         times = [
             parts.delivery.next_due_ms(),
-            parts.quarantine.next_due_ms(),
+            None if released_ms is None else released_ms - parts.clock_offset_ms,
             parts.outgoing.next_due_ms(),
             repair.answers_due_ms(),
         ]
@@ -184,6 +185,27 @@ class Channel:
         unmet = delivery.unmet(named, "")
         if unmet:
             delivery.want("", unmet, now_ms, collected)
+        return collected.output()
+
+    def set_clock(self, now_ms: int, clock_ms: int) -> ChannelOutput:
+        """The wall clock says `clock_ms` at the time `now_ms` of the timers, and goes on from there.
+
+        Without it both are one. A driver whose timers count elapsed time calls it whenever the two have moved
+        against each other, and after each restart; the offset is not part of the state.
+        """
+        collected = Collected()
+        self._parts.clock_offset_ms = clock_ms - now_ms
+        sending.check_clock(self._parts, now_ms, collected)
+        return collected.output()
+
+    def withdraw_ahead(self, now_ms: int) -> ChannelOutput:
+        """Undo what was sent with a clock that was ahead: others never took it (`ClockAheadError`).
+
+        Messages further ahead of the clock than allowed, of whomever, leave the log as if they had not come.
+        The clock must be right: with one that is behind, sound messages would go.
+        """
+        collected = Collected()
+        sending.withdraw_ahead(self._parts, now_ms, collected)
         return collected.output()
 
     def fetch_again(self, now_ms: int, *, overdue_ms: int | None = None) -> ChannelOutput:

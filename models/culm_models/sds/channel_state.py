@@ -88,6 +88,8 @@ class ChannelState:
     """Wire bytes that a journal holds, until the head says which are still unacknowledged."""
     sends: int = 0
     syncs: int = 0
+    clock_offset_ms: int = 0
+    """The wall clock less the time of the timers: Lamport timestamps go by the clock, the rest by timers."""
 
     @classmethod
     def made(
@@ -121,6 +123,15 @@ class ChannelState:
     def drawn(self, what: str, message_id: str, count: int) -> int:
         """An even number below 2**64 for one purpose and occasion."""
         return draw(self.seed, what, message_id, count)
+
+    def clock_ms(self, now_ms: int) -> int:
+        """The wall clock at a time of the timers."""
+        return now_ms + self.clock_offset_ms
+
+    def latest_lamport(self, now_ms: int, slack_ms: int = 0) -> int:
+        """The latest Lamport timestamp that is taken at a time."""
+        latest_ms = self.clock_ms(now_ms) + self.settings.lamport_allowance_ms + slack_ms
+        return self.facts.lamport_now(latest_ms)
 
     @property
     def speaks(self) -> bool:

@@ -59,6 +59,12 @@ class LamportAheadError(SdsError):
     code: ClassVar[str] = "sds.lamport.ahead"
 
 
+class ClockAheadError(SdsError):
+    """Messages in the own log are further ahead of the clock than allowed: others would not take new ones."""
+
+    code: ClassVar[str] = "sds.clock.ahead"
+
+
 class WaitingFullError(SdsError):
     """Too many messages wait for others; this one is dropped and fetched again when its turn has come."""
 

@@ -154,6 +154,28 @@ class RepairAnswered(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ClockAhead(Event):
+    """The log ends so far ahead of the clock that others would not take what follows it.
+
+    Either the clock was ahead when those messages were sent, or it is behind now. Sending is refused until
+    the clock is within `lamport_allowance_ms` again, or until `Channel.withdraw_ahead`.
+    """
+
+    kind: ClassVar[str] = "clock_ahead"
+    lamport_timestamp: int
+    ahead_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn(Event):
+    """A message that was sent far ahead of the time is not in the log any more, as if it had never come."""
+
+    kind: ClassVar[str] = "withdrawn"
+    sender_id: str
+    lamport_timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rejected(Event):
     """Something received was refused; the message id is "" where it could not be read."""
 

@@ -81,7 +81,7 @@ def receive(
 
 def release(parts: ChannelState, now_ms: int, collected: Collected) -> None:
     """Take the messages from the quarantine whose time has come."""
-    for aside in parts.quarantine.take_due(now_ms):
+    for aside in parts.quarantine.take_due(parts.clock_ms(now_ms)):
         parts.delivery.note((RELEASED, aside.message_id))
         if not parts.delivery.knows(aside.message_id):
             held = Held(
@@ -217,11 +217,11 @@ def _sent_again(parts: ChannelState, message: Message, now_ms: int) -> bool:
     The Lamport timestamp tells when it was sent, if that clock goes right; if not, it counts as a re-send.
     """
     sent_ms = (message.lamport_timestamp or 0) * parts.facts.lamport_unit_ms
-    return abs(now_ms - sent_ms) >= parts.settings.resend_unacknowledged_ms // 2
+    return abs(parts.clock_ms(now_ms) - sent_ms) >= parts.settings.resend_unacknowledged_ms // 2
 
 
 def _ahead(parts: ChannelState, lamport: int, now_ms: int) -> bool:
-    return lamport > parts.facts.lamport_now(now_ms + parts.settings.lamport_allowance_ms)
+    return lamport > parts.latest_lamport(now_ms)
 
 
 def _set_aside(
@@ -238,7 +238,7 @@ def _set_aside(
     due_ms = lamport * parts.facts.lamport_unit_ms - parts.settings.lamport_allowance_ms
     history: tuple[HistoryEntry, ...] = message.causal_history
     aside = Quarantined(due_ms, message.message_id, message.sender_id, lamport, content, history, hint)
-    kept = parts.delivery.keep_aside(aside, now_ms)
+    kept = parts.delivery.keep_aside(aside, parts.clock_ms(now_ms))
     if kept:
         parts.quarantined_wires.put(aside.message_id, aside.sender_id, wire)
     until = f"taken at {due_ms} ms" if kept else "not kept"

@@ -9,6 +9,7 @@ from culm_models.sds.acks.outgoing import Pending, Stripped
 from culm_models.sds.channel_state import ChannelState
 from culm_models.sds.draws import draw_below
 from culm_models.sds.errors import (
+    ClockAheadError,
     EmptyContentError,
     KindError,
     KnownMessageError,
@@ -16,12 +17,14 @@ from culm_models.sds.errors import (
     ParticipantError,
 )
 from culm_models.sds.events import (
+    ClockAhead,
     Delivered,
     GaveUp,
     RepairAnswered,
     RepairRequested,
     Sent,
     SyncSent,
+    Withdrawn,
     content_delivered,
     content_sent,
 )
@@ -34,6 +37,8 @@ from culm_models.sds.wire.messages import HistoryEntry, content_message_id
 _NAMED_IN_PASSING: Final = 16
 """Ids that content names before the end of the log; a sync is free to name more."""
 _OVERHEAD_BYTES: Final = 8_192
+_AHEAD_SLACK_MS: Final = 60_000
+"""A message is above everything received: where that was at the allowance, it is above it for a moment."""
 _ENTRY_BYTES_MOST: Final = 3 * (MAX_ID_BYTES + 8)
 
 
@@ -54,6 +59,11 @@ def send_content(
     if delivery.knows(message_id):
         raise KnownMessageError(f"the message {message_id[:100]!r} is known already")
     parts.outgoing.check_room(participant_id)
+    own = _own_lamport(parts, now_ms)
+    if own > parts.latest_lamport(now_ms, _AHEAD_SLACK_MS):
+        raise ClockAheadError(
+            f"the log ends {ahead_ms(parts, now_ms) // 1_000} s ahead of the clock: others would not take it"
+        )
     urgent = parts.schedule.urgent_names()
     named = _entries(parts, [name for name in urgent if name in delivery.log][:_NAMED_IN_PASSING])
     history, value = [*named.values(), *delivery.log.tail()], delivery.filter.value()
@@ -64,7 +74,7 @@ def send_content(
     if retrieval_hint is not None and len(retrieval_hint) > MAX_ID_BYTES:
         raise OversizeError(f"a retrieval hint of {len(retrieval_hint)} bytes")
     parts.sends += 1
-    lamport = parts.facts.lamport_to_send(delivery.lamport, now_ms)
+    lamport = parts.facts.lamport_to_send(own, parts.clock_ms(now_ms))
     history_ids, mark = [*named, *delivery.log.tail_ids()], delivery.filter.mark
     requests = _requests(parts, now_ms)
     before, after = assemble(
@@ -125,7 +135,7 @@ def send_sync(parts: ChannelState, now_ms: int, collected: Collected) -> None:
     participant_id = list(parts.participants)[number]
     message_id = f"sync-{parts.drawn('sync.id', participant_id, parts.syncs):016x}"
     parts.syncs += 1
-    lamport = parts.facts.lamport_to_send(delivery.lamport, now_ms)
+    lamport = parts.facts.lamport_to_send(_own_lamport(parts, now_ms), parts.clock_ms(now_ms))
     tail_ids, tail = delivery.log.tail_ids(), delivery.log.tail()
     names = parts.schedule.names()
     named = _entries(parts, names)
@@ -175,6 +185,42 @@ def answer(parts: ChannelState, now_ms: int, collected: Collected) -> None:
             continue
         collected.send.append(Outbound("repair", due.participant_id, due.message_id, wire))
         collected.events.append(RepairAnswered(due.message_id, due.participant_id))
+
+
+def ahead_ms(parts: ChannelState, now_ms: int) -> int:
+    """How far the end of the log is ahead of the clock; below 0: behind it."""
+    return parts.delivery.log.last_lamport * parts.facts.lamport_unit_ms - parts.clock_ms(now_ms)
+
+
+def check_clock(parts: ChannelState, now_ms: int, collected: Collected) -> None:
+    """Report it when nothing can be sent because the log ends too far ahead of the clock."""
+    last = parts.delivery.log.last_lamport
+    if last > parts.latest_lamport(now_ms, _AHEAD_SLACK_MS):
+        collected.events.append(ClockAhead("", None, last, ahead_ms(parts, now_ms)))
+
+
+def withdraw_ahead(parts: ChannelState, now_ms: int, collected: Collected) -> None:
+    """Take what others would not take out of the log, and go on from the rest."""
+    delivery = parts.delivery
+    gone = delivery.withdraw(parts.latest_lamport(now_ms))
+    for entry in gone:
+        own = entry.sender_id if entry.sender_id in parts.participants else None
+        collected.events.append(Withdrawn(entry.message_id, own, entry.sender_id, entry.lamport_timestamp))
+    give_up(parts.outgoing.withdraw({entry.message_id for entry in gone}), collected)
+    clock = parts.facts.lamport_now(parts.clock_ms(now_ms))
+    delivery.lamport = max(delivery.log.last_lamport, min(delivery.lamport, clock))
+
+
+def _own_lamport(parts: ChannelState, now_ms: int) -> int:
+    """What the next Lamport timestamp is above.
+
+    Syncs, and in profile nim each receipt, have moved it beyond the end of the log, which alone has to be
+    followed: what they did with a wrong clock ends with that.
+    """
+    own = parts.delivery.lamport
+    if own > parts.latest_lamport(now_ms, _AHEAD_SLACK_MS):
+        return parts.delivery.log.last_lamport
+    return own
 
 
 def kept_wire(parts: ChannelState, message_id: str) -> bytes | None:

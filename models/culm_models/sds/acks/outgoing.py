@@ -6,7 +6,7 @@ after the filter are kept, with the mark of the filter's value, which is the sam
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Self
 
@@ -177,12 +177,11 @@ class OutgoingBuffer:
 
     def leave(self, participant_id: str) -> list[Pending]:
         """The participant has left: its messages are dropped, and returned in the order of sending."""
-        left = [slot for slot in self._slots.values() if slot.participant_id == participant_id]
-        pending = [self._pending(slot) for slot in left]
-        for slot in left:
-            self._acknowledgements.remove(slot.message_id)
-            self._drop(slot)
-        return pending
+        return self._take_out(slot for slot in self._slots.values() if slot.participant_id == participant_id)
+
+    def withdraw(self, message_ids: Container[str]) -> list[Pending]:
+        """Drop these messages; return those that waited, in the order of sending."""
+        return self._take_out(slot for slot in self._slots.values() if slot.message_id in message_ids)
 
     def get(self, message_id: str) -> Pending | None:
         """The message as it stands; None when it does not wait."""
@@ -245,6 +244,14 @@ class OutgoingBuffer:
                 (evidence, [ids[place] for place in places]) for evidence, places in groups
             )
         return outgoing
+
+    def _take_out(self, slots: Iterable[_Slot]) -> list[Pending]:
+        gone = list(slots)
+        pending = [self._pending(slot) for slot in gone]
+        for slot in gone:
+            self._acknowledgements.remove(slot.message_id)
+            self._drop(slot)
+        return pending
 
     def _put(self, slot: _Slot) -> None:
         self._acknowledgements.add(slot.number, slot.participant_id, slot.message_id, slot.pair)

@@ -30,6 +30,7 @@ from culm_models.sds.state.journal import (
     HINT,
     LOGGED,
     LOST,
+    WITHDRAWN,
     Journal,
     Record,
     quarantine_record,
@@ -204,14 +205,27 @@ class Delivery:
             return self.stuck_check_ms if due_ms is None else min(due_ms, self.stuck_check_ms)
         return due_ms
 
-    def keep_aside(self, aside: Quarantined, now_ms: int) -> bool:
+    def keep_aside(self, aside: Quarantined, clock_ms: int) -> bool:
         """Keep a message in the quarantine, and look for it no more. Returns whether there was room."""
-        if not self.quarantine.put(aside, now_ms):
+        if not self.quarantine.put(aside, clock_ms):
             return False
         self.missing.got(aside.message_id)
         self.repair.forget(aside.message_id)
         self.note(quarantine_record(aside), aside.size)
         return True
+
+    def withdraw(self, latest: int) -> list[LogEntry]:
+        """Take out of the log, and of what waits, each message with a later Lamport timestamp than this.
+
+        Returns those that were in the log, the last one first. They are not known any more.
+        """
+        gone = self.log.cut(latest)
+        for entry in gone:
+            self.recent.drop(entry.message_id)
+        for held in [held for held in self.waiting if held.lamport_timestamp > latest]:
+            self.waiting.take(held.message_id)
+        self.note((WITHDRAWN, latest))
+        return gone
 
     def dispute(self, message_id: str, sender_id: str, content: bytes) -> tuple[bool, bool]:
         """A copy of a known message has come: whether it says something else, and for the first time."""

@@ -132,10 +132,7 @@ class MessageLog:
         gone: list[str] = []
         while len(self._entries) > self._most:
             message_id = self._keys[self._first][1]
-            sender_id = self._entries.pop(message_id).sender_id
-            self._senders[sender_id] -= 1
-            if not self._senders[sender_id]:
-                del self._senders[sender_id]
+            self._drop(message_id)
             gone.append(message_id)
             self._first += 1
             self._left += 1
@@ -144,6 +141,21 @@ class MessageLog:
             del self._encoded[: self._first]
             self._first = 0
         return gone
+
+    def cut(self, latest: int) -> list[LogEntry]:
+        """Let the entries go whose Lamport timestamp is later than this; the last one comes first."""
+        gone: list[LogEntry] = []
+        while self.last_lamport > latest:
+            gone.append(self._drop(self._keys.pop()[1]))
+            self._encoded.pop()
+        # What comes into the window again was let go of when it left.
+        self._blank = len(self._keys)
+        return gone
+
+    @property
+    def last_lamport(self) -> int:
+        """The Lamport timestamp of the last entry; 0 in an empty log."""
+        return self._keys[-1][0] if len(self._keys) > self._first else 0
 
     def note_disputed(self, message_id: str) -> None:
         """It was told that there are two messages with this id."""
@@ -179,6 +191,13 @@ class MessageLog:
         """One message as an entry of a causal history; None when it is not in the log."""
         entry = self._entries.get(message_id)
         return None if entry is None else encode_entry(entry.named(), self._profile)
+
+    def _drop(self, message_id: str) -> LogEntry:
+        entry = self._entries.pop(message_id)
+        self._senders[entry.sender_id] -= 1
+        if not self._senders[entry.sender_id]:
+            del self._senders[entry.sender_id]
+        return entry
 
     def _tail_start(self) -> int:
         return max(len(self._keys) - self._window, self._first)

@@ -18,7 +18,7 @@ _ENTRY_BYTES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A message with content, and when it is taken."""
+    """A message with content, and when it is taken, by the wall clock."""
 
     due_ms: int
     message_id: str
@@ -57,11 +57,11 @@ class Quarantine:
     def __iter__(self) -> Iterator[Quarantined]:
         return iter(self._by_id.values())
 
-    def put(self, message: Quarantined, now_ms: int) -> bool:
+    def put(self, message: Quarantined, clock_ms: int) -> bool:
         """Keep a message aside; False where its time is too far, there is no room, or it is there already."""
         size = message.size
         if (
-            message.due_ms - now_ms > _LONGEST_MS
+            message.due_ms - clock_ms > _LONGEST_MS
             or len(self._by_id) >= self._most
             or self._bytes + size > self._most_bytes
             or message.message_id in self._by_id
@@ -76,10 +76,10 @@ class Quarantine:
         self._bytes += message.size
         heappush(self._due, (message.due_ms, message.message_id))
 
-    def take_due(self, now_ms: int) -> list[Quarantined]:
+    def take_due(self, clock_ms: int) -> list[Quarantined]:
         """The messages whose time has come, earliest first."""
         found: list[Quarantined] = []
-        while self._due and self._due[0][0] <= now_ms:
+        while self._due and self._due[0][0] <= clock_ms:
             found.append(self._remove(heappop(self._due)[1]))
         return found
 

@@ -32,6 +32,8 @@ RELEASED: Final = 7
 """[7, id]: no longer in quarantine."""
 DISPUTED: Final = 8
 """[8, id]: it was told that there are two messages with this id."""
+WITHDRAWN: Final = 9
+"""[9, Lamport]: what is later than this is in the log no more, and waits no more."""
 Record: TypeAlias = tuple[Any, ...]
 
 _MOST_BYTES: Final = 16 * 1024 * 1024

@@ -28,6 +28,7 @@ from culm_models.sds.state.journal import (
     QUARANTINED,
     RELEASED,
     WAITS,
+    WITHDRAWN,
     Record,
     pending_record,
     quarantine_record,
@@ -259,6 +260,10 @@ def _disputed(parts: ChannelState, message_id: str) -> None:
         parts.delivery.log.note_disputed(message_id)
 
 
+def _withdrawn(parts: ChannelState, latest: int) -> None:
+    parts.delivery.withdraw(latest)
+
+
 _APPLIED: Final[dict[int, Callable[..., None]]] = {
     LOGGED: _logged,
     WAITS: _waits,
@@ -269,4 +274,5 @@ _APPLIED: Final[dict[int, Callable[..., None]]] = {
     QUARANTINED: _quarantined,
     RELEASED: _released,
     DISPUTED: _disputed,
+    WITHDRAWN: _withdrawn,
 }

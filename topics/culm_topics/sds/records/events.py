@@ -46,7 +46,7 @@ SdsEventKind = Literal[
     "rejected",
 ]
 """`joined` and `left` are the job's own: a participant is, or is no longer, hosted. The others are those of
-`culm_models.sds.events`."""
+`culm_models.sds.events`, without what concerns a clock apart from the records' times."""
 
 EVENT_KINDS: tuple[SdsEventKind, ...] = get_args(SdsEventKind)
 _NAME = "sds.events"
