@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 import pytest
-from confluent_kafka.admin import NewPartitions
+from confluent_kafka.cimpl import NewPartitions
 
 from culm_connectors.kafka import (
     BatchProducer,

@@ -15,7 +15,7 @@ from culm_infra.cli.root import run
 from culm_models.p2panda.limits import MAX_OPERATION_BYTES
 from culm_models.p2panda.operations.operation import CheckedOperation, peek
 from culm_models.testing.p2panda.logs import LogWriter
-from tests.support.logs import SCHEMA, author, make_log, pairs
+from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
 
 
 def hold(home: Path, entries: list[CheckedOperation]) -> None:
@@ -97,3 +97,20 @@ def test_import_refuses_what_peers_would_refuse(tmp_path: Path, capsys: pytest.C
         "taken": 1,
         "refused": {"bamboo.after_end_of_log": 1},
     }
+
+
+@pytest.mark.parametrize(
+    ("holds_something", "options", "received"), [(True, (), 0), (True, ("--schema", "*"), 3), (False, (), 3)]
+)
+def test_without_a_schema_a_sync_is_about_those_that_are_held(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    holds_something: bool,
+    options: tuple[str, ...],
+    received: int,
+) -> None:
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    hold(mine, make_log(author("a"), 0, 3) if holds_something else [])
+    hold(theirs, make_log(author("b"), 0, 3, schema_id=OTHER_SCHEMA))
+    assert asyncio.run(sync_with(theirs, mine, "--json", *options)) == 0
+    assert json.loads(capsys.readouterr().out)["entries_received"] == received

@@ -64,9 +64,10 @@ def peer_key(folder: Path) -> KeyPair:
 class ReferencePeer:
     """A peer of its own; an asynchronous context manager, for one event loop.
 
-    `schemas` are announced; `*` stands for what it holds and what its remotes announce. With `live_mode` a
-    session stays open after catching up. `listeners` hear every event of the protocol, `stored_listeners` all
-    entries once they are in the store.
+    `schemas` are announced; `*` stands for what it holds and what its remotes announce. None stands for what
+    it holds when it is opened, and for `*` if that is nothing. With `live_mode` a session stays open after
+    catching up. `listeners` hear every event of the protocol, `stored_listeners` all entries once they are
+    in the store.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class ReferencePeer:
         folder: Path,
         *,
         key_pair: KeyPair | None = None,
-        schemas: Iterable[str] = (EVERYTHING,),
+        schemas: Iterable[str] | None = (EVERYTHING,),
         live_mode: bool = True,
         compat: Literal["spec", "aquadoggo"] = "spec",
         transport: TransportSettings | None = None,
@@ -94,7 +95,8 @@ class ReferencePeer:
             sessions or SessionSettings(), self._driver_settings, live_mode=live_mode, compat=compat
         )
         self._durable = durable
-        configured = set(schemas)
+        self._announces_held = schemas is None
+        configured = set(schemas or ())
         self._takes_all = EVERYTHING in configured
         self._announced = configured - {EVERYTHING}
         self._stack = contextlib.AsyncExitStack()
@@ -124,8 +126,9 @@ class ReferencePeer:
             self._group = await stack.enter_async_context(asyncio.TaskGroup())
             stack.callback(self._cancel_tasks)
             self._start(self.driver.run())
-            if self._takes_all:
+            if self._takes_all or self._announces_held:
                 self._announced |= set(self.store.schema_ids())
+            self._takes_all |= self._announces_held and not self._announced
             await asyncio.to_thread(self.store.ranges.load, self._announced)
             self.driver.announce(normalise(self._announced))
             self._stack = stack.pop_all()

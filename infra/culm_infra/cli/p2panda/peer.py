@@ -40,7 +40,11 @@ Directory = Annotated[
 ]
 Schemas = Annotated[
     list[str] | None,
-    typer.Option("--schema", help="Announce this schema id instead of all that is held; repeatable."),
+    typer.Option(
+        "--schema",
+        help="Announce this schema id instead of those that are held; `*` for all of the other side's, "
+        "as a peer that holds nothing does; repeatable.",
+    ),
 ]
 
 

@@ -153,7 +153,10 @@ async def with_peer(
     sessions: dict[str, Any] | None = None,
     make: bool = False,
 ) -> Result:
-    """Open the peer, run `work` with it, close it."""
+    """Open the peer, run `work` with it, close it.
+
+    Without `schemas` it announces those that it holds, and if it holds nothing, all that others announce.
+    """
     from culm_connectors.edge.keyfile import load_or_make_key
     from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
     from culm_connectors.transport import TransportSettings
@@ -164,7 +167,7 @@ async def with_peer(
         load_or_make_key(home)
     async with ReferencePeer(
         home,
-        schemas=schemas or ("*",),
+        schemas=schemas or None,
         live_mode=live_mode,
         transport=TransportSettings(datagram_bytes=settings.peer.datagram_size),
         driver=settings.peer.driver,
