@@ -11,7 +11,7 @@
 """
 
 from culm_models.chotki.rdx.classes import ClassField, parse_class, write_class
-from culm_models.chotki.rdx.diff import delta, xdiff
+from culm_models.chotki.rdx.diff import delta, outranks, xdiff
 from culm_models.chotki.rdx.merge import merge
 from culm_models.chotki.rdx.stamp import stamp
 from culm_models.chotki.rdx.text import parse_text, print_text
@@ -24,6 +24,7 @@ __all__ = [
     "check_value",
     "delta",
     "merge",
+    "outranks",
     "parse_class",
     "parse_text",
     "parse_vector",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from culm_models.chotki.ids import PRO_MASK
 from culm_models.chotki.rdx.column import Bytes, Column, Ints, offsets_of
-from culm_models.chotki.rdx.first import FIRST_LETTERS
+from culm_models.chotki.rdx.first import FIRST_LETTERS, LOWEST_RAW
 from culm_models.chotki.rdx.merge import merge
 from culm_models.chotki.zip import PAIR_WIDTHS
 
@@ -55,6 +55,7 @@ _HIGH_MASK: Final = np.array(
     [((1 << 64) - 1) ^ ((1 << 8 * (8 - width)) - 1) for width in range(9)], np.uint64
 )
 _ONE: Final = np.uint64(1)
+_LOWEST_RAW: Final = np.uint64(LOWEST_RAW)
 
 
 class _Piece(NamedTuple):
@@ -203,7 +204,7 @@ def _merge_first(piece: _Piece) -> _Segments:
     raw, src, at, fits = _read_stamps(piece, np.where(is_empty, 0, piece.starts), piece.ends)
     fields = len(piece.first)
     left = np.zeros(fields, np.bool_)
-    left[piece.field[~fits | is_empty]] = True
+    left[piece.field[~fits | is_empty | (raw == _LOWEST_RAW)]] = True
     length = np.where(left[piece.field], 0, piece.ends - at)
     at = np.where(left[piece.field], 0, at)
     # Zeros behind a value shorter than a word do not matter: of equal words the longer value is greater.

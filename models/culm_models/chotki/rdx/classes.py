@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from culm_models.chotki.compat import Compat
 from culm_models.chotki.errors import ValueMalformed
 from culm_models.chotki.rdx.first import elements, write_element
 from culm_models.chotki.zip import unzigzag, zigzag
@@ -32,13 +33,15 @@ REFERENCE_FIELD: Final = ClassField(0, "R", "_ref")
 """The class of an object, which every list of fields begins with."""
 
 
-def parse_class(value: bytes) -> list[ClassField]:
+def parse_class(value: bytes, *, compat: Compat = Compat.DEFAULT) -> list[ClassField]:
     """The fields in the order of their entries; of two names for one field the later holds.
+
+    With `Compat.GO` both are there, as in the Go replica's list.
 
     Reading stops at the first entry that is no term or is empty. `ValueMalformed` on an entry that is a type
     and nothing else: it ends the Go replica's process.
     """
-    fields = {(0, ""): REFERENCE_FIELD}
+    fields = [REFERENCE_FIELD]
     for code, raw, _, entry, _ in elements(value):
         if code != _T or not entry:
             break
@@ -49,8 +52,10 @@ def parse_class(value: bytes) -> list[ClassField]:
             raise ValueMalformed("a class has an entry of a type without index and name")
         else:
             field = ClassField(offset, chr(entry[0]), entry[2:].decode("utf-8", "replace"), entry[1])
-        fields[offset, field.letter] = field
-    return list(fields.values())
+        fields.append(field)
+    if compat is Compat.GO:
+        return fields
+    return [REFERENCE_FIELD, *{(field.offset, field.letter): field for field in fields[1:]}.values()]
 
 
 def write_class(fields: Iterable[ClassField]) -> bytes:

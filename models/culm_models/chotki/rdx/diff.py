@@ -58,6 +58,31 @@ def delta(letter: str, old: bytes, new: bytes, *, src: int = 0, compat: Compat =
     return plain(old, new)
 
 
+def outranks(letter: str, operand: bytes, old: bytes) -> bool:
+    """Whether the operand's revisions are all above those that ``old`` has of the same things.
+
+    A `delta` is not if the highest revision there is was reached: merged, it changes nothing or leaves two
+    values under one stamp.
+    """
+    known = _revisions(letter, old)
+    revisions = _revisions(letter, operand)
+    return all(revision > known.get(thing, -1) for thing, revision in revisions.items())
+
+
+def _revisions(letter: str, value: bytes) -> dict[object, int]:
+    """The revision of each thing that a value says something of; none of types that have no revisions."""
+    if letter in FIRST_LETTERS:
+        stamp = read_stamp(value)
+        return {} if stamp is None else {letter: magnitude(stamp[0])}
+    if letter == "Z":
+        return {src: magnitude(raw) for _, raw, src, _, _ in elements(value)}
+    if letter == "E":
+        return {part: magnitude(raw) for _, raw, _, part, _ in elements(value)}
+    if letter == "M":
+        return {(key[0], key[3]): magnitude(key[1]) for key, _ in pairs(value)}
+    return {}
+
+
 def _first_delta(old: bytes, new: bytes) -> bytes:
     stamp = read_stamp(new or EMPTY_STAMP)
     if stamp is None:

@@ -20,7 +20,10 @@ FIRST_LETTERS: Final = "FIRST"
 EMPTY_STAMP: Final = b"0"
 """The stamp of revision 0 of source 0, and the least value of a FIRST."""
 
-_MAGNITUDE_MAX: Final = (1 << 63) - 1
+LOWEST_RAW: Final = (1 << 64) - 1
+"""Revision -2^63, which has no magnitude: the Go replica leaves out a FIRST that has it."""
+MAGNITUDE_MAX: Final = (1 << 63) - 1
+"""The highest revision."""
 _T: Final = ord("T")
 _TINY: Final = ord(TINY)
 _NO_PAIR: Final = (0, 0)
@@ -64,7 +67,7 @@ def magnitude(raw: int) -> int:
 
 def next_raw(raw: int) -> int:
     """The raw revision after ``raw``, whatever its sign; the greatest that there is has itself behind it."""
-    return min(magnitude(raw) + 1, _MAGNITUDE_MAX) << 1
+    return min(magnitude(raw) + 1, MAGNITUDE_MAX) << 1
 
 
 def read_first(value: bytes) -> tuple[int, int, bytes]:
@@ -87,11 +90,17 @@ def write_element(code: int, raw: int, src: int, value: bytes) -> bytes:
 
 
 def elements(data: bytes) -> Iterator[Element]:
-    """The elements that ``data`` begins with, up to the first byte that begins none."""
+    """The elements that ``data`` begins with, up to the first byte that begins none.
+
+    As in the Go replica, an element without a whole stamp is an empty one of revision 0 and source 0.
+    """
     for code, start, end in spans(data):
-        stamp = read_stamp(data, start, end) if code != _TINY else None
-        if stamp is None:
+        if code == _TINY:
             return
+        stamp = read_stamp(data, start, end)
+        if stamp is None:
+            yield code, 0, 0, b"", end
+            continue
         yield code, stamp[0], stamp[1], data[stamp[2] : end], end
 
 

@@ -13,7 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from culm_models.chotki.rdx.first import FIRST_LETTERS, elements, magnitude, pairs, read_stamp
+from culm_models.chotki.rdx.first import (
+    FIRST_LETTERS,
+    LOWEST_RAW,
+    elements,
+    magnitude,
+    pairs,
+    read_stamp,
+)
 from culm_models.chotki.rdx.version_vector import merge_vectors
 
 Ranked = tuple[Any, Any, bytes]
@@ -47,7 +54,7 @@ def _merge_first(operands: Sequence[bytes]) -> bytes:
     winner = b""
     for operand in operands:
         stamp = read_stamp(operand)
-        if stamp is None:
+        if stamp is None or stamp[0] == LOWEST_RAW:
             continue
         rank = magnitude(stamp[0]), operand[stamp[2] :], stamp[1]
         if best is None or rank >= best:

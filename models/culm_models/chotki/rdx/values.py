@@ -12,13 +12,15 @@ from typing import Final
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.errors import FieldLetterUnknown, PairLength, ValueMalformed
 from culm_models.chotki.rdx.classes import is_type
+from culm_models.chotki.rdx.first import LOWEST_RAW, read_stamp
 from culm_models.chotki.tlv import INCOMPLETE, TINY, TINY_MAX, probe, spans
 from culm_models.chotki.zip import PAIR_WIDTHS, WIDTH_MAX
 
 _F, _I, _R, _T, _V = map(ord, "FIRTV")
 _FIRST_CODES: Final = frozenset(map(ord, "FIRST"))
 _TINY: Final = ord(TINY)
-_USUAL_STAMPS: Final = frozenset(size for size in PAIR_WIDTHS if size <= TINY_MAX)
+_USUAL_STAMPS: Final = frozenset(size for size in PAIR_WIDTHS if size <= WIDTH_MAX)
+"""Lengths of tiny stamps whose revision is not the lowest."""
 _USUAL_NUMBERS: Final = frozenset(size for size in PAIR_WIDTHS if size <= WIDTH_MAX)
 """Lengths that a number and a reference may have alike."""
 
@@ -68,6 +70,9 @@ def _check_of(code: int) -> Callable[[bytes, Compat], None]:
         if stamp_size in _USUAL_STAMPS and (rest in _USUAL_NUMBERS or (is_free and rest >= 0)):
             return
         _check_first(code, data, 0, size, compat)
+        stamp = read_stamp(data)
+        if stamp is not None and stamp[0] == LOWEST_RAW and compat is Compat.DEFAULT:
+            raise ValueMalformed("a stamp of revision -2^63, which no merge takes")
 
     is_free = code not in (_F, _I, _R)
     return check

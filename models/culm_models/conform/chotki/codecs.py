@@ -142,7 +142,7 @@ def _class_parse(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     return {
         "fields": [
             {"index": field.index, "name": field.name, "offset": field.offset, "type": field.letter}
-            for field in parse_class(arguments.octets("tlv"))
+            for field in parse_class(arguments.octets("tlv"), compat=compat_of(arguments))
         ]
     }
 
@@ -174,5 +174,5 @@ OPERATIONS = [
     Operation("chotki.rdx.xdiff", "type, tlv, wanted (a vector)", "diff", _rdx_xdiff),
     Operation("chotki.rdx.delta", "type, tlv, new (text) or new_tlv, src? (0), compat?", "delta", _rdx_delta),
     Operation("chotki.rdx.stamp", "type, tlv, src", "tlv", _rdx_stamp),
-    Operation("chotki.class.parse", "tlv", "fields as [{index, name, offset, type}]", _class_parse),
+    Operation("chotki.class.parse", "tlv, compat?", "fields as [{index, name, offset, type}]", _class_parse),
 ]
