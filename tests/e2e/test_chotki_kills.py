@@ -1,5 +1,7 @@
 """Killed between every two writes (reference 9.3): whatever dies, nothing is lost and all agree in the end.
 
+All along no vector runs ahead of its data, be it a replica's, an edge's or that of the topic's epochs.
+
 A run without faults says how many writes there are; then each of them is the place of a fault in a run of its
 own. Row by row that is the reference's table. Edges as processes: `test_chotki_edge_deaths`.
 """
@@ -21,7 +23,8 @@ import pytest
 
 from culm_connectors.chotki import publisher
 from culm_connectors.chotki.feed.peer_feed import PeerFeed
-from culm_topics.chotki.records import CommitRecord, PacketRecord, syncs
+from culm_streaming.chotki import field_buckets
+from culm_topics.chotki.records import CommitRecord, PacketRecord, large_fields, syncs
 from tests.support.chotki_pipeline.faults import Fault
 from tests.support.chotki_pipeline.world import FIVE_REPLICAS, THREE_REPLICAS, Differs, Tree, World
 
@@ -134,6 +137,23 @@ def test_large_operands_in_pieces_are_whole_whatever_happens_between_pieces(
     runs.run_each(fields[::6], Fault.KILL)
     runs.run_each(fields[3::6], Fault.FAIL)
     runs.run_each(of("job", "")(runs.log)[::2], Fault.LOSE)
+
+
+def test_large_fields_in_pieces_are_whole_whatever_happens_between_pieces(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name, size in (
+        (large_fields, "MAX_WHOLE_BYTES", 24),
+        (large_fields, "STATE_PIECE_BYTES", 16),
+        (field_buckets, "LARGE_BYTES", 24),
+        (field_buckets, "_BLOB_BYTES", 16),
+    ):
+        monkeypatch.setattr(module, name, size)
+    runs = Runs(folder, THREE_REPLICAS, seed=0, rounds=2)
+    written = of("job", "chotki.state")(runs.log)
+    runs.run_each(written[::8], Fault.KILL)
+    runs.run_each(written[4::8], Fault.LOSE)
+    runs.run_each(of("edge", "store")(runs.log)[::2], Fault.KILL)
 
 
 def test_five_replicas_two_edges_and_a_circle_agree_after_any_fault(folder: Path) -> None:

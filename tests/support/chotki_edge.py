@@ -16,6 +16,7 @@ from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.publisher import Partitions
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.chotki.spool.room import SpoolRoom
+from culm_connectors.chotki.storage_limits import StorageLimits
 from culm_connectors.chotki.warnings.packet_ids import PacketIds
 from culm_connectors.kafka import ProducerRecord
 from culm_models.chotki import events
@@ -61,6 +62,7 @@ def edge_shared(
 ) -> Iterator[EdgeShared]:
     """The parts of an edge that serves from an empty store."""
     store = ChotkiStore.open(folder, ORIGIN, map_size_bytes=1 << 24, max_size_bytes=1 << 26)
+    settings = settings or ChotkiEdgeSettings(ping_wait_ms=50)
     try:
         yield EdgeShared(
             store=store,
@@ -72,7 +74,8 @@ def edge_shared(
             kafka=KafkaSettings(bootstrap="nowhere:1", prefix="culm."),
             partitions=Partitions(2, 2, 2),
             spools=SpoolRoom(folder / "spool", 1 << 22),
-            settings=settings or ChotkiEdgeSettings(ping_wait_ms=50),
+            limits=StorageLimits(store, settings.max_record_bytes),
+            settings=settings,
             edge=EDGE,
             report=report,
             metrics=metrics or ChotkiMetrics(),

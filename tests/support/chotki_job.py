@@ -28,6 +28,7 @@ from culm_topics.chotki.records import (
     CommitRecord,
     Ends,
     EpochRecord,
+    FieldJoiner,
     FieldRecord,
     OperandRecord,
     PacketRecord,
@@ -142,15 +143,12 @@ class ChotkiJob:
             self._shards[shard].blobs.update(blobs)
         self._offsets = defaultdict(int, checkpoint.offsets)
 
-    def restore(self, partitions: Sequence[Sequence[tuple[bytes, bytes]]]) -> None:
+    def restore(self, partitions: Sequence[Sequence[tuple[bytes, bytes | None]]]) -> None:
         """Begin, without a checkpoint, with the records of `chotki.state`, as `restored_query` does."""
         self._shards.clear()
         self._offsets.clear()
-        marks = [
-            EpochRecord.decode(dict(records)[epoch_key(number)])
-            for number, records in enumerate(partitions)
-            if epoch_key(number) in dict(records)
-        ]
+        newest = [dict(records).get(epoch_key(number)) for number, records in enumerate(partitions)]
+        marks = [EpochRecord.decode(mark) for mark in newest if mark is not None]
         if len(marks) < len(partitions):
             return
         last = min(marks, key=lambda one: one.epoch)
@@ -165,19 +163,24 @@ class ChotkiJob:
         """Read what was written."""
         for one in records:
             self.written.append(one)
-            if one.topic is Topic.STATE:
-                self.state[one.key] = one.value
+            if one.topic is Topic.STATE and one.value is None:
+                self.state.pop(one.key, None)
+            elif one.topic is Topic.STATE:
+                self.state[one.key] = one.value or b""
             elif one.topic is Topic.REJECTED:
-                self.rejected.append(one.value)
+                self.rejected.append(one.value or b"")
 
     def values(self) -> dict[bytes, bytes]:
         """Fields and vectors as a replica's store has them."""
         found = {}
-        for key, value in self.state.items():
-            if is_field_key(key):
-                found[key] = FieldRecord.decode(value).value
-            elif not is_epoch_key(key):
-                found[key] = BlockVectorRecord.decode(value).vector
+        joiner = FieldJoiner()
+        for offset, record in enumerate(self.state.items()):
+            whole = None if is_epoch_key(record[0]) else joiner.take(offset, *record)
+            if whole is not None and is_field_key(whole[0]):
+                found[whole[0]] = FieldRecord.decode(whole[1]).value
+            elif whole is not None:
+                found[whole[0]] = BlockVectorRecord.decode(whole[1]).vector
+        assert not joiner.incomplete, "every field has all pieces that its head names"
         if self.marks:
             found[GLOBAL_VECTOR_KEY] = self.marks[0].vector
         return found

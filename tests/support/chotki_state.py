@@ -24,7 +24,7 @@ class StateLog:
                 offset = self._ends[one.partition]
                 self._ends[one.partition] += 1
                 self.partitions[one.partition].append(
-                    TopicMessage(one.key, one.value, one.partition, offset, 0)
+                    TopicMessage(one.key, one.value or b"", one.partition, offset, 0)
                 )
 
     def compact(self, *partitions: int) -> None:

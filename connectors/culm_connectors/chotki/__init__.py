@@ -7,6 +7,7 @@
 | dial | the channel of a session, over TCP, TLS or QUIC |
 | connection, host | one session over a byte channel, and the replica that all sessions belong to |
 | publisher | what a connection brings, on its way into Kafka |
+| storage_limits | how large fields and vectors may become, checked before anything is produced |
 | spool | what waits on disk: diffs that are not whole, what Kafka is too slow for |
 | feed | what peers are sent beyond their diffs: the tail of live packets, syncs of later epochs |
 | warnings | what is not as it should be and refuses nothing, and who is told |

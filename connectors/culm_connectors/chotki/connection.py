@@ -26,7 +26,7 @@ from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ByteChannel
 from culm_models.chotki import events
 from culm_models.chotki.compat import Compat
-from culm_models.chotki.errors import PeerDeaf
+from culm_models.chotki.errors import PeerDeaf, RecordTooLarge
 from culm_models.chotki.ids import ZERO_ID, Id
 from culm_models.chotki.packets.handshake import READS_FILTERED_DIFFS, trace_pair, write_handshake
 from culm_models.chotki.packets.packet import read_head
@@ -74,6 +74,7 @@ class ReplicaConnection:
             Bringer(shared.edge, 0, number),
             IntakeQueue(shared.spools, shared.settings.max_waiting_bytes),
             GapWatch(shared.settings.gap_s),
+            shared.limits,
             shared.metrics.accept_latency,
         )
         self.feed = PeerFeed(shared.store, shared.tail, (shared.edge, number))
@@ -117,8 +118,11 @@ class ReplicaConnection:
         tasks = {reading, producing, writing}
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if producing.done():
+                self._refuse_for(producing)
             if self.session.closed:
-                await asyncio.wait({writing, producing}, return_when=asyncio.FIRST_COMPLETED)
+                waited_for = {writing} if producing.done() else {writing, producing}
+                await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
             else:
                 # The transport ended; what came before is taken all the same.
                 self.session.lost()
@@ -134,8 +138,16 @@ class ReplicaConnection:
             self.publisher.close()
             self.feed.close()
             for error in results:
-                if isinstance(error, Exception) and not isinstance(error, TransportError):
+                if isinstance(error, Exception) and not isinstance(error, (TransportError, RecordTooLarge)):
                     logger.warning("%s: %s", self.name, error)
+
+    def _refuse_for(self, producing: asyncio.Task[None]) -> None:
+        """Producing has ended: the peer is told why if it is for what the peer brought."""
+        error = None if producing.cancelled() else producing.exception()
+        if isinstance(error, RecordTooLarge):
+            self.session.fail(error, _now_ms())
+            self._report_events()
+            self._wake.set()
 
     def wake(self) -> None:
         """There may be something to send."""
@@ -270,9 +282,12 @@ class ReplicaConnection:
                     self._meet(peer)
                 case events.ByeReceived(reason=reason):
                     self.reason = reason
-                case events.Refused(code=code):
+                case events.Refused(code=code, message=message):
                     self.refusal = event
                     self.reason = code
+                    if code == RecordTooLarge.code:
+                        # What is wrong is at a replica and stays wrong: `status` keeps the text.
+                        self.warn(Warned(code, message))
                     if code == PeerDeaf.code:
                         self.reason += f", last sent: {self.last_sent()}"
                 case events.ConnectionLost():
@@ -285,9 +300,9 @@ class ReplicaConnection:
         assert handshake is not None, "it has just come"
         vector = parse_vector(handshake.vector)
         self.publisher.bringer = self.publisher.bringer._replace(peer=peer.src)
-        if (known := self._shared.tail.ids.highest(peer.src)) > peer.pro:
-            text = "was restored from an old copy, and gives ids that exist until it is started again"
-            self.warn(Warned(SOURCE_RESTORED, f"{peer}, known up to {Id(peer.src, known)}, {text}"))
+        known = Id(peer.src, self._shared.tail.ids.highest(peer.src))
+        if known.seq > peer.seq:
+            self.warn(Warned(SOURCE_RESTORED, _restored(peer, known)))
         if self.session.receives:
             self.publisher.announced(vector)
         self.feed.holding.raise_to(vector)
@@ -304,11 +319,23 @@ class ReplicaConnection:
             peer=dict(held),
             filtered=self._compat is Compat.DEFAULT and bool(peer.features & READS_FILTERED_DIFFS),
             max_parcel_bytes=self._times.max_parcel_bytes,
+            max_record_bytes=self._times.max_record_bytes,
             cut_bytes=self._times.sync_cut_bytes,
             handshake=lambda vector: write_handshake(session.t, session.mode, vector, session.trace),
             compat=Compat.DEFAULT,
             announces=claimed,
         )
+
+
+def _restored(peer: Id, known: Id) -> str:
+    """What to do about a replica whose own entry is below what is known of its source."""
+    ids = f"{Id.make(peer.src, peer.seq + 1)} to {Id.make(known.src, known.seq)}"
+    return (
+        f"replica {peer.src:x} was restored from an older copy: it is at {peer}, and {known} is known of it. "
+        f"It gives the ids {ids} again, and no other replica receives by a diff what it writes under them: "
+        "write nothing there until this sync is over and the replica was started again, then repeat what was "
+        "written since it was restored"
+    )
 
 
 def _now_ms() -> int:

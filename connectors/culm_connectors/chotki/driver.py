@@ -198,6 +198,7 @@ class ChotkiDriver:
             mark, shared = self._newest, self.shared
             assert mark is not None, "an epoch set the event"
             await shared.tail.until_at(dict(mark.packets))
+            shared.limits.epoch()
             for connection in tuple(self.connections.values()):
                 connection.epoch(mark, time.monotonic())
             shared.tail.forget(dict(mark.packets))

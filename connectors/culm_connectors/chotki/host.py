@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from culm_connectors.chotki.feed.packet_tail import PacketTail
 from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
@@ -17,19 +17,17 @@ from culm_connectors.chotki.publisher import Partitions, ReplicaPublisher
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.chotki.spool.room import SpoolRoom
 from culm_connectors.chotki.spool.sync_spool import DiskSpool
+from culm_connectors.chotki.storage_limits import StorageLimits
 from culm_connectors.chotki.warnings.events import ID_REUSED, LATE, LOOP, REPEATED, Warned
 from culm_connectors.chotki.warnings.packet_ids import Arrival
 from culm_connectors.kafka import BatchProducer
 from culm_models.chotki import events
-from culm_models.chotki.errors import RecordTooLarge
 from culm_models.chotki.ids import Id
 from culm_models.chotki.packets.live import LivePacket
 from culm_models.chotki.rdx import parse_vector
 from culm_models.chotki.sync.open_syncs import OpenSync
 from culm_topics.kafka.clients import KafkaSettings
 
-MAX_VECTOR_BYTES: Final = 3 * 512 * 1024
-"""Of a vector that a diff brings, some 100,000 sources: two of them fit into a record of Kafka."""
 _TOLD: Mapping[Arrival, tuple[str, str]] = {
     Arrival.LATE: (LATE, "comes behind what its source has said: its writer went back"),
     Arrival.REPEATED: (REPEATED, "came before"),
@@ -63,6 +61,7 @@ class EdgeShared:
     kafka: KafkaSettings
     partitions: Partitions
     spools: SpoolRoom
+    limits: StorageLimits
     settings: ChotkiEdgeSettings
     edge: bytes
     report: Callable[[Any, events.SessionEvent], None]
@@ -113,8 +112,13 @@ class EdgeHost:
         return DiskSpool(self._shared.spools)
 
     def apply(self, live: LivePacket) -> None:
-        """See `Host.apply`: it takes effect once Kafka has it and the job has merged it."""
+        """See `Host.apply`: it takes effect once Kafka has it and the job has merged it.
+
+        Raises `RecordTooLarge` for what cannot be stored.
+        """
         src, pro = live.id.src, live.entry.pro
+        self._shared.limits.check_source(src)
+        self._shared.limits.check_live(live.writes)
         arrival = self._shared.tail.ids.arrives(src, pro, live.record, self._publisher.bringer)
         if arrival in _TOLD:
             code, text = _TOLD[arrival]
@@ -126,12 +130,13 @@ class EdgeHost:
         self._publisher.packet(live)
 
     def commit_sync(self, sync: OpenSync, vectors: list[tuple[Id, bytes]]) -> Id | None:
-        """See `Host.commit_sync`. Raises `RecordTooLarge` for vectors that no record of Kafka holds."""
+        """See `Host.commit_sync`. Raises `RecordTooLarge` for a vector that no record of Kafka holds.
+
+        Its fields and the vectors of its blocks are checked before they are produced, by the publisher.
+        """
         spool = sync.spool
         assert isinstance(spool, DiskSpool), "opened here"
-        largest = max(map(len, [sync.vector, *(vector for _, vector in vectors)]))
-        if largest > MAX_VECTOR_BYTES:
-            raise RecordTooLarge(f"a vector of {largest} bytes, where {MAX_VECTOR_BYTES} is the most")
+        self._shared.limits.check_vector(sync.vector)
         vector = parse_vector(sync.vector)
         after = self.announced if sync.is_peers else self._publisher.brought
         self._publisher.sync(sync.t, spool, vectors, vector, after)

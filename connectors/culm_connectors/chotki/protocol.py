@@ -21,6 +21,7 @@ from culm_connectors.chotki.publisher import Partitions
 from culm_connectors.chotki.settings import ALPN, parse_url
 from culm_connectors.chotki.sources import SourceClaim, claim, own_object
 from culm_connectors.chotki.spool.room import SpoolRoom
+from culm_connectors.chotki.storage_limits import StorageLimits
 from culm_connectors.chotki.warnings.packet_ids import PacketIds
 from culm_connectors.chotki.warnings.unique_watch import UniqueWatch
 from culm_connectors.edge.access import AccessList
@@ -170,6 +171,7 @@ class ChotkiProtocol:
                 self._missing = "claiming the source"
                 held = self._claim = await self._claimed()
                 group_of_tasks.create_task(held.watch())
+                limits = StorageLimits(self._store, settings.max_record_bytes)
                 shared = EdgeShared(
                     store=self._store,
                     tail=self._tail,
@@ -178,6 +180,7 @@ class ChotkiProtocol:
                     kafka=context.kafka,
                     partitions=partitions,
                     spools=self._spools,
+                    limits=limits,
                     settings=settings,
                     edge=context.connector_id,
                     report=self.driver.reports.event,

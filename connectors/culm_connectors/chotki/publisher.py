@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from culm_connectors.chotki.spool.sync_spool import DiskSpool
 from culm_connectors.chotki.spool.unacknowledged import IntakeQueue, WaitingPacket, WaitingSync
+from culm_connectors.chotki.storage_limits import StorageLimits
 from culm_connectors.chotki.warnings.gap_watch import GapWatch
 from culm_connectors.edge.protocol_metrics import Durations
 from culm_connectors.kafka import BatchProducer, ProducerRecord
@@ -58,6 +59,7 @@ class ReplicaPublisher:
         bringer: Bringer,
         intake: IntakeQueue,
         gaps: GapWatch,
+        limits: StorageLimits,
         latency: Durations | None = None,
     ) -> None:
         self.bringer = bringer
@@ -66,6 +68,7 @@ class ReplicaPublisher:
         self.gaps = gaps
         self._latency = Durations() if latency is None else latency
         self._producer = producer
+        self._limits = limits
         self._kafka = kafka
         self._partitions = partitions
         self._intake = intake
@@ -131,7 +134,11 @@ class ReplicaPublisher:
         self._changed.set()
 
     async def run(self) -> None:
-        """Produce what comes, in order. Raises ProduceFailed: the connection is of no use any more."""
+        """Produce what comes, in order. After an error the connection is of no use any more.
+
+        Raises `ProduceFailed`, and `RecordTooLarge` for a sync that cannot be stored, of which nothing was
+        produced.
+        """
         while True:
             while (taken := self._intake.take()) is not None:
                 if isinstance(taken, WaitingSync):
@@ -171,6 +178,8 @@ class ReplicaPublisher:
             self.gaps.packets(entries[partition], partition, end)
 
     async def _produce_sync(self, sync: WaitingSync) -> None:
+        spool = sync.spool
+        await asyncio.to_thread(self._limits.check_sync, spool.sizes, spool.fields(), sync.vectors)
         await self._produce_operands(sync.spool.fields())
         await self._produce_operands((vector_key(block), vector) for block, vector in sync.vectors)
         record = CommitRecord(

@@ -2,7 +2,8 @@
 
 A vector never runs ahead of its data: a run of packets moves its source's entry only from what it builds on,
 and a sync only when all its fields are merged. What does not count yet waits here, bounded, and is reported
-as a gap when it has waited too long: its edge's next diff brings what is missing. A job that stood still
+as a gap when it has waited too long: its edge's next diff brings what is missing. So is a sync of which
+pieces of an operand are missing, at once. A job that stood still
 has records before it that may hold what it waits for: that time does not count, and nothing is a gap before
 they are read. A mark does not cover what waits: a job that goes on from `chotki.state` alone reads it again.
 """
@@ -14,8 +15,9 @@ from typing import Final, NamedTuple
 
 import cbor2
 
-from culm_models.chotki.ids import GLOBAL_VECTOR_KEY
+from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, KEY_SIZE
 from culm_models.chotki.rdx import parse_vector, write_vector
+from culm_streaming.chotki.open_operands import Arrival, OpenOperands
 from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
 from culm_streaming.chotki.rows import Commit, EpochRows, InputTopic, Mark, Piece, Run
 from culm_streaming.chotki.settings import ChotkiStateSettings
@@ -25,7 +27,8 @@ from culm_topics.chotki.records import Ends, EpochRecord, HoldingRecord, epoch_k
 from culm_topics.records import rejection
 
 _NAME: Final = b"E"
-_FORMAT: Final = 4
+_FORMAT: Final = 5
+_MAX_LOST_SESSIONS: Final = 1_000
 GAP: Final = "chotki.gap"
 
 
@@ -51,25 +54,33 @@ class _Counted:
     covered: list[dict[int, int]] = field(default_factory=lambda: [{} for _ in InputTopic])
     waiting: list[_Waiting] = field(default_factory=list)
     pieces: dict[bytes, list[int]] = field(default_factory=dict)
-    """By operand whose last piece has not come: partition and offset of its first one, and since when."""
+    """By operand whose last piece has not come: its partition, the offset of its first piece, when the last
+    one came, and how many came."""
     batch_ms: int | None = None
     """The time of the last micro-batch; None: not known."""
+    lost: dict[bytes, None] = field(default_factory=dict)
+    """Sessions that brought an operand of which pieces are missing: none of their syncs counts."""
 
     def pack(self) -> bytes:
-        kept = [self.epoch, self.vector, self.covered, self.waiting, self.pieces, self.batch_ms]
+        lost = list(self.lost)[-_MAX_LOST_SESSIONS:]
+        kept = [self.epoch, self.vector, self.covered, self.waiting, self.pieces, self.batch_ms, lost]
         return cbor2.dumps([_FORMAT, *kept])
 
     @staticmethod
     def unpack(blob: bytes | None) -> "_Counted":
         if blob is None:
             return _Counted()
-        # Formats 1 and 2 know nothing of pieces, and 3 nothing of its last micro-batch.
+        # Formats 1 and 2 know nothing of pieces, 3 nothing of its last micro-batch, and 4 does not count
+        # pieces: operands that are open then are lost, and come again.
         _, epoch, vector, covered, waiting, *rest = cbor2.loads(blob)
+        rest[2:] = [dict.fromkeys(lost) for lost in rest[2:]]
         return _Counted(epoch, vector, covered, [_unpack_waiting(*one) for one in waiting], *rest)
 
     def begin_batch(self, batch_ms: int, settings: ChotkiStateSettings) -> None:
         """The job may have stood still: of the time since its last micro-batch at most half a gap counts."""
-        since = [one.since_ms for one in self.waiting] + [since_ms for _, _, since_ms in self.pieces.values()]
+        since = [one.since_ms for one in self.waiting] + [
+            since_ms for _, _, since_ms, *_ in self.pieces.values()
+        ]
         last_ms = max(since, default=batch_ms) if self.batch_ms is None else self.batch_ms
         stood_still_ms = max(0, batch_ms - last_ms - settings.gap_ms // 2)
         self.batch_ms = batch_ms
@@ -82,13 +93,28 @@ class _Counted:
         self, pieces: list[Piece], batch_ms: int, read_ms: int, settings: ChotkiStateSettings
     ) -> None:
         """Operands begin and end. One whose session has ended in its midst is forgotten after a while."""
-        for one in pieces:
-            if one.is_first:
-                self.pieces[one.name] = [one.partition, one.offset, batch_ms]
-            elif one.is_last:
-                self.pieces.pop(one.name, None)
+        for partition in {one.partition for one in pieces}:
+            self._take_pieces([one for one in pieces if one.partition == partition], batch_ms, settings)
         kept = [(name, one) for name, one in self.pieces.items() if one[2] + settings.gap_ms > read_ms]
         self.pieces = dict(kept[-settings.max_waiting :])
+
+    def _take_pieces(self, pieces: list[Piece], batch_ms: int, settings: ChotkiStateSettings) -> None:
+        """The next pieces of one partition."""
+        partition = pieces[0].partition
+        known = {name: one for name, one in self.pieces.items() if one[0] == partition}
+        counts = {name: one[3] if len(one) > 3 else -1 for name, one in known.items()}
+        operands = OpenOperands(counts, settings.max_open_operands)
+        for one in pieces:
+            if operands.take(one.name, one.piece, one.pieces) is Arrival.LOST:
+                self.lost[one.name[KEY_SIZE:]] = None
+            elif one.piece == 0:
+                known[one.name] = [partition, one.offset, batch_ms, 0]
+        for name in known:
+            self.pieces.pop(name, None)
+        came = {one.name for one in pieces}
+        for name, count in operands.counts.items():
+            _, offset, since_ms, *_ = known[name]
+            self.pieces[name] = [partition, offset, batch_ms if name in came else since_ms, count]
 
     def merged_and_counted(self) -> list[dict[int, int]]:
         """By input topic and partition: before this offset nothing waits."""
@@ -98,7 +124,7 @@ class _Counted:
                 source, partition, offset = one.record
                 found[source][partition] = min(offset, found[source].get(partition, offset))
         fields = found[InputTopic.FIELDS]
-        for partition, offset, _ in self.pieces.values():
+        for partition, offset, *_ in self.pieces.values():
             fields[partition] = min(offset, fields.get(partition, offset))
         return found
 
@@ -137,13 +163,21 @@ def count_epoch(
         covered[partition] = max(offset, covered.get(partition, 0))
     counted.take_pieces(rows.pieces, batch_ms, read_ms, settings)
     counted.waiting += _of_runs(rows.runs, batch_ms) + _of_commits(rows.commits, batch_ms)
-    counted.waiting = _raise(counted.vector, counted.waiting, counted.covered[InputTopic.FIELDS])
+    merged = counted.covered[InputTopic.FIELDS]
+    lost = [one for one in counted.waiting if one.ends and one.bringer in counted.lost]
+    lost = [one for one in lost if _is_merged(one, merged)]
+    if lost:
+        counted.waiting = [one for one in counted.waiting if one not in lost]
+    counted.waiting = _raise(counted.vector, counted.waiting, merged)
     waiting, gaps = _without_gaps(counted.waiting, read_ms, settings)
     counted.waiting = waiting
     counted.epoch += 1
     state.save(_NAME, counted.pack())
     for gap in gaps:
-        yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", _report(gap), None)
+        yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", _report(gap, "which has not come"), None)
+    for gap in lost:
+        why = "and pieces of an operand of its session are missing"
+        yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", _report(gap, why), None)
     vector = write_vector(counted.vector)
     packets, fields, commits = (tuple(sorted(ends.items())) for ends in counted.merged_and_counted())
     mark = EpochRecord(counted.epoch, vector, packets, fields, commits).encode()
@@ -194,7 +228,7 @@ def _raise(vector: dict[int, int], waiting: list[_Waiting], merged: Mapping[int,
     rest: list[_Waiting] = []
     by_src: dict[int, list[_Waiting]] = defaultdict(list)
     for one in waiting:
-        if all(merged.get(partition, 0) >= offset for partition, offset in one.ends):
+        if _is_merged(one, merged):
             by_src[one.src].append(one)
         else:
             rest.append(one)
@@ -210,6 +244,10 @@ def _raise(vector: dict[int, int], waiting: list[_Waiting], merged: Mapping[int,
     return rest
 
 
+def _is_merged(one: _Waiting, merged: Mapping[int, int]) -> bool:
+    return all(merged.get(partition, 0) >= offset for partition, offset in one.ends)
+
+
 def _without_gaps(
     waiting: list[_Waiting], read_ms: int, settings: ChotkiStateSettings
 ) -> tuple[list[_Waiting], list[_Waiting]]:
@@ -221,11 +259,11 @@ def _without_gaps(
     return kept, gaps
 
 
-def _report(gap: _Waiting) -> bytes:
+def _report(gap: _Waiting, why: str) -> bytes:
     edge, session = gap.bringer[:32].hex(), int.from_bytes(gap.bringer[32:], "big")
     record = rejection(
         GAP,
-        f"source {gap.src:x} up to {gap.pro:x} builds on {gap.after:x}, which has not come "
+        f"source {gap.src:x} up to {gap.pro:x} builds on {gap.after:x}, {why} "
         f"(edge {edge}, session {session})",
     )
     return record.encode()

@@ -2,7 +2,8 @@
 
 A call on Spark's state costs far more than the bytes it moves, and what is written together is mostly
 neighbouring: a diff brings whole blocks, a writer the next sequence numbers. A blob is a CBOR map of the rest
-of a store key (9 bytes) to [value, seen].
+of a store key (9 bytes) to [value, seen]. A large value lies in blobs of its own; their number stands in its
+place.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +14,11 @@ import cbor2
 from culm_streaming.chotki.state import ShardState
 
 OBJECTS_BITS: Final = 8
+LARGE_BYTES: Final = 256 * 1024
+"""A value of more bytes has blobs of its own."""
+_BLOB_BYTES: Final = 2 * 1024 * 1024
 _NAME: Final = b"F"
+_LARGE: Final = b"L"
 _OFFSET_BITS: Final = 12
 _PRO_BITS: Final = _OFFSET_BITS + OBJECTS_BITS
 
@@ -34,7 +39,9 @@ class FieldBucket:
         blob = state.load(name)
         self._state = state
         self._name = name
-        self._fields: dict[bytes, list[bytes | None]] = {} if blob is None else cbor2.loads(blob)
+        self._fields: dict[bytes, tuple[bytes | int, bytes | None]] = (
+            {} if blob is None else cbor2.loads(blob)
+        )
         self._is_changed = False
         self.keys = keys
         """The store keys that it was opened for, in order."""
@@ -45,19 +52,39 @@ class FieldBucket:
         if found is None:
             return None
         value, seen = found
-        assert value is not None, "a field has a value"
+        if isinstance(value, int):
+            value = b"".join(self._large(key, number) for number in range(value))
         return Kept(value, seen)
 
     def put(self, key: bytes, kept: Kept) -> None:
         """Keep a field of this blob."""
-        self._fields[key[9:]] = [kept.value, kept.seen]
+        value: bytes | int = kept.value
+        if len(kept.value) > LARGE_BYTES:
+            value = -(-len(kept.value) // _BLOB_BYTES)
+            for number in range(value):
+                start = number * _BLOB_BYTES
+                self._state.save(_blob(key, number), kept.value[start : start + _BLOB_BYTES])
+        former, _ = self._fields.get(key[9:], (b"", None))
+        if isinstance(former, int):
+            for number in range(value if isinstance(value, int) else 0, former):
+                self._state.save(_blob(key, number), None)
+        self._fields[key[9:]] = value, kept.seen
         self._is_changed = True
+
+    def _large(self, key: bytes, number: int) -> bytes:
+        blob = self._state.load(_blob(key, number))
+        assert blob is not None, "a large value has its blobs"
+        return blob
 
     def flush(self) -> None:
         """Write what has changed."""
         if self._is_changed:
             self._state.save(self._name, cbor2.dumps(self._fields))
             self._is_changed = False
+
+
+def _blob(key: bytes, number: int) -> bytes:
+    return _LARGE + key + number.to_bytes(4, "big")
 
 
 def open_buckets(state: ShardState, keys: Iterable[bytes]) -> Iterator[FieldBucket]:

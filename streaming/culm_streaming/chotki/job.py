@@ -49,6 +49,7 @@ _ARROW = pa.schema(
 _READ = ("key", "value", "partition", "offset", "written_ms")
 _OUTPUT = "stage int, topic int, key binary, value binary, partition int"
 _FRAME_RECORDS = 10_000
+_FRAME_BYTES = 16 * 1024 * 1024
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -218,11 +219,13 @@ def _packed(frame: pd.DataFrame) -> Iterator[tuple[Place, bytes]]:
 
 def _frames(records: Iterator[OutputRecord]) -> Iterator[pd.DataFrame]:
     piece: list[OutputRecord] = []
+    size = 0
     for record in records:
         piece.append(record)
-        if len(piece) == _FRAME_RECORDS:
+        size += len(record.value or b"")
+        if len(piece) == _FRAME_RECORDS or size >= _FRAME_BYTES:
             yield _frame(piece)
-            piece = []
+            piece, size = [], 0
     if piece:
         yield _frame(piece)
 

@@ -10,7 +10,7 @@ class Stage(IntEnum):
     FIELDS = 0
     """Merged fields, and what was refused."""
     VECTORS = 1
-    """The vectors of blocks, in the partitions of their fields."""
+    """The vectors of blocks, in the partitions of their fields; tombstones of pieces that no field names."""
     MARKS = 2
     """The epoch is complete, in each partition."""
     TOLD = 3
@@ -33,10 +33,10 @@ TOPIC_NAMES: Final = {
 
 
 class OutputRecord(NamedTuple):
-    """One record; `partition` is None where Kafka's partitioner says it."""
+    """One record; `partition` is None where Kafka's partitioner says it, `value` for a tombstone."""
 
     stage: Stage
     topic: Topic
     key: bytes
-    value: bytes
+    value: bytes | None
     partition: int | None

@@ -158,7 +158,7 @@ def _take_operand(batch: _Batch, key: bytes | None, value: bytes | None, at: tup
     if pieces == 1:
         check_value(chr(key[17]), operand)
     else:
-        batch.epochs.pieces.append(Piece(key + name, piece == 0, piece + 1 == pieces, *at))
+        batch.epochs.pieces.append(Piece(key + name, piece, pieces, *at))
     batch.of_key(key).operands.append(Operand(key, operand, None, None, name, piece, pieces))
 
 

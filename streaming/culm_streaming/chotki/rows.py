@@ -91,11 +91,11 @@ class Mark(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A piece of an operand: of which one, whether it is the first or the last, and where it lies."""
+    """A piece of an operand, from 0, and where it lies; `name` is the field's key and the session's."""
 
     name: bytes
-    is_first: bool
-    is_last: bool
+    piece: int
+    pieces: int
     partition: int
     offset: int
 

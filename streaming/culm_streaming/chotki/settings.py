@@ -4,7 +4,6 @@ from dataclasses import dataclass, fields
 
 from culm_models.errors import require
 from culm_streaming.errors import JobSettingsError
-from culm_topics.catalogue.spec import MAX_MESSAGE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +19,9 @@ class ChotkiStateSettings:
     max_waiting: int = 100_000
     """Packets' runs and syncs' sources that wait for what they build on."""
     max_list_bytes: int = 1024 * 1024
-    """A field of type L is not appended to beyond this."""
-    max_field_bytes: int = MAX_MESSAGE_BYTES - 64 * 1024
-    """A field that would have more is left as it is, and told on `rejected`: no record holds it."""
-    max_pieces_bytes: int = 256 * 1024 * 1024
-    """Pieces of large operands that a shard keeps until the last one has come."""
+    """A field of type L is not appended to beyond this; what is left out is reported on `rejected`."""
+    max_open_operands: int = 64
+    """Large operands of one partition of `chotki.fields` that lack pieces; see `OpenOperands`."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -8,8 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-import cbor2
-
 from culm_models.chotki.errors import ChotkiError, RecordTooLarge
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id, block_of, split_object_key, vector_key
 from culm_models.chotki.log0 import COMMON_FIELDS
@@ -17,22 +15,26 @@ from culm_models.chotki.rdx import check_value, parse_vector, write_vector
 from culm_models.chotki.rdx.batch import merge_many
 from culm_models.chotki.store import MERGED_ALONE, SEEN_TYPES
 from culm_streaming.chotki.field_buckets import Kept, open_buckets
+from culm_streaming.chotki.open_operands import KeptPieces
 from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
 from culm_streaming.chotki.packing import FIRST_BLOCK
 from culm_streaming.chotki.rows import Operand, ShardRows, VectorRow
 from culm_streaming.chotki.settings import ChotkiStateSettings
 from culm_streaming.chotki.state import ShardState
+from culm_streaming.errors import JobError
 from culm_topics.chotki.records import (
     BlockVectorRecord,
+    FieldJoiner,
     FieldRecord,
     block_partition,
+    field_records,
     is_field_key,
     is_vector_key,
+    piece_keys,
 )
 from culm_topics.records import rejection
 
 _VECTOR: Final = b"V"
-_PIECES: Final = b"P"
 _COMMON: Final = b"C"
 _CLASS_OF: Final = frozenset(b"OY")
 _LIST: Final = ord("L")
@@ -55,17 +57,30 @@ def step(
     for value in refused:
         yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", value, None)
     told: list[bytes] = []
-    for key, record in _merge_fields(state, whole, vectors, settings, told):
+    obsolete: list[bytes] = []
+    for key, record in _merge_fields(state, whole, vectors, settings, told, obsolete):
         yield OutputRecord(Stage.FIELDS, Topic.STATE, key, record, shard)
     for value in told:
         yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", value, None)
+    for key in obsolete:
+        yield OutputRecord(Stage.VECTORS, Topic.STATE, key, None, shard)
     for key, record in _raise_vectors(state, vectors):
         yield OutputRecord(Stage.VECTORS, Topic.STATE, key, record, shard)
 
 
-def restore_shard(state: ShardState, records: Sequence[tuple[bytes, bytes]]) -> None:
-    """Take over what a job whose own state is gone has written of a shard, in the order of its records."""
-    newest = dict(records)
+def restore_shard(state: ShardState, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+    """Take over what a job whose own state is gone has written of a shard, in the order of its records.
+
+    Raises `JobError` for a field of which pieces are missing.
+    """
+    joiner = FieldJoiner()
+    whole = (joiner.take(offset, key, value or b"") for offset, (key, value) in enumerate(records))
+    newest = dict(record for record in whole if record is not None)
+    for key in joiner.incomplete:
+        raise JobError(
+            f"the job chotki has no checkpoint, and chotki.state lacks pieces of the field {key.hex()}",
+            hint="restore the checkpoint, or make the chotki.* topics anew: replicas bring all again",
+        )
     for bucket in open_buckets(state, filter(is_field_key, newest)):
         for key in bucket.keys:
             found = FieldRecord.decode(newest[key])
@@ -91,6 +106,7 @@ def _merge_fields(
     vectors: Sequence[VectorRow],
     settings: ChotkiStateSettings,
     told: list[bytes],
+    obsolete: list[bytes],
 ) -> Iterator[tuple[bytes, bytes]]:
     bounds = _bounds(vectors)
     by_key: dict[bytes, list[Operand]] = defaultdict(list)
@@ -99,27 +115,18 @@ def _merge_fields(
     for bucket in open_buckets(state, by_key):
         befores = [bucket.get(key) for key in bucket.keys]
         brought = [by_key[key] for key in bucket.keys]
-        values = _merged(bucket.keys, befores, brought, settings)
+        values = _merged(bucket.keys, befores, brought, settings, told)
         for key, before, came, value in zip(bucket.keys, befores, brought, values, strict=True):
             after = Kept(value, _seen(key, before, came, bounds) if key[17] in SEEN_TYPES else None)
             if key[17] in _CLASS_OF:
                 told += _class_conflicts(key, value, came)
             if after == before:
                 continue
-            if (size := len(value) + len(after.seen or b"")) > settings.max_field_bytes:
-                told.append(_too_large(key, size, came, settings))
-                continue
             bucket.put(key, after)
             if before is None or value != before.value:
-                yield key, FieldRecord(value, after.seen).encode()
+                yield from field_records(key, value, after.seen)
+                obsolete += [] if before is None else piece_keys(key, before.value)
         bucket.flush()
-
-
-def _too_large(key: bytes, size: int, operands: Sequence[Operand], settings: ChotkiStateSettings) -> bytes:
-    """What would make a field larger than a record of `chotki.state` is not merged: the field stays."""
-    id, letter = split_object_key(key)
-    text = f"{id} {letter} would have {size} bytes, where {settings.max_field_bytes} is the most"
-    return rejection(RecordTooLarge.code, text, entry=operands[-1].value).encode()
 
 
 def _class_conflicts(key: bytes, class_id: bytes, operands: Sequence[Operand]) -> Iterator[bytes]:
@@ -139,6 +146,7 @@ def _merged(
     befores: Sequence[Kept | None],
     brought: Sequence[Sequence[Operand]],
     settings: ChotkiStateSettings,
+    told: list[bytes],
 ) -> list[bytes]:
     """The value of each field, from what is kept of it and its operands."""
     values = [came[0].value for came in brought]
@@ -153,7 +161,10 @@ def _merged(
             before = befores[place]
             operands = [] if before is None else [before.value]
             operands += [one.value for one in brought[place]]
-            fields.append(_within(operands, settings.max_list_bytes) if code == _LIST else operands)
+            if code == _LIST and len(within := _within(operands, settings.max_list_bytes)) < len(operands):
+                told.append(_list_full(keys[place], operands[-1], settings))
+                operands = within
+            fields.append(operands)
         for place, value in zip(places, merge_many(chr(code), fields), strict=True):
             values[place] = value
     return values
@@ -198,6 +209,12 @@ def _within(values: Sequence[bytes], most: int) -> list[bytes]:
     return found
 
 
+def _list_full(key: bytes, operand: bytes, settings: ChotkiStateSettings) -> bytes:
+    id, letter = split_object_key(key)
+    text = f"{id} {letter} is not appended to beyond {settings.max_list_bytes} bytes"
+    return rejection(RecordTooLarge.code, text, entry=operand).encode()
+
+
 def _bounds(vectors: Sequence[VectorRow]) -> dict[tuple[bytes, bytes], dict[int, int]]:
     """What a session's diffs said of each block: a bound of what its fields have seen."""
     found: dict[tuple[bytes, bytes], dict[int, int]] = defaultdict(dict)
@@ -235,41 +252,24 @@ def _block_key(field: bytes) -> bytes:
 def _joined(
     state: ShardState, operands: Sequence[Operand], settings: ChotkiStateSettings
 ) -> tuple[list[Operand], list[bytes]]:
-    """Operands that are whole, and records of `rejected` for what will never be.
-
-    The pieces of an operand come one behind the other from one session, and are kept until the last one.
-    """
+    """Operands that are whole, and records of `rejected` for those that do not parse."""
     if all(one.pieces == 1 for one in operands):
         return list(operands), []
-    blob = state.load(_PIECES)
-    kept: dict[bytes, list[bytes]] = {} if blob is None else cbor2.loads(blob)
+    kept = KeptPieces(state, settings.max_open_operands)
     whole: list[Operand] = []
     refused: list[bytes] = []
     for one in operands:
         if one.pieces == 1:
             whole.append(one)
             continue
-        name = one.key + (one.bringer or b"")
-        if one.piece == 0:
-            kept[name] = []
-        pieces = kept.get(name)
-        if pieces is None or len(pieces) != one.piece:
-            continue  # its session has begun anew meanwhile, or a repeat: the first piece comes again
-        pieces.append(one.value)
-        if one.piece + 1 < one.pieces:
+        value = kept.take(one.key + (one.bringer or b""), one.piece, one.pieces, one.value)
+        if value is None:
             continue
-        value = b"".join(kept.pop(name))
         try:
             check_value(chr(one.key[17]), value)
         except ChotkiError as error:
             refused.append(rejection(error.code, str(error), entry=value).encode())
             continue
         whole.append(one._replace(value=value, piece=0, pieces=1))
-    kept_bytes = sum(len(piece) for pieces in kept.values() for piece in pieces)
-    while kept_bytes > settings.max_pieces_bytes:
-        lost = kept.pop(next(iter(kept)))
-        kept_bytes -= sum(map(len, lost))
-        told = rejection("chotki.sync_bytes", "pieces of an operand whose rest has not come", entry=lost[0])
-        refused.append(told.encode())
-    state.save(_PIECES, cbor2.dumps(kept) if kept else None)
+    kept.save()
     return whole, refused

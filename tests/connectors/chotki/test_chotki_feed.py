@@ -42,7 +42,7 @@ def feed_of(shared: EdgeShared, cut_bytes: int | None = None) -> PeerFeed:
         def handshake(vector: bytes) -> bytes:
             return write_handshake(T, 7, vector, TRACE)
 
-        return DiffRequest(T, dict(held), True, 100, cut_bytes, handshake, Compat.DEFAULT, claimed)
+        return DiffRequest(T, dict(held), True, 100, 10_000, cut_bytes, handshake, Compat.DEFAULT, claimed)
 
     feed = PeerFeed(shared.store, shared.tail, (EDGE, 1))
     feed.holding.raise_to(shared.store.vector)

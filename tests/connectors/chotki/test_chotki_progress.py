@@ -129,13 +129,11 @@ def test_a_vector_of_more_sources_than_a_record_holds_is_told_of_in_part_and_no_
         record = PeerLag().next({10: 11 << 12}, held, 0)
     assert record is not None and parse_vector(record.vector) == {src: held[src] for src in (1, 2, 3)}
     assert [one.src for one in record.behind] == [10]
-    monkeypatch.setattr("culm_connectors.chotki.host.MAX_VECTOR_BYTES", 40)
+    monkeypatch.setattr("culm_connectors.chotki.storage_limits.MAX_VECTOR_BYTES", 40)
     host = EdgeHost(shared, cast(Any, None), lambda event: None)
-    large, small = write_vector(held), write_vector({1: 1})
-    for vector, blocks in ((large, []), (small, [(Id(1, 0), large)])):
-        sync = OpenSync(Id(0xA, 0), vector, True, host.open_spool(), 0, 0)
-        with pytest.raises(RecordTooLarge):
-            host.commit_sync(sync, blocks)
+    sync = OpenSync(Id(0xA, 0), write_vector(held), True, host.open_spool(), 0, 0)
+    with pytest.raises(RecordTooLarge):
+        host.commit_sync(sync, [])
 
 
 def test_of_what_comes_the_blocks_are_estimated_from_both_vectors() -> None:

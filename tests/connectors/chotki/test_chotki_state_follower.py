@@ -8,7 +8,8 @@ import logging
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -22,7 +23,7 @@ from culm_connectors.local_store.errors import StoreDamaged
 from culm_models.chotki.log0 import common_store
 from culm_streaming.chotki.output_records import OutputRecord, Stage
 from culm_streaming.chotki.rows import InputTopic
-from culm_topics.chotki.records import EpochRecord, epoch_key
+from culm_topics.chotki.records import EpochRecord, epoch_key, field_records, large_fields
 from culm_topics.kafka.clients import admin
 from tests.connectors.chotki.test_chotki_store import MIB, field, held, key_of, mark, opened
 from tests.streaming.chotki.test_chotki_epochs import story
@@ -91,6 +92,7 @@ def job_epochs(seed: int, batches: list[dict[int, int]]) -> tuple[list[list[Outp
     repeats=st.dictionaries(st.integers(0, 8), st.integers(0, 40)),
     compactions=st.sets(st.integers(0, 8)),
     staged_bytes=st.sampled_from([0, 2_000, MAX_STAGED_BYTES]),
+    whole_bytes=st.sampled_from([large_fields.MAX_WHOLE_BYTES, 20]),
 )
 async def test_whatever_order_partitions_are_read_in_the_store_is_at_one_epoch(
     seed: int,
@@ -99,9 +101,11 @@ async def test_whatever_order_partitions_are_read_in_the_store_is_at_one_epoch(
     repeats: dict[int, int],
     compactions: set[int],
     staged_bytes: int,
+    whole_bytes: int,
 ) -> None:
-    """With kills of the edge, micro-batches that are repeated from anywhere, and compaction."""
-    written, expected = job_epochs(seed, batches)
+    """With kills of the edge, repeated micro-batches, compaction, and fields in pieces."""
+    with patch.multiple(large_fields, MAX_WHOLE_BYTES=whole_bytes, STATE_PIECE_BYTES=8):
+        written, expected = job_epochs(seed, batches)
     topic = FedTopic(seed=seed)
     compacted = False
     with tempfile.TemporaryDirectory() as folder:
@@ -135,6 +139,47 @@ async def test_whatever_order_partitions_are_read_in_the_store_is_at_one_epoch(
             assert follower.ready.is_set() and follower.remaining == 0
             assert store.epoch == max(expected) and held(store.snapshot()) == expected[store.epoch]
         store.close()
+
+
+def in_pieces(number: int, value: bytes) -> list[tuple[bytes, bytes]]:
+    """The records of a field: its pieces, then its head."""
+    with patch.multiple(large_fields, MAX_WHOLE_BYTES=1, STATE_PIECE_BYTES=4):
+        return list(field_records(key_of(number), value, None))
+
+
+async def test_a_field_that_lacks_pieces_is_waited_for_also_by_the_next_run(store: ChotkiStore) -> None:
+    topic = FedTopic()
+    *pieces, head = in_pieces(1, b"0 large value")
+    for key, value in (pieces[0], head):
+        topic.write(0, key, value)
+    write_epoch(topic, 1, (0, 2, b"0small"))
+    async with following(store, topic) as follower:
+        await topic.idle.wait()
+        assert not follower.ready.is_set()
+    # The micro-batch ran again and died; of the first run compaction has left the head.
+    async with following(store, topic) as follower:
+        await topic.idle.wait()
+        assert not follower.ready.is_set()
+        for key, value in pieces[1:]:
+            topic.write(0, key, value)
+        write_epoch(topic, 2)
+        await until(follower.ready.is_set)
+    assert held(store.snapshot())[key_of(1)] == b"0 large value"
+    assert held(store.snapshot())[key_of(2)] == b"0small"
+
+
+async def test_a_served_store_never_goes_to_an_epoch_that_lacks_pieces(store: ChotkiStore) -> None:
+    topic = FedTopic()
+    follower = StateFollower(store, cast(Any, topic), lambda _: None)
+    running = asyncio.ensure_future(follower.run())
+    await until(follower.ready.is_set)
+    for key, value in in_pieces(1, b"0 large value")[1:]:
+        topic.write(0, key, value)
+    write_epoch(topic, 1)
+    with pytest.raises(StateUnreadable, match="lacks pieces"):
+        await running
+    follower.close()
+    assert store.epoch == 0
 
 
 async def test_an_empty_topic_is_ready_at_once_with_what_a_fresh_replica_holds(store: ChotkiStore) -> None:

@@ -264,7 +264,7 @@ async def test_a_replica_that_was_restored_from_an_old_copy_is_noticed(edge: Edg
     edge.read(packet(900))
     await edge.meet(peer)
     [told] = await edge.sessions("chotki.source_restored")
-    assert "b-384" in told.reason
+    assert "b-1 to b-384" in told.reason and "started again" in told.reason
 
 
 async def test_bytes_that_are_refused_are_on_rejected(edge: Edge) -> None:

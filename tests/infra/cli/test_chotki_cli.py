@@ -156,7 +156,12 @@ def test_the_status_has_vectors_blocks_peers_sessions_and_sources(shell: Shell) 
     held = write_vector({0: Id.make(0, 3).pro, 16: Id.make(16, 1).pro})
     produce(shell.settings, "chotki.vectors", [(source_key(11), HoldingRecord(held, 0, TIME_MS).encode())])
     edge, trace = bytes(range(32)), bytes(10)
-    for session, state in ((1, "SendNone"), (2, "SendLive")):
+    too_large = "field b-1-2 E, written by b, would have 2 bytes"
+    for session, state, code, reason in (
+        (1, "SendLive", "chotki.record_size", too_large),
+        (1, "SendNone", "chotki.record_size", "chotki.record_size"),
+        (2, "SendLive", "", ""),
+    ):
         told = SessionRecord(
             *(state, 11, "127.0.0.1:4", 7, trace, b"\1" * 10, 20, 30),
             *(
@@ -166,7 +171,7 @@ def test_the_status_has_vectors_blocks_peers_sessions_and_sources(shell: Shell) 
                 3,
                 2,
             ),
-            *("", "chotki.letter" if state == "SendNone" else "", TIME_MS),
+            *(reason, code, TIME_MS),
         )
         produce(shell.settings, "chotki.sessions", [(session_key(edge, session), told.encode())])
     in_use = SourceRecord("north", b"1" * 16, "allocated", TIME_MS)
@@ -184,7 +189,10 @@ def test_the_status_has_vectors_blocks_peers_sessions_and_sources(shell: Shell) 
     assert session["received"] == {"blocks_done": 1, "blocks_total": 2, "bytes_done": 2_000, "bytes_total": 0}
     assert session["open_syncs"] == [{"t": "b-1", "age_ms": 1_500, "bytes": 2_000}]
     assert (session["pings"], session["pongs"]) == (3, 2)
-    assert found["codes"] == {"chotki.letter": 1}
+    assert found["codes"] == {"chotki.record_size": 1}
+    [warning] = found["warnings"]
+    assert (warning["code"], warning["text"], warning["peer"]) == ("chotki.record_size", too_large, "b")
+    assert too_large in " ".join(shell.text("status").split())
     assert found["epoch_age_s"] >= 0
     assert [(one["source"], one["state"]) for one in found["sources"]] == [
         ("c", "in use"),

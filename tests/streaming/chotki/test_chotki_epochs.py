@@ -360,10 +360,11 @@ def test_a_piece_is_not_covered_before_the_last_one_and_comes_again_without_a_ch
 
 
 @pytest.mark.parametrize(
-    ("number", "record", "rest"), [(1, [], []), (2, [[0, 0, 0]], []), (3, [[0, 0, 0]], [{}])]
+    ("number", "record", "rest"),
+    [(1, [], []), (2, [[0, 0, 0]], []), (3, [[0, 0, 0]], [{}]), (4, [[0, 0, 0]], [{}, None])],
 )
 def test_what_an_earlier_format_kept_goes_on(
-    number: int, record: list[list[int]], rest: list[dict[bytes, list[int]]]
+    number: int, record: list[list[int]], rest: list[object]
 ) -> None:
     state = MemoryShardState()
     ground, second = Id.make(0xB, 1).pro, Id.make(0xB, 2).pro
@@ -373,20 +374,5 @@ def test_what_an_earlier_format_kept_goes_on(
     list(count_epoch(state, EpochRows(), a_month_ms, ChotkiStateSettings(shards=1)))
     rows = EpochRows(runs=[Run(0xB, 0, ground, bytes(40), 0, 1)])
     written = list(count_epoch(state, rows, a_month_ms + 1, ChotkiStateSettings(shards=1)))
-    (mark,) = [EpochRecord.decode(one.value) for one in written if one.stage is Stage.MARKS]
+    (mark,) = [EpochRecord.decode(one.value or b"") for one in written if one.stage is Stage.MARKS]
     assert mark.epoch == 7 and parse_vector(mark.vector) == {0xB: second}
-
-
-def test_a_field_that_no_record_would_hold_stays_as_it_is_and_is_told_of() -> None:
-    topics = ChotkiTopics()
-    key = object_key(Id.make(0xC, 1, 1), "E")
-    bringer = Bringer(NORTH.edge, 0xC, 1)
-    job = ChotkiJob(topics, ChotkiStateSettings(shards=3, max_field_bytes=200))
-    small, large = parse_text("E", "{1}"), parse_text("E", f'{{"{"x" * 200}"}}')
-    for operand in (small, large, parse_text("E", "{2}")):
-        topics.operand(bringer, key, operand)
-        job.run()
-    assert job.values()[key] == parse_text("E", "{1,2}")
-    [told] = [RejectedRecord.decode(value) for value in job.rejected]
-    assert (told.code, told.entry) == ("chotki.record_size", large)
-    assert "c-1-1 E" in told.detail

@@ -193,7 +193,7 @@ class _SourcesFollower:
     def poll(self) -> Mapping[int, SourceRecord]:
         records = self._topics.log(SOURCES_TOPIC, 0)
         for offset, (key, value) in enumerate(records[self._read :], self._read):
-            self.table.take(TopicMessage(key, value, 0, offset, 0))
+            self.table.take(TopicMessage(key, value or b"", 0, offset, 0))
         self._read = len(records)
         return self.table.holders
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from culm_streaming.chotki.output_records import TOPIC_NAMES, OutputRecord
 from culm_streaming.chotki.rows import InputTopic
 from culm_streaming.chotki.settings import ChotkiStateSettings
+from culm_topics.chotki.state_reader import EpochStaging
+from culm_topics.readers.whole_topic import TopicMessage
 from tests.support.chotki_job import ChotkiJob, Place
 from tests.support.chotki_pipeline.faults import Fault, Writes
 from tests.support.chotki_pipeline.topics import MemoryTopics
@@ -28,9 +30,21 @@ class MemoryJob:
         self._topics = topics
         self._writes = writes
         self._chance = random.Random(seed)
+        self._staging = EpochStaging(topics.partitions)
+        self._read = [0] * topics.partitions
         self._planned: tuple[dict[Place, int], int] | None = None
         self._written: list[OutputRecord] | None = None
         """What the micro-batch that is not finished came to when it first ran."""
+
+    def values_of_epoch(self) -> dict[bytes, bytes]:
+        """What a reader has that takes whole epochs: the fields and vectors of the last one."""
+        for number, read in enumerate(self._read):
+            log = self._topics.log("chotki.state", number)
+            for offset in range(read, len(log)):
+                key, value = log[offset]
+                self._staging.take(TopicMessage(key, value or b"", number, offset, 0))
+            self._read[number] = len(log)
+        return self._staging.state.store()
 
     async def live(self) -> None:
         """Run for ever."""

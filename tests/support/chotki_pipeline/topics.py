@@ -27,7 +27,7 @@ class MemoryMessage:
     """What is read of a `confluent_kafka.Message`."""
 
     place: tuple[str, int, int]
-    record: tuple[bytes, bytes]
+    record: tuple[bytes, bytes | None]
 
     def topic(self) -> str:
         return PREFIX + self.place[0]
@@ -41,7 +41,7 @@ class MemoryMessage:
     def key(self) -> bytes:
         return self.record[0]
 
-    def value(self) -> bytes:
+    def value(self) -> bytes | None:
         return self.record[1]
 
     def timestamp(self) -> tuple[int, int]:
@@ -57,21 +57,24 @@ class MemoryTopics:
     def __init__(self, partitions: int) -> None:
         self.partitions = partitions
         self.inputs = ChotkiTopics(partitions)
-        self._others: dict[tuple[str, int], list[tuple[bytes, bytes]]] = defaultdict(list)
+        self._others: dict[tuple[str, int], list[tuple[bytes, bytes | None]]] = defaultdict(list)
         self._written = asyncio.Event()
 
-    def log(self, name: str, partition: int) -> list[tuple[bytes, bytes]]:
+    def log(self, name: str, partition: int) -> Sequence[tuple[bytes, bytes | None]]:
         """All records of a partition."""
         if name in _INPUTS:
             return self.inputs.records[_INPUTS[name], partition]
         return self._others[name, partition]
 
-    def append(self, name: str, partition: int, key: bytes, value: bytes) -> int:
+    def append(self, name: str, partition: int, key: bytes, value: bytes | None) -> int:
         """One record; the offset behind it."""
-        log = self.log(name, partition)
-        log.append((key, value))
+        if name in _INPUTS:
+            assert value is not None, "inputs have no tombstones"
+            self.inputs.records[_INPUTS[name], partition].append((key, value))
+        else:
+            self._others[name, partition].append((key, value))
         self._written.set()
-        return len(log)
+        return len(self.log(name, partition))
 
     async def until_written(self) -> None:
         """Wait for anything new anywhere."""

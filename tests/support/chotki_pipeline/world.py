@@ -17,11 +17,11 @@ from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
 from culm_connectors.chotki.sources import own_object
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.memory import memory_pair
-from culm_models.chotki.ids import ZERO_ID, Id, object_key
+from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, ZERO_ID, Id, object_key
 from culm_models.chotki.log0 import common_store, fresh_store
-from culm_models.chotki.packets.live import read_live, write_live
+from culm_models.chotki.packets.live import LivePacket, read_live, write_live
 from culm_models.chotki.packets.packet import parse
-from culm_models.chotki.rdx import delta, parse_text, print_text
+from culm_models.chotki.rdx import delta, merge, parse_text, parse_vector, print_text
 from culm_models.chotki.replica import Replica, writes_of_live
 from culm_models.chotki.store import MemoryStore
 from culm_models.chotki.tlv import record
@@ -54,6 +54,10 @@ class Differs(AssertionError):
     """Somebody lacks something at the end, or holds what was never written."""
 
 
+class VectorAhead(AssertionError):
+    """A vector claims a change that its holder's values lack."""
+
+
 @dataclass
 class World:
     """One run: of a tree, a seed, and faults by the number of the write."""
@@ -84,6 +88,7 @@ class World:
         ]
         self._chance = random.Random(self.seed)
         self._objects: list[Id] = []
+        self._changes: list[LivePacket] = []
         self._ledger = MemoryStore(common_store())
         for one in self.replicas:
             # A replica's own entry of the global vector is raised by its changes; merging takes the greater.
@@ -129,6 +134,7 @@ class World:
         body = b"".join(_entry(letter, number) for number, letter in enumerate("SNME", 1))
         class_id = self._commit(first, "C", ZERO_ID, body)
         for _ in range(self.rounds):
+            self._check_vectors()
             for peer in self.replicas:
                 await asyncio.sleep(self._chance.choice((0.0, 0.02, 0.3)))
                 # An object whose class the replica has not seen yet is fine.
@@ -164,7 +170,9 @@ class World:
         return id
 
     def _note(self, packet: bytes) -> None:
-        self._ledger.merge(writes_of_live(read_live(parse(packet), packet)))
+        live = read_live(parse(packet), packet)
+        self._ledger.merge(writes_of_live(live))
+        self._changes.append(live)
 
     # What must come of it.
 
@@ -173,6 +181,7 @@ class World:
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self.patience_s
         while (where := self._difference(expected)) is not None:
+            self._check_vectors()
             for task in tasks:
                 if task.done():
                     task.result()
@@ -180,6 +189,21 @@ class World:
                 ends = [(one.name, one.runs, one.failures) for one in self.edges]
                 raise Differs(f"seed {self.seed}, faults {dict(self.faults)}: {where}; {ends}")
             await asyncio.sleep(_LOOK_S)
+
+    def _check_vectors(self) -> None:
+        """A vector never runs ahead of its data. Raises `VectorAhead`."""
+        holders = {f"replica {one.replica.src:x}": one.replica.store.values() for one in self.replicas}
+        holders |= {edge.name: edge.values() for edge in self.edges if edge.is_ready}
+        holders["chotki.state"] = self.job.values_of_epoch()
+        for name, values in holders.items():
+            vector = parse_vector(values.get(GLOBAL_VECTOR_KEY, b""))
+            for live in self._changes:
+                if live.entry.pro > vector.get(live.entry.src, -1):
+                    continue
+                for key, operand in live.writes:
+                    held = values.get(key, b"")
+                    if merge(chr(key[17]), [held, operand] if held else [operand]) != held:
+                        raise VectorAhead(f"{name} claims {live.id} and lacks what it wrote to {key.hex()}")
 
     def _difference(self, expected: dict[bytes, bytes]) -> str | None:
         for edge in self.edges:

@@ -21,6 +21,7 @@ from culm_topics.chotki.records import (
     Bringer,
     CommitRecord,
     EpochRecord,
+    FieldHead,
     FieldRecord,
     HoldingRecord,
     OpenSyncItem,
@@ -57,6 +58,7 @@ PACKETS = st.builds(PacketRecord, bringers, uints, blobs)
 OPERANDS = st.builds(OperandRecord, bringers, blobs, st.integers(0, 3), st.integers(4, 1024))
 COMMITS = st.builds(CommitRecord, bringers, ids, vectors, vectors, ends)
 FIELDS = st.builds(FieldRecord, blobs, st.none() | vectors)
+HEADS = st.builds(FieldHead, st.binary(min_size=16, max_size=16), uints, st.none() | vectors)
 BLOCK_VECTORS = st.builds(BlockVectorRecord, vectors)
 EPOCHS = st.builds(EpochRecord, uints, vectors, ends, ends, ends)
 lags = st.lists(st.builds(Behind, uints, uints, uints), max_size=5).map(tuple)
@@ -76,6 +78,7 @@ RECORDS: dict[str, tuple[str, st.SearchStrategy[Any]]] = {
     "operand": ("chotki.fields", OPERANDS),
     "commit": ("chotki.commits", COMMITS),
     "field": ("chotki.state", FIELDS),
+    "field head": ("chotki.state", HEADS),
     "block vector": ("chotki.state", BLOCK_VECTORS),
     "epoch": ("chotki.state", EPOCHS),
     "holding": ("chotki.vectors", HOLDINGS),

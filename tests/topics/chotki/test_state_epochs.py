@@ -10,13 +10,20 @@ import pytest
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id, object_key, vector_key
 from culm_models.chotki.rdx import parse_vector
 from culm_topics.chotki.objects import Objects
-from culm_topics.chotki.records import FieldRecord, is_epoch_key
+from culm_topics.chotki.records import FieldRecord, is_epoch_key, large_fields
 from culm_topics.chotki.state_file import StateFile
 from culm_topics.chotki.state_reader import EpochStaging
 from culm_topics.readers.whole_topic import TopicMessage
 from tests.streaming.chotki.test_chotki_epochs import story
 from tests.support.chotki_job import ChotkiJob, ChotkiTopics
 from tests.support.chotki_state import StateLog
+
+
+@pytest.fixture(params=[False, True], ids=["whole", "in pieces"], autouse=True)
+def field_sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param:
+        monkeypatch.setattr(large_fields, "MAX_WHOLE_BYTES", 20)
+        monkeypatch.setattr(large_fields, "STATE_PIECE_BYTES", 8)
 
 
 def epochs(count: int) -> tuple[ChotkiJob, StateLog]:

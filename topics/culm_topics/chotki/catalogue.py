@@ -50,8 +50,8 @@ CHOTKI: tuple[TopicSpec, ...] = (
     ),
     TopicSpec(
         name="chotki.state",
-        key="store key (18), or epoch key (5)",
-        value="`FieldRecord`, `BlockVectorRecord` or `EpochRecord`",
+        key="store key (18), piece key (38), or epoch key (5)",
+        value="`FieldRecord`, `FieldHead`, a piece, `BlockVectorRecord` or `EpochRecord`",
         cddl="chotki/cddl/chotki-state.cddl",
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from culm_models.chotki.errors import RecordTooLarge
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, OFFSET_BITS
 from culm_models.chotki.rdx import parse_vector
 from culm_topics.chotki.records import HoldingRecord, SessionRecord, split_session_key, split_source_key
@@ -15,6 +16,8 @@ from culm_topics.readers.whole_topic import PassedOver, TopicMessage, read_to_en
 
 VECTORS_TOPIC: Final = "chotki.vectors"
 SESSIONS_TOPIC: Final = "chotki.sessions"
+NEEDS_ACTION: Final = frozenset({RecordTooLarge.code, "chotki.source_restored"})
+"""Codes of warnings that last until somebody does something at a replica."""
 OVER: Final = "SendNone"
 """The state of a session that is over."""
 
@@ -94,6 +97,8 @@ class Sessions:
 
     by_key: dict[bytes, PeerSession] = field(default_factory=dict)
     passed_over: PassedOver = field(default_factory=lambda: PassedOver(SESSIONS_TOPIC))
+    warnings: dict[tuple[str, str], PeerSession] = field(default_factory=dict)
+    """By code and text: the session in which a warning that needs action came last."""
     _with_code: dict[str, set[bytes]] = field(default_factory=dict)
 
     @property
@@ -112,6 +117,8 @@ class Sessions:
             edge, session = split_session_key(message.key)
             record = SessionRecord.decode(message.value)
             self.by_key[message.key] = PeerSession(edge, session, record)
+            if record.code in NEEDS_ACTION and record.reason != record.code:
+                self.warnings[record.code, record.reason] = self.by_key[message.key]
             if record.code:
                 self._with_code.setdefault(record.code, set()).add(message.key)
         except RecordError as error:

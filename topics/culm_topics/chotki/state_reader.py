@@ -20,6 +20,7 @@ from culm_models.chotki.rdx import parse_vector, write_vector
 from culm_topics.chotki.records import (
     BlockVectorRecord,
     EpochRecord,
+    FieldJoiner,
     FieldRecord,
     is_epoch_key,
     is_field_key,
@@ -91,6 +92,7 @@ class EpochStaging:
         self.passed_over = PassedOver(STATE_TOPIC)
         self._marks: list[dict[bytes, int]] = [{} for _ in range(partitions)]
         """By partition the offset behind each mark that has come."""
+        self._joiners = [FieldJoiner() for _ in range(partitions)]
         self._applied = self._file.about("mark") or b""
         """The mark of the epoch that counts."""
 
@@ -103,17 +105,21 @@ class EpochStaging:
         """The next record of its partition; the epoch that it completes, if it does."""
         try:
             if not is_epoch_key(record.key):
-                self._file.stage(record.partition, record.offset, record.key, _bare_value(record))
+                whole = self._joiners[record.partition].take(record.offset, record.key, record.value)
+                if whole is not None:
+                    key, value = whole
+                    self._file.stage(record.partition, record.offset, key, _bare_value(key, value))
                 return None
             mark = EpochRecord.decode(record.value)
         except RecordError as error:
             self.passed_over.add(record, error)
             return None
+        self._joiners[record.partition].end_epoch()
         if record.value == self._applied:
             # A micro-batch that ran again, of which other partitions were read before: nothing of it is new.
             self._marks[record.partition].clear()
             self._file.unstage(record.partition, record.offset)
-            self.state.offsets[record.partition] = record.offset + 1
+            self.state.offsets[record.partition] = self._resume_at(record.partition, record.offset + 1)
             return None
         self._marks[record.partition][record.value] = record.offset + 1
         # No older mark can have become common by this one.
@@ -124,6 +130,7 @@ class EpochStaging:
     def _apply(self, mark: EpochRecord, encoded: bytes) -> AppliedEpoch:
         state = self.state
         ends = {place: marks[encoded] for place, marks in enumerate(self._marks)}
+        offsets = {place: self._resume_at(place, end) for place, end in ends.items()}
         packets = dict(mark.packets)
         self._file.apply(
             ends,
@@ -132,7 +139,7 @@ class EpochStaging:
                 "epoch": mark.epoch.to_bytes(8, "big"),
                 "vector": mark.vector,
                 "packets": offsets_as_bytes(packets),
-                "offsets": offsets_as_bytes(ends),
+                "offsets": offsets_as_bytes(offsets),
             },
         )
         for place, marks in enumerate(self._marks):
@@ -142,16 +149,21 @@ class EpochStaging:
             mark.epoch,
             parse_vector(mark.vector),
             packets,
-            ends,
+            offsets,
         )
         return AppliedEpoch(mark.epoch, {place: (before.get(place, 0), end) for place, end in ends.items()})
 
+    def _resume_at(self, partition: int, end: int) -> int:
+        """Where reading goes on of which all before this offset counts, but for fields that lack pieces."""
+        held_from = self._joiners[partition].held_from
+        return end if held_from is None else min(end, held_from)
 
-def _bare_value(record: TopicMessage) -> bytes:
-    if is_field_key(record.key):
-        return FieldRecord.decode(record.value).value
-    if is_vector_key(record.key) and split_vector_key(record.key) is not None:
-        return BlockVectorRecord.decode(record.value).vector
+
+def _bare_value(key: bytes, value: bytes) -> bytes:
+    if is_field_key(key):
+        return FieldRecord.decode(value).value
+    if is_vector_key(key) and split_vector_key(key) is not None:
+        return BlockVectorRecord.decode(value).vector
     raise RecordError("chotki.state: a key that is neither a field's nor a vector's")
 
 

@@ -9,6 +9,7 @@
 | meta | `epoch` | the mark of the epoch that the store is at (`EpochRecord`); none before the first |
 | meta | `incomplete` | empty; there while the store is on its way to an epoch |
 | meta | `offset` partition, u32 | the offset of `chotki.state` to read on from, u64 |
+| meta | `large` store key | the size of a field of more than `LARGE_FIELD_BYTES`, u64 |
 | meta | `mark` partition, u32 | the mark that was the last record of the partition before this offset |
 
 The length of a seen vector takes one byte up to 253, else `ff` and four. All numbers are big endian.
@@ -32,6 +33,7 @@ EPOCH_KEY: Final = b"epoch"
 INCOMPLETE_KEY: Final = b"incomplete"
 OFFSET_PREFIX: Final = b"offset"
 MARK_PREFIX: Final = b"mark"
+LARGE_PREFIX: Final = b"large"
 
 U32: Final = struct.Struct(">I")
 U64: Final = struct.Struct(">Q")

@@ -57,7 +57,7 @@ class EpochSnapshot:
             return _unpacked([(key, found)])[0][1]
 
     def fields(self, start: bytes) -> Iterator[layout.Field]:
-        """See `StoreSnapshot.fields`; memory holds some thousand fields, or a megabyte, at a time."""
+        """See `StoreSnapshot.fields`; memory holds some thousand fields, or a megabyte and one field."""
         for chunk in self._chunks(layout.FIELDS, start):
             yield from _unpacked(chunk)
 
@@ -87,13 +87,18 @@ class EpochSnapshot:
             with self._read.use() as transaction, transaction.cursor(db=self._databases[database]) as cursor:
                 if not cursor.set_range(start):
                     return
-                chunk = list(itertools.islice(cursor.iternext(), size))
+                chunk: list[tuple[bytes, bytes]] = []
+                chunk_bytes = 0
+                for item in itertools.islice(cursor.iternext(), size):
+                    chunk.append(item)
+                    chunk_bytes += len(item[1])
+                    if chunk_bytes >= _CHUNK_BYTES:
+                        break
             yield chunk
-            if len(chunk) < size:
+            if len(chunk) < size and chunk_bytes < _CHUNK_BYTES:
                 return
             start = chunk[-1][0] + b"\x00"
-            mean_bytes = sum(len(value) for _, value in chunk) // len(chunk) + 1
-            size = max(1, min(size * 4, _CHUNK_FIELDS, _CHUNK_BYTES // mean_bytes))
+            size = min(size * 4, _CHUNK_FIELDS)
 
 
 def _unpacked(items: list[tuple[bytes, bytes]]) -> list[layout.Field]:

@@ -3,6 +3,9 @@
 In each partition a mark stands behind everything of its epoch, so an epoch is whole when its mark was seen in
 every partition. Older marks may be gone by compaction, and a micro-batch that is repeated writes its records
 and its mark once more: the highest epoch counts that all partitions have, up to its last mark in each.
+
+A field in pieces is staged when all of them are there. If compaction has removed pieces, a later value comes.
+Until then the partition is not applied up to there, and reading goes on from there after a restart.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from culm_topics.chotki.records import EpochRecord, epoch_key, is_epoch_key
+from culm_topics.chotki.records import EpochRecord, FieldJoiner, epoch_key, is_epoch_key
 from culm_topics.errors import RecordError
 
 _RECORD_BYTES: Final = 160
@@ -44,6 +47,12 @@ class _Partition:
     """Nothing that is staged, record or mark, lies before it; None where nothing is staged."""
     staged_bytes: int = 0
     marks: list[_Mark] = field(default_factory=list)
+    joiner: FieldJoiner = field(default_factory=FieldJoiner)
+
+    def resume_at(self, offset: int) -> int:
+        """Where to read on if all before this offset is applied, except for fields that lack pieces."""
+        held_from = self.joiner.held_from
+        return offset if held_from is None else min(offset, held_from)
 
 
 class StagedState:
@@ -62,14 +71,19 @@ class StagedState:
         """What all of it takes in memory."""
 
     def add(self, partition: int, offset: int, key: bytes, value: bytes) -> None:
-        """The next record of a partition.
+        """The next record of a partition; a tombstone has an empty value.
 
-        Raises RecordError for a mark that cannot be read, or is another partition's.
+        Raises RecordError for a mark that cannot be read, or is another partition's, and for malformed pieces
+        of a field.
         """
         place = self._partitions[partition]
         if place.first_offset is None:
             place.first_offset = offset
         if not is_epoch_key(key):
+            whole = place.joiner.take(offset, key, value)
+            if whole is None:
+                return
+            key, value = whole
             size = len(key) + len(value) + _RECORD_BYTES
             place.records.append((key, value))
             place.staged_bytes += size
@@ -81,12 +95,22 @@ class StagedState:
         if place.marks and mark.epoch < place.marks[-1].record.epoch:
             # The job has begun anew from an older state: what its former run said no longer counts.
             place.marks.clear()
+        place.joiner.end_epoch()
         place.marks.append(_Mark(mark, len(place.records), place.staged_bytes, offset + 1))
 
     def is_applied(self, partition: int, end: int) -> bool:
         """Whether nothing is staged of what lies before this offset of the partition."""
-        first = self._partitions[partition].first_offset
-        return first is None or first >= end
+        place = self._partitions[partition]
+        return (place.first_offset is None or place.first_offset >= end) and place.resume_at(end) == end
+
+    def resume_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
+        """Where to read on in each partition once everything that is staged is applied."""
+        return {number: self._partitions[number].resume_at(offset) for number, offset in positions.items()}
+
+    @property
+    def lacks_pieces(self) -> bool:
+        """Whether a field is held back because pieces of it are missing."""
+        return any(place.joiner.incomplete for place in self._partitions.values())
 
     def take(self) -> WholeEpoch | None:
         """The highest epoch that is whole, if anything is new in it; it is staged no longer."""
@@ -108,7 +132,7 @@ class StagedState:
         for partition, end in ends.items():
             records += self._take_until(self._partitions[partition], end)
         offsets = {partition: end.offset for partition, end in ends.items() if end.offset >= 0}
-        return WholeEpoch(next(iter(ends.values())).record, records, offsets)
+        return WholeEpoch(next(iter(ends.values())).record, records, self.resume_offsets(offsets))
 
     def _take_until(self, place: _Partition, end: _Mark) -> list[Record]:
         taken, place.records = place.records[: end.staged], place.records[end.staged :]

@@ -25,7 +25,7 @@ from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.kafka.errors import OffsetLost
 from culm_connectors.local_store.errors import StoreDamaged
 from culm_connectors.local_store.writer import WritingThread
-from culm_topics.chotki.records import EpochRecord
+from culm_topics.chotki.records import EpochRecord, is_piece_key
 from culm_topics.errors import RecordError
 from culm_topics.readers.batch import Batch, Partition, source_of
 
@@ -172,6 +172,9 @@ class StateFollower:
         whole = reading.staged.take()
         if whole is None:
             return
+        if self.ready.is_set() and reading.staged.lacks_pieces:
+            # Compaction takes nothing that is so new: somebody else has written or removed records.
+            raise StateUnreadable(f"epoch {whole.mark.epoch} of chotki.state lacks pieces of a field")
         before = self._store.epoch
         if whole.mark.epoch < before:
             logger.warning("chotki.state: epoch %d comes behind epoch %d", whole.mark.epoch, before)
@@ -190,7 +193,8 @@ class StateFollower:
             )
             self.ready.clear()
         records, marks = reading.staged.take_all()
-        await self._write(partial(self._store.build, records, dict(reading.positions), marks))
+        offsets = reading.staged.resume_offsets(reading.positions)
+        await self._write(partial(self._store.build, records, offsets, marks))
         if self._look is not None:
             await self._look(None)
 
@@ -218,9 +222,10 @@ class _Reading:
             topic, partition, offset = source_of(message)
             key, value = message.key(), message.value()
             try:
-                if not isinstance(key, bytes) or not isinstance(value, bytes):
+                is_tombstone = isinstance(key, bytes) and value is None and is_piece_key(key)
+                if not isinstance(key, bytes) or not (isinstance(value, bytes) or is_tombstone):
                     raise RecordError("a record without a key or a value")
-                self.staged.add(partition, offset, key, value)
+                self.staged.add(partition, offset, key, value or b"")
             except RecordError as error:
                 raise StateUnreadable(f"{topic}/{partition}, offset {offset}: {error}") from error
         for (_, partition), offset in batch.offsets.items():

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from culm_connectors.chotki.errors import StateUnreadable, StoreIncomplete
 from culm_connectors.chotki.local_state import layout
 from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
+from culm_connectors.chotki.storage_limits import LARGE_FIELD_BYTES
 from culm_connectors.local_store.errors import StoreDamaged, StoreForeign
 from culm_connectors.local_store.folder_lock import FolderLock
 from culm_connectors.local_store.lmdb_file import LmdbFile
@@ -56,6 +57,7 @@ class _Reached(NamedTuple):
     is_incomplete: bool
     offsets: Mapping[int, int]
     marks: Mapping[int, EpochRecord]
+    large_fields: Mapping[bytes, int]
 
 
 class ChotkiStore:
@@ -154,6 +156,20 @@ class ChotkiStore:
         """By partition: the mark that was the last record before its offset, where it was one."""
         return self._reached.marks
 
+    @property
+    def large_fields(self) -> Mapping[bytes, int]:
+        """The sizes of all fields of more than `LARGE_FIELD_BYTES`."""
+        return self._reached.large_fields
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key as it is now, also while the store is incomplete."""
+        is_field = key[0] == OBJECT_KEY
+        with self._file.read() as transaction:
+            found: bytes | None = transaction.get(
+                key, db=self._databases[layout.FIELDS if is_field else layout.VECTORS]
+            )
+        return found if found is None or not is_field else layout.unpack_field(found)[0]
+
     def snapshot(self) -> EpochSnapshot:
         """The store as it is now; whoever takes it releases it soon. Raises StoreIncomplete."""
         read = self._file.read_long()
@@ -190,7 +206,7 @@ class ChotkiStore:
         for partition, offset in offsets.items():
             writes.append((layout.META, layout.offset_key(partition), layout.U64.pack(offset)))
             writes.append((layout.META, layout.mark_key(partition), encoded))
-        self._write(writes, [layout.INCOMPLETE_KEY])
+        self._write(writes, [layout.INCOMPLETE_KEY, *self._list_large(writes)])
         self._reached = self._read_reached()
 
     def build(
@@ -208,7 +224,7 @@ class ChotkiStore:
         writes.append((layout.META, layout.INCOMPLETE_KEY, b""))
         for partition, offset in offsets.items():
             writes.append((layout.META, layout.offset_key(partition), layout.U64.pack(offset)))
-        gone = []
+        gone = self._list_large(writes)
         for partition, mark in marks.items():
             if mark is None:
                 gone.append(layout.mark_key(partition))
@@ -236,6 +252,16 @@ class ChotkiStore:
     def close(self) -> None:
         """Flush, close, and remember what was in the file; snapshots are over."""
         close_marked(self._file)
+
+    def _list_large(self, writes: list[Write]) -> list[bytes]:
+        """Add to `writes` the sizes of large fields; returns where sizes stand of fields that shrank."""
+        gone = []
+        for database, key, value in tuple(writes):
+            if database == layout.FIELDS and len(value) > LARGE_FIELD_BYTES:
+                writes.append((layout.META, layout.LARGE_PREFIX + key, layout.U64.pack(len(value))))
+            elif key in self._reached.large_fields:
+                gone.append(layout.LARGE_PREFIX + key)
+        return gone
 
     def _write(self, writes: list[Write], gone: Iterable[bytes]) -> None:
         # In the order of the keys pages are written once.
@@ -296,9 +322,14 @@ class ChotkiStore:
                 for key, value in meta.items()
                 if key.startswith(layout.MARK_PREFIX)
             }
+            large = {
+                key[len(layout.LARGE_PREFIX) :]: int(layout.U64.unpack(value)[0])
+                for key, value in meta.items()
+                if key.startswith(layout.LARGE_PREFIX)
+            }
         except (struct.error, CulmError) as error:
             raise StoreDamaged(f"{self.folder}: a record is none of ours: {error}") from error
-        return _Reached(at, layout.INCOMPLETE_KEY in meta, offsets, marks)
+        return _Reached(at, layout.INCOMPLETE_KEY in meta, offsets, marks, large)
 
     def _epoch(self, mark: bytes | None, vector: bytes | None) -> _Epoch:
         try:

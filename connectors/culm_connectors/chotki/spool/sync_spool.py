@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from culm_connectors.chotki.spool.room import SpoolRoom
+from culm_connectors.chotki.storage_limits import OperandSizes
 from culm_models.chotki.errors import SpoolFull
 
 _MEMORY_BYTES: Final = 256 * 1024
@@ -18,6 +19,8 @@ class DiskSpool:
 
     def __init__(self, room: SpoolRoom) -> None:
         self.bytes = 0
+        self.sizes = OperandSizes()
+        """How much each field may grow."""
         self._room = room
         self._file = room.open_file(_MEMORY_BYTES)
         self._kept = False
@@ -31,6 +34,7 @@ class DiskSpool:
             self._file.write(data)
         except OSError as error:
             raise SpoolFull(f"a diff that is not whole: {error}") from error
+        self.sizes.add(fields)
 
     def fields(self) -> Iterator[tuple[bytes, bytes]]:
         """See `Spool.fields`."""

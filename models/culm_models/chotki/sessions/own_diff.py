@@ -45,6 +45,7 @@ class OwnDiff:
             peer=parse_vector(peer.vector),
             filtered=not is_go and bool(peer.features & READS_FILTERED_DIFFS),
             max_parcel_bytes=self._settings.max_parcel_bytes,
+            max_record_bytes=self._settings.max_record_bytes,
             cut_bytes=None if is_go else self._settings.sync_cut_bytes,
             handshake=lambda vector: write_handshake(self.t, mode, vector, trace),
             compat=self._compat,

@@ -57,16 +57,17 @@ def blocks_ahead(snapshot: StoreSnapshot, peer: dict[int, int]) -> list[BlockAhe
 class DiffRequest:
     """What a diff is made for.
 
-    `t`: the sender's T. `peer`: the peer's global vector. `filtered`: the peer reads diffs that leave out
-    what its vector covers. `handshake` writes H with the vector it is given. `announces`: the vector that the
-    diff's own H claims; None where the connection's first H has done that, and only parts of a long diff
-    need one.
+    `t`: the sender's T. `peer`: the peer's global vector. `max_record_bytes`: a D of several fields is never
+    larger; by default no peer takes more. `filtered`: the peer reads diffs that leave out what its vector
+    covers. `handshake` writes H with the vector it is given. `announces`: the vector that the diff's own H
+    claims; None where the connection's first H has done that, and only parts of a long diff need one.
     """
 
     t: Id
     peer: dict[int, int]
     filtered: bool
     max_parcel_bytes: int
+    max_record_bytes: int
     cut_bytes: int | None
     handshake: Callable[[bytes], bytes]
     compat: Compat
@@ -164,6 +165,7 @@ class Diff:
         # Fields of so high a progress go out whole.
         whole_from = U64_MAX if limit is None else limit + 1 if limit else 0
         most, base = self._request.max_parcel_bytes, block.pro
+        limit_bytes = self._request.max_record_bytes
         pause, passed = min(most, _TURN_BYTES), 0
         head = parcel_head(self._request.t, block)
         parts, size = [head], LONG_HEADER_SIZE + len(head)
@@ -189,6 +191,9 @@ class Diff:
                         yield b""
                     continue
             part = _field(pro - base, key[17], sent)
+            if size + len(part) > limit_bytes and len(parts) > 1:
+                yield self._parcel(block, vector, parts)
+                parts, size = [head], LONG_HEADER_SIZE + len(head)
             parts.append(part)
             size += len(part)
         yield self._parcel(block, vector, parts)

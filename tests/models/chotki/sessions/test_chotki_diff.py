@@ -90,6 +90,17 @@ def test_a_parcel_ends_with_the_field_that_exceeds_its_bound(most: int, compat: 
     assert values(wire.a) == values(wire.b)
 
 
+def test_a_large_field_makes_no_parcel_larger_than_a_record_may_be() -> None:
+    a = of_many_blocks(ChotkiSettings(max_record_bytes=300, sync_cut_bytes=None))
+    of_class = a.commit("C", Id(0, 0), b"", NOW).id
+    for size in (100, 220, 230, 10):
+        a.commit("O", of_class, text("S", "y" * size), NOW)
+    b = Replica(0xB, settings=ChotkiSettings(max_record_bytes=300))
+    wire = synced(a, b)
+    assert values(a) == values(b)
+    assert max(map(len, wire.records(a))) <= 300
+
+
 def test_a_long_diff_goes_in_parts_that_claim_nothing_of_later_ones() -> None:
     a = of_many_blocks(ChotkiSettings(sync_cut_bytes=100))
     wire = synced(a, Replica(0xB))

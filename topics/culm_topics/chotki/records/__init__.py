@@ -1,7 +1,8 @@
 """Keys and values of the `chotki.*` topics.
 
 - `keys`: their keys, and in which partition a source or a block lies; `shape`: items that several have.
-- `packets`, `syncs`: what edges and writers bring. `state`: what the job makes of it.
+- `packets`, `syncs`: what edges and writers bring. `state`: what the job makes of it; `large_fields`: its
+  values in pieces.
 - `operations`: vectors and sources, `sessions`: how each session stands, for whoever looks after them.
 """
 
@@ -16,6 +17,13 @@ from culm_topics.chotki.records.keys import (
     source_partition,
     split_session_key,
     split_source_key,
+)
+from culm_topics.chotki.records.large_fields import (
+    FieldHead,
+    FieldJoiner,
+    field_records,
+    is_piece_key,
+    piece_keys,
 )
 from culm_topics.chotki.records.operations import Behind, HoldingRecord, SourceRecord, SourceState
 from culm_topics.chotki.records.packets import MAX_PACKET_BYTES, PacketRecord
@@ -33,6 +41,8 @@ __all__ = [
     "CommitRecord",
     "Ends",
     "EpochRecord",
+    "FieldHead",
+    "FieldJoiner",
     "FieldRecord",
     "HoldingRecord",
     "OpenSyncItem",
@@ -44,9 +54,12 @@ __all__ = [
     "SourceState",
     "block_partition",
     "epoch_key",
+    "field_records",
     "is_epoch_key",
     "is_field_key",
+    "is_piece_key",
     "is_vector_key",
+    "piece_keys",
     "session_key",
     "source_key",
     "source_partition",

@@ -48,6 +48,8 @@ def status(
     and in how many sessions of the last days. An edge tells whether it is ready and what it measures: the
     epoch it serves from, the tail of packets beyond, refusals by code.
     duplicates: values that several objects have in a hash-indexed field, which a Go replica refuses.
+    warnings: what somebody must mend at a replica: values that cannot be stored, with their fields and
+    writers, and replicas that were restored from a backup.
 
     Example: `culm chotki status`, `culm chotki status --all --edge 127.0.0.1:9100 --json`
     """
@@ -83,6 +85,16 @@ def status(
         ],
         "sessions": [one for one in told if all_ or not (one["state"] == OVER or one["run_is_over"])],
         "codes": sessions.codes,
+        "warnings": [
+            {
+                "code": code,
+                "peer": f"{one.record.peer:x}",
+                "address": one.record.address,
+                "text": text,
+                "time_ms": one.record.time_ms,
+            }
+            for (code, text), one in sessions.warnings.items()
+        ],
         "sources": sources_as_json(sources.holders),
         "edges": [read_edge(one) for one in edge or ()],
     }
@@ -165,6 +177,11 @@ def _show(found: dict[str, Any], *, all_: bool) -> None:
         holders = ", ".join(f"{held['id']} (written by {held['writer']})" for held in one["objects"])
         where = f"field {one['field']} of class {one['class']}"
         out.print(f"a Go replica would refuse {safe(one['value'])} in {where}: it is in {holders}")
+    for one in found["warnings"]:
+        when = _cell("time_ms", one["time_ms"])
+        out.print(
+            f"{one['code']}: {safe(one['text'])} (brought by {one['peer']} at {safe(one['address'])}, {when})"
+        )
     tables: dict[str, tuple[list[dict[str, Any]], tuple[str, ...]]] = {
         "peers": (found["peers"], ("source", "behind", "lag", "vector", "time_ms")),
         "sessions": ([_session_row(one) for one in found["sessions"]], _SESSION_COLUMNS),

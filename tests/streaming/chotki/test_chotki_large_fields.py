@@ -1,0 +1,177 @@
+"""Fields larger than a record of Kafka: the job stores them, and counts no sync that lacks a piece."""
+
+from __future__ import annotations
+
+import cbor2
+import pytest
+
+from culm_models.chotki.ids import Id, object_key, vector_key
+from culm_models.chotki.rdx import merge, parse_text, write_vector
+from culm_models.chotki.rdx.first import write_element
+from culm_streaming.chotki import field_buckets
+from culm_streaming.chotki.field_buckets import Kept, open_buckets
+from culm_streaming.chotki.open_operands import KeptPieces
+from culm_streaming.chotki.output_records import Stage, Topic
+from culm_streaming.chotki.rows import InputTopic
+from culm_streaming.chotki.settings import ChotkiStateSettings
+from culm_streaming.chotki.state import MemoryShardState
+from culm_streaming.chotki.step import restore_shard
+from culm_streaming.errors import JobError
+from culm_topics.catalogue.spec import MAX_MESSAGE_BYTES
+from culm_topics.chotki.records import Bringer, CommitRecord, FieldJoiner, is_piece_key, syncs
+from culm_topics.records import RejectedRecord
+from tests.streaming.chotki.test_chotki_epochs import NORTH, of_state
+from tests.support.chotki_job import ChotkiJob, ChotkiTopics
+
+AT = Id.make(0xC, 1)
+KEY = object_key(Id.make(0xC, 1, 1), "E")
+PLACE = InputTopic.FIELDS
+BRINGER = Bringer(NORTH.edge, 0xC, 1)
+
+
+def element(letter: str, count: int) -> bytes:
+    return parse_text("E", f'{{"{letter * count}"}}')
+
+
+def commit(topics: ChotkiTopics, at: Id, after: int, bringer: Bringer = BRINGER) -> None:
+    vector = write_vector({at.src: at.pro})
+    topics.operand(bringer, vector_key(at), vector)
+    topics.commit(CommitRecord(bringer, at, vector, write_vector({at.src: after}), topics.ends()))
+
+
+def test_a_field_of_many_records_is_merged_and_its_vector_counts() -> None:
+    topics = ChotkiTopics()
+    job = ChotkiJob(topics)
+    operands = [element(letter, MAX_MESSAGE_BYTES) for letter in "ab"]
+    for seq, operand in enumerate(operands, 1):
+        topics.operand(BRINGER, KEY, operand)
+        commit(topics, Id.make(0xC, seq), Id.make(0xC, seq - 1).pro if seq > 1 else 0)
+        job.run()
+        assert job.values()[KEY] == merge("E", operands[:seq])
+        assert job.vector[0xC] == Id.make(0xC, seq).pro
+    assert not job.rejected
+    assert all(len(one.value or b"") < MAX_MESSAGE_BYTES for one in job.written)
+    # The pieces of the first value are gone, after the head of the second was written.
+    kept = [key for key in job.state if is_piece_key(key)]
+    assert len(kept) == 3
+    tombstones = [one for one in job.written if one.topic is Topic.STATE and one.value is None]
+    assert len(tombstones) == 2 and {one.stage for one in tombstones} == {Stage.VECTORS}
+
+
+def test_a_job_without_its_checkpoint_goes_on_with_large_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = ChotkiTopics()
+    job = ChotkiJob(topics)
+    first, second = element("a", MAX_MESSAGE_BYTES), element("b", 1)
+    topics.operand(BRINGER, KEY, first)
+    job.run()
+    job.restore(of_state(job))
+    topics.operand(BRINGER, KEY, second)
+    job.run()
+    assert job.values()[KEY] == merge("E", [first, second])
+    gone = next(key for key in job.state if is_piece_key(key))
+    with pytest.raises(JobError, match="lacks pieces"):
+        restore_shard(MemoryShardState(), [one for one in job.state.items() if one[0] != gone])
+
+
+def test_a_field_is_joined_in_whatever_order_its_records_are_left_by_compaction() -> None:
+    topics = ChotkiTopics()
+    job = ChotkiJob(topics)
+    value = element("a", MAX_MESSAGE_BYTES)
+    topics.operand(BRINGER, KEY, value)
+    written = [one for one in job.run() if one.key[:18] == KEY]
+    head, pieces = written[-1], written[:-1]
+    joiner = FieldJoiner()
+    # The micro-batch ran again and died before its head: of the pieces those behind the first head stay.
+    assert joiner.take(0, head.key, head.value or b"") is None
+    assert (joiner.held_from, list(joiner.incomplete)) == (0, [KEY])
+    joiner.end_epoch()
+    assert joiner.take(2, pieces[0].key, pieces[0].value or b"") is None
+    joiner.end_epoch()
+    whole = joiner.take(4, pieces[1].key, pieces[1].value or b"")
+    assert whole is not None and value in whole[1]
+    assert (joiner.held_from, list(joiner.incomplete)) == (None, [])
+    # Pieces of a value that was never finished are forgotten at the next mark.
+    joiner.take(5, pieces[0].key, pieces[0].value or b"")
+    assert joiner.held_from == 5
+    joiner.end_epoch()
+    assert joiner.held_from is None
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_sync_of_which_a_piece_is_missing_does_not_count(
+    lost: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(syncs, "MAX_PIECE_BYTES", 10)
+    topics = ChotkiTopics()
+    job = ChotkiJob(topics)
+    topics.operand(BRINGER, KEY, element("a", 30))
+    (place,) = (place for place, records in topics.records.items() if records)
+    del topics.records[place][lost]
+    commit(topics, AT, 0)
+    job.run()
+    assert KEY not in job.values() and 0xC not in job.vector
+    [told] = [RejectedRecord.decode(value) for value in job.rejected]
+    assert told.code == "chotki.gap" and "pieces" in told.detail
+    # The next session brings it all.
+    again = BRINGER._replace(session=2)
+    topics.operand(again, KEY, element("a", 30))
+    commit(topics, AT, 0, again)
+    job.run()
+    assert job.values()[KEY] == element("a", 30) and job.vector[0xC] == AT.pro
+
+
+def test_operands_beyond_those_that_may_be_open_are_given_up_and_their_syncs_do_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(syncs, "MAX_PIECE_BYTES", 10)
+    topics = ChotkiTopics(1)
+    job = ChotkiJob(topics, ChotkiStateSettings(shards=1, max_open_operands=2))
+    rest = {}
+    place = (PLACE, 0)
+    for session in range(3):
+        bringer = BRINGER._replace(session=session)
+        topics.operand(bringer, KEY, element("abc"[session], 20))
+        rest[session] = topics.records[place][-1]
+        del topics.records[place][-1]
+        job.run()
+    for session in range(3):
+        topics.records[place].append(rest[session])
+        at = Id.make(0xC0 + session, 1)
+        commit(topics, at, 0, BRINGER._replace(session=session))
+        job.run()
+    assert job.values()[KEY] == merge("E", [element(letter, 20) for letter in "bc"])
+    assert set(job.vector) == {0, 0xC1, 0xC2}
+
+
+def test_a_list_is_appended_to_up_to_its_limit_and_what_is_left_out_is_reported() -> None:
+    topics = ChotkiTopics()
+    key = object_key(Id.make(0xC, 1, 1), "L")
+    job = ChotkiJob(topics, ChotkiStateSettings(shards=3, max_list_bytes=40))
+    operands = [write_element(ord("S"), 0, 0, letter * 20) for letter in (b"a", b"b", b"c")]
+    for operand in operands:
+        topics.operand(BRINGER, key, operand)
+        job.run()
+    assert job.values()[key] == operands[0]
+    assert {RejectedRecord.decode(value).code for value in job.rejected} == {"chotki.record_size"}
+
+
+def test_large_values_have_blobs_of_their_own_in_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(field_buckets, "LARGE_BYTES", 10)
+    monkeypatch.setattr(field_buckets, "_BLOB_BYTES", 4)
+    state = MemoryShardState()
+    for value in (bytes(12), b"short", bytes(20), bytes(11)):
+        (bucket,) = open_buckets(state, [KEY])
+        bucket.put(KEY, Kept(value, b"seen"))
+        bucket.flush()
+        (bucket,) = open_buckets(state, [KEY])
+        assert bucket.get(KEY) == Kept(value, b"seen")
+        assert len(state.blobs) == 1 + (-(-len(value) // 4) if len(value) > 10 else 0)
+
+
+def test_pieces_that_an_earlier_format_kept_go_on() -> None:
+    state = MemoryShardState()
+    state.save(b"P", cbor2.dumps({b"name": [b"ab", b"cd"]}))
+    pieces = KeptPieces(state, 2)
+    assert pieces.take(b"name", 2, 3, b"ef") == b"abcdef"
+    pieces.save()
+    assert not state.blobs

@@ -1,0 +1,169 @@
+"""Fields of `chotki.state` that are too large for one record: their pieces, and how readers join them.
+
+A value of more than `MAX_WHOLE_BYTES` lies in numbered pieces, followed by a head under the field's own key.
+The key of a piece contains the digest of the whole value. So a new value never overwrites pieces that a
+reader may still need, and compaction keeps all pieces of the value that the last head names. Tombstones
+remove the pieces of the former value once the new head is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Final
+
+from culm_models.chotki.ids import KEY_SIZE
+from culm_topics.chotki.records.keys import is_field_key
+from culm_topics.chotki.records.shape import vector_size
+from culm_topics.chotki.records.state import FieldRecord
+from culm_topics.errors import RecordError
+from culm_topics.records.shape import (
+    FORMAT,
+    bytes_size,
+    check_size,
+    dump,
+    load_array,
+    refuse_item,
+    uint_size,
+)
+
+MAX_WHOLE_BYTES: Final = 2 * 1024 * 1024
+"""The longest value in a record of its own; the rest of the record is for the seen vector."""
+STATE_PIECE_BYTES: Final = 3 * 1024 * 1024
+MAX_SEEN_BYTES: Final = 15 * 128 * 1024
+"""A seen vector that is longer is left out: the field is then sent to peers that may have it."""
+DIGEST_SIZE: Final = 16
+_NUMBER_SIZE: Final = 4
+_PIECE_KEY_SIZE: Final = KEY_SIZE + DIGEST_SIZE + _NUMBER_SIZE
+_HEAD_START: Final = bytes([0x80 + 3, FORMAT, 0x80 + 2])
+_NAME = "chotki.state"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldHead:
+    """A field whose value, of this digest, lies in `pieces` pieces; `seen` as in `FieldRecord`."""
+
+    digest: bytes
+    pieces: int
+    seen: bytes | None = None
+
+    def encode(self) -> bytes:
+        """`[1, [digest, pieces], seen]`."""
+        return dump(FORMAT, [self.digest, self.pieces], self.seen)
+
+    @staticmethod
+    def decode(value: bytes) -> FieldHead:
+        """The record in `value`. Raises `RecordError`."""
+        _, head, seen = load_array(value, _NAME, 3)
+        if type(head) is not list or len(head) != 2:
+            refuse_item(_NAME, "value", head, "a digest and a number of pieces")
+        digest, pieces = head
+        size = 3 + bytes_size(_NAME, "digest", digest, DIGEST_SIZE) + uint_size(_NAME, "pieces", pieces)
+        size += 1 if seen is None else vector_size(_NAME, "seen", seen)
+        check_size(value, size, _NAME)
+        return FieldHead(digest, pieces, seen)
+
+
+def is_piece_key(key: bytes) -> bool:
+    """Whether it is the key of a piece of a field."""
+    return len(key) == _PIECE_KEY_SIZE and is_field_key(key[:KEY_SIZE])
+
+
+def field_records(key: bytes, value: bytes, seen: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+    """Keys and values of the records of a field, in the order in which they are written."""
+    if seen is not None and len(seen) > MAX_SEEN_BYTES:
+        seen = None
+    if len(value) <= MAX_WHOLE_BYTES:
+        yield key, FieldRecord(value, seen).encode()
+        return
+    keys = piece_keys(key, value)
+    for number, piece_key in enumerate(keys):
+        start = number * STATE_PIECE_BYTES
+        yield piece_key, dump(FORMAT, value[start : start + STATE_PIECE_BYTES])
+    yield key, FieldHead(_digest(value), len(keys), seen).encode()
+
+
+def piece_keys(key: bytes, value: bytes) -> list[bytes]:
+    """The keys of the pieces of a field with this value; none if it needs none."""
+    if len(value) <= MAX_WHOLE_BYTES:
+        return []
+    prefix = key + _digest(value)
+    count = -(-len(value) // STATE_PIECE_BYTES)
+    return [prefix + number.to_bytes(_NUMBER_SIZE, "big") for number in range(count)]
+
+
+def _digest(value: bytes) -> bytes:
+    return blake2b(value, digest_size=DIGEST_SIZE).digest()
+
+
+@dataclass(slots=True)
+class _Pieces:
+    offset: int
+    by_number: dict[int, bytes] = field(default_factory=dict)
+
+
+class FieldJoiner:
+    """Joins the fields of one partition from its records, which are taken in their order.
+
+    A head may come before its pieces: a micro-batch that is repeated writes the pieces again, and compaction
+    then removes the first ones.
+    """
+
+    __slots__ = ("_heads", "_pieces")
+
+    def __init__(self) -> None:
+        self._heads: dict[bytes, tuple[FieldHead, int]] = {}
+        self._pieces: dict[bytes, _Pieces] = {}
+        """By key and digest of the field."""
+
+    @property
+    def incomplete(self) -> Iterable[bytes]:
+        """The keys of fields whose head was read, and not all pieces that it names."""
+        return self._heads.keys()
+
+    @property
+    def held_from(self) -> int | None:
+        """The offset of the first record that is held here; reading again must begin there."""
+        offsets = [offset for _, offset in self._heads.values()]
+        return min([*offsets, *(one.offset for one in self._pieces.values())], default=None)
+
+    def take(self, offset: int, key: bytes, value: bytes) -> tuple[bytes, bytes] | None:
+        """The next record that is no epoch mark; a tombstone has an empty value.
+
+        Returns the key and value of a whole record: this one, or the field that it completes. Raises
+        `RecordError` for a malformed piece or head.
+        """
+        if is_piece_key(key):
+            place = key[:-_NUMBER_SIZE]
+            if not value:
+                self._pieces.pop(place, None)
+                return None
+            _, piece = load_array(value, _NAME, 2)
+            check_size(value, 2 + bytes_size(_NAME, "piece", piece), _NAME)
+            held = self._pieces.setdefault(place, _Pieces(offset))
+            held.by_number[int.from_bytes(key[-_NUMBER_SIZE:], "big")] = piece
+            return self._joined(key[:KEY_SIZE])
+        self._heads.pop(key, None)
+        if value.startswith(_HEAD_START) and is_field_key(key):
+            self._heads[key] = FieldHead.decode(value), offset
+            return self._joined(key)
+        return key, value
+
+    def end_epoch(self) -> None:
+        """A mark came: pieces without a head are those of a value that was never finished."""
+        named = {key + head.digest for key, (head, _) in self._heads.items()}
+        self._pieces = {place: held for place, held in self._pieces.items() if place in named}
+
+    def _joined(self, key: bytes) -> tuple[bytes, bytes] | None:
+        head, _ = self._heads.get(key, (None, 0))
+        if head is None:
+            return None
+        held = self._pieces.get(key + head.digest)
+        if held is None or len(held.by_number) < head.pieces:
+            return None
+        value = b"".join(piece for _, piece in sorted(held.by_number.items()))
+        del self._heads[key], self._pieces[key + head.digest]
+        if _digest(value) != head.digest:
+            raise RecordError(f"{_NAME}: the pieces of {key.hex()} are not those of its head")
+        return key, FieldRecord(value, head.seen).encode()
