@@ -8,6 +8,7 @@ import itertools
 import json
 import lzma
 import tarfile
+from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         long = len(value) > _MOST_BYTES
         return f"{len(value)} bytes {blake2b(value, digest_size=16).hexdigest()}" if long else value.hex()
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {_name(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]

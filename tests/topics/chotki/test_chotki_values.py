@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -10,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models.chotki.ids import Id
-from culm_models.chotki.rdx import check_value, delta, merge, parse_text, stamp
+from culm_models.chotki.rdx import check_value, delta, merge, parse_text, stamp, write_vector
+from culm_models.chotki.rdx.first import LOWEST_RAW, elements, pairs, write_stamp
+from culm_models.chotki.tlv import record
 from culm_topics.chotki.errors import ValueRefused
 from culm_topics.chotki.values import (
     Elements,
@@ -65,6 +68,104 @@ def test_a_map_keeps_its_pairs(values: dict[Any, Any]) -> None:
     assert read_value("M", written) == values
 
 
+@st.composite
+def stored(draw: st.DrawFn, letter: str) -> bytes:
+    """A value as a replica may hold it: each thing once, also in bytes that nobody should write."""
+    stamps = st.builds(write_stamp, st.integers(0, 9) | st.just(LOWEST_RAW - 1), st.integers(0, 3))
+    data = {
+        "F": st.sampled_from(
+            [b"", b"\x01", b"\xfc\x0f", b"\xfc\x0f\0", b"\x80\0\0\0\0\0\xf8\x7f", b"\xff" * 8]
+        ),
+        "I": st.sampled_from([b"", b"\x02", b"\x02\0", b"\x01", b"\xff" * 8]),
+        "R": st.sampled_from([b"", b"\x0a\x03", b"\x0a\0\x03", b"\x0a\0\0\x10", b"\xff" * 16]),
+        "S": st.sampled_from([b"", b"1", b"\x02", b"\xff", b"a\xc3", "é".encode()]),
+        "T": st.sampled_from([b"", b"1", b"one", b"\xff"]),
+    }
+    if letter in "FIRST":
+        return draw(stamps) + draw(data[letter])
+    if letter == "N":
+        return b"".join(record("T", stamp) for stamp in draw(st.lists(stamps, max_size=4)))
+    if letter == "V":
+        return write_vector(draw(st.dictionaries(st.integers(0, 9), st.integers(0, 99), max_size=4)))
+    letters = st.just("I") if letter == "Z" else st.sampled_from("FIRST")
+    parts = letters.flatmap(lambda kind: st.tuples(st.just(kind), stamps, data[kind]))
+    if letter == "M":
+        found = draw(st.lists(st.tuples(parts, parts), max_size=4, unique_by=lambda pair: pair[0][::2]))
+        return b"".join(record(*part) for pair in found for part in pair)
+    once = (lambda part: part[2]) if letter == "E" else None
+    return b"".join(record(*part) for part in draw(st.lists(parts, max_size=4, unique_by=once)))
+
+
+@pytest.mark.parametrize("letter", "FIRSTNZEMLV")
+@given(data=st.data())
+def test_reading_and_writing_back_changes_nothing(letter: str, data: st.DataObject) -> None:
+    value = data.draw(stored(letter))
+    read = read_value(letter, value)
+    assert not isinstance(read, Unreadable)
+    assert delta(letter, value, write_value(letter, read, value), src=7) == b""
+    if isinstance(read, Pairs):
+        assert delta(letter, value, write_value(letter, read.copy(), value), src=7) == b""
+
+
+@given(stored("E"), st.integers(0, 3))
+def test_to_remove_an_element_leaves_all_others_as_they_are(value: bytes, number: int) -> None:
+    read = read_value("E", value)
+    assert isinstance(read, Elements)
+    gone = read[number % len(read)] if read else None
+    rest = [one for one in read if (type(one), repr(one)) != (type(gone), repr(gone))]
+    operand = delta("E", value, write_value("E", rest, value))
+    known = {data: _read(code, data) for code, _, _, data, _ in elements(value)}
+    for _, raw, _, data, _ in elements(operand):
+        assert raw & 1 and (type(known[data]), repr(known[data])) == (type(gone), repr(gone))
+
+
+@given(stored("M"), st.integers(0, 3))
+def test_to_remove_a_key_leaves_all_others_as_they_are(value: bytes, number: int) -> None:
+    read = read_value("M", value)
+    assert isinstance(read, Pairs)
+    rest, keys = read.copy(), list(read)
+    if not keys:
+        return
+    gone = keys[number % len(keys)]
+    del rest[gone]
+    operand = delta("M", value, write_value("M", rest, value))
+    found = [_read(key[0], key[3]) for key, _ in pairs(operand)]
+    assert {(type(one), repr(one)) for one in found} <= {(type(gone), repr(gone))}
+    assert all(not part[3] for _, part in pairs(operand))
+
+
+def _read(code: int, data: bytes) -> object:
+    return read_value(chr(code), b"0" + data)
+
+
+def test_keys_keep_their_types_in_python_and_in_json() -> None:
+    value = parse_text("M", '{1:10,1.0:50,"1":20,one:30,"one":40}')
+    read = read_value("M", value)
+    assert isinstance(read, Pairs) and len(read) == 5
+    assert [read[key] for key in (1, 1.0, "1", Term("one"), "one")] == [10, 50, 20, 30, 40]
+    assert sorted(plain_value(read), key=repr) == sorted(
+        [[1, 10], [1.0, 50], ["1", 20], [{"T": "one"}, 30], ["one", 40]], key=repr
+    )
+    changed = read.copy()
+    changed[1] = 11
+    del changed["one"]
+    operand = delta("M", value, write_value("M", changed, value))
+    assert [(key[0], part[3]) for key, part in pairs(operand)] == [(ord("I"), b"\x16"), (ord("S"), b"")]
+    assert plain_value(Pairs([(1, 2), ("a", Id.make(1, 1))])) == {"1": 2, "a": "1-1"}
+    assert read != {1: 10} and read == Pairs(read) and None not in read
+
+
+def test_text_that_is_not_utf8_survives_and_is_told_apart_in_json() -> None:
+    value = write_value("S", "a\udcff")
+    assert (value, read_value("S", value)) == (b"0a\xff", "a\udcff")
+    assert plain_value("a\udcff") == {"bytes": "61ff"}
+    assert plain_value(Pairs([("\udcff", 1), (Term("\udcff"), 2)])) == [
+        [{"bytes": "ff"}, 1],
+        [{"T": {"bytes": "ff"}}, 2],
+    ]
+    json.dumps(plain_value(Elements(["\udcff"])), ensure_ascii=False).encode()
+
+
 def test_texts_say_what_python_says() -> None:
     for letter, text, value in (
         ("I", "-11", -11),
@@ -94,7 +195,7 @@ def test_a_removed_pair_is_seen_as_removed() -> None:
     operand = delta("M", before, write_value("M", {"b": 2}))
     after = read_value("M", merge("M", [before, stamp("M", operand, 7)]))
     assert isinstance(after, Pairs)
-    assert (after, after.removed) == ({"b": 2}, ("a",))
+    assert after == {"b": 2} and after.removed == ("a",)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 - `catalogue`: the topics; `records/`: their keys and values; `cddl/`: the same shapes as CDDL.
 - `consumer`: objects and their changes, for programs. `state_reader` reads `chotki.state` epoch by epoch into
-  a `state_file`; `objects` finds classes and objects in it, by ID and by their `global_names`, and `values`
+  a `state_file`; `objects` finds classes and objects in it, by ID and by their `global_names`, and `values/`
   says a field's value in Python.
 - `parquet/`: objects as Parquet, one table a class.
 - `writer`: what programs write. `changes` are what they say, `packet_maker` makes packets of one source of

@@ -157,14 +157,19 @@ def _column_name(name: str, number: int, letter: str, taken: Collection[str]) ->
     return told
 
 
+def _utf8(value: object) -> str:
+    """A text as Arrow takes it: bytes that are not UTF-8 are replaced."""
+    return str(value).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def _element(value: Scalar) -> dict[str, Any]:
     match value:
         case Id():
             return {"r": str(value)}
         case Term():
-            return {"t": value.text}
+            return {"t": _utf8(value.text)}
         case str():
-            return {"s": value}
+            return {"s": _utf8(value)}
         case float():
             return {"f": value}
         case _:
@@ -177,7 +182,7 @@ def _elements(value: Value) -> dict[str, Any]:
 
 
 def _pairs(value: Value) -> dict[str, Any]:
-    assert isinstance(value, Pairs), "an M that parses is a dictionary"
+    assert isinstance(value, Pairs), "an M that parses is a mapping"
     present = [{"key": _element(key), "value": _element(one)} for key, one in value.items()]
     return {"present": present, "removed": [*map(_element, value.removed)]}
 
@@ -193,7 +198,8 @@ def _vector(value: Mapping[int, int]) -> list[tuple[str, int]]:
 
 _CELLS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "R": str,
-    "T": str,
+    "S": _utf8,
+    "T": _utf8,
     "E": _elements,
     "M": _pairs,
     "L": _list,

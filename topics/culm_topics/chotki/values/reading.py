@@ -1,0 +1,68 @@
+"""A field's bare value as a Python value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from culm_models.chotki.errors import ChotkiError
+from culm_models.chotki.ids import Id
+from culm_models.chotki.rdx import check_value, parse_vector
+from culm_models.chotki.rdx.diff import counter_sum, natural_sum
+from culm_models.chotki.rdx.first import FIRST_LETTERS, elements, pairs, read_first
+from culm_topics.chotki.values.kinds import Elements, Pairs, Unreadable, Value
+from culm_topics.chotki.values.scalars import Scalar, read_scalar
+
+
+def read_value(letter: str, value: bytes) -> Value:
+    """The Python value of a field's bare value; `Unreadable` where it does not parse as its type."""
+    read = _READ.get(letter)
+    try:
+        check_value(letter, value)
+        return read(value) if read is not None else Unreadable(value)
+    except ChotkiError:
+        return Unreadable(value)
+
+
+def _read_elements(value: bytes) -> Elements:
+    present: list[Scalar] = []
+    removed: list[Scalar] = []
+    for code, raw, _, data, _ in elements(value):
+        # An odd revision is a negative one: the element was removed.
+        (removed if raw & 1 else present).append(read_scalar(chr(code), data))
+    return Elements(present, removed)
+
+
+def read_pairs(value: bytes) -> Pairs:
+    """An M that parses."""
+    # Of a key that is there twice the last occurrence counts.
+    found = {(key[0], key[3]): (key, part) for key, part in pairs(value)}
+    present: list[tuple[Scalar, Scalar]] = []
+    removed: list[Scalar] = []
+    for key, part in found.values():
+        name = read_scalar(chr(key[0]), key[3])
+        if key[1] & 1 or part[1] & 1 or not part[3]:
+            removed.append(name)
+        else:
+            present.append((name, read_scalar(chr(part[0]), part[3])))
+    return Pairs(present, removed)
+
+
+def _read_list(value: bytes) -> tuple[Scalar, ...]:
+    return tuple(read_scalar(chr(code), data) for code, _, _, data, _ in elements(value))
+
+
+def _reader_of(letter: str) -> Callable[[bytes], Value]:
+    return lambda value: read_scalar(letter, read_first(value)[2])
+
+
+_READ: Final[Mapping[str, Callable[[bytes], Value]]] = {
+    **{letter: _reader_of(letter) for letter in FIRST_LETTERS},
+    "N": natural_sum,
+    "Z": counter_sum,
+    "E": _read_elements,
+    "M": read_pairs,
+    "L": _read_list,
+    "V": parse_vector,
+    "O": Id.unzip,
+}

@@ -1,0 +1,136 @@
+"""A Python value, or a text, as the bare value of a field."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from culm_models.chotki.errors import ChotkiError
+from culm_models.chotki.ids import PRO_MASK, Id
+from culm_models.chotki.rdx import parse_text, write_vector
+from culm_models.chotki.rdx.first import FIRST_LETTERS, elements, pairs, write_element, write_first
+from culm_models.chotki.rdx.scalars import I64_MAX, I64_MIN
+from culm_models.chotki.zip import U64_MAX
+from culm_topics.chotki.errors import ValueRefused
+from culm_topics.chotki.values.kinds import Unreadable, Value, parts_of
+from culm_topics.chotki.values.reading import read_pairs, read_value
+from culm_topics.chotki.values.scalars import WRITE, Part, integer, part_of, reread
+
+
+def write_value(letter: str, value: object, old: bytes = b"") -> bytes:
+    """The unstamped bare value for a field of this type; `ValueRefused` when the type cannot say it.
+
+    Takes what `read_value` gives; E any iterable of scalars, M any mapping of them, R and T also text. What
+    reads like something in `old`, the present value, is written as it is there: so what was read and written
+    back changes nothing, and what is removed from a set or a map leaves all else as it is.
+    """
+    if isinstance(value, Iterator):
+        value = tuple(value)
+    present = read_value(letter, old)
+    if _reads_like(letter, value, present):
+        return old
+    write = _WRITE.get(letter)
+    if write is None:
+        raise ValueRefused(f"nothing is written into a field of type {letter}")
+    try:
+        return write(value, b"" if isinstance(present, Unreadable) else old)
+    except (TypeError, ValueError, AttributeError, ChotkiError) as error:
+        raise ValueRefused(f"a field of type {letter} cannot take {value!r:.100}: {error}") from error
+
+
+def value_from_text(letter: str, text: str, old: bytes = b"") -> bytes:
+    """The unstamped bare value that a text says (reference 3.4); `TextMalformed` when it says none.
+
+    An S need not stand in quotes here. `old` as in `write_value`.
+    """
+    if letter == "S" and not text.startswith('"'):
+        return write_value("S", text, old)
+    found = parse_text(letter, text)
+    return write_value(letter, read_value(letter, found), old) if letter in "EM" else found
+
+
+def _reads_like(letter: str, value: object, present: Value) -> bool:
+    """Whether both say the same, types of elements included."""
+    try:
+        return _said(letter, value) == _said(letter, present)
+    except (TypeError, ValueError, AttributeError, ChotkiError):
+        return False
+
+
+def _said(letter: str, value: object) -> object:
+    """What a value says, to be compared."""
+    if isinstance(value, Unreadable) or letter == "V":
+        return value
+    if letter in "NZ":
+        return integer(value, I64_MIN, U64_MAX)
+    if letter in FIRST_LETTERS:
+        return WRITE[letter](value)
+    if letter == "M":
+        return parts_of(_mapping(value))
+    parts = [part_of(one) for one in _elements_of(value)]
+    return parts if letter == "L" else {data for _, data in parts}
+
+
+def _elements_of(value: object) -> Iterable[object]:
+    if not isinstance(value, Iterable) or isinstance(value, (str, bytes, Mapping, Id)):
+        raise TypeError("it is no set of values")
+    return value
+
+
+def _mapping(value: object) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError("it is no mapping")
+    return value
+
+
+def _write_elements(value: object, old: bytes) -> bytes:
+    # An odd revision is a negative one: the element was removed.
+    known: tuple[dict[Part, list[Part]], ...] = defaultdict(list), defaultdict(list)
+    for code, raw, _, data, _ in elements(old):
+        known[raw & 1][reread(code, data)].append((code, data))
+    wanted = [
+        part
+        for one in map(part_of, _elements_of(value))
+        for part in known[0].get(one) or known[1].get(one) or [one]
+    ]
+    once = {data: code for code, data in wanted}
+    return b"".join(write_element(once[data], 0, 0, data) for data in sorted(once))
+
+
+def _write_pairs(value: object, old: bytes) -> bytes:
+    wanted = parts_of(_mapping(value))
+    if any(not data for _, data in wanted.values()):
+        raise ValueError("a pair whose value is 0, 0-0 or empty is a removed one to every replica")
+    shown = {part_of(key): part_of(one) for key, one in read_pairs(old).items()}
+    found: dict[Part, Part] = {}
+    for key, part in pairs(old):
+        name, now = reread(key[0], key[3]), (part[0], part[3])
+        if name in wanted and wanted[name] != shown.get(name):
+            now = wanted[name]
+        elif name not in wanted and name in shown:
+            continue
+        # Else as it is, also where it is removed already.
+        found[key[0], key[3]] = now
+    known = {reread(*key) for key in found}
+    found |= {name: part for name, part in wanted.items() if name not in known}
+    return b"".join(write_element(code, 0, 0, data) for pair in sorted(found.items()) for code, data in pair)
+
+
+def _write_vector(value: object, _: bytes) -> bytes:
+    entries = _mapping(value).items()
+    return write_vector({integer(src, 0, U64_MAX): integer(pro, 0, PRO_MASK) for src, pro in entries})
+
+
+def _writer_of(letter: str) -> Callable[[object, bytes], bytes]:
+    return lambda value, _: write_first(0, 0, WRITE[letter](value))
+
+
+_WRITE: Final[Mapping[str, Callable[[object, bytes], bytes]]] = {
+    **{letter: _writer_of(letter) for letter in FIRST_LETTERS},
+    "N": lambda value, _: parse_text("N", str(integer(value, 0, U64_MAX))),
+    "Z": lambda value, _: parse_text("Z", str(integer(value, I64_MIN, I64_MAX))),
+    "E": _write_elements,
+    "M": _write_pairs,
+    "V": _write_vector,
+}
