@@ -10,10 +10,13 @@ import pytest
 from culm_models.chotki.errors import TextMalformed
 from culm_models.chotki.ids import Id, split_object_key
 from culm_models.chotki.log0 import common_store
-from culm_models.chotki.packets.live import read_live
+from culm_models.chotki.packets.live import read_live, write_live
 from culm_models.chotki.packets.packet import parse
+from culm_models.chotki.rdx import parse_text
+from culm_models.chotki.rdx.first import MAGNITUDE_MAX, write_element, write_first
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.store import MemoryStore
+from culm_models.chotki.tlv import record
 from culm_topics.chotki.changes import Change, Edit, EditClass, FromText, Name, NewClass, NewObject, Plus
 from culm_topics.chotki.errors import (
     ClassRefused,
@@ -21,12 +24,13 @@ from culm_topics.chotki.errors import (
     NameTaken,
     NameUnknown,
     ObjectUnknown,
+    RevisionsExhausted,
     ValueRefused,
 )
 from culm_topics.chotki.objects import Objects
 from culm_topics.chotki.packet_maker import OwnPacket, PacketMaker
 from culm_topics.chotki.state_file import StateFile
-from culm_topics.chotki.values import Term
+from culm_topics.chotki.values import Pairs, Term
 from culm_topics.errors import TopicsError
 
 PERSON = NewClass({"Name": "S", "Age": "I", "Visits": "N", "Debt": "Z", "Tags": "E", "Notes": "M"}, "person")
@@ -228,3 +232,65 @@ def test_a_name_can_be_given_anew() -> None:
 def test_refusals_have_codes() -> None:
     for error in (ClassRefused, FieldUnknown, NameTaken, NameUnknown, ObjectUnknown, ValueRefused):
         assert issubclass(error, TopicsError) and error.code.startswith("chotki.")
+
+
+HIGHEST = MAGNITUDE_MAX << 1
+
+
+@pytest.mark.parametrize(
+    ("name", "present", "value"),
+    [
+        ("Name", record("S", write_first(HIGHEST, 7, b"Ann")), "Zoe"),
+        ("Age", record("I", write_first(HIGHEST, 7, b"\x02")), 43),
+        ("Debt", record("Z", write_element(ord("I"), HIGHEST, 10, b"\x02")), 5),
+        ("Tags", record("E", write_element(ord("S"), HIGHEST, 7, b"a")), []),
+        (
+            "Notes",
+            record("M", write_element(ord("S"), HIGHEST, 7, b"k"), write_element(73, HIGHEST, 7, b"\2")),
+            {},
+        ),
+    ],
+)
+def test_what_has_the_highest_revision_cannot_be_changed(name: str, present: bytes, value: Any) -> None:
+    side = Side()
+    side.write(PERSON, ANN)
+    number = list(PERSON.fields).index(name) + 1
+    packet = write_live("E", Id.make(7, 1), Id.make(10, 3), record("f", bytes([number])) + present)
+    side.replica.apply(read_live(parse(packet), packet))
+    side.learn()
+    before = side.replica.store.values()
+    with pytest.raises(RevisionsExhausted) as refused:
+        side.write(Edit("ann", {name: value}))
+    assert refused.value.code == "chotki.revision" and name in str(refused.value)
+    assert side.replica.store.values() == before
+    # What is so already, and another field, can be written.
+    known = side.held().object(Id.make(10, 3))
+    assert known is not None
+    assert side.write(Edit("ann", {name: known[name]})) == [None]
+    assert side.write(Edit("ann", {"Visits": 3})) != [None]
+
+
+def test_an_object_that_is_read_and_written_back_makes_no_packet() -> None:
+    side = Side()
+    side.write(PERSON, ANN)
+    notes = (
+        parse_text("M", '{1:10,1.0:50,"1":20,one:30,"one":40}')
+        + record("S", b"0", b"\xff")
+        + record("S", b"0b")
+    )
+    body = record("f", b"\x06") + record("M", notes) + record("f", b"\x01") + record("S", b"2\x02\x07\xff")
+    packet = write_live("E", Id.make(7, 1), Id.make(10, 3), body)
+    side.replica.apply(read_live(parse(packet), packet))
+    side.learn()
+    ann = side.held().object(Id.make(10, 3))
+    assert ann is not None and ann["Name"] == "\udcff"
+    assert side.write(Edit("ann", ann.fields)) == [None]
+    assert isinstance(ann["Notes"], Pairs)
+    changed = ann["Notes"].copy()
+    del changed[1.0]
+    [edit] = side.write(Edit("ann", {**ann.fields, "Notes": changed}))
+    after = side.held().object(Id.make(10, 3))
+    assert edit is not None and after is not None
+    assert isinstance(after["Notes"], Pairs)
+    assert after["Notes"] == changed and after["Notes"].removed == (1.0,)
+    assert {**after.fields, "Notes": 0} == {**ann.fields, "Notes": 0}

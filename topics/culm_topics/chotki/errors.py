@@ -30,6 +30,15 @@ class ValueRefused(TopicsError):
     code: ClassVar[str] = "chotki.value_type"
 
 
+class RevisionsExhausted(TopicsError):
+    """A field, element or pair that has the highest revision there is: no change is above it."""
+
+    code: ClassVar[str] = "chotki.revision"
+    default_hint: ClassVar[str | None] = (
+        "no replica can change it any more: give the object another field, or make another object"
+    )
+
+
 class ClassRefused(TopicsError):
     """A class, or a change of one, that replicas would not read as it is meant."""
 

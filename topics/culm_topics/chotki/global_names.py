@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from culm_models.chotki.errors import ChotkiError
 from culm_models.chotki.ids import Id
 from culm_models.chotki.rdx.first import magnitude, next_raw, pairs, write_element
+from culm_topics.chotki.errors import RevisionsExhausted
 
 _R, _S, _T = (ord(letter) for letter in "RST")
 _KINDS: Final = (_T, _S)
@@ -74,7 +75,7 @@ class GlobalNames:
         return found
 
     def operand(self, name: str, id: Id) -> bytes:
-        """What gives the name to this; empty when it has it already."""
+        """What gives the name to this; empty when it has it already. Raises `RevisionsExhausted`."""
         key = (_T, name.encode())
         pair = self._pair(key)
         if pair is None:
@@ -82,7 +83,10 @@ class GlobalNames:
         elif pair.named() == id:
             return b""
         else:
-            raw = next_raw(max(pair.raw, pair.value_raw, key=magnitude))
+            former = max(pair.raw, pair.value_raw, key=magnitude)
+            raw = next_raw(former)
+            if magnitude(raw) <= magnitude(former):
+                raise RevisionsExhausted(f"the name {name!r:.100} has the highest revision there is")
         return write_element(_T, raw, 0, key[1]) + write_element(_R, raw, 0, id.zip())
 
     def _take(self, value: bytes, *, as_merged: bool) -> None:

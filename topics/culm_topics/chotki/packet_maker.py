@@ -13,7 +13,7 @@ from culm_models.chotki.errors import OwnIdMalformed
 from culm_models.chotki.ids import OFFSET_BITS, OFFSET_MAX, SEQUENCE_MAX, ZERO_ID, Id
 from culm_models.chotki.packets.live import LivePacket, read_live, write_live
 from culm_models.chotki.packets.packet import parse
-from culm_models.chotki.rdx import FIELD_LETTERS, ClassField, delta, write_class
+from culm_models.chotki.rdx import FIELD_LETTERS, ClassField, delta, outranks, write_class
 from culm_models.chotki.rdx.diff import counter_sum, natural_sum
 from culm_models.chotki.rdx.first import EMPTY_STAMP, FIRST_LETTERS
 from culm_models.chotki.tlv import record
@@ -28,7 +28,14 @@ from culm_topics.chotki.changes import (
     NewObject,
     Plus,
 )
-from culm_topics.chotki.errors import ClassRefused, FieldUnknown, NameTaken, ObjectUnknown, ValueRefused
+from culm_topics.chotki.errors import (
+    ClassRefused,
+    FieldUnknown,
+    NameTaken,
+    ObjectUnknown,
+    RevisionsExhausted,
+    ValueRefused,
+)
 from culm_topics.chotki.objects import (
     NAMES_OBJECT,
     NAMES_PLACE,
@@ -98,7 +105,7 @@ class PacketMaker:
         """The packets of these changes, all or none; later ones know what earlier ones make.
 
         Raises `NameUnknown`, `NameTaken`, `ObjectUnknown`, `FieldUnknown`, `ClassRefused`, `ValueRefused`,
-        and `TextMalformed` where a text is no value of its field's type.
+        `RevisionsExhausted`, and `TextMalformed` where a text is no value of its field's type.
         """
         draft = _Draft(self.src, OwnFields(self._own), self._last, self._after)
         beginning: list[OwnPacket] = []
@@ -234,11 +241,15 @@ class _Draft:
                 known = ", ".join(class_.fields) or "none"
                 raise FieldUnknown(f"the class {class_.name} has no field {name!r:.100}; it has {known}")
             letter, old = place[1], (present or {}).get(place, b"")
+            if value is None and not old:
+                continue  # as it was read: never written
             meant = self._reference(value) if letter == "R" and isinstance(value, FromText) else value
             new = _bare_value(letter, meant, old, name)
             # A first value has revision 0, but those of N and Z name their source.
             as_it_is = present is None and letter not in "NZ"
             operand = new if as_it_is else delta(letter, old, new, src=self._src)
+            if operand and not outranks(letter, operand, old):
+                raise RevisionsExhausted(f"{name} has the highest revision there is: it cannot be changed")
             if operand:
                 operands[place] = operand
             elif letter == "N" and natural_sum(new) < natural_sum(old):
@@ -320,14 +331,14 @@ def _class_fields(fields: Mapping[str, str], first: int) -> list[ClassField]:
 def _bare_value(letter: str, value: object, old: bytes, name: str) -> bytes:
     """The whole new value of a field, unstamped."""
     if isinstance(value, FromText):
-        return value_from_text(letter, value.text)
+        return value_from_text(letter, value.text, old)
     if isinstance(value, Plus):
         present = _SUMS.get(letter)
         if present is None:
             raise ValueRefused(f"{name}: only an N or a Z can be added to")
         return write_value(letter, present(old) + value.number)
     try:
-        return write_value(letter, value)
+        return write_value(letter, value, old)
     except ValueRefused as error:
         raise ValueRefused(f"{name}: {error}") from error
 
