@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
 
-from culm_models.chotki.rdx import parse_vector
+from culm_models.chotki.ids import Id, object_key
+from culm_models.chotki.rdx import parse_text, parse_vector
 from culm_streaming.chotki.rows import TOPICS
 from culm_streaming.run import RunSettings, run_jobs
-from culm_topics.chotki.records import BlockVectorRecord, EpochRecord, FieldRecord, is_epoch_key, is_field_key
+from culm_topics.catalogue.spec import MAX_MESSAGE_BYTES
+from culm_topics.chotki.records import (
+    BlockVectorRecord,
+    Bringer,
+    EpochRecord,
+    FieldJoiner,
+    FieldRecord,
+    is_epoch_key,
+    is_field_key,
+)
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
-from tests.streaming.chotki.test_chotki_epochs import story
+from tests.streaming.chotki.test_chotki_epochs import NORTH, story
 from tests.support.chotki_job import ChotkiJob, ChotkiTopics
 from tests.support.topic_io import read_records, read_rejected, write_records
 
@@ -80,6 +92,20 @@ def test_the_state_is_what_a_replica_holds_and_marks_stand_behind_it(
     assert read_rejected(kafka) == []
 
 
+def fields_in(records: Iterable[tuple[int, bytes | None, bytes | None]]) -> dict[bytes, bytes]:
+    """The fields that a reader has of these records of `chotki.state`."""
+    joiners: dict[int, FieldJoiner] = defaultdict(FieldJoiner)
+    fields = {}
+    for offset, (partition, key, value) in enumerate(records):
+        if key is None or is_epoch_key(key):
+            continue
+        whole = joiners[partition].take(offset, key, value or b"")
+        if whole is not None and is_field_key(whole[0]):
+            fields[whole[0]] = FieldRecord.decode(whole[1]).value
+    assert not any([*joiner.incomplete] for joiner in joiners.values())
+    return fields
+
+
 def test_a_job_without_its_checkpoint_goes_on_from_what_it_had_written(
     spark: SparkSession, kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
@@ -88,6 +114,11 @@ def test_a_job_without_its_checkpoint_goes_on_from_what_it_had_written(
     topics, more = ChotkiTopics(2), ChotkiTopics(2)
     story(topics, 1)
     story(more, 2)
+    # A field that no record holds: the later value replaces all pieces of the earlier one.
+    large = object_key(Id.make(0xC, 1, 1), "E")
+    for target, letter in ((topics, "a"), (more, "b")):
+        operand = parse_text("E", f'{{"{letter * MAX_MESSAGE_BYTES}"}}')
+        target.operand(Bringer(NORTH.edge, 0xC, 1), large, operand)
     model = ChotkiJob(topics)
     model.run()
     produce(kafka, topics)
@@ -101,9 +132,9 @@ def test_a_job_without_its_checkpoint_goes_on_from_what_it_had_written(
     found = read_records(kafka, "chotki.state")
     state = {key: value for _, key, value in found if key is not None and value is not None}
     assert {EpochRecord.decode(value).epoch for key, value in state.items() if is_epoch_key(key)} == {2}
-    fields = {key: FieldRecord.decode(value).value for key, value in state.items() if is_field_key(key)}
-    assert fields == {
-        key: FieldRecord.decode(value).value for key, value in model.state.items() if is_field_key(key)
-    }
+    fields = fields_in(found)
+    assert fields == {key: value for key, value in model.values().items() if is_field_key(key)}
+    assert len(fields[large]) > 2 * MAX_MESSAGE_BYTES
+    assert sum(value is None for _, _, value in found) == 2, "the pieces of the earlier value"
     # What had not changed is not written again.
     assert len(found) - before < before
