@@ -73,7 +73,12 @@ def test_a_restart_stands_where_the_process_stood_and_says_the_same_bytes(tmp_pa
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    st.lists(st.sampled_from(["say", "hear", "tick", "head", "again", "kill", "snapshot"]), max_size=25),
+    st.lists(
+        st.sampled_from(
+            ["say", "hear", "tick", "head", "again", "clock", "reached", "withdraw", "kill", "snapshot"]
+        ),
+        max_size=25,
+    ),
     st.integers(0, 2**32),
 )
 def test_kills_between_any_steps_change_nothing(tmp_path: Path, steps: list[str], seed: int) -> None:
@@ -105,6 +110,12 @@ def test_kills_between_any_steps_change_nothing(tmp_path: Path, steps: list[str]
                 case "again":
                     waiting = [one.message_id for one in participant.status().outgoing]
                     caused.append(participant.say_again(waiting, now_ms))
+                case "clock":
+                    caused.append(participant.set_clock(now_ms, now_ms + seed % 7_200_000 - 3_600_000))
+                case "reached":
+                    caused.append(participant.reached(now_ms))
+                case "withdraw":
+                    caused.append(participant.withdraw_ahead(now_ms))
                 case "snapshot":
                     participant.commit()
                     participant.snapshot()

@@ -22,7 +22,7 @@ from culm_models.sds.settings import SdsSettings
 from culm_models.sds.status import Status
 from culm_models.sds.wire.messages import Profile
 
-_SAY, _RECEIVE, _TICK, _HEAD, _AGAIN, _STAND = range(6)
+_SAY, _RECEIVE, _TICK, _HEAD, _AGAIN, _STAND, _CLOCK, _REACHED, _WITHDRAW = range(9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class LoggedMessage:
     """One message that the application was told: number `number`, counted from 1, never told again.
 
     `own`: said by this participant. `position`: where it stands in the log (insert, do not append). `gap`:
-    ids that it follows on and that were given up as lost. `time_ms`: when it was told.
+    ids that it follows on and that were given up as lost. `time_ms`: when it was told, by the wall clock.
     """
 
     number: int
@@ -62,9 +62,10 @@ def read_log(path: Path, after: int = 0) -> Iterator[LoggedMessage]:
 
 
 class Participant:
-    """One participant of one channel. `now_ms` of every step: wall-clock time; it never goes back here.
+    """One participant of one channel. `now_ms` of every step: the time of its timers, which never goes back.
 
-    In a new folder it begins; else it stands where the former process stood, with the settings of now.
+    In a new folder it begins, with its timers at the wall clock; else it stands where the former process
+    stood, with the settings of now. `set_clock` says when the wall clock has moved against the timers.
     Raises StateError: the folder is somebody else's, or damaged.
     """
 
@@ -89,7 +90,7 @@ class Participant:
         snapshot = folder.snapshot
         if snapshot is None:
             self._settings = settings or SdsSettings.for_profile(profile)
-            self._made_ms = self._now_ms = now_ms
+            self._made_ms = self._now_ms = self._clock_ms = now_ms
             self._seed = seed
             self._channel = self._fresh()
             self._channel.join(participant_id, now_ms)
@@ -120,7 +121,7 @@ class Participant:
             self._load(snapshot)
             self.logged_before = sum(1 for _ in log_entries(self._folder.path))
             for kind, now_ms, *arguments in self._folder.inputs():
-                self._now_ms = now_ms
+                self._pass_until(now_ms)
                 self._do(kind, now_ms, arguments)
         except (CulmError, LookupError, TypeError, ValueError) as error:
             raise StateError(
@@ -135,6 +136,8 @@ class Participant:
         self._channel = self._fresh()
         self._channel.apply_journal(snapshot.journal)
         self._channel.restore_head(snapshot.head)
+        self._clock_ms = self._now_ms if snapshot.clock_ms is None else snapshot.clock_ms
+        self._channel.set_clock(self._now_ms, self._clock_ms)
 
     def history(self, after: int = 0) -> Iterator[LoggedMessage]:
         """What the application was told behind the number `after`, by this process and former ones."""
@@ -178,6 +181,27 @@ class Participant:
         """The edge's store has been read up to here."""
         return self._take(_STAND, now_ms, cursor)
 
+    def set_clock(self, now_ms: int, clock_ms: int) -> Step:
+        """The wall clock says this at a time of the timers, and goes on from there."""
+        return self._take(_CLOCK, now_ms, clock_ms)
+
+    def reached(self, now_ms: int) -> Step:
+        """Others can be reached again: look for all that is missing before any of it is lost."""
+        return self._take(_REACHED, now_ms)
+
+    def withdraw_ahead(self, now_ms: int) -> Step:
+        """Undo what was sent with a clock that was ahead; see `Channel.withdraw_ahead`."""
+        return self._take(_WITHDRAW, now_ms)
+
+    @property
+    def now_ms(self) -> int:
+        """Where the timers stand."""
+        return self._now_ms
+
+    def clock_at(self, now_ms: int) -> int:
+        """The wall clock at a time of the timers, as far as it was said."""
+        return self._clock_ms + now_ms - self._now_ms
+
     @property
     def has_uncommitted(self) -> bool:
         """Whether `commit` has something to write."""
@@ -205,6 +229,7 @@ class Participant:
                 self._channel.head(),
                 self._logged,
                 self.cursor,
+                self._clock_ms,
             )
         )
         self._channel.journal_kept(self._channel.journal_mark)
@@ -222,8 +247,12 @@ class Participant:
         return self._channel.status()
 
     def _time(self, now_ms: int) -> int:
-        self._now_ms = max(now_ms, self._now_ms)
+        self._pass_until(max(now_ms, self._now_ms))
         return self._now_ms
+
+    def _pass_until(self, now_ms: int) -> None:
+        self._clock_ms += now_ms - self._now_ms
+        self._now_ms = now_ms
 
     def _take(self, kind: int, now_ms: int, *arguments: Any) -> Step:
         now_ms = self._time(now_ms)
@@ -233,10 +262,10 @@ class Participant:
 
     def _do(self, kind: int, now_ms: int, arguments: Sequence[Any]) -> Step:
         output = _STEPS[kind](self, now_ms, *arguments)
-        told = tuple(found for event in output.events if (found := self._log(event, now_ms)) is not None)
+        told = tuple(found for event in output.events if (found := self._log(event)) is not None)
         return Step(output, told)
 
-    def _log(self, event: Event, now_ms: int) -> LoggedMessage | None:
+    def _log(self, event: Event) -> LoggedMessage | None:
         if not isinstance(event, Sent | Delivered) or event.position is None:
             return None
         self._logged += 1
@@ -253,7 +282,7 @@ class Participant:
                 event.lamport_timestamp,
                 event.position,
                 list(gap),
-                now_ms,
+                self._clock_ms,
             )
         return LoggedMessage(
             self._logged,
@@ -264,7 +293,7 @@ class Participant:
             event.lamport_timestamp,
             event.position,
             gap,
-            now_ms,
+            self._clock_ms,
         )
 
     def _said(self, now_ms: int, content: bytes, nonce: bytes) -> ChannelOutput:
@@ -289,6 +318,16 @@ class Participant:
     def _tick(self, now_ms: int) -> ChannelOutput:
         return self._channel.tick(now_ms)
 
+    def _set_clock(self, now_ms: int, clock_ms: int) -> ChannelOutput:
+        self._clock_ms = clock_ms
+        return self._channel.set_clock(now_ms, clock_ms)
+
+    def _reached(self, now_ms: int) -> ChannelOutput:
+        return self._channel.fetch_again(now_ms)
+
+    def _withdraw(self, now_ms: int) -> ChannelOutput:
+        return self._channel.withdraw_ahead(now_ms)
+
 
 _STEPS: Mapping[int, Callable[..., ChannelOutput]] = {
     _SAY: Participant._said,
@@ -297,6 +336,9 @@ _STEPS: Mapping[int, Callable[..., ChannelOutput]] = {
     _HEAD: Participant._compare,
     _AGAIN: Participant._again,
     _STAND: Participant._stand,
+    _CLOCK: Participant._set_clock,
+    _REACHED: Participant._reached,
+    _WITHDRAW: Participant._withdraw,
 }
 
 

@@ -6,7 +6,8 @@
         await peer.acknowledged(message_id)
 
 It works without a connection too: what is said waits in its state, and goes out when there is one. While
-there is none nothing is re-sent, given up or lost: those clocks are for what others could have heard.
+there is none nothing is re-sent, given up or lost: the timers count the time in which others could have
+heard, and the wall clock, which may be set, is for Lamport timestamps alone.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from culm_connectors.sds.errors import SdsEdgeError
 from culm_connectors.sds.history.retrieval import cut
 from culm_connectors.sds.participants.calling import Call, Dials, keep_calling, refusal
 from culm_connectors.sds.participants.participant import LoggedMessage, Participant, Step
+from culm_connectors.sds.participants.passing_time import PassingTime, elapsed_ms
 from culm_connectors.sds.participants.state import StateFolder
 from culm_connectors.transport import Address, Identity, TransportSettings
 from culm_models.keys import KeyPair
@@ -43,7 +45,6 @@ from culm_models.sds.frames.messages import (
     Refused,
     SdsMessage,
 )
-from culm_models.sds.output import ChannelOutput
 from culm_models.sds.output import Fetch as Lacking
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.status import Status
@@ -59,8 +60,10 @@ _SEED_BYTES = 32
 
 EventListener = Callable[[Event], None]
 LogListener = Callable[[LoggedMessage], None]
-Work = Callable[[], Step]
-"""One step of the machine, to be done in its turn."""
+Work = Callable[[int], Step]
+"""One step of the machine, to be done in its turn, at the time that it is then."""
+_CLOCK_DRIFT_MS = 250
+"""How far the wall clock may move against the timers before the machine gets to know."""
 
 
 def wall_clock_ms() -> int:
@@ -92,6 +95,7 @@ class SdsPeer:
         durable: bool = True,
         transport: TransportSettings | None = None,
         now_ms: Callable[[], int] = wall_clock_ms,
+        elapsed_ms: Callable[[], int] = elapsed_ms,
     ) -> None:
         self.channel_id = channel_id
         self.profile = profile
@@ -110,6 +114,7 @@ class SdsPeer:
         self._durable = durable
         self._transport = transport or TransportSettings(datagram_bytes="auto")
         self._now_ms = now_ms
+        self._elapsed_ms = elapsed_ms
         self._stack = contextlib.AsyncExitStack()
         self._inputs: asyncio.Queue[tuple[Work, asyncio.Future[Step] | None]] = asyncio.Queue(
             _MAX_WAITING_INPUTS
@@ -129,8 +134,11 @@ class SdsPeer:
                 await asyncio.to_thread(StateFolder, self._path, durable=self._durable)
             )
             self._participant = await asyncio.to_thread(self._restored, folder)
+            self._time = PassingTime(self._participant.now_ms, self._elapsed_ms)
             self._unacknowledged = {one.message_id for one in self.status().outgoing}
             self._unsaid = set(self._unacknowledged)
+            # Each process says once how the clock stands, and hears whether that is too far behind the log.
+            self._inputs.put_nowait((self._clock_now, None))
             group = await stack.enter_async_context(asyncio.TaskGroup())
             stack.callback(group.create_task(self._work()).cancel)
             stack.push_async_callback(self._dials.close)
@@ -176,7 +184,7 @@ class SdsPeer:
             raise SdsEdgeError("an ephemeral message needs a connection: nothing keeps it")
         nonce = secrets.token_bytes(_NONCE_BYTES)
         step = await self._do(
-            partial(self._participant.say, content, self._now_ms(), nonce, ephemeral=ephemeral)
+            lambda now_ms: self._participant.say(content, now_ms, nonce, ephemeral=ephemeral)
         )
         return step.output.send[0].message_id
 
@@ -214,10 +222,13 @@ class SdsPeer:
     async def _work(self) -> None:
         while True:
             batch = await self._next_batch()
+            now_ms = self._time.advance(self._participant.next_due_ms())
             done: list[tuple[Step, asyncio.Future[Step] | None]] = []
+            if abs(self._participant.clock_at(now_ms) - self._now_ms()) > _CLOCK_DRIFT_MS:
+                done.append((self._clock_now(now_ms), None))
             for work, future in batch:
                 try:
-                    done.append((work(), future))
+                    done.append((work(now_ms), future))
                 except SdsError as error:
                     if future is None or future.cancelled():
                         raise
@@ -230,20 +241,26 @@ class SdsPeer:
                     future.set_result(step)
             self._changed.set()
 
+    def _clock_now(self, now_ms: int) -> Step:
+        return self._participant.set_clock(now_ms, self._now_ms())
+
     async def _next_batch(self) -> list[tuple[Work, asyncio.Future[Step] | None]]:
         try:
             async with asyncio.timeout(self._pause_s()):
                 batch = [await self._inputs.get()]
         except TimeoutError:
-            return [(partial(self._participant.tick, self._now_ms()), None)]
+            return [(self._participant.tick, None)]
         while len(batch) < _BATCH_INPUTS and not self._inputs.empty():
             batch.append(self._inputs.get_nowait())
         return batch
 
     def _pause_s(self) -> float | None:
         """Until the machine has something to do; while nobody hears us, it has not."""
-        due_ms = self._participant.next_due_ms() if self.present.is_set() else None
-        return None if due_ms is None else max(0.0, (due_ms - self._now_ms()) / 1_000)
+        due_ms = self._participant.next_due_ms()
+        if due_ms is None or not self.present.is_set():
+            return None
+        # The first moment at which it is due: the time counts whole milliseconds.
+        return max(0, due_ms - self._time.advance(due_ms) + 1) / 1_000
 
     def _act(self, step: Step) -> None:
         for one in step.output.send:
@@ -289,21 +306,21 @@ class SdsPeer:
             self._call = None
             self.joined.clear()
             self.present.clear()
+            self._time.stop()
 
     async def _receive(self, call: Call) -> None:
         participant = self._participant
         async for frame in call.frames:
-            now_ms = self._now_ms()
             match frame:
                 case SdsMessage(wire=wire, retrieval_hint=hint):
-                    await self._take(partial(participant.receive, wire, now_ms, hint))
+                    await self._take(partial(participant.receive, wire, hint=hint))
                 case Fetched(wires=wires):
                     for wire, hint in wires:
-                        await self._take(partial(participant.receive, wire, now_ms, hint, from_store=True))
+                        await self._take(partial(participant.receive, wire, hint=hint, from_store=True))
                 case Head(newest=newest):
-                    await self._take(partial(participant.compare_head, newest, now_ms))
+                    await self._take(partial(participant.compare_head, newest))
                 case Mark(cursor=cursor, present=present):
-                    await self._take(partial(participant.stand_at, cursor, now_ms))
+                    await self._take(partial(participant.stand_at, cursor))
                     if present:
                         await self._is_present()
                 case Joined():
@@ -324,12 +341,14 @@ class SdsPeer:
     async def _has_joined(self) -> None:
         self.joined.set()
         if self._unsaid:
-            await self._take(partial(self._participant.say_again, tuple(self._unsaid), self._now_ms()))
+            await self._take(partial(self._participant.say_again, tuple(self._unsaid)))
 
     async def _is_present(self) -> None:
-        """The machine's clocks run from now on."""
-        self.present.set()
-        await self._take(_nothing)
+        """The machine's timers run from now on; nothing is lost before it was asked for once more."""
+        if not self.present.is_set():
+            self.present.set()
+            self._time.run()
+            await self._take(self._participant.reached)
 
     async def _take(self, work: Work) -> None:
         await self._inputs.put((work, None))
@@ -342,7 +361,3 @@ class SdsPeer:
         ]
         for part in cut(self.channel_id, frame.request, wires):
             self._say(part)
-
-
-def _nothing() -> Step:
-    return Step(ChannelOutput())

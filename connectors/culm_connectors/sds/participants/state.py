@@ -52,6 +52,8 @@ class Snapshot:
     head: bytes
     logged: int
     cursor: bytes | None
+    clock_ms: int | None = None
+    """The wall clock at `now_ms`; None: the same."""
 
     def pack(self, generation: int) -> bytes:
         """As bytes."""
@@ -70,6 +72,7 @@ class Snapshot:
                 self.head,
                 self.logged,
                 self.cursor,
+                self.clock_ms,
             )
         )
 

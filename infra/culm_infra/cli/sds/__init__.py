@@ -1,6 +1,6 @@
 """`culm sds`: `group` names its commands, one module each, or what several of them print and share.
 
-- `join`, `send`, `tail`, `status`, `fetch`, `transfer`: commands; `demo` is `culm demo sds`.
+- `join`, `send`, `tail`, `status`, `fetch`, `transfer`, `reset_clock`: commands; `demo` is `culm demo sds`.
 - `channel`, `participation`: what they take part with. `view`, `lines`: how a channel is shown.
 - `job_section`: settings of the job sds; `job_settings`: what it, and sds-index, is told of them.
 """

@@ -6,6 +6,7 @@ import typer
 
 from culm_infra.cli.sds.fetch import fetch
 from culm_infra.cli.sds.join import join
+from culm_infra.cli.sds.reset_clock import reset_clock
 from culm_infra.cli.sds.send import send
 from culm_infra.cli.sds.status import status
 from culm_infra.cli.sds.tail import tail
@@ -16,5 +17,5 @@ app = typer.Typer(
     help="Channels of SDS: what is said in them, how they stand, and messages out of the store.",
 )
 
-for command in (join, send, tail, status, fetch, transfer):
+for command in (join, send, tail, status, fetch, transfer, reset_clock):
     app.command()(command)

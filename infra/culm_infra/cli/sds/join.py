@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from culm_topics.sds.records import SdsEventRecord
 
 _STATES = ("acknowledged", "possibly_acknowledged", "gave_up")
-_WORTH_A_LINE = (*_STATES, "lost", "rejected")
+_WORTH_A_LINE = (*_STATES, "lost", "rejected", "clock_ahead")
 _MAX_LINES = 256
 _WATCH_S = 0.2
 _HELP = "/status: what is known and waits   /now TEXT: to those who are here, kept nowhere   /quit"

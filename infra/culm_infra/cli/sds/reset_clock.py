@@ -1,0 +1,117 @@
+"""``culm sds reset-clock``: a full participant that sent with a wrong clock is heard again."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from culm_infra.cli import options
+from culm_infra.cli.output import emit_json, out, safe, say
+from culm_infra.cli.sds.channel import Channel, check_channel
+from culm_infra.cli.sds.participation import Home, Participant, ProfileName
+from culm_infra.errors import InfraError
+
+if TYPE_CHECKING:
+    from culm_connectors.sds.participants.participant import Participant as FullParticipant
+    from culm_infra.cli.sds.participation import Who
+    from culm_models.sds.events import Withdrawn
+
+_NONCE_BYTES = 16
+
+
+def reset_clock(
+    channel: Channel,
+    *,
+    send_again: Annotated[
+        bool, typer.Option("--send-again", help="Send what the participant loses by it once more, as new.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Even if messages of others go: the clock of now is right.")
+    ] = False,
+    profile: ProfileName = "spec",
+    participant: Participant = None,
+    home: Home = None,
+    json: options.Json = False,
+) -> None:
+    """Undo what a full participant sent while its clock was ahead.
+
+    Other participants do not take messages from the future, nor what follows them. Set the clock right first.
+    Messages further ahead of it than the channel allows leave the participant's log, and it sends with the
+    time of now again. Others may have put those aside that are less than a day ahead; they come back when
+    their time has come. No other process may be this participant meanwhile.
+
+    Example: `culm sds reset-clock general --participant ann --send-again`
+    """
+    from culm_infra.cli.sds.participation import who
+
+    check_channel(channel)
+    whose = who(channel, profile, hosted=False, participant=participant, home=home)
+    withdrawn = _reset(whose, send_again=send_again, force=force)
+    if json:
+        emit_json({"channel": channel, "participant_id": whose.participant_id, "withdrawn": withdrawn})
+        return
+    for message in withdrawn:
+        again = "" if message["sent_again_as"] is None else f"  sent again as {message['sent_again_as']}"
+        out.print(f"{safe(message['message_id'])}{again}")
+    if not withdrawn:
+        say("no message is further ahead of the clock than allowed; nothing is changed")
+
+
+def _reset(whose: Who, *, send_again: bool, force: bool) -> list[dict[str, Any]]:
+    from culm_connectors.sds.participants.participant import Participant
+    from culm_connectors.sds.participants.state import StateFolder
+    from culm_models.sds.events import Withdrawn
+
+    if not whose.folder.exists():
+        raise InfraError(
+            f"{whose.participant_id!r} is no full participant of {whose.channel_id!r} here",
+            hint="--participant, --profile and --home say which; a hosted one goes by the clocks of Kafka",
+        )
+    with StateFolder(whose.folder) as folder:
+        clock_ms = time.time_ns() // 1_000_000
+        participant = Participant(
+            folder,
+            whose.channel_id,
+            whose.profile,
+            whose.participant_id,
+            settings=None,
+            now_ms=clock_ms,
+            seed=secrets.token_bytes(32),
+        )
+        participant.set_clock(participant.now_ms, clock_ms)
+        output = participant.withdraw_ahead(participant.now_ms).output
+        withdrawn = [event for event in output.events if isinstance(event, Withdrawn)]
+        foreign = sum(event.participant_id is None for event in withdrawn)
+        if foreign and not force:
+            # Nothing was committed: the folder is as it was.
+            raise InfraError(
+                f"{foreign} messages of others are ahead of the clock too: it may be behind",
+                hint="set the clock right; if it is, --force withdraws them all",
+            )
+        rows = _send_again(participant, withdrawn) if send_again else dict.fromkeys(withdrawn)
+        participant.commit()
+    return [
+        {
+            "message_id": event.message_id,
+            "sender_id": event.sender_id,
+            "lamport_timestamp": event.lamport_timestamp,
+            "sent_again_as": rows[event],
+        }
+        for event in reversed(withdrawn)
+    ]
+
+
+def _send_again(participant: FullParticipant, withdrawn: list[Withdrawn]) -> dict[Withdrawn, str | None]:
+    """New messages with the contents of its own ones, in their order; they go out at the next connection."""
+    contents = {message.message_id: message.content for message in participant.history() if message.own}
+    rows: dict[Withdrawn, str | None] = {}
+    for event in reversed(withdrawn):
+        content = contents.get(event.message_id) if event.participant_id is not None else None
+        rows[event] = None
+        if content is not None:
+            nonce = secrets.token_bytes(_NONCE_BYTES)
+            rows[event] = participant.say(content, participant.now_ms, nonce).output.send[0].message_id
+    return rows
