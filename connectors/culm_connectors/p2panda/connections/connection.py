@@ -34,6 +34,8 @@ from culm_models.reconciliation.messages import ReconciliationMessage
 
 # A message of this size is decoded in a few milliseconds.
 _DECODED_AT_ONCE_BYTES = 16 * 1024
+_DECODED_AT_ONCE = 256
+"""So many small messages are decoded before others have their turn on the event loop."""
 # Of a remote that has brought nothing sound yet, so few entries are checked before more of it is read.
 _STRANGER_CHUNK = 32
 
@@ -116,21 +118,24 @@ async def _read_stream(link: PeerLink, stream: ReceiveStream, shared: Shared) ->
         metrics.bytes_in += len(data)
         if not shared.links.is_current(link):
             return
-        messages = await _decode(link, data, shared)
-        if not shared.links.is_current(link):
-            return
-        metrics.messages_in += len(messages)
-        for work in _cut(messages, _check_chunk(link, settings), settings.reconciliation_chunk):
-            await _pace(link, work)
-            begun = _start(link, work, shared)
-            await link.work.put(begun)
-            if begun.checking is not None and not link.budget.is_trusted:
-                await asyncio.wait([begun.checking])
-        if messages:
-            # What broke the stream behind these messages is told by the next call only.
+        is_left = True
+        while is_left:
+            messages = await _decode(link, data, shared)
+            if not shared.links.is_current(link):
+                return
+            metrics.messages_in += len(messages)
+            for work in _cut(messages, _check_chunk(link, settings), settings.reconciliation_chunk):
+                await _pace(link, work)
+                begun = _start(link, work, shared)
+                await link.work.put(begun)
+                if begun.checking is not None and not link.budget.is_trusted:
+                    await asyncio.wait([begun.checking])
+            # What broke the stream is told once the messages before it are taken.
             _check_stream(link, shared)
-        # There may be more to read already, and every remote has its turn.
-        await asyncio.sleep(0)
+            stream_in = shared.peer.stream(link.remote)
+            data, is_left = b"", stream_in is not None and stream_in.is_left
+            # There may be more to read already, and every remote has its turn.
+            await asyncio.sleep(0)
     if (ended := shared.peer.stream(link.remote)) is not None and shared.links.is_current(link):
         try:
             ended.end()
@@ -150,15 +155,13 @@ async def _decode(link: PeerLink, data: bytes, shared: Shared) -> list[Message]:
     messages: list[Message] = []
     with contextlib.suppress(CulmError):
         if stream.pending <= _DECODED_AT_ONCE_BYTES:
-            messages = stream.feed(data)
+            messages = stream.feed(data, _DECODED_AT_ONCE)
         else:
             # The end of a large message: all of it is decoded then, which takes long. Others have the
             # interpreter for as long afterwards.
             begun_s = time.monotonic()
-            messages = await shared.pool.aside(functools.partial(stream.feed, data))
+            messages = await shared.pool.aside(functools.partial(stream.feed, data, _DECODED_AT_ONCE))
             await asyncio.sleep(time.monotonic() - begun_s)
-    if not messages:
-        _check_stream(link, shared)
     wait_s = link.budget.items.wait_s(stream.items_taken - items, time.monotonic())
     if wait_s > 0:
         await asyncio.sleep(wait_s)
@@ -166,6 +169,9 @@ async def _decode(link: PeerLink, data: bytes, shared: Shared) -> list[Message]:
 
 
 def _check_stream(link: PeerLink, shared: Shared) -> None:
+    stream = shared.peer.stream(link.remote)
+    if stream is None or stream.error is None:
+        return
     try:
         shared.peer.decode(link.remote, b"")
     except CulmError as error:

@@ -28,7 +28,7 @@ class MessageStream:
     any of it is decoded; by default one item for every `BYTES_AN_ITEM` bytes of `max_message_bytes`.
     """
 
-    __slots__ = ("_scanner", "error", "items_taken", "reconciliation_bytes")
+    __slots__ = ("_left", "_scanner", "error", "items_taken", "reconciliation_bytes")
 
     def __init__(
         self, max_message_bytes: int = MAX_MESSAGE_BYTES, max_message_items: int | None = None
@@ -36,6 +36,7 @@ class MessageStream:
         if max_message_items is None:
             max_message_items = max(FEWEST_ITEMS, max_message_bytes // BYTES_AN_ITEM)
         self._scanner = ItemScanner(max_message_bytes, max_items=max_message_items)
+        self._left = b""
         self.items_taken = 0
         """CBOR items of the messages so far that were not of a usual shape: these cost the most to decode."""
         self.error: CulmError | None = None
@@ -50,16 +51,24 @@ class MessageStream:
         """How many bytes of an unfinished message are held."""
         return self._scanner.pending
 
-    def feed(self, data: bytes) -> list[Message]:
+    @property
+    def is_left(self) -> bool:
+        """Whether `feed` returned before all bytes were looked at, because it decoded as many as allowed."""
+        return bool(self._left)
+
+    def feed(self, data: bytes, max_decoded: int | None = None) -> list[Message]:
         """Take the next bytes of the stream; return the messages that are complete now, in order.
 
-        Raises the error that ended the stream: a `MessageError` or a `SchemaIdError`.
+        Returns after `max_decoded` messages that were not of a usual shape, if it is set; while `is_left`,
+        `feed(b"")` goes on. Raises the error that ended the stream: a `MessageError` or a `SchemaIdError`.
         """
         if self.error is not None:
             raise self.error
+        if self._left:
+            data, self._left = self._left + data, b""
         found: list[Message] = []
         try:
-            self._cut(data, found)
+            self._cut(data, found, max_decoded)
         except CborError as error:
             self.error = _named(error)
         except CulmError as error:
@@ -77,16 +86,20 @@ class MessageStream:
         if self.error is not None:
             raise self.error
 
-    def _cut(self, data: bytes, found: list[Message]) -> None:
+    def _cut(self, data: bytes, found: list[Message], max_decoded: int | None) -> None:
         """Usual messages in one go, every other one and what is unfinished by the strict way."""
-        at = 0
+        at = decoded = 0
         while at < len(data):
             if not self._scanner.pending:
                 at = usual_messages.read(data, at, self._scanner.max_bytes, found, self._count)
                 if at == len(data):
                     return
+            if decoded == max_decoded:
+                self._left = data[at:]
+                return
             item, at = self._scanner.take(data, at)
             if item is not None:
+                decoded += 1
                 self.items_taken = self._scanner.items_taken
                 message = decode(item)
                 found.append(message)

@@ -49,6 +49,29 @@ def test_any_split(cuts: list[int]) -> None:
     assert found == list(MESSAGES)
 
 
+@given(st.lists(st.integers(0, len(WIRE)), max_size=12), st.integers(1, 4))
+def test_a_bounded_number_of_messages_is_decoded_at_once_and_none_is_lost(
+    cuts: list[int], limit: int
+) -> None:
+    stream = MessageStream()
+    received: list[Message] = []
+    for start, end in pairwise([0, *sorted(cuts), len(WIRE)]):
+        received += stream.feed(WIRE[start:end], limit)
+    while stream.is_left:
+        received += stream.feed(b"", limit)
+    assert received == list(MESSAGES)
+
+
+def test_a_long_run_of_small_messages_is_decoded_in_parts() -> None:
+    small = codec.encode(SyncDone(0, True))
+    stream = MessageStream()
+    assert len(stream.feed(small * 1_000, 300)) == 300
+    assert stream.is_left
+    assert len(stream.feed(b"", 300)) == 300
+    assert len(stream.feed(small)) == 401
+    assert not stream.is_left
+
+
 @pytest.mark.parametrize(
     ("fault", "code"),
     [
