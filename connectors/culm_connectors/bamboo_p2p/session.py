@@ -146,7 +146,9 @@ class BambooSession:
                 for data in turns:
                     self._trace(DATA_OUT, data)
                     self.sent_bytes += len(data)
-                    await self._channels.write_data(data)
+                # In one write: over TCP the other end counts frames.
+                if turns:
+                    await self._channels.write_data(b"".join(turns))
 
     def _next_turns(self, room: int) -> tuple[list[bytes], bool]:
         """Turns that would go out at once, and whether there may be more: going to the worker costs time."""

@@ -45,6 +45,12 @@ class Endpoint:
         self._in = bytearray()
         self.dropped: BymuxError | None = None
         """Why the connection is over."""
+        self.is_left = False
+        """Whether `receive` took as many frames as allowed, and bytes are left that it has not looked at."""
+        self.frames = 0
+        """Frames taken so far."""
+        self.empty_frames = 0
+        """Of them: pings, pongs, and writes of no bytes."""
         self._write: int | None = None
         self._write_left = 0
         if window:
@@ -87,11 +93,16 @@ class Endpoint:
             state.granted += state.consumed
             state.consumed = 0
 
-    def receive(self, data: bytes) -> list[tuple[int, bytes]]:
-        """Take bytes of the channel: what came on which stream, up to what breaks a rule (`dropped`)."""
+    def receive(self, data: bytes, max_frames: int | None = None) -> list[tuple[int, bytes]]:
+        """Take bytes of the channel: what came on which stream, up to what breaks a rule (`dropped`).
+
+        Returns after `max_frames` frames, if it is set; `is_left` says whether to call again with no bytes.
+        """
         if self.dropped is not None:
             return []
         self._in += data
+        self.is_left = False
+        last_frame = None if max_frames is None else self.frames + max_frames
         came: list[tuple[int, bytes]] = []
         at = 0
         try:
@@ -106,6 +117,9 @@ class Endpoint:
                     if self._write_left:
                         break
                     self._write = None
+                if self.frames == last_frame:
+                    self.is_left = at < len(self._in)
+                    break
                 found = decode_frame(self._in, at)
                 if found is None:
                     break
@@ -119,6 +133,9 @@ class Endpoint:
         return came
 
     def _take_frame(self, frame: Frame) -> None:
+        self.frames += 1
+        if not frame.amount and frame.type is not FrameType.CREDIT:
+            self.empty_frames += 1
         state = self._streams.get(frame.stream) if frame.stream is not None else None
         if frame.stream is None or state is None:
             raise StreamUnknown("a frame is global, or for a stream that there is not")

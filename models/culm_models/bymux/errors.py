@@ -35,6 +35,12 @@ class StreamClosed(BymuxError):
     code: ClassVar[str] = "bymux.closed"
 
 
+class FrameFlood(BymuxError):
+    """More frames that carry nothing, such as pings, than one principal may send."""
+
+    code: ClassVar[str] = "bymux.flood"
+
+
 class ConsumedTooMuch(ModelError):
     """This end's own caller says that it consumed more bytes than came."""
 

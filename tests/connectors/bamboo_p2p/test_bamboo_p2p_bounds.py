@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from culm_connectors.bamboo_p2p.channels.budgets import ChannelBudget
 from culm_connectors.bamboo_p2p.channels.multiplexed import Multiplexed
 from culm_connectors.bamboo_p2p.errors import ChannelError
 from culm_connectors.bamboo_p2p.peer import BambooPeer
@@ -45,6 +48,64 @@ async def test_pings_whose_answers_nobody_reads_end_the_connection() -> None:
     flooding.cancel()
     await asyncio.gather(flooding, return_exceptions=True)
     await channels.close(None)
+
+
+async def test_frames_are_taken_a_bounded_number_at_a_time() -> None:
+    ours, theirs = memory_pair()
+    channels = Multiplexed(ours, window=1_000)
+    await channels.write_control(SETUP)
+    await theirs.write(SETUP + encode_frame(Frame(FrameType.PING, DATA)) * 30_000)
+    assert await channels.read_control() == SETUP
+    answered, answers_at_once = 0, []
+    while answered < 2 * 30_000:
+        came = len(await theirs.read(2 * 30_000))
+        answers_at_once.append(came)
+        answered += came
+    assert max(answers_at_once) < 2_000
+    await channels.close(None)
+
+
+async def test_control_that_comes_byte_by_byte_is_read_at_once() -> None:
+    ours, theirs = memory_pair()
+    channels = Multiplexed(ours, window=1_000)
+    await theirs.write(SETUP + (encode_frame(Frame(FrameType.WRITE, CONTROL, 1)) + b"x") * 200)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert await channels.read_control() == SETUP + b"x" * 200
+    await channels.close(None)
+
+
+@dataclass(frozen=True)
+class Limits:
+    bytes_per_second: float = 0.0
+    burst_bytes: float = 1.0
+    frames_per_second: float = 0.0
+    burst_frames: float = 1.0
+    empty_frames_per_second: float = 0.0
+    burst_empty_frames: float = 1.0
+
+
+async def test_a_flood_of_pings_ends_every_connection_of_its_principal() -> None:
+    budget = ChannelBudget(Limits(empty_frames_per_second=1.0, burst_empty_frames=1_000), time.monotonic())
+    ours, theirs = memory_pair()
+    channels = Multiplexed(ours, window=1_000, budget=budget)
+    await theirs.write(SETUP + encode_frame(Frame(FrameType.PING, DATA)) * 900)
+    assert await channels.read_control() == SETUP
+    ours, theirs = memory_pair()
+    other = Multiplexed(ours, window=1_000, budget=budget)
+    await theirs.write(SETUP + encode_frame(Frame(FrameType.PONG, DATA)) * 900)
+    assert await other.read_control() == SETUP
+    with pytest.raises(ChannelError, match=r"bymux\.flood"):
+        await other.read_control()
+    await asyncio.gather(channels.close(None), other.close(None))
+
+
+def test_bytes_and_frames_beyond_a_budget_are_read_later() -> None:
+    limits = Limits(bytes_per_second=100.0, burst_bytes=100.0, frames_per_second=10.0, burst_frames=10.0)
+    budget = ChannelBudget(limits, 1.0)
+    assert budget.wait_s(1.0, size=100, frames=10, empty_frames=0) == 0.0
+    assert budget.wait_s(1.0, size=50, frames=0, empty_frames=0) == 0.5
+    assert budget.wait_s(1.0, size=0, frames=20, empty_frames=9) == 2.0
 
 
 async def test_more_data_than_was_granted_ends_the_connection() -> None:

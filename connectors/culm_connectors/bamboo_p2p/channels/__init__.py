@@ -2,5 +2,5 @@
 
 - `address`: where a peer is, as a text
 - `interface`: what a session sees; `two_streams`: two QUIC streams; `multiplexed`: one channel of bytes, by
-  bymux
+  bymux; `budgets`: what a principal may send over that
 """

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
+import time
 from collections.abc import Callable
 from typing import Final
 
+from culm_connectors.bamboo_p2p.channels.budgets import ChannelBudget
 from culm_connectors.bamboo_p2p.errors import ChannelError
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ByteChannel
 from culm_models.bamboo_p2p.errors import BambooP2pError
 from culm_models.bamboo_p2p.wire.setup import decode_setup
 from culm_models.bymux.endpoint import CONTROL, DATA, Endpoint
+from culm_models.bymux.errors import BymuxError, FrameFlood
 
 _READ_BYTES: Final = 65_536
+_FRAMES_AT_ONCE: Final = 256
+"""So many frames are taken before others have their turn on the event loop: about a millisecond's work."""
 _DATA_READ_MAX: Final = 262_144
 """So much data is handed on at once: a batch that is verified by all cores, and stored in one transaction."""
 _WAITING_BYTES: Final = 128 * 1024
@@ -32,19 +36,24 @@ _CLOSE_TIMEOUT_S: Final = 5.0
 
 
 class Multiplexed:
-    """`TwoChannels` over one `ByteChannel`; `window` is how many bytes of data may be on their way here."""
+    """`TwoChannels` over one `ByteChannel`; `window` is how many bytes of data may be on their way here.
 
-    def __init__(self, channel: ByteChannel, *, window: int) -> None:
+    `budget` is what the principal may send over all of its channels; None: anything.
+    """
+
+    def __init__(self, channel: ByteChannel, *, window: int, budget: ChannelBudget | None = None) -> None:
         self._channel = channel
+        self._budget = budget
         self._endpoint = Endpoint(window)
-        self._data_read_bytes = min(window // 2, _DATA_READ_MAX)
+        self._data_read_bytes = max(1, min(window // 2, _DATA_READ_MAX))
         self._setup_in: bytearray | None = bytearray()
         self._setup_is_out = False
-        self._control: deque[bytes] = deque()
-        self._data: deque[bytes] = deque()
+        # Not what came frame by frame: an object for each of many small frames takes far more memory than it
+        # holds, and whoever reads it does so a frame at a time.
+        self._control = bytearray()
+        self._data = bytearray()
         self._given_bytes = 0
         """Data that was handed on and may not be done with yet."""
-        self._control_bytes = 0
         self._out = bytearray()
         self._failure: Exception | None = None
         self._is_ended = False
@@ -58,9 +67,8 @@ class Multiplexed:
 
     async def read_control(self) -> bytes:
         """What comes next on the control channel."""
-        data = await self._next(self._control)
-        self._control_bytes -= len(data)
-        if self._control_bytes + len(data) >= _MAX_CONTROL_BYTES > self._control_bytes:
+        data = await self._next(self._control, _READ_BYTES)
+        if len(self._control) + len(data) >= _MAX_CONTROL_BYTES > len(self._control):
             await self._notify()
         return data
 
@@ -70,15 +78,8 @@ class Multiplexed:
             self._endpoint.consumed(DATA, self._given_bytes)
             self._given_bytes = 0
             await self._notify()
-        data = await self._next(self._data)
-        # What came behind it, too: but for a part of the window, so that more comes while this is taken in.
-        if self._data and len(data) < self._data_read_bytes:
-            chunks = [data]
-            size = len(data)
-            while self._data and size < self._data_read_bytes:
-                chunks.append(self._data.popleft())
-                size += len(chunks[-1])
-            data = b"".join(chunks)
+        # But for a part of the window, so that more comes while this is taken in.
+        data = await self._next(self._data, self._data_read_bytes)
         self._given_bytes = len(data)
         return data
 
@@ -133,14 +134,14 @@ class Multiplexed:
         if self._failure is not None:
             raise self._failure
 
-    async def _next(self, queue: deque[bytes]) -> bytes:
+    async def _next(self, waiting: bytearray, limit: int) -> bytes:
         async with self._changed:
-            await self._changed.wait_for(lambda: bool(queue) or self._is_ended)
-        if queue:
-            return queue.popleft()
-        if self._failure is not None:
+            await self._changed.wait_for(lambda: bool(waiting) or self._is_ended)
+        if not waiting and self._failure is not None:
             raise self._failure
-        return b""
+        data = bytes(waiting[:limit])
+        del waiting[:limit]
+        return data
 
     async def _ended(self, failure: Exception | None) -> None:
         self._failure = self._failure or failure
@@ -153,33 +154,55 @@ class Multiplexed:
         failure: Exception | None = None
         try:
             while failure is None and (data := await self._channel.read(_READ_BYTES)):
-                failure = self._take(data)
-                await self._notify()
-                if failure is None and len(self._out) > _MAX_OUT_BYTES:
-                    failure = ChannelError("the other end asks for more frames than it reads")
-                # Whoever reads control asks for nothing else meanwhile, so this wait always ends.
-                if failure is None:
-                    await self._until(lambda: self._control_bytes < _MAX_CONTROL_BYTES)
+                failure = await self._take(data)
         except TransportError as error:
             failure = error
         await self._ended(failure)
 
-    def _take(self, data: bytes) -> Exception | None:
+    async def _take(self, data: bytes) -> Exception | None:
+        """Take in what was read, a bounded number of frames at a time; returns what broke a rule."""
+        size, is_left = len(data), True
         if self._setup_in is not None:
             self._setup_in += data
             found = decode_setup(self._setup_in)
             if found is None:
                 return None
-            self._control.append(bytes(self._setup_in[: found[1]]))
-            self._control_bytes += found[1]
+            self._control += self._setup_in[: found[1]]
             data = bytes(self._setup_in[found[1] :])
             self._setup_in = None
-        for stream, chunk in self._endpoint.receive(data):
-            if stream == CONTROL:
-                self._control_bytes += len(chunk)
-            (self._control if stream == CONTROL else self._data).append(chunk)
-        dropped = self._endpoint.dropped
-        return ChannelError(f"{dropped.code}: {dropped}") if dropped is not None else None
+        while is_left:
+            frames, empty_frames = self._endpoint.frames, self._endpoint.empty_frames
+            failure = self._take_frames(data)
+            await self._notify()
+            if failure is not None:
+                return failure
+            if len(self._out) > _MAX_OUT_BYTES:
+                return ChannelError("the other end asks for more frames than it reads")
+            frames = self._endpoint.frames - frames
+            empty_frames = self._endpoint.empty_frames - empty_frames
+            try:
+                await self._until_allowed(size, frames, empty_frames)
+            except FrameFlood as error:
+                return _broken(error)
+            # Whoever reads control asks for nothing else meanwhile, so this wait always ends.
+            await self._until(lambda: len(self._control) < _MAX_CONTROL_BYTES)
+            data, size, is_left = b"", 0, self._endpoint.is_left
+        return None
+
+    async def _until_allowed(self, size: int, frames: int, empty_frames: int) -> None:
+        """Give others their turn, for as long as the principal's budget says. Raises `FrameFlood`."""
+        wait_s = 0.0
+        if self._budget is not None:
+            wait_s = self._budget.wait_s(
+                time.monotonic(), size=size, frames=frames, empty_frames=empty_frames
+            )
+        await asyncio.sleep(wait_s)
+
+    def _take_frames(self, data: bytes) -> Exception | None:
+        for stream, chunk in self._endpoint.receive(data, _FRAMES_AT_ONCE):
+            waiting = self._control if stream == CONTROL else self._data
+            waiting += chunk
+        return None if self._endpoint.dropped is None else _broken(self._endpoint.dropped)
 
     async def _write(self) -> None:
         try:
@@ -193,3 +216,7 @@ class Multiplexed:
                 await self._notify()
         except TransportError as error:
             await self._ended(error)
+
+
+def _broken(error: BymuxError) -> ChannelError:
+    return ChannelError(f"{error.code}: {error}")

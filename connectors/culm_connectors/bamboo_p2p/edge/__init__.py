@@ -2,6 +2,7 @@
 
 - `driver`: one flavour's peers, folder and topics together; `settings`; `metrics`
 - `access`: the allow-list; `rules`: quotas and retention, of the settings and a policy file
+- `budgets`: what one principal may use
 - `tables`: what is kept beside the logs (origin, offsets, outbox); `opening`: of such a folder
 - `hooks`: what of connections goes on to all that
 - `outbox`: what peers brought and Kafka has not; `publisher`: its way to topics, and who waits for that

@@ -13,6 +13,7 @@ from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
 from culm_connectors.bamboo_p2p.channels.multiplexed import Multiplexed
 from culm_connectors.bamboo_p2p.channels.two_streams import accept_streams
 from culm_connectors.bamboo_p2p.edge.access import EdgePolicy, LogAccess
+from culm_connectors.bamboo_p2p.edge.budgets import BambooBudget, edge_budgets
 from culm_connectors.bamboo_p2p.edge.from_topics.awaited_payloads import AwaitedPayloads
 from culm_connectors.bamboo_p2p.edge.from_topics.expected_payloads import WAIT_S, ExpectedPayloads
 from culm_connectors.bamboo_p2p.edge.from_topics.follow_topics import TopicsFollower
@@ -31,7 +32,7 @@ from culm_connectors.bamboo_p2p.errors import ChannelError
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, TlsFiles
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_connectors.edge.budgets import PrincipalBudget, RememberedBudgets
+from culm_connectors.edge.budgets import RememberedBudgets
 from culm_connectors.edge.protocol import EdgeContext
 from culm_connectors.kafka import TopicReaders
 from culm_connectors.kafka.backlog import BatchSender
@@ -72,7 +73,7 @@ class FlavourEdge:
         progress: OutboxProgress,
         refusals: RefusalReports,
         access: LogAccess,
-        budgets: RememberedBudgets[str, PrincipalBudget],
+        budgets: RememberedBudgets[str, BambooBudget],
         expected: ExpectedPayloads,
         metrics: BambooMetrics,
         settings: BambooEdgeSettings,
@@ -146,7 +147,8 @@ class FlavourEdge:
 
     async def serve(self, channel: ByteChannel) -> None:
         """Speak with a peer that has called over TCP or TLS."""
-        channels = Multiplexed(channel, window=self._settings.data_window_bytes)
+        budget = self._budgets.of(channel.principal.name, time.monotonic()).channels
+        channels = Multiplexed(channel, window=self._settings.data_window_bytes, budget=budget)
         await self._serve(channels, lambda: channel.abort(_TOO_MANY))
 
     async def _serve(self, channels: TwoChannels, refuse: Callable[[], None]) -> None:
@@ -271,14 +273,6 @@ async def open_flavour(
             )
     finally:
         store.close()
-
-
-def edge_budgets(settings: BambooEdgeSettings) -> RememberedBudgets[str, PrincipalBudget]:
-    """What one principal may use, of the worker's time, too."""
-    busy_share, busy_burst_s = settings.busy_share, settings.busy_burst_s
-    return RememberedBudgets(
-        lambda now_s: PrincipalBudget(settings, now_s, busy_share=busy_share, busy_burst_s=busy_burst_s)
-    )
 
 
 def _peer_settings(context: EdgeContext, expected: ExpectedPayloads) -> BambooPeerSettings:

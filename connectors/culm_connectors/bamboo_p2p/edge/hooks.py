@@ -10,6 +10,7 @@ from functools import partial
 from itertools import count
 from typing import Final
 
+from culm_connectors.bamboo_p2p.edge.budgets import BambooBudget
 from culm_connectors.bamboo_p2p.edge.holdings import Holdings
 from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
 from culm_connectors.bamboo_p2p.edge.outbox import BroughtBy, KafkaOutbox
@@ -18,7 +19,7 @@ from culm_connectors.bamboo_p2p.edge.refusals import RefusalReports
 from culm_connectors.bamboo_p2p.edge.retention import DroppablePayloads
 from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_connectors.edge.budgets import PrincipalBudget, RememberedBudgets
+from culm_connectors.edge.budgets import RememberedBudgets
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p import events
 from culm_models.bamboo_p2p.connection import Changes
@@ -56,7 +57,7 @@ class EdgeHooks(PeerHooks):
         holdings: Holdings,
         refusals: RefusalReports,
         metrics: BambooMetrics,
-        budgets: RememberedBudgets[str, PrincipalBudget],
+        budgets: RememberedBudgets[str, BambooBudget],
         *,
         max_waiting_bytes: int,
     ) -> None:

@@ -116,6 +116,16 @@ class BambooEdgeSettings(BaseModel):
         67_108_864.0, ge=0, description="of data of one principal; more is read later"
     )
     burst_bytes: float = Field(268_435_456.0, gt=0)
+    frames_per_second: float = Field(
+        8_192.0,
+        ge=0,
+        description="of one principal over TCP and TLS, each of up to 16 KiB; more are read later; 0: any",
+    )
+    burst_frames: float = Field(32_768.0, gt=0)
+    empty_frames_per_second: float = Field(
+        64.0, ge=0, description="of them, pings and others that carry nothing; more end the connection"
+    )
+    burst_empty_frames: float = Field(1_024.0, gt=0)
     busy_share: float = Field(
         0.5,
         ge=0,
