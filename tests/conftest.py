@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.kafka import Broker, NoBrokerError, delete_topics, running_broker
+from tests.support.process_groups import give_children_default_signals
 
 # A machine under load is slow, and no property is about time.
 settings.register_profile("culm", deadline=None, max_examples=60)
@@ -51,6 +52,11 @@ def topic_prefix(request: pytest.FixtureRequest) -> Iterator[str]:
     yield prefix
     if bootstrap is not None:
         delete_topics(bootstrap, prefix)
+
+
+def pytest_configure() -> None:
+    """Let what tests start be stopped, however the tests were started."""
+    give_children_default_signals()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -19,6 +19,8 @@ from typing import Any
 import platformdirs
 import pytest
 
+from tests.support.process_groups import child
+
 SWITCH = "CULM_DAG_NPM"
 CLIENT = Path(__file__).parents[2] / "examples" / "dag-browser"
 DRIVERS = Path(__file__).parents[1] / "dag_browser"
@@ -119,10 +121,5 @@ class BrowserClient:
 def browser_client() -> Iterator[BrowserClient]:
     """The client, for a while."""
     command = ["node", str(DRIVERS / "driver.mjs"), str(compiled())]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        try:
-            yield BrowserClient(process)
-        finally:
-            process.kill()
+    with child(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        yield BrowserClient(process)

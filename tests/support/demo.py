@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import Final
 
+from tests.support.process_groups import child
+
 _LIMIT_S: Final = 840
 # As in the other tests on Spark: a micro-batch of a cold JVM costs by its tasks.
 _ENVIRONMENT: Final = os.environ | {"CULM_JOB__STATE_PARTITIONS": "2"}
@@ -15,9 +17,7 @@ _ENVIRONMENT: Final = os.environ | {"CULM_JOB__STATE_PARTITIONS": "2"}
 def culm(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
     command = [sys.executable, "-m", "culm_infra", *map(str, arguments)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_ENVIRONMENT
-    ) as process:
+    with child(command, stderr=subprocess.PIPE, env=_ENVIRONMENT) as process:
         try:
             output, errors = process.communicate(timeout=_LIMIT_S)
         except subprocess.TimeoutExpired:

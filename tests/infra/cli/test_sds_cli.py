@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from culm_topics.sds.records import (
     split_channel_key,
 )
 from culm_topics.sds.retrieval_hints import StoreHint
+from tests.support.process_groups import child
 from tests.support.sds_topics import sds_settings, store, write, write_events, write_index
 
 pytestmark = pytest.mark.kafka
@@ -115,9 +115,7 @@ def test_a_tail_follows_what_comes_until_it_is_interrupted(settings: KafkaSettin
     write_events(settings, CHANNEL, EVENTS[:2])
     arguments = ["sds", "tail", CHANNEL, "--from", "beginning", "--json", *flags(settings)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(
-        [sys.executable, "-m", "culm_infra", *arguments], stdout=subprocess.PIPE, text=True, env=environment
-    ) as program:
+    with child([sys.executable, "-m", "culm_infra", *arguments], env=environment) as program:
         assert program.stdout is not None
         assert json.loads(program.stdout.readline())["message_id"] == "b"
         write_events(settings, CHANNEL, EVENTS[2:])

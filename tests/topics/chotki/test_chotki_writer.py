@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +24,7 @@ from culm_topics.kafka.clients import KafkaSettings
 from tests.streaming.chotki.test_chotki_epochs import CLASS_BODY, Writer
 from tests.support.chotki_broker import PARTITIONS, JobOnKafka, chotki_settings
 from tests.support.chotki_job import ChotkiTopics
+from tests.support.process_groups import child
 from tests.support.topic_io import read_records, write_records
 
 pytestmark = pytest.mark.kafka
@@ -235,10 +235,9 @@ def test_a_writer_that_was_killed_gave_no_id_twice_and_lost_nothing_confirmed(
         # The first one merges in between, the second one begins with what no epoch has.
         if killed == 7:
             job.run()
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+        with child(command) as program:
             assert program.stdout is not None
             confirmed = [program.stdout.readline().strip() for _ in range(killed)]
-            program.kill()
         stored = [str(parse(one.packet).id) for _, _, one in packets(settings)]
         assert set(confirmed) <= set(stored) and len(stored) == len(set(stored))
         with pytest.raises(SourceTaken, match="has a writer"):

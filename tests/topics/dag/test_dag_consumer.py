@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import subprocess
 import sys
 from pathlib import Path
 
@@ -36,6 +35,7 @@ from culm_topics.errors import OriginChanged, TopicMissing
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
+from tests.support.process_groups import child
 from tests.support.quic import eventually
 from tests.support.topic_io import produce, write_records
 
@@ -235,13 +235,10 @@ def run_example(settings: KafkaSettings, folder: Path, changes: int, records: in
     def is_behind() -> bool:
         return cursor.exists() and sum(json.loads(cursor.read_text())["positions"].values()) == records
 
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with child(command) as process:
         assert process.stdout is not None
-        try:
-            lines = [process.stdout.readline().strip() for _ in range(changes)]
-            asyncio.run(eventually(is_behind, deadline_s=60))
-        finally:
-            process.kill()
+        lines = [process.stdout.readline().strip() for _ in range(changes)]
+        asyncio.run(eventually(is_behind, deadline_s=60))
     return lines
 
 

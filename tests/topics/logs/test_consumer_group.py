@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import threading
 import time
@@ -17,6 +16,7 @@ from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.consumer import LogConsumer
 from tests.support.log_topic import Step, new_log_topic, steps_of, take, write_steps
+from tests.support.process_groups import child
 
 pytestmark = pytest.mark.kafka
 
@@ -220,13 +220,10 @@ def test_a_killed_member_costs_no_entry_and_repeats_at_most_what_it_had_not_comm
     survivor = Member(settings, seen)
     wait_until(lambda: bool(seen), "entries at the survivor")
     command = [sys.executable, "-c", PROGRAM, settings.model_dump_json(), str(output)]
-    with subprocess.Popen(command, cwd=tmp_path) as process:
-        try:
-            wait_until(lambda: len(survivor.consumer.positions()) == PARTITIONS // 2, "shared partitions")
-            write_steps(settings, steps(6, 10))
-            wait_until(lambda: len(killed_saw()) > LOGS, "entries at the member to be killed")
-        finally:
-            process.kill()
+    with child(command, cwd=tmp_path):
+        wait_until(lambda: len(survivor.consumer.positions()) == PARTITIONS // 2, "shared partitions")
+        write_steps(settings, steps(6, 10))
+        wait_until(lambda: len(killed_saw()) > LOGS, "entries at the member to be killed")
     write_steps(settings, steps(11, 12))
     wait_until(lambda: set(steps(11, 12)) <= set(seen), "the entries after the kill", survivor)
     survivor.leave()

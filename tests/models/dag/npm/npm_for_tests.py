@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.support.npm_driver import NpmDriver
+from tests.support.process_groups import child
 
 _DRIVER: Final = NpmDriver(
     "JavaScript libraries", Path(__file__).parents[3] / "dag_npm", ("driver.mjs",), "CULM_DAG_NPM"
@@ -45,10 +46,5 @@ class JsLibraries:
 @contextlib.contextmanager
 def js_libraries() -> Iterator[JsLibraries]:
     """The driver, for a while."""
-    with subprocess.Popen(
-        ["node", str(_DRIVER.program())], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield JsLibraries(process)
-        finally:
-            process.kill()
+    with child(["node", str(_DRIVER.program())], stdin=subprocess.PIPE) as process:
+        yield JsLibraries(process)
