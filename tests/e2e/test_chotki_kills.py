@@ -151,9 +151,9 @@ def test_large_fields_in_pieces_are_whole_whatever_happens_between_pieces(
         monkeypatch.setattr(module, name, size)
     runs = Runs(folder, THREE_REPLICAS, seed=0, rounds=2)
     written = of("job", "chotki.state")(runs.log)
-    runs.run_each(written[::8], Fault.KILL)
-    runs.run_each(written[4::8], Fault.LOSE)
-    runs.run_each(of("edge", "store")(runs.log)[::2], Fault.KILL)
+    runs.run_each(written[::16], Fault.KILL)
+    runs.run_each(written[8::16], Fault.LOSE)
+    runs.run_each(of("edge", "store")(runs.log)[::4], Fault.KILL)
 
 
 def test_five_replicas_two_edges_and_a_circle_agree_after_any_fault(folder: Path) -> None:

@@ -54,7 +54,7 @@ class Differs(AssertionError):
     """Somebody lacks something at the end, or holds what was never written."""
 
 
-class VectorAhead(AssertionError):
+class VectorAhead(Differs):
     """A vector claims a change that its holder's values lack."""
 
 
