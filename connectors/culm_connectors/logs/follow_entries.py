@@ -1,16 +1,19 @@
 """`entries`, the fast way: what other connectors took goes on to live peers before the truth knows of it.
 
-What extends a held log is indexed and goes on at once; everything else is left to `logs` (`follow_logs`).
+What extends a held log is indexed and goes on at once. What stands above a gap waits until the gap is closed
+(`early_entries`), bounded; everything else is left to `logs` (`follow_logs`).
 Bare logs, whose payloads are no operations, are not for this index: their records are passed over.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from confluent_kafka import Message
 
 from culm_connectors.kafka import TopicReader
+from culm_connectors.logs.early_entries import EarlyEntries
 from culm_connectors.logs.replicated_logs import ReplicatedLogs
 from culm_models.bamboo import check_links
 from culm_models.bamboo.checks import SoundEntry
@@ -35,6 +38,10 @@ class EntriesFollower:
         """`max_payload_bytes`: what is larger is for the truth path to judge, which refuses it."""
         self.taken = 0
         """Entries that were new here."""
+        self.attached = 0
+        """Early ones among them, which have waited for others."""
+        self.early = EarlyEntries()
+        logs.hub.subscribe(self.early)
         self._hub = logs.hub
         self._held = logs.index.store
         self._keeps = keeps
@@ -46,8 +53,20 @@ class EntriesFollower:
 
     async def follow(self, reader: TopicReader) -> None:
         """Follow `entries` until cancelled. Raises OffsetLost, ConsumeFailed, IndexDamaged."""
-        while True:
-            await self._take(await reader.get())
+        batch = asyncio.ensure_future(reader.get())
+        try:
+            while True:
+                grown = asyncio.ensure_future(self.early.grown.wait())
+                try:
+                    await asyncio.wait({batch, grown}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    grown.cancel()
+                await self._attach_early()
+                if batch.done():
+                    await self._take(batch.result())
+                    batch = asyncio.ensure_future(reader.get())
+        finally:
+            batch.cancel()
 
     async def _take(self, batch: Batch) -> None:
         if not batch.messages:
@@ -61,11 +80,30 @@ class EntriesFollower:
             if isinstance(result, CulmError):
                 source = source_of(message)
                 self._publisher.refused_record(result, source, record.entry, record.brought_by)
-            elif self._extends(result, heads.setdefault(result.log, [])):
-                heads[result.log].append(result)
+                continue
+            ahead = heads.setdefault(result.log, [])
+            if self._extends(result, ahead):
+                ahead.append(result)
                 entries.append(result)
+            elif result.entry.seq_num > self._held.height(*result.log) + len(ahead) + 1:
+                self.early.keep(result)
         commit = await self._hub.take(entries, batch.offsets)
         self.taken += len(commit.stored)
+
+    async def _attach_early(self) -> None:
+        """Index the early entries that follow on what is held by now."""
+        entries: list[SoundEntry] = []
+        for log in self.early.take_grown():
+            ahead: list[SoundEntry] = []
+            for checked in self.early.take_above(log, self._held.height(*log)):
+                if not self._extends(checked, ahead):
+                    break  # of another branch: the truth judges it
+                ahead.append(checked)
+            entries += ahead
+        if entries:
+            commit = await self._hub.take(entries, {})
+            self.taken += len(commit.stored)
+            self.attached += len(commit.stored)
 
     def _foreign_entry(self, message: Message) -> tuple[EntryRecord, Message] | None:
         """A record worth a check: of another connector, of interest, and not held yet as far as it says."""

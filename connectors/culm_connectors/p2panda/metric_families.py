@@ -28,7 +28,13 @@ def measured(parts: Composition) -> DriverMetrics:
 def families(parts: Composition) -> Iterator[Metric]:
     """Of what its followers of replicated logs take, of peers, and of nodes where they are linked."""
     entries, logs = parts.followers.entries, parts.followers.logs
-    yield from of_followers(entries=entries.taken, logs=logs.taken, corrected=logs.corrected)
+    yield from of_followers(
+        entries.early,
+        entries=entries.taken,
+        attached=entries.attached,
+        logs=logs.taken,
+        corrected=logs.corrected,
+    )
     driver = parts.driver.metrics
     yield gauge("culm_p2panda_schemas", "schemas that are served", len(parts.interest.served))
     yield gauge(

@@ -57,6 +57,9 @@ class Edge:
         self.missing: frozenset[str] = frozenset()
         self.changed = asyncio.Event()
 
+    def subscribe(self, subscriber: object) -> None:
+        return None
+
     def refused_record(self, *fault: object) -> None:
         self.refused.append(fault)
 
