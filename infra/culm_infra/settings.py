@@ -90,7 +90,7 @@ class JobSection(ProtocolJobs):
     metrics_port: Port | dict[str, Port] | None = Field(
         None,
         description="Prometheus port; 0 takes a free one. A table has a port for each job or group that runs "
-        "in a process of its own: {all = 9101, sds = 9102}",
+        "in a process of its own: {all = 9101, coverage = 9102}",
     )
     metrics_host: str = Field("127.0.0.1", description="the address that serves the metrics")
     version_vectors: VersionVectorsJobSection = Field(
