@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 
@@ -55,6 +57,24 @@ class TokenBucket:
             if self.updated_s:
                 self.tokens = min(self.burst, self.tokens + (now_s - self.updated_s) * self.rate)
             self.updated_s = now_s
+
+
+class TokenBuckets:
+    """A token bucket for each name; those of the last `limit` names are remembered."""
+
+    def __init__(self, rate: float, burst: float, limit: int) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._limit = limit
+        self._buckets: OrderedDict[Hashable, TokenBucket] = OrderedDict()
+
+    def of(self, name: Hashable) -> TokenBucket:
+        """The bucket of a name."""
+        bucket = self._buckets.pop(name, None) or TokenBucket(self._rate, self._burst)
+        self._buckets[name] = bucket
+        if len(self._buckets) > self._limit:
+            self._buckets.popitem(last=False)
+        return bucket
 
 
 INTERVAL_S = 1.0

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 
 from starlette.requests import Request
 
+from culm_connectors.dag.http.places import Places
 from culm_connectors.dag.http.problems import TooManyRequests
 from culm_connectors.dag.http.settings import DagHttpSettings
-from culm_connectors.edge.rate_limit import TokenBucket
+from culm_connectors.edge.rate_limit import TokenBuckets
 
 _BEARER = "bearer "
 
@@ -56,83 +57,23 @@ def neighbourhood(host: str) -> str:
     return str(ip_network((int(address) >> 64 << 64, 64)))
 
 
-@dataclass(slots=True)
-class _Line:
-    """The requests of one client that have a place, or wait for one."""
-
-    free: asyncio.Semaphore
-    users: int = 0
-
-
-class Places:
-    """So many at once of one client, and in all; further ones wait, each client in a line of its own."""
-
-    def __init__(self, of_client: int, in_all: int, waiting_of_client: int) -> None:
-        self._of_client = of_client
-        self._in_all = asyncio.Semaphore(in_all)
-        self._waiting_of_client = waiting_of_client
-        self._lines: dict[str, _Line] = {}
-
-    async def enter(self, client: HttpClient) -> Callable[[], None]:
-        """Wait for a place; returns the function that leaves it, to be called once or more.
-
-        Raises `TooManyRequests` where the client's line is full.
-        """
-        line = self._lines.setdefault(client.name, _Line(asyncio.Semaphore(self._of_client)))
-        if line.users >= self._of_client + self._waiting_of_client:
-            raise TooManyRequests("more requests at once than may wait of this client")
-        with ExitStack() as held:
-            line.users += 1
-            held.callback(self._leave, client.name, line)
-            await line.free.acquire()
-            held.callback(line.free.release)
-            await self._in_all.acquire()
-            held.callback(self._in_all.release)
-            return held.pop_all().close
-
-    def _leave(self, name: str, line: _Line) -> None:
-        line.users -= 1
-        if not line.users:
-            del self._lines[name]
-
-    @asynccontextmanager
-    async def take(self, client: HttpClient) -> AsyncIterator[None]:
-        """A place, while the context lasts. Raises `TooManyRequests` where the client's line is full."""
-        leave = await self.enter(client)
-        try:
-            yield
-        finally:
-            leave()
-
-
 class ClientBudgets:
     """Requests, reads, bodies with their bytes, and streams of events, by client."""
 
     def __init__(self, settings: DagHttpSettings, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
         self._clock_s = clock_s
-        self._buckets: OrderedDict[str, tuple[TokenBucket, TokenBucket]] = OrderedDict()
+        limit = settings.max_clients
+        self._requests = TokenBuckets(settings.requests_per_second, settings.burst_requests, limit)
+        self._bytes = TokenBuckets(settings.bytes_per_second, settings.burst_bytes, limit)
         self._streams: Counter[str] = Counter()
         waiting = settings.max_waiting_per_client
         self.bodies = Places(settings.max_bodies_per_client, settings.max_bodies, waiting)
         self.reads = Places(settings.max_reads_per_client, settings.max_reads, waiting)
 
-    def _of(self, client: HttpClient) -> tuple[TokenBucket, TokenBucket]:
-        found = self._buckets.pop(client.name, None)
-        if found is None:
-            settings = self._settings
-            found = (
-                TokenBucket(settings.requests_per_second, settings.burst_requests),
-                TokenBucket(settings.bytes_per_second, settings.burst_bytes),
-            )
-        self._buckets[client.name] = found
-        if len(self._buckets) > self._settings.max_clients:
-            self._buckets.popitem(last=False)
-        return found
-
     async def take_request(self, client: HttpClient) -> None:
         """Wait until a client may make one more request. Raises `TooManyRequests` where that is too long."""
-        bucket = self._of(client)[0]
+        bucket = self._requests.of(client.name)
         wait_s = bucket.wait_s(1, self._clock_s())
         if wait_s > self._settings.request_wait_s:
             bucket.put_back(1)
@@ -142,7 +83,7 @@ class ClientBudgets:
 
     async def take_bytes(self, client: HttpClient, count: int) -> None:
         """Wait until a client may bring so many more bytes."""
-        wait_s = self._of(client)[1].wait_s(count, self._clock_s())
+        wait_s = self._bytes.of(client.name).wait_s(count, self._clock_s())
         if wait_s:
             await asyncio.sleep(wait_s)
 
@@ -153,6 +94,12 @@ class ClientBudgets:
             raise TooManyRequests("no room for a further stream of events")
         if self._streams[client.name] >= settings.max_event_streams_per_client:
             raise TooManyRequests("more streams of events than this client may have")
+
+    @property
+    def events_apart_s(self) -> float:
+        """How long a stream of events waits at least before it looks again, in seconds."""
+        settings = self._settings
+        return max(settings.events_every_s, self._streams.total() / settings.max_event_looks_per_second)
 
     @contextmanager
     def streaming(self, client: HttpClient) -> Iterator[None]:

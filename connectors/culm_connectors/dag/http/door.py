@@ -48,7 +48,7 @@ class Door:
 
         Raises `TooManyRequests` where too many of the client wait.
         """
-        leave = await self.budgets.reads.enter(client)
+        leave = await self.budgets.reads.enter(client.name)
         if await request.is_disconnected():
             leave()
             raise RequestMalformed("the client has gone")
@@ -56,7 +56,7 @@ class Door:
 
     async def body(self, request: Request, client: HttpClient, most: int) -> bytes:
         """All of a body; a bounded number of them is taken at once. Errors: `RequestError`."""
-        async with self.budgets.bodies.take(client):
+        async with self.budgets.bodies.take(client.name):
             return await read_body(request, most, client, self.budgets, self.settings)
 
     async def published(self, id: bytes) -> PublishedDag:

@@ -29,7 +29,19 @@ class DoorLimits(BaseModel):
     )
     max_waiting_connections_per_address: int = Field(256, ge=0)
     head_timeout_s: float = Field(15.0, gt=0, description="for a connection to send its next request's head")
-    write_timeout_s: float = Field(30.0, gt=0, description="for a client to take what is waiting for it")
+    write_timeout_s: float = Field(
+        30.0, gt=0, description="that a client may take nothing of what is waiting for it"
+    )
+    write_bytes_per_second: float = Field(
+        8_192.0, gt=0, description="the least rate at which it takes that, behind so much time"
+    )
+    parts_per_second: float = Field(
+        2_048.0,
+        ge=0,
+        description="heads, chunks and ends of requests of an address, each of up to 64 KiB; more are read "
+        "later; 0: unlimited",
+    )
+    burst_parts: float = Field(8_192.0, ge=1)
 
     max_clients: int = Field(65_536, ge=1, description="whose rates are remembered")
     requests_per_second: float = Field(200.0, ge=0, description="of a client; 0: unlimited")
@@ -61,4 +73,7 @@ class DoorLimits(BaseModel):
     max_event_streams: int = Field(1_024, ge=1)
     max_event_streams_per_client: int = Field(8, ge=1)
     events_every_s: float = Field(0.25, gt=0, description="a stream looks again no sooner than after so long")
+    max_event_looks_per_second: float = Field(
+        256.0, gt=0, description="of all streams: with more of them, each looks again later"
+    )
     heartbeat_s: float = Field(15.0, gt=0, description="of a stream of events that has nothing to say")

@@ -12,18 +12,24 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, Final
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from culm_connectors.dag.errors import DagDoorError
 from culm_connectors.dag.http.access import DoorAccess
 from culm_connectors.dag.http.app import dag_app
+from culm_connectors.dag.http.clients import neighbourhood
 from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.http.sockets import AT_ONCE, ClosingWhenCrowded, CountedListener, OpenConnections
 from culm_connectors.dag.room import DagRoom
+from culm_connectors.edge.rate_limit import TokenBuckets
 
 _HEAD_BYTES: Final = 32_768
 _SHUTDOWN_S: Final = 5
+_PARTS_AT_ONCE: Final = 64
+"""So many parts of requests are dealt with before others have their turn on the event loop."""
 
 
 class DoorConfig(uvicorn.Config):
@@ -31,26 +37,95 @@ class DoorConfig(uvicorn.Config):
 
     def __init__(self, app: Any, settings: DagHttpSettings, **given: Any) -> None:
         self.bounds = settings
+        self.parts = TokenBuckets(settings.parts_per_second, settings.burst_parts, settings.max_clients)
         super().__init__(app, http=BoundedHttp, **given)
+
+
+class PartedConnection(h11.Connection):
+    """Gives out a bounded number of parts at a time: heads, chunks and ends of requests.
+
+    What is read at once may hold ten thousands of them, where a body comes in chunks of a byte.
+    """
+
+    def __init__(self, max_head_bytes: int) -> None:
+        super().__init__(h11.SERVER, max_head_bytes)
+        self.parts = 0
+        """Parts that were given out in this turn."""
+
+    @property
+    def is_left(self) -> bool:
+        """Whether there may be further parts in what was read."""
+        return self.parts >= _PARTS_AT_ONCE
+
+    def next_event(self) -> Any:
+        """See `h11.Connection`."""
+        if self.is_left:
+            return h11.NEED_DATA
+        event = super().next_event()
+        if event is not h11.NEED_DATA and event is not h11.PAUSED:
+            self.parts += 1
+        return event
+
+
+class HeldFlow(FlowControl):
+    """Nothing is read while parts wait, whatever the application asks for."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        super().__init__(transport)
+        self._is_held = False
+
+    def hold(self) -> None:
+        """Read nothing until `let_go`."""
+        self._is_held = True
+        self._transport.pause_reading()
+
+    def let_go(self) -> None:
+        """Read again, unless the application has enough."""
+        self._is_held = False
+        if not self.read_paused:
+            self._transport.resume_reading()
+
+    def resume_reading(self) -> None:
+        """See `FlowControl`."""
+        if self._is_held:
+            self.read_paused = False
+        else:
+            super().resume_reading()
 
 
 class BoundedHttp(H11Protocol):
     """A connection that is cut off when it takes too long to ask, or to take what it is answered."""
+
+    conn: PartedConnection
+    flow: HeldFlow
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin."""
         config = self.config
         assert isinstance(config, DoorConfig), "the server is started with it"
         self._bounds = config.bounds
+        self._parts = config.parts
+        self.conn = PartedConnection(_HEAD_BYTES)
+        self._going_on: asyncio.TimerHandle | None = None
         self._asking: asyncio.TimerHandle | None = None
         self._leaving: asyncio.TimerHandle | None = None
+        self._spare_s = config.bounds.write_timeout_s
+        """For how long the client may still take nothing."""
+        self._left_bytes, self._left_s = 0, 0.0
+        """What it had not taken, and when that was."""
         super().connection_made(transport)
+        # What the system does not take is what the client does not take: all of it counts.
+        transport.set_write_buffer_limits(high=1, low=0)
+        self.flow = HeldFlow(transport)
+        self._host = neighbourhood(self.client[0] if self.client is not None else "")
         self._expect_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is over."""
         self._set_asked()
         self._set_taken()
+        if self._going_on is not None:
+            self._going_on.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -61,16 +136,48 @@ class BoundedHttp(H11Protocol):
         if not self._is_between():
             self._set_asked()
 
+    def handle_events(self) -> None:
+        """Deal with some of what was read; with more of it when others had their turn, and it is allowed."""
+        if self._going_on is None:
+            self.conn.parts = 0
+            super().handle_events()
+            wait_s = self._parts.of(self._host).wait_s(self.conn.parts, self.loop.time())
+            if (wait_s or self.conn.is_left) and not self.transport.is_closing():
+                self._going_on = self.loop.call_later(wait_s, self._go_on)
+        if self._going_on is not None:
+            self.flow.hold()
+
+    def _go_on(self) -> None:
+        self._going_on = None
+        self.handle_events()
+        if self._going_on is None:
+            self.flow.let_go()
+
     def pause_writing(self) -> None:
         """The client does not take what is waiting for it."""
         super().pause_writing()
         if self._leaving is None:
-            self._leaving = self.loop.call_later(self._bounds.write_timeout_s, self._cut_off)
+            self._left_bytes, self._left_s = self.transport.get_write_buffer_size(), self.loop.time()
+            self._leaving = self.loop.call_later(max(0.0, self._spare_s), self._look_at_taken)
 
     def resume_writing(self) -> None:
         """It took some of it."""
+        self._count_taken()
         self._set_taken()
         super().resume_writing()
+
+    def _count_taken(self) -> None:
+        now_s, left_bytes, bounds = self.loop.time(), self.transport.get_write_buffer_size(), self._bounds
+        earned_s = (self._left_bytes - left_bytes) / bounds.write_bytes_per_second
+        self._spare_s = min(bounds.write_timeout_s, self._spare_s + earned_s - (now_s - self._left_s))
+        self._left_bytes, self._left_s = left_bytes, now_s
+
+    def _look_at_taken(self) -> None:
+        self._count_taken()
+        if self._spare_s <= 0:
+            self._cut_off()
+        else:
+            self._leaving = self.loop.call_later(self._spare_s, self._look_at_taken)
 
     def _is_between(self) -> bool:
         return self.cycle is None or self.cycle.response_complete

@@ -12,10 +12,15 @@ from typing import Any
 
 import httpx
 import pytest
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from culm_connectors.dag import turns
-from culm_connectors.dag.http.clients import neighbourhood
+from culm_connectors.dag.http.clients import ClientBudgets, HttpClient, neighbourhood
 from culm_connectors.dag.http.limits import DoorLimits
+from culm_connectors.dag.http.places import Places
+from culm_connectors.dag.http.problems import TooManyRequests
+from culm_connectors.dag.http.server import PartedConnection
+from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.http.sockets import OpenConnections
 from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
@@ -114,6 +119,50 @@ def test_waiting_connections_are_admitted_address_by_address(tmp_path: Path) -> 
     for pair in pairs:
         for end in pair:
             end.close()
+
+
+async def test_few_clients_do_not_hold_all_places() -> None:
+    places = Places(of_client=16, in_all=64, waiting_of_client=100)
+    entering = [
+        asyncio.create_task(places.enter(client)) for _ in range(16) for client in ("a", "b", "c", "d", "e")
+    ]
+    await asyncio.sleep(0)
+    held = [task.result() for task in entering if task.done()]
+    assert len(held) == 54
+    for client in ("f", "g", "h"):
+        leave = await places.enter(client)
+        leave()
+        leave()
+
+    for leave in held:
+        leave()
+    for leave in await asyncio.gather(*entering):
+        leave()
+    (await places.enter("a"))()
+
+
+async def test_a_request_that_is_cancelled_while_it_waits_takes_no_place() -> None:
+    places = Places(of_client=1, in_all=1, waiting_of_client=2)
+    leave = await places.enter("a")
+    gone, next_one, another = (asyncio.create_task(places.enter(client)) for client in "aab")
+    await asyncio.sleep(0)
+    with pytest.raises(TooManyRequests):
+        await places.enter("a")
+    gone.cancel()
+    # It is cancelled, and has not run yet.
+    leave()
+    await asyncio.wait([next_one, another], return_when=asyncio.FIRST_COMPLETED)
+    (first,) = (task for task in (next_one, another) if task.done())
+    first.result()()
+    await asyncio.wait([next_one, another])
+    (second,) = (task for task in (next_one, another) if task is not first)
+    # One that has its place, and is cancelled before it runs, gives it back.
+    late = asyncio.create_task(places.enter("c"))
+    await asyncio.sleep(0)
+    second.result()()
+    late.cancel()
+    await asyncio.wait([late])
+    (await places.enter("d"))()
 
 
 def test_every_limit_is_documented() -> None:
@@ -232,6 +281,38 @@ async def test_reads_at_once_are_bounded_by_client_and_a_place_is_free_when_its_
             assert (await door.client.get(f"/ipfs/{missing}?format=car")).status_code == 404
 
 
+async def test_bodies_in_chunks_of_a_byte_are_read_a_bounded_number_of_chunks_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once: list[int] = []
+    handle_events = H11Protocol.handle_events
+
+    def counted(of: H11Protocol) -> None:
+        handle_events(of)
+        assert isinstance(of.conn, PartedConnection)
+        at_once.append(of.conn.parts)
+
+    monkeypatch.setattr(H11Protocol, "handle_events", counted)
+    car = car_of(*(encode_append([cid_of(CAR, bytes([number]))]).data for number in range(8)))
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in car)
+    async with open_door(tmp_path / "dags", burst_parts=500, parts_per_second=100_000) as door:
+        reader, writer = await asyncio.open_connection(*door.address)
+        head = f"POST /spaces/{SPACE}/nodes HTTP/1.1\r\nHost: a\r\nContent-Type: {CAR_TYPE}\r\n"
+        request = head.encode() + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+        # Requests that follow at once are read in the same way.
+        writer.write(2 * request)
+        for _ in range(2):
+            assert b" 200 " in await reader.readline()
+            headers = await reader.readuntil(b"\r\n\r\n")
+            (length,) = (
+                int(line[15:]) for line in headers.split(b"\r\n") if line.startswith(b"content-length")
+            )
+            await reader.readexactly(length)
+        writer.close()
+    assert max(at_once) == 64
+    assert sum(at_once) == 2 * (len(car) + 2)
+
+
 def file_bomb(levels: int) -> tuple[Cid, list[tuple[Cid, bytes]]]:
     """A file whose every node has the one below it twice: 2 to the power of `levels` bytes, in few blocks."""
     blocks = BlocksInMemory()
@@ -278,6 +359,17 @@ async def test_however_often_something_changes_a_stream_of_events_looks_again_no
             for number in range(20):
                 await door.room.receive(KEYS[0], [publish(nnc=str(number)).data], KEYS[1])
             assert looked == 1
+
+
+def test_all_streams_of_events_together_look_at_a_bounded_rate() -> None:
+    settings = DagHttpSettings(port=1, events_every_s=0.25, max_event_looks_per_second=8)
+    budgets = ClientBudgets(settings)
+    with contextlib.ExitStack() as streams:
+        apart_s = []
+        for number in range(6):
+            streams.enter_context(budgets.streaming(HttpClient(f"address:192.0.2.{number}", None)))
+            apart_s.append(budgets.events_apart_s)
+    assert apart_s == [0.25, 0.25, 3 / 8, 4 / 8, 5 / 8, 6 / 8]
 
 
 async def test_long_work_is_done_in_turns() -> None:

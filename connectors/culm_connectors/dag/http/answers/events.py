@@ -130,7 +130,7 @@ async def _stream(door: Door, client: HttpClient, id: bytes, mark: EventMark) ->
                 mark = event.mark
                 yield event.encode()
             # However often something changes, nobody has it looked at more often.
-            await asyncio.sleep(door.settings.events_every_s)
+            await asyncio.sleep(door.budgets.events_apart_s)
             try:
                 async with asyncio.timeout(door.settings.heartbeat_s):
                     await door.room.changed(id, version)

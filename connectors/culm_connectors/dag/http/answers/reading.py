@@ -16,7 +16,8 @@ from culm_connectors.dag.http.problems import RangeUnsatisfiable
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.walk.reach import FindBlock
 
-BATCH_BYTES: Final = 1_048_576
+BATCH_BYTES: Final = 262_144
+"""So much of an answer is read at once: of a client that takes nothing, little more than twice this waits."""
 # A header of a deeper path would be larger than what clients and proxies take.
 _ROOTS_MAX: Final = 64
 _NAME_MAX: Final = 255
