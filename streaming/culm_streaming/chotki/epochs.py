@@ -28,6 +28,7 @@ from culm_topics.records import rejection
 
 _NAME: Final = b"E"
 _FORMAT: Final = 5
+_NOT_COUNTED: Final = -1
 _MAX_LOST_SESSIONS: Final = 1_000
 GAP: Final = "chotki.gap"
 
@@ -71,7 +72,7 @@ class _Counted:
         if blob is None:
             return _Counted()
         # Formats 1 and 2 know nothing of pieces, 3 nothing of its last micro-batch, and 4 does not count
-        # pieces: operands that are open then are lost, and come again.
+        # pieces: whichever comes next is taken for the right one.
         _, epoch, vector, covered, waiting, *rest = cbor2.loads(blob)
         rest[2:] = [dict.fromkeys(lost) for lost in rest[2:]]
         return _Counted(epoch, vector, covered, [_unpack_waiting(*one) for one in waiting], *rest)
@@ -102,9 +103,11 @@ class _Counted:
         """The next pieces of one partition."""
         partition = pieces[0].partition
         known = {name: one for name, one in self.pieces.items() if one[0] == partition}
-        counts = {name: one[3] if len(one) > 3 else -1 for name, one in known.items()}
+        counts = {name: one[3] if len(one) > 3 else _NOT_COUNTED for name, one in known.items()}
         operands = OpenOperands(counts, settings.max_open_operands)
         for one in pieces:
+            if operands.counts.get(one.name) == _NOT_COUNTED:
+                operands.counts[one.name] = one.piece
             if operands.take(one.name, one.piece, one.pieces) is Arrival.LOST:
                 self.lost[one.name[KEY_SIZE:]] = None
             elif one.piece == 0:

@@ -6,19 +6,28 @@ import cbor2
 import pytest
 
 from culm_models.chotki.ids import Id, object_key, vector_key
-from culm_models.chotki.rdx import merge, parse_text, write_vector
+from culm_models.chotki.rdx import merge, parse_text, parse_vector, write_vector
 from culm_models.chotki.rdx.first import write_element
 from culm_streaming.chotki import field_buckets
+from culm_streaming.chotki.epochs import count_epoch
 from culm_streaming.chotki.field_buckets import Kept, open_buckets
 from culm_streaming.chotki.open_operands import KeptPieces
 from culm_streaming.chotki.output_records import Stage, Topic
-from culm_streaming.chotki.rows import InputTopic
+from culm_streaming.chotki.rows import Commit, EpochRows, InputTopic, Mark, Piece
 from culm_streaming.chotki.settings import ChotkiStateSettings
 from culm_streaming.chotki.state import MemoryShardState
 from culm_streaming.chotki.step import restore_shard
 from culm_streaming.errors import JobError
 from culm_topics.catalogue.spec import MAX_MESSAGE_BYTES
-from culm_topics.chotki.records import Bringer, CommitRecord, FieldJoiner, is_piece_key, syncs
+from culm_topics.chotki.records import (
+    Bringer,
+    CommitRecord,
+    EpochRecord,
+    FieldJoiner,
+    is_piece_key,
+    session_key,
+    syncs,
+)
 from culm_topics.records import RejectedRecord
 from tests.streaming.chotki.test_chotki_epochs import NORTH, of_state
 from tests.support.chotki_job import ChotkiJob, ChotkiTopics
@@ -175,3 +184,18 @@ def test_pieces_that_an_earlier_format_kept_go_on() -> None:
     assert pieces.take(b"name", 2, 3, b"ef") == b"abcdef"
     pieces.save()
     assert not state.blobs
+
+
+def test_an_operand_that_was_open_in_a_format_without_counts_goes_on() -> None:
+    state = MemoryShardState()
+    name = KEY + session_key(NORTH.edge, 1)
+    state.save(b"E", cbor2.dumps([4, 1, {}, [{0: 0}, {0: 1}, {}], [], {name: [0, 0, 0]}, 0]))
+    vector = write_vector({AT.src: AT.pro})
+    rows = EpochRows(
+        commits=[Commit(vector, b"", ((0, 3),), session_key(NORTH.edge, 1), 0, 0)],
+        marks=[Mark(int(PLACE), 0, 3, 0)],
+        pieces=[Piece(name, number, 3, 0, number) for number in (1, 2)],
+    )
+    written = list(count_epoch(state, rows, 0, ChotkiStateSettings(shards=1)))
+    (mark,) = [EpochRecord.decode(one.value or b"") for one in written if one.stage is Stage.MARKS]
+    assert parse_vector(mark.vector) == {AT.src: AT.pro}
