@@ -45,6 +45,18 @@ JOB_SETTINGS: Final = {
 """What makes the settings of a job of those of the command line."""
 
 
+JOB_FLAGS: Final = {
+    "verify": ("logs", "coverage"),
+    "shards": ("logs", "coverage", "dag"),
+    "block_bits": ("blocks",),
+    "max_offsets": ("logs", "version-vectors", "blocks", "coverage", "chotki"),
+    "sds_max_offsets": ("sds", "sds-index"),
+    "sds_interval_ms": ("sds",),
+    "sds_cache_entries": ("sds",),
+}
+"""Parameters of `culm job run` that not every job heeds, with those that do."""
+
+
 class ProtocolSections(BaseModel):
     """Sections of programs of their own."""
 

@@ -241,15 +241,17 @@ def _given(flags: dict[str, Any]) -> dict[str, Any]:
 
 
 def named_values(flag: str, pairs: list[str], *, example: str) -> dict[str, str]:
-    """The ``NAME=VALUE`` pairs of a repeatable flag; the last of a name wins.
+    """The ``NAME=VALUE`` pairs of a repeatable flag.
 
-    Raises SettingsError that names the flag and the pair.
+    Raises SettingsError that names the flag and the pair: it is malformed, or its name was given before.
     """
     values: dict[str, str] = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not sign or not name:
             raise SettingsError(f"{flag} {pair!r} is not NAME=VALUE", hint=f"for example {example}")
+        if name in values:
+            raise SettingsError(f"{flag} {name} is given twice")
         values[name] = value
     return values
 

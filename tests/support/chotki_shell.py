@@ -34,6 +34,12 @@ class Shell:
         assert self.culm(*arguments) == 0
         return self._capture.readouterr().out
 
+    def alone(self, *arguments: str) -> str:
+        """Output of a command that is not about the deployment."""
+        self._capture.readouterr()
+        assert run(["chotki", *arguments]) == 0
+        return self._capture.readouterr().out
+
     def error(self, *arguments: str) -> str:
         self._capture.readouterr()
         assert self.culm(*arguments) != 0

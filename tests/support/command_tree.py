@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from typer._click.core import Context
 from typer.main import get_command
 
 from culm_infra.cli.root import app
@@ -43,7 +42,7 @@ def commands() -> tuple[Command, ...]:
 def _walk(command: Any, words: tuple[str, ...]) -> Iterator[Command]:
     is_group = hasattr(command, "list_commands")
     if is_group:
-        context = Context(command)
+        context = command.make_context(command.name, [], resilient_parsing=True)
         for name in command.list_commands(context):
             yield from _walk(command.get_command(context, name), (*words, name))
     if not is_group or command.invoke_without_command:

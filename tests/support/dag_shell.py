@@ -25,15 +25,18 @@ class Shell:
     def __call__(self, *words: object, status: int = 0) -> list[dict[str, Any]]:
         # Of `get` the content is wanted, unless somebody says otherwise.
         flags = ("--json",) if words[0] != "get" and "--json" not in words else ()
-        code = run(["dag", *map(str, words), "--dir", str(self.folder), *flags])
+        code = run(["dag", *map(str, words), *self._where(words), *flags])
         said = self._capsys.readouterr()
         assert code == status, said.err
         is_told = flags or "--json" in words
         return [json.loads(line) for line in said.out.splitlines()] if is_told else []
 
+    def _where(self, words: tuple[object, ...]) -> tuple[str, ...]:
+        return () if "--kafka" in words else ("--dir", str(self.folder))
+
     def refused(self, *words: object, status: int = 1) -> str:
         """Standard error of a command that must not succeed."""
-        code = run(["dag", *map(str, words), "--dir", str(self.folder)])
+        code = run(["dag", *map(str, words), *self._where(words)])
         said = self._capsys.readouterr()
         assert code == status, said.err
         assert "Traceback" not in said.err and "Errno" not in said.err

@@ -7,7 +7,7 @@ member `chains`, each with `entries` of that form, is read too.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, ClassVar
 
 from culm_connectors.errors import ConnectorError
@@ -28,28 +28,37 @@ def read_pairs(source: IO[str]) -> Iterator[Pair]:
 
     Raises InterchangeError with the number of the line.
     """
-    for number, line in enumerate(iter(lambda: source.readline(_MAX_LINE_CHARACTERS + 1), ""), start=1):
+    for number, line in enumerate(
+        iter(lambda: _decoded(source.readline, _MAX_LINE_CHARACTERS + 1), ""), start=1
+    ):
         if len(line) > _MAX_LINE_CHARACTERS:
             raise InterchangeError(f"line {number} is longer than {_MAX_LINE_CHARACTERS} characters")
         if not line.strip():
             continue
         try:
             value = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             if number > 1:
                 raise InterchangeError(f"line {number} is no JSON") from None
             # A document that is spread over many lines.
-            value = _document(line + source.read(_MAX_LINE_CHARACTERS))
+            value = _document(line + _decoded(source.read, _MAX_LINE_CHARACTERS))
         if isinstance(value, dict) and "chains" in value:
             yield from _chains(value)
         else:
             yield _pair(value, f"line {number}")
 
 
+def _decoded(read: Callable[[int], str], limit: int) -> str:
+    try:
+        return read(limit)
+    except UnicodeDecodeError as error:
+        raise InterchangeError(f"the text is not UTF-8: {error.reason}") from None
+
+
 def _document(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InterchangeError(f"neither JSON Lines nor a JSON document: {error}") from None
 
 

@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
+from culm_infra.cli.options import refuse
 from culm_infra.cli.output import emit_json, print_table
 
 
 def conform(
+    context: typer.Context,
+    *,
     list_operations: Annotated[
         bool, typer.Option("--list", help="Print every operation with its arguments.")
     ] = False,
@@ -30,6 +33,7 @@ def conform(
     from culm_models.conform.dispatch import LINE_BYTES_MAX, OPERATIONS, Conformance
 
     if list_operations:
+        refuse(context, ["big_ints_as_text"], "--list answers nothing")
         rows = [(operation.name, operation.arguments, operation.answer) for operation in OPERATIONS]
         if json:
             for name, arguments, answer in rows:
@@ -37,6 +41,7 @@ def conform(
         else:
             print_table(None, ("do", "arguments", "ok"), rows)
         return
+    refuse(context, ["json"], "answers are JSON always: goes with --list")
     conformance = Conformance(big_integers_as_text=big_ints_as_text)
     source, sink = sys.stdin.buffer, sys.stdout
     while line := source.readline(LINE_BYTES_MAX + 2):

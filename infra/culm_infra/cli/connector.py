@@ -12,7 +12,7 @@ import typer
 from pydantic import ValidationError
 
 from culm_infra.cli import options
-from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.options import KafkaFlags, refuse, spread
 from culm_infra.cli.output import emit_json, err, out, progress, safe, say
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ app = typer.Typer(
 @app.command()
 @spread
 def run(
+    context: typer.Context,
     *,
     listen: Annotated[
         str | None,
@@ -94,6 +95,10 @@ def run(
             "metrics_port": metrics_port,
         },
     )
+    if settings.connector.metrics_port is None:
+        refuse(context, ["metrics_host"], "goes with --metrics-port")
+    if settings.connector.p2panda.sessions.mode == "heights":
+        refuse(context, ["latency"], "is about set reconciliation, which --mode heights does without")
     set_up(settings.log_format)
     reached = resolve_kafka(settings)
     asyncio.run(run_connector(connector_settings(settings), reached, json=json))

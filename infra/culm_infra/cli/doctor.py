@@ -33,7 +33,7 @@ def doctor(
     """
     from culm_infra.doctor import Finding, examine, is_healthy
 
-    settings = kafka.load(stack={"directory": directory, "name": name})
+    settings = kafka.load(stack=options.stack_flags(directory, name))
     findings: list[Finding] = []
     with err.status("looking"):
         for finding in examine(settings):

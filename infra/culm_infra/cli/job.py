@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from culm_infra.cli import log_lines, options
-from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.options import KafkaFlags, refuse, spread
 from culm_infra.cli.output import emit_json, exit_status, print_error, print_table, say
 from culm_infra.errors import InfraError
+from culm_infra.protocols import JOB_FLAGS
 from culm_topics.catalogue import registry
 from culm_topics.catalogue.jobs import DEFAULT_GROUP, groups, jobs_of
 
@@ -64,6 +65,7 @@ def list_(*, json: options.Json = False) -> None:
 @app.command()
 @spread
 def run(
+    context: typer.Context,
     which: Annotated[
         str,
         typer.Argument(
@@ -145,6 +147,11 @@ def run(
         jobs = jobs_of(which)
     except KeyError:
         raise typer.BadParameter(f"no job or group is called {which!r}: see `culm job list`") from None
+    for flag, heeding in JOB_FLAGS.items():
+        if not set(jobs) & set(heeding):
+            refuse(context, [flag], f"is for {' and '.join(heeding)}, and runs with none of them")
+    if once:
+        refuse(context, ["interval_ms"], "--once runs micro-batches one after the other")
     flags: dict[str, Any] = {
         "block_bits": block_bits,
         "log_format": log_format,
@@ -166,6 +173,8 @@ def run(
         },
     }
     settings = kafka.load(**flags)
+    if settings.job.metrics_port is None:
+        refuse(context, ["metrics_host"], "goes with --metrics-port")
     log_lines.set_up(settings.log_format)
     reached = resolve_kafka(settings)
     _check_topics(reached, jobs)

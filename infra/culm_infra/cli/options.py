@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_type_hints
 
 import typer
 
 if TYPE_CHECKING:
     from culm_infra.settings import Settings
     from culm_topics.kafka.clients import KafkaSettings
+
+Name = TypeVar("Name", bound=str | bytes)
+Value = TypeVar("Value")
 
 Bootstrap = Annotated[
     str | None,
@@ -92,6 +95,77 @@ class KafkaFlags:
         return resolve_kafka(self.load(**flags))
 
 
+KAFKA_FLAGS: Final = frozenset(field.name for field in fields(KafkaFlags))
+
+
+def stack_flags(directory: Path | None, name: str | None) -> dict[str, Any]:
+    """The settings of `stack` that these flags make. Raises typer.BadParameter if both are given."""
+    from culm_topics.kafka.local import stack_directory
+
+    if directory is not None and name is not None:
+        raise typer.BadParameter("--dir says already which stack it is", param_hint="--name")
+    # A flag wins over a directory that the settings file names.
+    return {"name": name, "directory": directory if name is None else stack_directory(name)}
+
+
+def on_the_line(context: typer.Context, names: Collection[str]) -> list[str]:
+    """The parameters among these that are on the command line, as they are spelled there.
+
+    `names` are those in the command's function.
+    """
+    return [
+        one.opts[0]
+        for one in context.command.params
+        if one.name in names and _source(context, one.name) == "COMMANDLINE"
+    ]
+
+
+def _source(context: typer.Context, name: str) -> str | None:
+    source = context.get_parameter_source(name)
+    return None if source is None else source.name
+
+
+def refuse(context: typer.Context, names: Collection[str], why: str) -> None:
+    """Raise typer.BadParameter if a parameter is given that has no effect beside the others."""
+    for spelled in on_the_line(context, names):
+        raise typer.BadParameter(why, param_hint=spelled)
+
+
+def refuse_repeats(command: Any) -> None:
+    """Make a command, or all of a group, refuse an option that takes one value and is given twice.
+
+    Otherwise the last one would win, and the others would be ignored.
+    """
+    for child in getattr(command, "commands", {}).values():
+        refuse_repeats(child)
+    parse = command.parse_args
+
+    def parse_args(context: Any, arguments: list[str]) -> Any:
+        if arguments and not context.resilient_parsing:
+            _, _, order = command.make_parser(context).parse_args(args=list(arguments))
+            seen: set[str] = set()
+            for one in order:
+                is_single = one.param_type_name == "option" and not one.multiple
+                if is_single and (not one.is_flag or one.secondary_opts):
+                    if one.name in seen:
+                        raise typer.BadParameter("given twice, and takes one value", param_hint=one.opts[0])
+                    seen.add(one.name)
+        return parse(context, arguments)
+
+    command.parse_args = parse_args
+
+
+def named_once(pairs: Iterable[tuple[Name, Value]], what: str) -> dict[Name, Value]:
+    """The pairs of a repeatable parameter as a mapping. Raises typer.BadParameter if a name occurs twice."""
+    values: dict[Name, Value] = {}
+    for name, value in pairs:
+        if name in values:
+            shown = name.hex() if isinstance(name, bytes) else name[:80]
+            raise typer.BadParameter(f"{shown} is given twice", param_hint=what)
+        values[name] = value
+    return values
+
+
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command take dataclasses of options: Typer sees their fields, the command gets the dataclass.
 
@@ -109,10 +183,10 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
             parameters.append(parameter.replace(annotation=hint))
 
     @functools.wraps(command)
-    def run(**given: Any) -> None:
+    def run(**values: Any) -> None:
         for name, group_type in group_types.items():
-            given[name] = group_type(**{field.name: given.pop(field.name) for field in fields(group_type)})
-        command(**given)
+            values[name] = group_type(**{field.name: values.pop(field.name) for field in fields(group_type)})
+        command(**values)
 
     positional = [each for each in parameters if each.kind is not inspect.Parameter.KEYWORD_ONLY]
     named = [each for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY]

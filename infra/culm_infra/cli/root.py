@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import Any
 
 import typer
@@ -12,7 +13,9 @@ from typer.main import get_command, get_group
 
 from culm_infra import protocols
 from culm_infra.cli.loading import load
-from culm_infra.cli.output import exit_status, print_error
+from culm_infra.cli.options import refuse_repeats
+from culm_infra.cli.output import EXIT_USAGE, exit_status, print_error
+from culm_infra.errors import InfraError
 from culm_models.errors import CulmError
 
 # Each noun is `module:attribute`, the attribute a Typer app or one command function.
@@ -40,18 +43,21 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of one noun; None when there is no such noun."""
-        place = NOUNS.get(cmd_name)
-        if place is None:
-            return None
-        target = load(place)
-        if isinstance(target, typer.Typer):
-            command: Any = get_group(target)
-        else:
-            single = typer.Typer(add_completion=False)
-            single.command(name=cmd_name)(target)
-            command = get_command(single)
-        command.name = cmd_name
-        return command
+        return _noun(cmd_name) if cmd_name in NOUNS else None
+
+
+@cache
+def _noun(name: str) -> Any:
+    target = load(NOUNS[name])
+    if isinstance(target, typer.Typer):
+        command: Any = get_group(target)
+    else:
+        single = typer.Typer(add_completion=False)
+        single.command(name=name)(target)
+        command = get_command(single)
+    command.name = name
+    refuse_repeats(command)
+    return command
 
 
 app = typer.Typer(
@@ -99,6 +105,10 @@ def run(arguments: list[str]) -> int:
     except ModuleNotFoundError as error:
         print_error(error, hint=_extra_hint(error.name or ""))
         return 1
+    except UnicodeEncodeError:
+        # Bytes of an argument that are no text in the locale's encoding are carried as lone surrogates.
+        print_error(InfraError("an argument is not UTF-8", hint="only names of files may be any bytes"))
+        return EXIT_USAGE
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

@@ -52,7 +52,7 @@ def up(
 
     properties = named_values("--property", broker_property or [], example="log.retention.hours=48")
     settings = _settings(directory, name, heap_mb, quick_start)
-    stack = _stack(settings, directory, name)
+    stack = _stack(settings)
     fetch_with_progress("broker")
     with err.status("starting Kafka"):
         bootstrap = stack.up(
@@ -84,7 +84,7 @@ def down(
 
     Example: `culm stack down --name scratch`
     """
-    stack = _stack(_settings(directory, name), directory, name)
+    stack = _stack(_settings(directory, name))
     stopped = stack.down(timeout_s)
     if json:
         emit_json({"stopped": stopped, "directory": str(stack.directory)})
@@ -100,7 +100,7 @@ def status(
 
     Example: `culm stack status --json`
     """
-    state = _stack(_settings(directory, name), directory, name).status()
+    state = _stack(_settings(directory, name)).status()
     if json:
         emit_json(_row(state))
     else:
@@ -126,7 +126,7 @@ def logs(
     """
     from culm_infra.stack import log_file
 
-    path = _stack(_settings(directory, name), directory, name).files.log
+    path = _stack(_settings(directory, name)).files.log
     if not follow and not path.is_file():
         say(f"no log yet: {safe(path)}")
         return
@@ -141,15 +141,14 @@ def _settings(
 ) -> Settings:
     from culm_infra.settings import load
 
-    return load(stack={"directory": directory, "name": name, "heap_mb": heap_mb, "quick_start": quick_start})
+    stack = {"heap_mb": heap_mb, "quick_start": quick_start}
+    return load(stack=stack | options.stack_flags(directory, name))
 
 
-def _stack(settings: Settings, directory: Path | None, name: str | None) -> Stack:
+def _stack(settings: Settings) -> Stack:
     from culm_infra.settings import stack_directory
     from culm_infra.stack import Stack
 
-    if name is not None and directory is None:
-        return Stack(name=name)  # a flag wins over a directory that the settings file names
     return Stack(stack_directory(settings))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from culm_infra.cli import options
-from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.options import KafkaFlags, named_once, refuse, spread
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, say
 
 if TYPE_CHECKING:
@@ -163,6 +163,7 @@ def _min_insync_replicas(settings: KafkaSettings) -> dict[str, int | None]:
 
 @app.command()
 def acls(
+    context: typer.Context,
     *,
     prefix: options.Prefix = None,
     program: Annotated[
@@ -196,10 +197,14 @@ def acls(
     from culm_topics.kafka.acls import acls as every_right
     from culm_topics.kafka.clients import KafkaSettings
 
+    if json:
+        refuse(context, ["form"], "--json has one form")
+    if form != "strimzi":
+        refuse(context, ["strimzi_cluster"], "goes with --as strimzi")
     # Rights follow from the names alone: no broker is asked, so none need be there.
     settings = load(prefix=prefix)
     kafka = KafkaSettings(bootstrap=settings.bootstrap or "none", prefix=settings.prefix)
-    principals = _principals(principal or [])
+    principals = _principals(principal or [], GRANTEES if program is None else (program,))
     rights = every_right(kafka, GRANTEES if program is None else (program,))
     if json:
         for right in rights:
@@ -217,19 +222,20 @@ def acls(
         )
 
 
-def _principals(given: list[str]) -> dict[Grantee, str]:
-    """The principal of every program. Raises typer.BadParameter."""
+def _principals(given: list[str], shown: Sequence[Grantee]) -> dict[Grantee, str]:
+    """The principal of every program, given for some of those that are shown. Raises typer.BadParameter."""
     from culm_topics.kafka.acl_formats import default_principal
     from culm_topics.kafka.acls import GRANTEES
 
-    principals = {program: default_principal(program) for program in GRANTEES}
+    pairs: list[tuple[Grantee, str]] = []
     for text in given:
         name, _, principal = text.partition("=")
-        program = next((program for program in GRANTEES if program == name), None)
+        program = next((program for program in shown if program == name), None)
         if program is None or ":" not in principal:
             raise typer.BadParameter(
-                f"{text!r} is not PROGRAM=User:NAME; programs are {', '.join(GRANTEES)}",
+                f"{text!r} is not PROGRAM=User:NAME; programs are {', '.join(shown)}",
                 param_hint="--principal",
             )
-        principals[program] = principal
-    return principals
+        pairs.append((program, principal))
+    defaults = {program: default_principal(program) for program in GRANTEES}
+    return defaults | named_once(pairs, "--principal")

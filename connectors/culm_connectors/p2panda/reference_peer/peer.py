@@ -98,7 +98,7 @@ class ReferencePeer:
         self._announces_held = schemas is None
         configured = set(schemas or ())
         self._takes_all = EVERYTHING in configured
-        self._announced = configured - {EVERYTHING}
+        self._announced = set(normalise(configured - {EVERYTHING}))
         self._stack = contextlib.AsyncExitStack()
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()

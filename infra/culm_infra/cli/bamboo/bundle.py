@@ -12,6 +12,7 @@ from culm_infra.cli.bamboo.folder import (
     DEFAULT_FOLDER,
     Flavour,
     Folder,
+    check_range,
     complete_log,
     log_name,
     made_flavour,
@@ -47,6 +48,7 @@ def export(
     """
     from culm_connectors.bamboo_p2p.bundle import export as exported
 
+    check_range(start, end)
     store = open_folder(folder)
     try:
         key = parse_log(log, folder)
@@ -126,6 +128,7 @@ def drop(
 
     Example: `culm bamboo drop --log KEY/0 --from 1 --to 1000`
     """
+    check_range(start, end)
     store = open_folder(folder)
     try:
         key = parse_log(log, folder)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from culm_models.varu64 import MAX_VALUE
 
 if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.policy.document import FolderPolicy
@@ -93,10 +96,15 @@ class TlsFlags:
         str | None, typer.Option("--tls-name", help="What a server's certificate must be for.")
     ] = None
 
-    def settings(self, **fields: Any) -> BambooPeerSettings:
-        """Settings of a peer with these files."""
+    def settings(self, urls: Sequence[Url], **fields: Any) -> BambooPeerSettings:
+        """Settings of a peer with these files, for these addresses. Raises `typer.BadParameter`."""
         from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, TlsFiles
 
+        flags = (self.certificate, self.private_key, self.ca, self.server_name)
+        if any(one is not None for one in flags) and all(url.scheme != "tls" for url in urls):
+            raise typer.BadParameter("certificates are those of tls://, and no address is one of it")
+        if (self.certificate is None) != (self.private_key is None):
+            raise typer.BadParameter("a certificate goes with its private key", param_hint="--tls-key")
         files = TlsFiles(self.certificate, self.private_key, self.ca, self.server_name)
         return BambooPeerSettings(tls=files, **fields)
 
@@ -109,16 +117,33 @@ def log_name(log: LogKey) -> str:
 
 
 def parse_log(text: str, folder: Path) -> LogKey:
-    """The log that somebody names. Raises `typer.BadParameter`."""
-    if text.isdecimal():
+    """The log that somebody names. Raises `typer.BadParameter`; KeyFileError if there is no own key."""
+    key, log_id = _log_parts(text)
+    if key is None:
         from culm_connectors.edge.keyfile import load_key
 
         hint = "name a log of somebody else as KEY/ID, or publish first: that makes a key"
-        return load_key(folder, hint=hint).public_key, int(text)
-    found = re.fullmatch(r"([0-9a-fA-F]{64})/(\d{1,20})", text)
-    if found is None or int(found[2]) >= 2**64:
+        key = load_key(folder, hint=hint).public_key
+    return key, log_id
+
+
+def check_logs(names: list[str] | None) -> None:
+    """Raise `typer.BadParameter` unless each of these names a log, before anything else is done."""
+    for name in names or ():
+        _log_parts(name)
+
+
+def check_range(start: int, end: int | None) -> None:
+    """Raise `typer.BadParameter` if a range of entries ends before its start."""
+    if end is not None and end < start:
+        raise typer.BadParameter(f"the range ends at {end}, before its start {start}")
+
+
+def _log_parts(text: str) -> tuple[bytes | None, int]:
+    named = re.fullmatch(r"(?:([0-9a-fA-F]{64})/)?([0-9]{1,20})", text)
+    if named is None or int(named[2]) > MAX_VALUE:
         raise typer.BadParameter(f"{text!r} names no log: write KEY/ID, the key as 64 hex digits")
-    return bytes.fromhex(found[1]), int(found[2])
+    return None if named[1] is None else bytes.fromhex(named[1]), int(named[2])
 
 
 def chosen_logs(names: list[str] | None, store: FolderStore) -> list[LogKey]:
@@ -130,9 +155,11 @@ def parse_flavour(name: str | None) -> HashFlavour | None:
     """A flavour by its name. Raises `typer.BadParameter`."""
     from culm_models.bamboo.hashes import FLAVOURS
 
-    if name is not None and name not in FLAVOURS:
+    if name is None:
+        return None
+    if name not in FLAVOURS:
         raise typer.BadParameter(f"{name!r} is no flavour: write {' or '.join(FLAVOURS)}")
-    return FLAVOURS[name] if name else None
+    return FLAVOURS[name]
 
 
 def made_flavour(folder: Path, name: str | None) -> HashFlavour | None:

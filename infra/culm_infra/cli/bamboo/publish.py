@@ -11,6 +11,7 @@ import typer
 from culm_infra.cli import options
 from culm_infra.cli.bamboo.folder import DEFAULT_FOLDER, Flavour, Folder, log_name, made_flavour, open_folder
 from culm_infra.cli.output import emit_json, out
+from culm_models.varu64 import MAX_VALUE
 
 
 def publish(
@@ -19,7 +20,7 @@ def publish(
     ] = None,
     *,
     folder: Folder = DEFAULT_FOLDER,
-    log_id: Annotated[int, typer.Option("--log-id", min=0, help="Which of the own logs.")] = 0,
+    log_id: Annotated[int, typer.Option("--log-id", min=0, max=MAX_VALUE, help="Which of the own logs.")] = 0,
     file: Annotated[
         list[Path] | None,
         typer.Option("--file", help="A file as payload; - is standard input. Repeatable.", allow_dash=True),

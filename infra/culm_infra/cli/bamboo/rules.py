@@ -129,6 +129,8 @@ def resume(
 
     Example: `culm bamboo resume --log KEY/0`; `culm bamboo resume --all`
     """
+    if everything and (logs or peers):
+        raise typer.BadParameter("--all is every log and every peer that is paused")
     if not (logs or peers or everything):
         raise typer.BadParameter("what is to go on? give --log, --peer or --all")
     _set(folder, logs, peers, is_paused=False, everything=everything, json=json)

@@ -19,6 +19,7 @@ from culm_infra.cli.bamboo.folder import (
     LogOption,
     PolicyFile,
     TlsFlags,
+    check_logs,
     chosen_logs,
     complete_address,
     log_name,
@@ -93,7 +94,8 @@ def serve(
 
     urls = [parse_address(text) for text in addresses]
     called = [parse_address(text) for text in peers or []]
-    settings = tls.settings(progress_timeout_s=progress_timeout_s)
+    settings = tls.settings([*urls, *called], progress_timeout_s=progress_timeout_s)
+    check_logs(logs)
     if read_only:
         answer = replace(settings.connection.policy, direction=Direction.PUSH)
         settings = replace(settings, connection=replace(settings.connection, policy=answer))

@@ -18,12 +18,14 @@ from culm_infra.cli.bamboo.folder import (
     LogOption,
     PolicyFile,
     TlsFlags,
+    check_logs,
+    check_range,
     complete_address,
     made_flavour,
     parse_address,
     read_rules,
 )
-from culm_infra.cli.options import spread
+from culm_infra.cli.options import on_the_line, refuse, spread
 from culm_infra.cli.output import EXIT_DEGRADED, EXIT_FAILED, emit_json, out, safe, say
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE
 
@@ -34,10 +36,13 @@ if TYPE_CHECKING:
     from culm_models.bamboo_p2p.events import BambooP2pEvent
 
 _DIRECTIONS = ("pull", "push", "both")
+_RANGE = ("start", "end", "sparse", "payload_only", "min_size", "max_size", "direction", "again")
+"""Parameters that say what is asked for of a log."""
 
 
 @spread
 def sync(
+    context: typer.Context,
     address: Annotated[
         str,
         typer.Argument(
@@ -118,10 +123,14 @@ def sync(
     url = parse_address(address)
     if direction not in _DIRECTIONS:
         raise typer.BadParameter(f"{direction!r} is no direction: write {', '.join(_DIRECTIONS)}")
-    if end is not None and end < start:
-        raise typer.BadParameter(f"the range ends at {end}, before its start {start}")
+    check_range(start, end)
     if sizes and not dry_run:
         raise typer.BadParameter("--sizes belongs to --dry-run")
+    if max_size is not None and max_size < min_size:
+        raise typer.BadParameter(f"no payload has at least {min_size} and at most {max_size} bytes")
+    if live:
+        refuse(context, ["idle_s", "dry_run"], "--live stays for what is new, until interrupted")
+    check_logs(logs)
 
     def interest(log: tuple[bytes, int]) -> FollowedLog:
         return FollowedLog(
@@ -141,11 +150,12 @@ def sync(
             SyncPlan(
                 folder,
                 made_flavour(folder, flavour),
-                tls.settings(),
+                tls.settings([url]),
                 read_rules(folder, policy),
                 url,
                 logs,
                 interest,
+                is_restricted=bool(on_the_line(context, _RANGE)),
                 idle_s=None if live else idle_s,
                 trace=_trace(trace) if trace else no_trace,
                 is_dry=dry_run,

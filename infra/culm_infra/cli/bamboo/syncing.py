@@ -21,6 +21,7 @@ from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.transport import Identity
 from culm_infra.cli.bamboo.folder import chosen_logs
 from culm_infra.cli.output import emit_json, err, progress
+from culm_infra.errors import InfraError
 from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.wire.messages import Eagerness
 
@@ -53,6 +54,8 @@ class SyncPlan:
     names: list[str] | None
     interest: Interest
     idle_s: float | None
+    is_restricted: bool = False
+    """Whether the command line says what is asked for of a log, beside the names of logs."""
     trace: Trace = no_trace
     is_dry: bool = False
     with_sizes: bool = False
@@ -184,6 +187,11 @@ async def _interests(peer: BambooPeer, remote: RemotePeer, plan: SyncPlan) -> li
     if not plan.names and plan.policy is not None:
         rule = plan.policy.rule_for(remote.principal)
         followed = await peer.read(lambda store: rule.interests(store.logs))
+    if followed and plan.is_restricted:
+        raise InfraError(
+            "the rules say what is asked of this peer: its logs, and which part of them",
+            hint="name the logs that the options are about: --log",
+        )
     if followed:
         return followed
     logs = await peer.read(lambda store: chosen_logs(plan.names, store))

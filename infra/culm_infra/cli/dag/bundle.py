@@ -15,6 +15,7 @@ from culm_infra.cli.dag.folder import (
     OnKafka,
     Policy,
     Space,
+    check_place,
     count_of,
     now_s,
     open_folder,
@@ -30,6 +31,7 @@ _SHOWN_MAX = 10
 
 @spread
 def export(
+    context: typer.Context,
     target: Annotated[
         Path, typer.Argument(metavar="DIR|FILE", help="Empty, or not there yet; of one DAG a file.")
     ],
@@ -56,6 +58,7 @@ def export(
     from culm_connectors.dag.files.cars import export_car
     from culm_connectors.dag.store.exporting import export_dags
 
+    check_place(context, on_kafka=on_kafka)
     cid = None if root is None else parse_cid(root)
     with read_deployment(kafka.settings()) if on_kafka else open_folder(folder, policy) as store:
         if cid is None:
@@ -79,6 +82,7 @@ def export(
 
 @spread
 def import_(
+    context: typer.Context,
     source: Annotated[
         Path, typer.Argument(metavar="DIR|FILE", exists=True, help="What an export has written, or a CAR.")
     ],
@@ -99,6 +103,7 @@ def import_(
 
     Example: `culm dag import backup --dir mine`; `culm dag import backup --kafka`; `culm dag import film.car`
     """
+    check_place(context, on_kafka=on_kafka)
     if source.is_dir():
         if space is not None:
             raise typer.BadParameter("an export names the spaces of its nodes: --space goes with a CAR")

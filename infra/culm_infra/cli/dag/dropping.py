@@ -12,6 +12,7 @@ from culm_infra.cli.dag.folder import (
     Folder,
     OnKafka,
     Policy,
+    check_place,
     complete_id,
     count_of,
     now_s,
@@ -19,7 +20,7 @@ from culm_infra.cli.dag.folder import (
     parse_cid,
     parse_key,
 )
-from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.options import KafkaFlags, named_once, refuse, spread
 from culm_infra.cli.output import emit_json, out, say
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 @spread
 def drop(
+    context: typer.Context,
     cids: Annotated[list[str] | None, typer.Argument(metavar="[CID…]", help="Shards.")] = None,
     *,
     folder: Folder = DEFAULT_FOLDER,
@@ -59,6 +61,9 @@ def drop(
     Example: `culm dag drop bagbaiera… --reason "asked for by its author"`;
     `culm dag drop --space KEY --kafka`
     """
+    check_place(context, on_kafka=on_kafka)
+    if lift:
+        refuse(context, ["reason"], "--lift drops nothing")
     shards = [parse_cid(text) for text in cids or ()]
     whole = [parse_key(text) for text in spaces or ()]
     if not shards and not whole:
@@ -116,6 +121,7 @@ def _drop_from_topics(
 
 @spread
 def collect(
+    context: typer.Context,
     *,
     folder: Folder = DEFAULT_FOLDER,
     keep: Annotated[
@@ -148,7 +154,9 @@ def collect(
     from culm_connectors.dag.deployment.reading import read_deployment
     from culm_connectors.dag.deployment.writing import drop_from_topics
 
-    settings = CollectSettings(keep, dict(map(_parse_keep, keep_of or ())), int(grace_days * DAY_S))
+    check_place(context, on_kafka=on_kafka)
+    keep_by_id = named_once(map(_parse_keep, keep_of or ()), "--keep-of")
+    settings = CollectSettings(keep, keep_by_id, int(grace_days * DAY_S))
     with read_deployment(kafka.settings()) if on_kafka else open_folder(folder, policy) as store:
         found = collectable(store, settings, now=now_s() if now is None else now)
         if apply and not on_kafka:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from culm_infra.cli import options
+
 if TYPE_CHECKING:
     from culm_connectors.dag.store.folder import DagFolder
     from culm_connectors.dag.store.settings import DagFolderSettings
@@ -39,6 +41,16 @@ KeyFolder = Annotated[
     Path | None,
     typer.Option("--key", metavar="DIR", help="The folder whose private.key signs; by default --dir."),
 ]
+
+
+def check_place(context: typer.Context, *, on_kafka: bool) -> None:
+    """Raise `typer.BadParameter` if an option is given that is about the other place of DAGs."""
+    if on_kafka:
+        options.refuse(
+            context, ["folder", "policy"], "--kafka is about a deployment, which has its own rules"
+        )
+    else:
+        options.refuse(context, options.KAFKA_FLAGS, "goes with --kafka")
 
 
 def complete_id(ctx: typer.Context, incomplete: str) -> list[str]:

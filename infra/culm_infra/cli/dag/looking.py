@@ -104,13 +104,13 @@ def resolve(
 
     Example: `culm dag resolve KEY`; `culm dag resolve KEY@bafyrei…`
     """
-    name, _, at = (id or "").partition("@")
+    name, mark, at = (None, "", "") if id is None else id.partition("@")
+    wanted = parse_cid(at) if mark else None
     with open_folder(folder, policy) as store:
-        whose = space_of(name or None, folder)
+        whose = space_of(None if mark and not name else name, folder)
         published = store.published(whose)
     order = list(published.order)
-    if at:
-        wanted = parse_cid(at)
+    if wanted is not None:
         place = next((number for number, one in enumerate(order) if one.cid == wanted), None)
         if place is None:
             raise typer.BadParameter(f"{at} is not in the order of this id")
@@ -122,8 +122,8 @@ def resolve(
         "count": len(order),
         "tip": None if tip is None else _publish_row(tip),
         "complete": None if complete is None else _publish_row(complete),
-        "other_heads": [] if at else [cid.text for cid in published.heads],
-        "waiting": [] if at else [cid.text for cid in published.waiting],
+        "other_heads": [] if mark else [cid.text for cid in published.heads],
+        "waiting": [] if mark else [cid.text for cid in published.waiting],
     }
     if json:
         emit_json(row)

@@ -31,6 +31,7 @@ _CODECS = ("unixfs", "raw", "dag-cbor", "dag-json")
 
 
 def put(
+    context: typer.Context,
     path: Annotated[Path, typer.Argument(metavar="FILE|DIR", exists=True, help="What to put.")],
     *,
     folder: Folder = DEFAULT_FOLDER,
@@ -80,6 +81,8 @@ def put(
     from culm_infra.cli.dag.trees import size_below
     from culm_models.dag.sharding.cut import cut_dag
 
+    if raw:
+        options.refuse(context, ["codec"], "--raw is --as raw")
     codec = "raw" if raw else codec
     if profile not in _PROFILES:
         raise typer.BadParameter(f"{profile!r} is no profile: write {' or '.join(_PROFILES)}")
@@ -87,6 +90,10 @@ def put(
         raise typer.BadParameter(f"{codec!r} is none of {', '.join(_CODECS)}")
     if codec != "unixfs" and not path.is_file():
         raise typer.BadParameter(f"{path} is no file: a directory is put as unixfs")
+    if codec != "unixfs":
+        options.refuse(context, ["profile"], f"{codec} is one block, which is not cut")
+    if not path.is_dir():
+        options.refuse(context, ["hidden"], "is about the entries of a directory")
     named = None if space is None else parse_key(space)
     below = size_below(path, hidden=hidden)
     size = below.bytes

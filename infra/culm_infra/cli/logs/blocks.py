@@ -11,7 +11,7 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.logs.peers import find_peer, short_id
-from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.options import KafkaFlags, refuse, spread
 from culm_infra.cli.output import emit_json, print_table, say, show_passed_over
 from culm_infra.errors import InfraError
 
@@ -25,6 +25,7 @@ _LIFT = "add128"
 
 @spread
 def blocks(
+    context: typer.Context,
     *,
     schema: options.OnlySchemas = None,
     each: Annotated[bool, typer.Option("--each", help="A row for each block, not for each schema.")] = False,
@@ -47,6 +48,8 @@ def blocks(
     """
     from culm_topics.logs.blocks import read_block_vectors, read_blocks
 
+    if block is not None:
+        refuse(context, ["each"], "--block shows the logs of one block")
     reached = kafka.settings()
     found = read_blocks(reached, schema)
     show_passed_over(found.passed_over, json=json)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from culm_infra.cli.demo.present import DemoFlags, present
-from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.options import KafkaFlags, refuse, spread
 
 
 @spread
@@ -43,6 +43,8 @@ def demo(
     Example: culm demo --peers 6 --entries 20000
     """
     if context.invoked_subcommand is not None:
+        every = [parameter.name or "" for parameter in context.command.params]
+        refuse(context, every, f"stands behind the demo's name: culm demo {context.invoked_subcommand} …")
         return
     from culm_infra.demo.p2panda.report import tables
     from culm_infra.demo.p2panda.run import play

@@ -24,6 +24,7 @@ from culm_infra.cli.p2panda.peer_home import (
     when_it_answers,
     with_peer,
 )
+from culm_models.varu64 import MAX_VALUE
 
 if TYPE_CHECKING:
     from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
@@ -186,6 +187,7 @@ def export(
 
 @app.command()
 def sync(
+    context: typer.Context,
     where: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A connector or another peer.")],
     *,
     live: Annotated[bool, typer.Option("--live", help="Stay, and exchange what is new.")] = False,
@@ -214,6 +216,8 @@ def sync(
     """
     target = address(where)
     expected = optional_hex(expect, "--expect")
+    if mode == "heights":
+        options.refuse(context, ["latency"], "is about set reconciliation, which --mode heights does without")
 
     from culm_connectors.p2panda.reference_peer.sync_progress import QUIET_S
 
@@ -284,7 +288,9 @@ def serve(
 @app.command("log")
 def show_log(
     public_key: Annotated[str | None, typer.Argument(help="The author; by default this peer.")] = None,
-    log_id: Annotated[int | None, typer.Argument(min=0, help="One log, with its entries.")] = None,
+    log_id: Annotated[
+        int | None, typer.Argument(min=0, max=MAX_VALUE, help="One log, with its entries.")
+    ] = None,
     *,
     directory: Directory = None,
     json: options.Json = False,

@@ -47,6 +47,8 @@ def fetch(
     Example: `culm sds fetch general 2c26b46b...`, `culm sds fetch general 4b00000003... -o message.bin`
     """
     check_channel(channel)
+    if output is not None and json:
+        raise typer.BadParameter("--output writes the message's bytes as they are", param_hint="--json")
     reached = kafka.settings()
     found = (
         _by_hint(reached, channel, wanted) if _HINT.fullmatch(wanted) else _by_id(reached, channel, wanted)

@@ -33,6 +33,7 @@ _HELP = "/status: what is known and waits   /now TEXT: to those who are here, ke
 
 
 def join(
+    context: typer.Context,
     channel: Channel,
     where: Annotated[str, typer.Argument(metavar="ADDRESS", help="A connector, as HOST:PORT.")],
     *,
@@ -64,6 +65,8 @@ def join(
 
     check_channel(channel)
     whose = who(channel, profile, hosted=hosted, participant=participant, home=home)
+    if hosted:
+        options.refuse(context, ["last"], "what a hosted participant was told is in `culm sds tail`")
     if since is not None and not hosted:
         raise typer.BadParameter("a full participant knows where it was", param_hint="--from")
     target, expected = address(where), optional_hex(expect, "--expect")

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
+from culm_infra.errors import InfraError
+
 if TYPE_CHECKING:
     from culm_connectors.sds.participants.client import Place, SdsClient
     from culm_connectors.sds.participants.participant import LoggedMessage
@@ -73,10 +75,22 @@ def who(
         channel_id=channel_id,
         profile=profile,
         hosted=hosted,
-        participant_id=participant or key_pair.public_key.hex(),
+        participant_id=key_pair.public_key.hex() if participant is None else check_participant(participant),
         key_pair=key_pair,
         home=home,
     )
+
+
+def check_participant(participant_id: str) -> str:
+    """A participant's id; InfraError when it can be none."""
+    from culm_topics.sds.records import MAX_ID_BYTES, is_id
+
+    if not is_id(participant_id):
+        raise InfraError(
+            f"the participant's id has {len(participant_id.encode())} bytes",
+            hint=f"1 to {MAX_ID_BYTES} are possible",
+        )
+    return participant_id
 
 
 class Participation:

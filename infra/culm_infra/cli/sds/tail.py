@@ -66,7 +66,9 @@ def tail(
     check_channel(channel)
     if every and count is not None:
         raise typer.BadParameter("counts messages, and --all shows every event", param_hint="--count")
-    start = _start_of(since or ("now" if follow else "beginning"))
+    start = _start_of(("now" if follow else "beginning") if since is None else since)
+    if start is None and count is not None:
+        raise typer.BadParameter("is about what is there: give --from, other than now", param_hint="--count")
     arguments: dict[str, Any] = {"start": "now"} if start is None else {"after": {channel: start}}
     shown = _Shown(channel, every=every, json=json)
     view = ChannelView()

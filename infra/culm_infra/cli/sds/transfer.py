@@ -12,7 +12,7 @@ from culm_infra.cli.options import KafkaFlags, spread
 from culm_infra.cli.output import emit_json, safe, say
 from culm_infra.cli.p2panda.peer_home import from_hex
 from culm_infra.cli.sds.channel import Channel, check_channel
-from culm_infra.cli.sds.participation import ProfileName
+from culm_infra.cli.sds.participation import ProfileName, check_participant
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def transfer(
     record = SdsCommandRecord(
         kind,
         profile,
-        participant or _OPERATOR,
+        _OPERATOR if participant is None else check_participant(participant),
         secrets.token_bytes(TOKEN_SIZE),
         owner,
     )

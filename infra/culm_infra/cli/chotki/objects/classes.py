@@ -9,9 +9,9 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_name
-from culm_infra.cli.chotki.objects.writing import WriterFlags, write
+from culm_infra.cli.chotki.objects.writing import WRITER_FLAGS, WriterFlags, write
 from culm_infra.cli.chotki.reading import class_as_json, whole_state
-from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.options import KafkaFlags, named_once, refuse, spread
 from culm_infra.cli.output import emit_json, print_table
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 @spread
 def class_(
+    context: typer.Context,
     name: Annotated[
         str | None,
         typer.Argument(
@@ -49,16 +50,17 @@ def class_(
 
     Example: `culm chotki class person Name:S Age:I Visits:N`, `culm chotki class person Mail:S`
     """
-    settings = kafka.settings()
     added, renamed = _pairs(fields, ":", "FIELD:TYPE"), _pairs(rename, "=", "--rename")
     if name is not None and (added or renamed):
-        _write(settings, name, added, renamed, flags, json=json)
-    else:
-        _show(settings, name, json=json)
+        _write(kafka, name, added, renamed, flags, json=json)
+        return
+    refuse(context, ["rename"], "which class? give its NAME")
+    refuse(context, WRITER_FLAGS, "nothing is written without a FIELD:TYPE or --rename")
+    _show(kafka.settings(), name, json=json)
 
 
 def _write(
-    settings: KafkaSettings,
+    kafka: KafkaFlags,
     name: str,
     added: dict[str, str],
     renamed: dict[str, str],
@@ -79,7 +81,7 @@ def _write(
             raise
         return [EditClass(name, added, renamed)]
 
-    write(settings, flags, change, json=json)
+    write(kafka, flags, change, json=json)
 
 
 def _show(settings: KafkaSettings, name: str | None, *, json: bool) -> None:
@@ -114,10 +116,10 @@ def _fields(found: ChotkiClass) -> str:
 
 
 def _pairs(given: Iterable[str] | None, mark: str, what: str) -> dict[str, str]:
-    pairs = {}
+    pairs = []
     for one in given or ():
         left, found, right = one.rpartition(mark)
         if not found or not left or not right:
             raise typer.BadParameter(f"{one!r} is not two words with {mark} between", param_hint=what)
-        pairs[left] = right
-    return pairs
+        pairs.append((left, right))
+    return named_once(pairs, what)

@@ -42,4 +42,4 @@ def edit(
     changes: list[Change] = [Edit(object_, values_of(values))]
     if name is not None:
         changes.append(Name(name, object_))
-    write(kafka.settings(), flags, lambda _: changes, json=json)
+    write(kafka, flags, lambda _: changes, json=json)

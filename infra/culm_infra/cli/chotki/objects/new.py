@@ -36,4 +36,4 @@ def new(
     from culm_topics.chotki.changes import NewObject
 
     change = NewObject(class_, values_of(values), name)
-    write(kafka.settings(), flags, lambda _: [change], json=json)
+    write(kafka, flags, lambda _: [change], json=json)

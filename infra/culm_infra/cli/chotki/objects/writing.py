@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import getpass
+import re
 import socket
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from culm_infra.cli.options import KafkaFlags, named_once
 from culm_infra.cli.output import emit_json, out, say
 
 if TYPE_CHECKING:
     from culm_models.chotki.ids import Id
     from culm_topics.chotki.changes import Change, FromText, Plus
     from culm_topics.chotki.writer import ChotkiWriter
-    from culm_topics.kafka.clients import KafkaSettings
 
 Values = Annotated[
     list[str] | None,
@@ -46,8 +47,11 @@ class WriterFlags:
     ] = False
 
 
+WRITER_FLAGS: Final = frozenset(field.name for field in fields(WriterFlags))
+
+
 def write(
-    kafka: KafkaSettings,
+    kafka: KafkaFlags,
     flags: WriterFlags,
     changes: Callable[[ChotkiWriter], list[Change]],
     *,
@@ -56,9 +60,11 @@ def write(
     """Write changes as one call; print the ID of the first that says something when Kafka has them all."""
     from culm_topics.chotki.writer import ChotkiWriter
 
+    if flags.owner == "":
+        raise typer.BadParameter("an owner has a name", param_hint="--owner")
     owner = flags.owner or f"{getpass.getuser()}@{socket.gethostname()}"
     source = None if flags.source is None else source_number(flags.source, "--source")
-    with ChotkiWriter(kafka, owner=owner, source=source, take_over=flags.take_over) as writer:
+    with ChotkiWriter(kafka.settings(), owner=owner, source=source, take_over=flags.take_over) as writer:
         ids = writer.write(*changes(writer))
         _show(ids, writer.source, json=json)
 
@@ -67,27 +73,26 @@ def values_of(given: Iterable[str] | None) -> dict[str, FromText | Plus]:
     """FIELD=VALUE and FIELD+=N by field."""
     from culm_topics.chotki.changes import FromText, Plus
 
-    values: dict[str, FromText | Plus] = {}
+    values: list[tuple[str, FromText | Plus]] = []
     for one in given or ():
         name, equals, text = one.partition("=")
         if not equals or not name:
             raise typer.BadParameter(f"{one!r} is not FIELD=VALUE", param_hint="FIELD=VALUE")
         if name.endswith("+"):
             try:
-                values[name[:-1]] = Plus(int(text))
+                values.append((name[:-1], Plus(int(text))))
             except ValueError:
                 raise typer.BadParameter(f"{text!r} is no number", param_hint=f"{name}=") from None
         else:
-            values[name] = FromText(text)
-    return values
+            values.append((name, FromText(text)))
+    return named_once(values, "FIELD=VALUE")
 
 
 def source_number(text: str, hint: str = "HEX") -> int:
     """A source in hex, as people write it."""
-    try:
-        return int(text, 16)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is no number in hex", param_hint=hint) from None
+    if re.fullmatch("[0-9a-fA-F]{1,16}", text) is None:
+        raise typer.BadParameter(f"{text!r} is not a number in hex, of 16 digits at most", param_hint=hint)
+    return int(text, 16)
 
 
 def _show(ids: list[Id | None], source: int, *, json: bool) -> None:

@@ -11,12 +11,13 @@ from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_url
 from culm_infra.cli.chotki.operations.replica import Key, Silence, check_address, read_replica
 from culm_infra.cli.chotki.reading import whole_state
-from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.options import KAFKA_FLAGS, KafkaFlags, refuse, spread
 from culm_infra.cli.output import emit_json
 
 
 @spread
 def dump(
+    context: typer.Context,
     url: Annotated[
         str | None,
         typer.Argument(
@@ -41,9 +42,11 @@ def dump(
     from culm_models.chotki.dump import dump_lines, print_field
 
     if url is None:
+        refuse(context, ["directory", "silence_s"], "is about a replica: give its URL")
         with whole_state(kafka.settings(), json=json) as reader:
             values = reader.state.store()
     else:
+        refuse(context, KAFKA_FLAGS, "is about the deployment: a replica is read at its URL")
         check_address(url)
         values = read_replica(url, kafka.load(connector={"directory": directory}), silence_s).store
     store = sorted(values.items())

@@ -11,7 +11,7 @@ from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_url
 from culm_infra.cli.chotki.operations.replica import Key, Silence, check_address, read_replica
 from culm_infra.cli.chotki.reading import vector_texts, whole_state
-from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.options import KafkaFlags, refuse, spread
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, print_table, say
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _TEXT_LIMIT = 60
 
 @spread
 def verify(
+    context: typer.Context,
     url: Annotated[
         str,
         typer.Argument(
@@ -55,6 +56,8 @@ def verify(
     Example: `culm chotki verify tcp://replica.example:4321 --wait 30`
     """
     check_address(url)
+    if json:
+        refuse(context, ["fields"], "--json prints all fields that differ")
     settings = kafka.load(connector={"directory": directory})
     deadline_s = time.monotonic() + wait
     while True:

@@ -1,0 +1,182 @@
+"""Arguments are heeded or refused: none ends in a traceback, and none is ignored in silence."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from culm_infra.cli.job_settings import job_settings
+from culm_infra.protocols import JOB_FLAGS
+from culm_infra.settings import load
+from culm_topics.catalogue import registry
+from tests.support.argument_fuzz import KEY, close_the_world, furnish, lines, run
+from tests.support.command_tree import Command, commands
+
+Held = Mapping[str, str]
+BOTH = ("once", pytest.param("soak", marks=pytest.mark.soak))
+COUNTS = {"once": 2, "soak": 100}
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Held]:
+    """A home of its own, and files that arguments name in the working directory."""
+    home = tmp_path_factory.mktemp("home")
+    work = tmp_path_factory.mktemp("work")
+    (home / "culm.toml").write_text("")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [one for one in os.environ if one.startswith("CULM_")]:
+            patch.delenv(name)
+        for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+            patch.setenv(name, str(home))
+        patch.setenv("CULM_CONFIG", str(home / "culm.toml"))
+        patch.setenv("CULM_STACK__DIRECTORY", str(home / "stack"))
+        patch.setattr(tempfile, "tempdir", str(home))
+        patch.chdir(work)
+        close_the_world(patch)
+        yield furnish(work)
+
+
+@pytest.mark.parametrize("how_many", BOTH)
+def test_no_arguments_end_in_a_traceback(held: Held, how_many: str) -> None:
+    statuses = {"reached": 0, "refused": 0, "other": 0}
+    for command in commands():
+        for line in lines(command, held, seed=COUNTS[how_many], count=COUNTS[how_many]):
+            try:
+                status, _, err = run(line, b"x\n")
+            except Exception as error:
+                raise AssertionError(f"{line}: {error!r}") from error
+            assert "Traceback" not in err, line
+            what = "reached" if "test.reached" in err else "refused" if status == 2 else "other"
+            statuses[what] += 1
+    assert min(statuses.values()) > 20, "the lines are no longer a mixture of right and wrong ones"
+
+
+def test_an_option_that_takes_one_value_is_refused_when_it_is_given_twice(held: Held) -> None:
+    for command in commands():
+        single = [one for one in command.parameters if _takes_one_value(one)]
+        for option in single[:1]:
+            twice = [option.opts[0], *["1"] * option.nargs] * 2
+            status, _, err = run([*command.words, *twice])
+            assert (status, "given twice" in err) == (2, True), command.words
+
+
+def _takes_one_value(parameter: object) -> bool:
+    multiple, is_flag = getattr(parameter, "multiple", True), getattr(parameter, "is_flag", True)
+    return getattr(parameter, "param_type_name", "") == "option" and not multiple and not is_flag
+
+
+REFUSED = [
+    "demo --peers 4 sds",
+    "stack status --dir x --name y",
+    "stack up --property a=1 --property a=2",
+    "topics acls --json --as script",
+    "topics acls --strimzi-cluster x",
+    "topics acls --program job --principal connector=User:x",
+    "topics acls --principal job=User:x --principal job=User:y",
+    "topics list --kafka-option a=1 --kafka-option a=2",
+    "job run dag --sds-max-offsets 5",
+    "job run --sds-interval-ms 5",
+    "job run sds --block-bits 5",
+    "job run dag --verify chain",
+    "job run --once --interval-ms 5",
+    "job run --metrics-host 127.0.0.1",
+    "connector run --metrics-host 127.0.0.1",
+    "connector run --mode heights --latency",
+    "logs blocks --block 1 --each",
+    "p2panda peer publish create a=1 a=2 --schema blob_v1",
+    "p2panda peer publish delete a=1 --schema blob_v1 --document OPERATION",
+    "p2panda peer publish delete --file a=file --schema blob_v1 --document OPERATION",
+    f"p2panda peer log {KEY} 18446744073709551616",
+    "p2panda peer sync 127.0.0.1:1 --mode heights --latency",
+    "p2panda peer sync 127.0.0.1:1 --schema x",
+    "sds join general 127.0.0.1:1 --hosted --last 3",
+    "sds join general 127.0.0.1:1 --from now",
+    "sds send general hello --edge 127.0.0.1:1 --participant ",
+    f"sds transfer general {KEY} --participant ",
+    "sds send general hello --edge 127.0.0.1:1 --wait --ephemeral",
+    "sds tail general --from now --count 3",
+    "sds tail general --from ",
+    "sds fetch general x --output new --json",
+    "chotki class --rename a=b",
+    "chotki class person --owner me",
+    "chotki class person a:S a:I",
+    "chotki class person --rename a=b --rename a=c",
+    "chotki new person a=1 a=2",
+    "chotki edit person a=1 a+=2",
+    "chotki edit person a=1 --owner ",
+    "chotki edit person a=1 --source 0x1e",
+    "chotki dump --timeout 5",
+    "chotki dump tcp://127.0.0.1:1 --bootstrap 127.0.0.1:1",
+    "chotki verify tcp://127.0.0.1:1 --json --fields 3",
+    "bamboo publish x --log-id 18446744073709551616",
+    "bamboo coverage --log 18446744073709551616",
+    "bamboo publish x --flavour ",
+    "bamboo decode file --flavour ",
+    "bamboo sync tcp://127.0.0.1:1 --live --idle 3",
+    "bamboo sync tcp://127.0.0.1:1 --live --dry-run",
+    "bamboo sync tcp://127.0.0.1:1 --sizes",
+    "bamboo sync tcp://127.0.0.1:1 --from 3 --to 2",
+    "bamboo sync tcp://127.0.0.1:1 --min-size 3 --max-size 2",
+    "bamboo sync tcp://127.0.0.1:1 --log x",
+    "bamboo sync tcp://127.0.0.1:1 --tls-name x",
+    "bamboo sync tls://127.0.0.1:1 --tls-key file",
+    "bamboo serve tcp://127.0.0.1:1 --tls-ca file",
+    "bamboo serve tcp://127.0.0.1:1 --log x",
+    "bamboo resume --all --log 0",
+    "bamboo drop --from 3 --to 2",
+    "bamboo export new --from 3 --to 2",
+    "dag put file --raw --as dag-cbor",
+    "dag put file --raw --profile unixfs-v1-2025",
+    "dag put file --hidden",
+    "dag resolve @ --dir dags",
+    f"dag resolve {KEY}@ --dir dags",
+    "dag resolve  --dir dags",
+    "dag export new --bootstrap 127.0.0.1:1",
+    "dag export new --kafka --dir dags",
+    "dag import folder --kafka --policy bearer",
+    "dag drop CID --lift --reason x",
+    "dag drop CID --prefix x",
+    "dag collect --kafka --dir dags",
+    f"dag collect --keep-of {KEY}=1 --keep-of {KEY}=2",
+    "dag serve 127.0.0.1:1 --writable",
+    "dag serve 127.0.0.1:1 --http --space KEY",
+    "conform --json",
+    "conform --list --big-ints-as-text",
+]
+"""Lines with an argument that has no effect, or that cannot be right; words stand one space apart."""
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_an_argument_that_would_be_ignored_is_refused(held: Held, line: str) -> None:
+    words = [held.get(word, word) for word in line.split(" ")]
+    status, _, err = run(words)
+    assert status in (1, 2), err
+    assert "error" in err.lower()
+    assert "test.reached" not in err
+
+
+@pytest.mark.parametrize("flag", JOB_FLAGS)
+def test_a_flag_of_the_jobs_is_heeded_by_those_that_the_table_names(flag: str) -> None:
+    tree: dict[str, dict[str, object]] = {
+        "verify": {"job": {"verify": "chain"}},
+        "shards": {"job": {"shards": 3}},
+        "block_bits": {"block_bits": 3},
+        "max_offsets": {"job": {"max_offsets_per_trigger": 3}},
+        "sds_max_offsets": {"job": {"sds": {"max_offsets_per_trigger": 3}}},
+        "sds_interval_ms": {"job": {"sds": {"interval_ms": 3}}},
+        "sds_cache_entries": {"job": {"sds": {"cache_entries": 3}}},
+    }
+    default, changed = load(), load(**tree[flag])
+    names = [one.name for one in registry.JOBS]
+    heeding = [
+        name for name in names if job_settings(default, (name,))[name] != job_settings(changed, (name,))[name]
+    ]
+    assert heeding == list(JOB_FLAGS[flag])
+
+
+def test_all_commands_are_there() -> None:
+    found: tuple[Command, ...] = commands()
+    assert len(found) >= 84

@@ -1,0 +1,269 @@
+"""Arguments of every command of `culm`, right and wrong, and a run of one line in this process.
+
+Whatever a command would do beyond its arguments and the files that they name (call an address, listen, talk
+to Kafka, start a process) ends in `Reached`: so a line takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import random
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final, NoReturn
+
+import pytest
+
+from culm_infra.cli import root
+from culm_models.errors import CulmError
+from tests.support.command_tree import Command
+
+KEY: Final = "5d" * 32
+OPERATION: Final = "0020" + "ab" * 32
+NUMBERS: Final = (
+    "0",
+    "-1",
+    "1",
+    "2147483648",
+    "9223372036854775808",
+    "18446744073709551616",
+    f"1{'0' * 400}",
+)
+NOT_NUMBERS: Final = ("", "x", " 1", "1_0", "٣", "0x10", "1.5", "nan", "inf", "-inf", "1e400")
+TEXTS: Final = (
+    "",
+    " ",
+    "x",
+    "-",
+    "=",
+    "a=b=c",
+    "a:int=x",
+    "[bold]",
+    "[/]",
+    "\n",
+    "\t",
+    "é",
+    "\udcff",
+    "\x1b[31m",
+    "%s",
+    "{}",
+    "..",
+    "../..",
+    "/",
+    "/dev/null",
+    "/nowhere/at/all",
+    "x" * 300,
+    "x" * 5_000,
+    KEY,
+    KEY.upper(),
+    f"{KEY}/0",
+    f"{KEY}/18446744073709551616",
+    KEY[:-1],
+    "é" * 64,
+    OPERATION,
+    "127.0.0.1:1",
+    "127.0.0.1:99999",
+    "127.0.0.1:",
+    ":1",
+    "[::1]:1",
+    "[::1:1",
+    "xn--\udcff:1",
+    f"{'a' * 70}.example:1",
+    "tcp://127.0.0.1:1",
+    "tcp://[::1:1",
+    "tcp://127.0.0.1:99999",
+    "quic://127.0.0.1:x",
+    "tls://127.0.0.1:1/yamf",
+    "http://127.0.0.1:1",
+    "/ip4/127.0.0.1/udp/1/quic-v1",
+    "did:key:z6Mk",
+    "did:key:z6MkpTHR8VNsBxYAAWHut2Geadd9jSwuBV8xRoAnwWsdvktH",
+    "bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy",
+    "schema_definition_v1",
+    "blob_piece_v999",
+    "none",
+    "auto",
+    "*",
+    "beginning",
+    "now",
+    "2026-11-26",
+)
+
+
+class Reached(CulmError):
+    """A command got past its arguments."""
+
+    code: ClassVar[str] = "test.reached"
+
+
+def _reach(*_: Any, **__: Any) -> NoReturn:
+    raise Reached("the world")
+
+
+async def _reach_soon(*_: Any, **__: Any) -> NoReturn:
+    raise Reached("the world")
+
+
+def close_the_world(patch: pytest.MonkeyPatch) -> None:
+    """From now on every way out of this process leads to `Reached`."""
+    patch.setattr("culm_infra.settings.resolve_kafka", _reach)
+    patch.setattr("culm_infra.cli.demo.present._shown", _reach)
+    # It changes how this process logs, for good.
+    patch.setattr("culm_infra.cli.log_lines.set_up", lambda _: None)
+    patch.setattr("culm_infra.cli.jars.fetch_with_progress", _reach)
+    patch.setattr("time.sleep", _reach)
+    for name in ("create_datagram_endpoint", "create_connection", "create_server", "getaddrinfo"):
+        patch.setattr(asyncio.base_events.BaseEventLoop, name, _reach_soon)
+    patch.setattr("subprocess.Popen", _reach)
+    patch.setattr("urllib.request.urlopen", _reach)
+    for name in ("connect", "bind"):
+        patch.setattr(f"socket.socket.{name}", _reach)
+
+
+def run(line: list[str], stdin: bytes = b"") -> tuple[int, str, str]:
+    """The exit status of one line, with what it wrote. An exception is a traceback."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        status = root.run(line)
+    return status, out.getvalue(), err.getvalue()
+
+
+_BY_NAME: Final[Mapping[str, Sequence[str]]] = {
+    "--allow-list": ("rules.toml",),
+    "--as": ("v1", "json"),
+    "--author": (KEY,),
+    "--bootstrap": ("127.0.0.1:1",),
+    "--can": ("clock/advance", "*"),
+    "--channel": ("control", "data", "bymux"),
+    "--class": ("1e-1",),
+    "--compat": ("default", "go"),
+    "--datagram-size": ("auto", "1452"),
+    "--dial": ("127.0.0.1:1", "/ip4/127.0.0.1/udp/1/quic-v1"),
+    "--direction": ("pull", "push", "both"),
+    "--document": ("OPERATION",),
+    "--edge": ("127.0.0.1:1",),
+    "--expect": (KEY,),
+    "--flavour": ("yamf", "yasmf"),
+    "--format": ("text", "json"),
+    "--id": (KEY,),
+    "--kafka-option": ("client.id=x",),
+    "--keep-of": (f"{KEY}=2",),
+    "--key": ("dags",),
+    "--listen": ("127.0.0.1:0", "none"),
+    "--log": (f"{KEY}/0", "0"),
+    "--log-format": ("text", "json"),
+    "--mode": ("auto", "ranges", "r", "7"),
+    "--origin": ("CID", "https://example.org"),
+    "--peer": (KEY, "tcp://127.0.0.1:1", "address:192.0.2.7"),
+    "--policy": ("bound", "bearer", "policy.toml"),
+    "--previous": ("OPERATION",),
+    "--principal": ("connector=User:edge",),
+    "--profile": ("spec", "js", "ipfs-cid-v1"),
+    "--program": ("connector",),
+    "--proof": ("CID",),
+    "--property": ("log.retention.hours=48",),
+    "--rename": ("a=b",),
+    "--scene": ("live",),
+    "--schema": ("blob_piece_v1",),
+    "--set": ("spark", "broker"),
+    "--shard": ("CID",),
+    "--space": (KEY,),
+    "--verify": ("full", "chain"),
+    "action": ("create", "update", "delete"),
+    "cids": ("CID",),
+    "channel": ("general",),
+    "class_": ("1e-1",),
+    "field": ("data:bytes=00",),
+    "fields": ("name:S", "score:N"),
+    "file": ("file", "new", "history.jsonl"),
+    "id": (KEY,),
+    "link": ("CID",),
+    "object_": ("1e-2",),
+    "path": ("CID", "folder", "CID/file"),
+    "peer": (KEY,),
+    "peer_id": (KEY,),
+    "public_key": (KEY,),
+    "source": ("1e", "folder"),
+    "target": ("new",),
+    "to": (KEY,),
+    "ucans": ("CID",),
+    "url": ("tcp://127.0.0.1:1",),
+    "urls": ("tcp://127.0.0.1:1",),
+    "values": ("name=x", "name=y"),
+    "which": ("all", "dag"),
+}
+"""Values that an argument of this name takes in some command; CID and OPERATION stand for what is held."""
+_ADDRESSES: Final = ("127.0.0.1:1", "tcp://127.0.0.1:1", "quic://127.0.0.1:1")
+_FOLDERS: Final = {"bamboo": "logs", "dag": "dags", "p2panda": "peer"}
+_NAMES: Final = ("new", "folder", "file", "empty", "folder/file", "logs", "dags", "peer")
+
+
+def lines(command: Command, held: Mapping[str, str], seed: int, count: int) -> Iterator[list[str]]:
+    """Calls of a command: most of the arguments are right, and so far as chance has it all of them."""
+    source = random.Random(f"{seed} {' '.join(command.words)}")
+    for _ in range(count):
+        wrong = source.choice((0.0, 0.15, 0.15, 0.5))
+        yield [*command.words, *_arguments(command, held, source, wrong)]
+
+
+def _arguments(
+    command: Command, held: Mapping[str, str], source: random.Random, wrong: float
+) -> Iterator[str]:
+    def value(name: str) -> str:
+        if source.random() < wrong:
+            return source.choice(source.choice((NUMBERS, NOT_NUMBERS, TEXTS, TEXTS, _NAMES)))
+        if name == "--dir":
+            return source.choice((_FOLDERS.get(command.words[0], "new"), "new"))
+        if name in ("where", "address", "addresses", "urls"):
+            return source.choice(_ADDRESSES)
+        right = source.choice(_BY_NAME.get(name, ("1", "2", "7", "x", "folder")))
+        for word, real in held.items():
+            right = right.replace(word, real)
+        return right
+
+    for one in command.arguments:
+        times = source.randint(1, 2) if one.nargs == -1 else source.random() < (1.0 if one.required else 0.5)
+        for _ in range(int(times) if source.random() >= wrong / 4 else 0):
+            yield value(one.name)
+    options = [one for one in command.parameters if one.param_type_name == "option"]
+    wanted = [one for one in options if one.required or one.opts[0] == "--dir"]
+    others = [one for one in options if one not in wanted]
+    wanted += source.sample(others, min(len(others), source.choice((0, 1, 2, 3))))
+    for option in wanted:
+        yield source.choice((*option.opts, *option.secondary_opts))
+        if not option.is_flag:
+            for _ in range(option.nargs):
+                yield value(option.opts[0])
+
+
+def furnish(folder: Path) -> dict[str, str]:
+    """Files, and folders of several protocols, that arguments name; returns what is held in them.
+
+    The working directory is `folder`.
+    """
+    (folder / "folder").mkdir()
+    for name in ("file", "folder/file"):
+        (folder / name).write_bytes(b"\x00\xffnot what you want\n")
+    for name in ("empty", "rules.toml", "policy.toml"):
+        (folder / name).write_bytes(b"")
+    made = {}
+    for word, line in {
+        "LOG": "bamboo publish --dir logs hello",
+        "CID": "dag put folder --dir dags",
+        "PEER": "p2panda peer init --dir peer",
+        "OPERATION": "p2panda peer publish create data:bytes=00 --schema blob_piece_v1 --dir peer",
+    }.items():
+        status, out, err = run(line.split())
+        assert status == 0, err
+        made[word] = out.split()[-1]
+    _, history, _ = run(["p2panda", "peer", "export", "--dir", "peer"])
+    (folder / "history.jsonl").write_text(history)
+    return made
