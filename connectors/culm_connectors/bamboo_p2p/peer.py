@@ -319,9 +319,10 @@ class BambooPeer:
 
     def _retain(self) -> None:
         """Drop what is not to be kept any longer, some of it each time."""
-        now_s = time.time()
+        now_s = time.monotonic()
         if now_s - self._retained_s >= self._retention.interval_s:
-            dropped = retain(self._store, self._retention, now_s, self._hooks.may_drop)
+            # The age of entries is a matter of the wall clock, the interval is not.
+            dropped = retain(self._store, self._retention, time.time(), self._hooks.may_drop)
             self._hooks.dropped(dropped)
             self._peer.notify_connections(Changes(dropped))
             self._retained_s = self._retained_s if dropped else now_s

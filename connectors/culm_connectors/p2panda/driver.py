@@ -64,8 +64,20 @@ class Sink(Protocol):
 
 
 def clock_ms() -> int:
-    """Wall-clock time in milliseconds, the `now` of the protocol."""
+    """Wall-clock time in milliseconds."""
     return time.time_ns() // 1_000_000
+
+
+def session_clock_ms() -> int:
+    """The `now` of the protocol, in milliseconds: the wall clock when this process started, and what passed.
+
+    Announcements need a time, sessions a clock that nobody sets: a step back would keep them from ever timing
+    out, a step forward would end them all.
+    """
+    return _STARTED_MS + time.monotonic_ns() // 1_000_000
+
+
+_STARTED_MS = clock_ms() - time.monotonic_ns() // 1_000_000
 
 
 def permit_everything(remote: bytes, message: Message) -> Message | None:
@@ -101,7 +113,7 @@ class Driver:
         schemas_of: SchemasOf = no_restriction,
         claims: Claims | None = None,
         settled: Callable[[Sequence[Arrival]], None] = lambda _: None,
-        now_ms: Callable[[], int] = clock_ms,
+        now_ms: Callable[[], int] = session_clock_ms,
         arrange: Arrange | None = None,
     ) -> None:
         self.peer = peer

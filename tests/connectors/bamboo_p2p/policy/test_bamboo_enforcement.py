@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from culm_connectors.bamboo_p2p.author import publish
 from culm_connectors.bamboo_p2p.interest import FollowedLog, proposals
@@ -257,6 +260,21 @@ async def test_what_retention_dropped_is_passed_over_on_the_wire_and_not_asked_f
         assert await other.read(lambda store: store.entries(LOG).covers(1, 6))
         again = await one.read(lambda store: proposals(FollowedLog(LOG), store))
         assert [wanted.start for wanted in again] == [6]
+
+
+async def test_a_wall_clock_that_is_set_back_stops_no_retention(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = FolderPolicy.model_validate({"retention": {"max_bytes": 250, "interval_s": 0.01}})
+    yesterday_s = time.time() - 86_400
+    async with opened(tmp_path / "one", policy) as one, asyncio.timeout(DEADLINE_S):
+        for entries, dropped in ((5, (1, 4)), (1, (1, 5))):
+            for _ in range(entries):
+                await one.publish(AUTHOR, 0, bytes(100))
+            # It looks until nothing is to be dropped, and from then on after each interval.
+            while list(await one.read(lambda store: store.dropped(LOG))) != [dropped] or one._retained_s < 0:
+                await one.read(lambda _: None)
+            monkeypatch.setattr(time, "time", lambda: yesterday_s)
 
 
 async def test_another_source_takes_over_where_one_stands_still(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def test_what_was_given_up_again_is_left_alone_ever_longer() -> None:
         lost_ms = now_ms
         while not fetched(bob.channel.compare_head([(NOW, "gone")], now_ms)):
             now_ms += HOUR_MS // 4
+            assert now_ms < lost_ms + 24 * HOUR_MS
         pauses_ms.append(now_ms - lost_ms)
         bob = bob.restarted(whole=True)
         now_ms += HOUR_MS
