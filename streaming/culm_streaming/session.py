@@ -15,7 +15,8 @@ from culm_streaming.supervision.failures import cause_of
 _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _LOCAL_ADDRESS = "127.0.0.1"
 _PYTHON = "spark.pyspark.python"
-_LISTS = {"spark.jars": ",", "spark.driver.extraJavaOptions": " "}
+_WORKER_PATH = "spark.executorEnv.PYTHONPATH"
+_LISTS = {"spark.jars": ",", "spark.driver.extraJavaOptions": " ", _WORKER_PATH: os.pathsep}
 """Properties of ours that are lists, with what stands between two of their items."""
 _LONG_RUN = ("-XX:+UseParallelGC",)
 _QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -93,6 +94,8 @@ def _properties(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024 * 1024),
         "spark.log.level": "ERROR",
         "spark.python.daemon.module": "culm_streaming.daemon",
+        # For its sitecustomize: a worker that compiles PySpark anew is too late on a busy machine.
+        _WORKER_PATH: str(Path(__file__).parent / "worker_path"),
     }
     if settings.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", _LOCAL_ADDRESS)

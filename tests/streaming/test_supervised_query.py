@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from culm_streaming.errors import JobError, JobGivenUp
 from culm_streaming.supervision import restarts as supervised
 from culm_streaming.supervision.failures import cause_of, failure_of
 from culm_streaming.supervision.restarts import MOST_FAILURES, SupervisedQuery
+from culm_streaming.supervision.worker_trial import Outcome, TrialResult, WorkerTrial
 from culm_topics.errors import KafkaFailure, OriginChanged, TopicsError
 
 LATE = RuntimeError("[STREAM_FAILED] terminated with exception: Python worker failed to connect back.")
@@ -53,8 +56,9 @@ class EndedQuery:
 class Starts:
     """Lets each start of a job end with the next of these errors, the last one for ever."""
 
-    def __init__(self, *errors: Exception | None) -> None:
+    def __init__(self, *errors: Exception | None, worker: Outcome = "in_time") -> None:
         self._errors = errors
+        self._worker = worker
         self.count = 0
         self.changed: TopicsError | None = None
 
@@ -62,9 +66,14 @@ class Starts:
         self.count += 1
         return EndedQuery(self._errors[min(self.count, len(self._errors)) - 1])
 
+    def try_worker(self) -> Any:
+        return SimpleNamespace(result=lambda: TrialResult(self._worker, "No module named 'pyspark'"))
+
     def run(self, *, once: bool = True, polls: int = 1000) -> None:
         """Until the job is done, or fails, or `polls` is over."""
-        one = SupervisedQuery("logs", self, once=once, topics_changed=lambda: self.changed)
+        one = SupervisedQuery(
+            "logs", self, once=once, topics_changed=lambda: self.changed, try_worker=self.try_worker
+        )
         one.start()
         for _ in range(polls):
             if one.poll():
@@ -89,6 +98,39 @@ def test_what_should_pass_and_does_not_is_given_up(error: Exception) -> None:
     with pytest.raises(JobGivenUp):
         starts.run()
     assert starts.count == MOST_FAILURES
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_a_machine_that_is_too_busy_for_a_worker_is_waited_for_as_long_as_it_takes(once: bool) -> None:
+    starts = Starts(*[LATE] * 50, LAYOUT, worker="slow")
+    with pytest.raises(JobError, match="3 shards"):
+        starts.run(once=once)
+    assert starts.count == 51
+
+
+def test_a_worker_that_cannot_start_fails_the_job_at_once_with_what_it_printed() -> None:
+    starts = Starts(LATE, worker="broken")
+    with pytest.raises(JobError, match="a Python worker cannot start: No module named 'pyspark'"):
+        starts.run()
+    assert starts.count == 1
+
+
+@pytest.mark.parametrize(
+    ("program", "outcomes", "cause"),
+    [
+        ("json", {"in_time", "slow"}, ""),
+        ("no_such_module", {"broken"}, "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("os; os.kill(os.getpid(), 9)", {"slow"}, ""),
+    ],
+)
+def test_a_trial_tells_a_broken_worker_from_a_slow_one(
+    program: str, outcomes: set[Outcome], cause: str
+) -> None:
+    trial = WorkerTrial(program)
+    while (found := trial.result()) is None:
+        time.sleep(0.01)
+    assert found.outcome in outcomes
+    assert found.cause == cause
 
 
 def test_a_kafka_that_is_away_is_waited_for_as_long_as_it_takes() -> None:
@@ -121,7 +163,11 @@ def test_topics_created_anew_are_the_reason_that_is_given(error: Exception) -> N
         (SASL, "SaslAuthenticationException: Authentication failed", "lasting"),
         (AWAY, "TimeoutException: Topic t not present in metadata", "kafka"),
         (KILLED, "SparkException: Python worker exited unexpectedly (crashed)", "worker"),
-        (LATE, "[STREAM_FAILED] terminated with exception: Python worker failed to connect back.", "worker"),
+        (
+            LATE,
+            "[STREAM_FAILED] terminated with exception: Python worker failed to connect back.",
+            "late_worker",
+        ),
     ],
 )
 def test_the_innermost_cause_is_one_line(error: Exception, cause: str, kind: str) -> None:

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from culm_topics.errors import KafkaFailure
 
-Kind = Literal["kafka", "worker", "storage", "lasting"]
+Kind = Literal["kafka", "late_worker", "worker", "storage", "lasting"]
 
 _OURS: Final = re.compile(r"^(culm_(?:models|topics|streaming)[\w.]*\.\w+): (.+)$", re.MULTILINE)
 _PYTHON: Final = re.compile(r"^((?:[a-z]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)): (.+)$", re.MULTILINE)
@@ -32,10 +32,15 @@ _KAFKA: Final = re.compile(
     r"|UnknownTopicOrPartition|NotController|OutOfOrderSequence|UnknownProducerId)Exception"
     r"|No resolvable bootstrap urls|culm_topics\.errors\.KafkaFailure"
 )
+_LATE_WORKER: Final = re.compile(
+    # A worker that Spark starts without the daemon, one for each start of a query with state, has ten seconds
+    # to connect back, whatever else the machine does; no setting changes that.
+    r"Python worker failed to connect back"
+)
 _WORKER: Final = re.compile(
     # The daemon that forks Python workers has ended, or a worker did while it was forked.
     r"\bPythonWorkerFactory\.\S*(?:stopWorker|createWorker)\S*\(|"
-    r"Python worker failed to connect back|Python worker exited unexpectedly|CANNOT_OPEN_SOCKET"
+    r"Python worker exited unexpectedly|CANNOT_OPEN_SOCKET"
     r"|Executor heartbeat timed out|ExecutorLostFailure|executor \d+ exited|Lost task .*ExecutorLost"
     r"|FetchFailedException|Remote RPC client disassociated|Master removed our application"
 )
@@ -70,6 +75,7 @@ def failure_of(error: BaseException) -> Failure:
         return Failure("lasting", cause, hint)
     kinds: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         ("lasting", _LASTING),
+        ("late_worker", _LATE_WORKER),
         ("worker", _WORKER),
         ("kafka", _KAFKA),
         ("storage", _STORAGE),

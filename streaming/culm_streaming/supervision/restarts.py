@@ -10,6 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from culm_streaming.errors import JobError, JobGivenUp
 from culm_streaming.progress import BatchProgress, Place, read_progress
 from culm_streaming.supervision.failures import Failure, failure_of
+from culm_streaming.supervision.worker_trial import WorkerTrial
 from culm_topics.errors import TopicsError
 
 logger = logging.getLogger(__name__)
@@ -18,14 +19,16 @@ _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 30.0
 MOST_FAILURES: Final = 20
 """So many in a row, without a micro-batch between them, are one that lasts. A Kafka that is away may be away
-for longer than that: it is waited for, unless the run is to end."""
+for longer than that: it is waited for, unless the run is to end. A machine that is too busy for Spark's wait
+for a worker may be so for longer, too: while another worker takes its time as well, none of these counts."""
 
 
 class SupervisedQuery:
     """A job, and its query while it has one.
 
     `start` starts the query; `topics_changed` says why the topics are no longer the job's, when that may be
-    what made it fail; `on_failure` gets the kind of each failure that is retried.
+    what made it fail; `on_failure` gets the kind of each failure that is retried; `try_worker` starts another
+    worker when one was late.
     """
 
     def __init__(
@@ -36,6 +39,7 @@ class SupervisedQuery:
         once: bool,
         topics_changed: Callable[[], TopicsError | None],
         on_failure: Callable[[str], None] = lambda _kind: None,
+        try_worker: Callable[[], WorkerTrial] = WorkerTrial,
     ) -> None:
         self.job = job
         self.positions: dict[Place, int] = {}
@@ -46,6 +50,8 @@ class SupervisedQuery:
         self._once = once
         self._topics_changed = topics_changed
         self._on_failure = on_failure
+        self._try_worker = try_worker
+        self._trial: WorkerTrial | None = None
         self._reported = ""
         self._failures = 0
         self._next_start_s = 0.0
@@ -57,7 +63,9 @@ class SupervisedQuery:
         error of `topics_changed`.
         """
         if self.query is None:
-            if time.monotonic() >= self._next_start_s:
+            if self._trial is not None:
+                self._look_at_trial(self._trial)
+            elif time.monotonic() >= self._next_start_s:
                 self.start()
             return False
         if self.query.isActive:
@@ -98,17 +106,38 @@ class SupervisedQuery:
         """What the next start waits for, in words; None while the query runs."""
         if self.query is not None or self.failure is None:
             return None
+        if self._trial is not None:
+            return f"{self.job}: a Python worker started late; another one is being tried"
         seconds = max(self._next_start_s - time.monotonic(), 0.0)
         return f"{self.job}: next start in {seconds:.0f} s, after: {self.failure.cause}"
 
     def _fail(self, error: Exception) -> None:
         self.query = None
         self.failure = failure = failure_of(error)
-        self._failures += 1
         if (changed := self._topics_changed()) is not None:
             raise changed from error
         if not failure.passes:
             raise JobError(f"the job {self.job} failed: {failure.cause}", hint=failure.hint) from error
+        self._on_failure(failure.kind)
+        if failure.kind == "late_worker":
+            self._trial = self._try_worker()
+            return
+        self._start_later(failure, error)
+
+    def _look_at_trial(self, trial: WorkerTrial) -> None:
+        if (found := trial.result()) is None or self.failure is None:
+            return
+        self._trial = None
+        if found.outcome == "broken":
+            raise JobError(f"the job {self.job} failed: a Python worker cannot start: {found.cause}")
+        if found.outcome == "in_time":
+            self._start_later(self.failure)
+        else:
+            self._warn(self.failure, 0.0)
+
+    def _start_later(self, failure: Failure, error: Exception | None = None) -> None:
+        """Count a failure and have a pause after it. Raises `JobGivenUp` after too many."""
+        self._failures += 1
         waits_for_kafka = failure.kind == "kafka" and not self._once
         if self._failures >= MOST_FAILURES and not waits_for_kafka:
             raise JobGivenUp(
@@ -117,9 +146,12 @@ class SupervisedQuery:
             ) from error
         pause_s = min(_FIRST_PAUSE_SECONDS * 2 ** (self._failures - 1), _LONGEST_PAUSE_SECONDS)
         self._next_start_s = time.monotonic() + pause_s
-        self._on_failure(failure.kind)
+        self._warn(failure, pause_s)
+
+    def _warn(self, failure: Failure, pause_s: float) -> None:
+        is_late = failure.kind == "late_worker"
         logger.warning(
-            "job failed and starts again",
+            "a Python worker was late: job starts again" if is_late else "job failed and starts again",
             extra={
                 "job": self.job,
                 "cause": failure.cause,
