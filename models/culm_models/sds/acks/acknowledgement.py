@@ -1,7 +1,8 @@
 """Who has shown to have which of our messages (sds.md, Review ACK Status).
 
 A message in a causal history is acknowledged. One that a filter contains is possibly acknowledged; when the
-filters of enough distinct senders contain it, it counts as acknowledged. A sender whose filter has shown a
+filters of enough distinct senders contain it, it counts as acknowledged. Equal filters have the same false
+positives, so they count once, whoever sends them. A sender whose filter has shown a
 message is not asked about it again, so what a review costs is the new hits and the misses, and of these it
 looks at a bounded number: the next review goes on where the last one stopped.
 """
@@ -27,6 +28,11 @@ class Filter(Protocol):
         """Whether so few bits are set that a hit means something."""
         ...
 
+    @property
+    def digest(self) -> bytes:
+        """A hash of the filter: equal for equal filters."""
+        ...
+
     def contains(self, pair: HashPair, /) -> bool:
         """Whether all bits of the id with these hashes are set."""
         ...
@@ -36,9 +42,9 @@ AckEvent: TypeAlias = Acknowledged | PossiblyAcknowledged
 
 
 class _Waiting:
-    """One message, its place in the order of sending, and the senders whose filter has shown it."""
+    """One message, its place in the order of sending, and the senders and filters that have shown it."""
 
-    __slots__ = ("evidence", "message_id", "number", "pair", "participant_id")
+    __slots__ = ("evidence", "filters", "message_id", "number", "pair", "participant_id")
 
     def __init__(self, number: int, participant_id: str, message_id: str, pair: HashPair) -> None:
         self.number = number
@@ -46,6 +52,7 @@ class _Waiting:
         self.message_id = message_id
         self.pair = pair
         self.evidence: tuple[str, ...] = ()
+        self.filters: tuple[bytes, ...] = ()
 
 
 class Acknowledgements:
@@ -89,8 +96,16 @@ class Acknowledgements:
             for waiting in self._named(sender_id, history_ids)
         ]
         if filter is not None and self._waiting and filter.is_evidence:
-            events += [self._shown(waiting, sender_id) for waiting in self._hits(sender_id, filter)]
+            events += [self._shown(waiting, sender_id, filter) for waiting in self._hits(sender_id, filter)]
         return events
+
+    def filters(self, message_id: str) -> tuple[bytes, ...]:
+        """The digests of the filters that have shown the message, in the order of `evidence`."""
+        return self._waiting[message_id].filters
+
+    def restore_filters(self, message_id: str, filters: Iterable[bytes]) -> None:
+        """Take what `filters` gave, for a message that has been added again."""
+        self._waiting[message_id].filters = tuple(filters)
 
     def groups(self) -> Groups:
         """The evidence and the ids with it, in the order in which they are looked at: for `restore`."""
@@ -129,7 +144,7 @@ class Acknowledgements:
         hits.sort(key=_BY_NUMBER)
         return hits
 
-    def _shown(self, waiting: _Waiting, sender_id: str) -> AckEvent:
+    def _shown(self, waiting: _Waiting, sender_id: str, filter: Filter) -> AckEvent:
         evidence = (*waiting.evidence, sender_id)
         participant_id, message_id = waiting.participant_id, waiting.message_id
         if len(evidence) >= self._threshold:
@@ -137,6 +152,7 @@ class Acknowledgements:
             return Acknowledged(message_id, participant_id, "bloom_filter", evidence)
         self._part(waiting)
         waiting.evidence = evidence
+        waiting.filters += (filter.digest,)
         self._join(waiting)
         return PossiblyAcknowledged(message_id, participant_id, evidence)
 
@@ -159,7 +175,11 @@ def _probe(
     for waiting in group.values():
         if left <= 0:
             break
-        if waiting.participant_id != sender_id and contains(waiting.pair):
+        if (
+            waiting.participant_id != sender_id
+            and contains(waiting.pair)
+            and (not waiting.filters or filter.digest not in waiting.filters)
+        ):
             hits.append(waiting)
         else:
             left -= 1

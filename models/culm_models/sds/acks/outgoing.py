@@ -212,7 +212,10 @@ class OutgoingBuffer:
         return pack(
             _FORMAT,
             self._number,
-            [_packed(slot, stripped) for slot in self._slots.values()],
+            [
+                [*_packed(slot, stripped), self._acknowledgements.filters(slot.message_id)]
+                for slot in self._slots.values()
+            ],
             [
                 [evidence, [self._slots[message_id].number for message_id in message_ids]]
                 for evidence, message_ids in self._acknowledgements.groups()
@@ -231,7 +234,8 @@ class OutgoingBuffer:
         with unpacked(data, _FORMAT, _ITEMS) as (number, slots, groups):
             outgoing._number = number
             ids: dict[int, str] = {}
-            for place, participant_id, message_id, first, second, shown, attempts, due_ms, wire in slots:
+            for item in slots:
+                place, participant_id, message_id, first, second, shown, attempts, due_ms, wire = item[:9]
                 if wire is None and stripped is None:
                     raise ValueError("the wire bytes were left out")
                 kept = Stripped(*wire) if stripped is None else stripped(message_id)
@@ -240,6 +244,8 @@ class OutgoingBuffer:
                 ids[place] = message_id
                 outgoing._put(slot)
                 outgoing._enter(slot)
+                # Format 1 has had the filters since later.
+                outgoing._acknowledgements.restore_filters(message_id, item[9] if item[9:] else ())
             outgoing._acknowledgements.restore(
                 (evidence, [ids[place] for place in places]) for evidence, places in groups
             )

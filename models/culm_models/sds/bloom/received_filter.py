@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
+from hashlib import blake2b
 from typing import Final
 
 from culm_models.sds.bloom.build import absent_of, covers, set_bit_count
@@ -17,12 +18,13 @@ from culm_models.sds.bloom.layout import LAYOUTS, BloomShape, HashPair, LayoutNa
 
 _FULL_PERCENT = 60
 """A filter at its designed capacity has half of its bits set, and nim's before its first rollover 55 %."""
+_DIGEST_BYTES: Final = 8
 
 
 class ReceivedFilter:
     """The bits of a received filter, and the numbers to read them with."""
 
-    __slots__ = ("_bit_count", "_bits", "_flip", "_full", "_hash_count")
+    __slots__ = ("_bit_count", "_bits", "_digest", "_flip", "_full", "_hash_count")
 
     def __init__(self, bits: bytes, flip: int, hash_count: int, bit_count: int) -> None:
         self._bits = bits
@@ -30,6 +32,7 @@ class ReceivedFilter:
         self._hash_count = hash_count
         self._bit_count = bit_count
         self._full: bool | None = None
+        self._digest: bytes | None = None
 
     @classmethod
     def parse(
@@ -57,6 +60,13 @@ class ReceivedFilter:
         if self._full is None:
             self._full = set_bit_count(self._bits) * 100 > self._bit_count * _FULL_PERCENT
         return not self._full
+
+    @property
+    def digest(self) -> bytes:
+        """Short hash of the bits: equal for equal filters, whose false positives are the same."""
+        if self._digest is None:
+            self._digest = blake2b(self._bits, digest_size=_DIGEST_BYTES).digest()
+        return self._digest
 
     def covers(self, bits: bytes | bytearray, shape: BloomShape) -> bool:
         """Whether every bit is set here that is set in `bits`, a filter of that shape and this layout."""

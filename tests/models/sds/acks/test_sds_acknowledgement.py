@@ -51,6 +51,17 @@ def test_filters_of_enough_distinct_senders_acknowledge() -> None:
     assert facts == [Acknowledged("m0", "alice", "bloom_filter", ("bob", "carol", "dave"))]
 
 
+def test_equal_filters_of_different_senders_count_once() -> None:
+    acknowledgements = waiting(1)
+    equal = [ExactFilter([pair(0)], digest=b"equal") for _ in range(3)]
+    assert ids(acknowledgements.review("bob", [], equal[0])) == ["m0"]
+    assert acknowledgements.review("carol", [], equal[1]) == []
+    assert acknowledgements.review("dave", [], equal[2]) == []
+    assert acknowledgements.evidence("m0") == ("bob",)
+    facts = acknowledgements.review("carol", [], showing([0]))
+    assert facts == [Acknowledged("m0", "alice", "bloom_filter", ("bob", "carol"))]
+
+
 def test_the_same_sender_counts_once() -> None:
     acknowledgements = waiting(1)
     acknowledgements.review("bob", [], showing([0]))

@@ -5,7 +5,7 @@ from tests.models.sds.conversations.wires import sync_id, t_req_ms, t_resp_ms
 
 
 def possible_acknowledgements(profile: str) -> Script:
-    """A causal history acknowledges; two distinct filters do; the same filter twice does not."""
+    """A causal history acknowledges; two senders' distinct filters do; an equal filter does not."""
     talk = Script("possible acknowledgements", profile, "two peers show it", alice={}, bob={}, carol={})
     lamports = [talk.lamport(T0 + step, 1_000 + step) for step in range(3)]
     entries = [("m1", "alice"), ("m2", "alice"), ("m3", "alice")]
@@ -48,13 +48,34 @@ def possible_acknowledgements(profile: str) -> Script:
         T0 + 1_510,
         "alice",
         c1,
-        event("acknowledged", "m1", "alice", by="bloom_filter", evidence=["bob", "carol"]),
         event("received", "c1"),
         event("delivered", "c1", position=4),
-        why="in the filters of two distinct senders",
+        why="the same filter as bob's, with the same false positives: it is no second piece of evidence",
     )
-    log = [*zip(lamports, ids, strict=True), (by_bob, "b1"), (by_carol, "c1")]
-    talk.ends("alice", lamport=talk.lamport(T0 + 1_500, 1_006), log=log)
+    talk.receives(
+        T0 + 1_520,
+        "carol",
+        b1,
+        event("received", "b1"),
+        event("delivered", "b1", position=3),
+        why="from now on carol's filter is another one",
+    )
+    again = talk.lamport(T0 + 1_600, 1_006)
+    c2 = talk.message(
+        "carol", "c2", again, content="d", history=[("b1", "bob"), ("c1", "carol")], filter=[*ids, "c1", "b1"]
+    )
+    talk.sends(T0 + 1_600, c2, event("sent", "c2", "carol", position=5), why="names the end of the log")
+    talk.receives(
+        T0 + 1_610,
+        "alice",
+        c2,
+        event("acknowledged", "m1", "alice", by="bloom_filter", evidence=["bob", "carol"]),
+        event("received", "c2"),
+        event("delivered", "c2", position=5),
+        why="in two distinct filters of two senders",
+    )
+    log = [*zip(lamports, ids, strict=True), (by_bob, "b1"), (by_carol, "c1"), (again, "c2")]
+    talk.ends("alice", lamport=talk.lamport(T0 + 1_600, 1_007), log=log)
     talk.ends("bob", lamport=by_bob, log=log[:4], outgoing=[("b1", "unacknowledged")])
     return talk
 

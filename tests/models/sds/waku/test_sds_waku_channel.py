@@ -82,6 +82,8 @@ def test_our_messages_in_their_filters_are_possibly_acknowledged_then_acknowledg
     assert [event.evidence for event in found] == [("waku-0",)], "twice the same sender counts once"
     assert message_id not in [event.message_id for event in culm.seen("acknowledged")]
     culm.receive(peers[1].send(b"other", NOW + 4), NOW + 4)
+    assert message_id not in [event.message_id for event in culm.seen("acknowledged")], "an equal filter"
+    culm.receive(peers[1].send(b"another", NOW + 5), NOW + 5)
     (acknowledged,) = [event for event in culm.seen("acknowledged") if event.message_id == message_id]
     assert acknowledged.by == "bloom_filter"
     assert set(acknowledged.evidence) == {"waku-0", "waku-1"}
