@@ -32,6 +32,7 @@ CASES = {
     "sds-bloom": "bench.sds_bloom",
     "sds-channel": "bench.sds_channel",
     "sds-sync": "bench.sds_sync",
+    "sds-answers": "bench.sds_answers",
     "chotki-diff": "bench.chotki_diff",
     "chotki-merges": "bench.chotki_merges",
     "chotki-job": "bench.chotki_job",

@@ -184,7 +184,7 @@ class Channel:
         named = [HistoryEntry(message_id) for _, message_id in islice(head, most) if message_id]
         unmet = delivery.unmet(named, "")
         if unmet:
-            delivery.want("", unmet, now_ms, collected)
+            delivery.want("", "", unmet, now_ms, collected)
         return collected.output()
 
     def set_clock(self, now_ms: int, clock_ms: int) -> ChannelOutput:
@@ -286,6 +286,14 @@ class Channel:
     def has_spoken(self, sender_id: str) -> bool:
         """Whether messages of this sender are in the log."""
         return self._parts.delivery.log.has_sender(sender_id)
+
+    @property
+    def foreign_own(self) -> int:
+        """How many messages under a hosted id came that nobody here sent, since this object was made.
+
+        So the id is in use elsewhere, or a state was lost.
+        """
+        return self._parts.foreign_own
 
     def is_quarantined(self, message_id: str) -> bool:
         """Whether a message is kept aside because its Lamport timestamp is too far ahead."""

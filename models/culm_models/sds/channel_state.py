@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from culm_models.sds.acks.outgoing import OutgoingBuffer, ResendRule, Stripped
 from culm_models.sds.bloom import ReceivedFilter
@@ -18,6 +19,8 @@ from culm_models.sds.sync.schedule import SyncRule, SyncSchedule
 from culm_models.sds.wire.codec import Decoder, bloom_field
 from culm_models.sds.wire.messages import Profile
 from culm_models.sds.wire.profiles import PROFILES, WireProfile
+
+_KNOWN_SYNCS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class Rules:
                 spread_ms=settings.sync_spread_ms,
                 fruitless=settings.sync_quiet_after,
                 most_senders=settings.max_senders,
+                ack_ms=settings.sync_ack_ms,
             ),
             RepairRule(
                 hash_rule=facts.repair_hash,
@@ -90,6 +94,8 @@ class ChannelState:
     syncs: int = 0
     clock_offset_ms: int = 0
     """The wall clock less the time of the timers: Lamport timestamps go by the clock, the rest by timers."""
+    foreign_own: int = 0
+    """Messages under a hosted id that nobody here sent, since this object was made."""
 
     @classmethod
     def made(
@@ -132,6 +138,15 @@ class ChannelState:
         """The latest Lamport timestamp that is taken at a time."""
         latest_ms = self.clock_ms(now_ms) + self.settings.lamport_allowance_ms + slack_ms
         return self.facts.lamport_now(latest_ms)
+
+    def has_sent_sync(self, participant_id: str, message_id: str) -> bool:
+        """Whether this is the id of one of the newest syncs of a hosted participant."""
+        newest = range(max(0, self.syncs - _KNOWN_SYNCS), self.syncs)
+        return any(self.sync_id(participant_id, number) == message_id for number in newest)
+
+    def sync_id(self, participant_id: str, number: int) -> str:
+        """The message id of the channel's sync of this number."""
+        return f"sync-{self.drawn('sync.id', participant_id, number):016x}"
 
     @property
     def speaks(self) -> bool:

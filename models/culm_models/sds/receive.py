@@ -119,6 +119,8 @@ def _receive_sync(
 ) -> None:
     sender_id, delivery = message.sender_id, parts.delivery
     if sender_id in parts.participants:
+        if source != FROM_STORE and not parts.has_sent_sync(sender_id, message.message_id):
+            parts.foreign_own += 1
         return
     lamport = message.lamport_timestamp or 0
     if _ahead(parts, lamport, now_ms):
@@ -134,7 +136,7 @@ def _receive_sync(
     _receive_requests(parts, message, now_ms, source)
     wanted = [*delivery.unmet(history, ""), *_lost_but_held(parts, found)]
     if wanted:
-        learned = delivery.want(message.message_id, wanted, now_ms, collected) or learned
+        learned = delivery.want(message.message_id, sender_id, wanted, now_ms, collected) or learned
     if source != FROM_STORE:
         learned = parts.schedule.lacks(_lacking(parts, history_ids, found)) or learned
         parts.schedule.seen(sender_id, now_ms, learned=learned, history_ids=history_ids, filter=found)
@@ -166,9 +168,10 @@ def _receive_content(
         if hint is not None:
             delivery.learn_hint(message_id, hint)
         if not own and not is_answer and source != FROM_STORE and _sent_again(parts, message, now_ms):
-            parts.schedule.repeated(message_id, sender_id, now_ms)
+            parts.schedule.repeated(message_id, sender_id, now_ms, soon=found is not None)
         return
     if own and source != FROM_STORE and message_id not in delivery.missing:
+        parts.foreign_own += 1
         reject(message, OwnMessageError.code, "an own message that nobody here sent", collected)
         return
     lamport, content = message.lamport_timestamp or 0, message.content or b""
@@ -176,15 +179,18 @@ def _receive_content(
         _set_aside(parts, message, wire, now_ms, hint, collected)
         return
     held = Held(message_id, sender_id, lamport, content, hint, now_ms)
+    # What others have named already is acknowledged. And an answer carries a filter: whoever sends none must
+    # not get larger messages than it sends.
+    soon = found is not None and message_id not in delivery.missing
     pair = delivery.take(held, history, now_ms, collected)
     if delivery.knows(message_id):
         parts.wires.put(message_id, sender_id, wire)
     if not own and source != FROM_STORE:
         parts.schedule.seen(sender_id, now_ms, learned=True, history_ids=history_ids, filter=found)
-        parts.schedule.owe(message_id, sender_id, pair, now_ms)
+        parts.schedule.owe(message_id, sender_id, pair, now_ms, soon=soon)
         if _looks_in_passing(parts):
             parts.schedule.lacks(_lacking_in_passing(parts, history_ids, found))
-            delivery.want(message_id, _lost_but_held(parts, found), now_ms, collected)
+            delivery.want(message_id, sender_id, _lost_but_held(parts, found), now_ms, collected)
     parts.forget_old_filters()
 
 
@@ -208,7 +214,9 @@ def _receive_requests(parts: ChannelState, message: Message, now_ms: int, source
                 return pending.participant_id
             return writer
 
-        parts.delivery.repair.requested_by(message.sender_id, message.repair_request, writer_of, now_ms)
+        parts.delivery.repair.requested_by(
+            message.sender_id, message.repair_request, writer_of, now_ms, parts.schedule.senders()
+        )
 
 
 def _sent_again(parts: ChannelState, message: Message, now_ms: int) -> bool:

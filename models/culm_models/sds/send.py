@@ -86,7 +86,7 @@ def send_content(
     position, pair = delivery.append_own(message_id, lamport, participant_id, retrieval_hint, content)
     parts.outgoing.add(participant_id, message_id, pair, stripped, now_ms)
     parts.wires.put(message_id, participant_id, wire)
-    parts.schedule.sent(now_ms, sync=False, named=history_ids)
+    parts.schedule.sent(now_ms, sync=False, named=history_ids, sender_id=participant_id)
     collected.send.append(Outbound("new", participant_id, message_id, wire))
     collected.events.append(content_sent(message_id, participant_id, content, lamport, position))
     _report_requests(participant_id, message_id, requests, collected)
@@ -133,7 +133,7 @@ def send_sync(parts: ChannelState, now_ms: int, collected: Collected) -> None:
         return
     number = draw_below(len(parts.participants), parts.seed, "sync.sender", parts.syncs)
     participant_id = list(parts.participants)[number]
-    message_id = f"sync-{parts.drawn('sync.id', participant_id, parts.syncs):016x}"
+    message_id = parts.sync_id(participant_id, parts.syncs)
     parts.syncs += 1
     lamport = parts.facts.lamport_to_send(_own_lamport(parts, now_ms), parts.clock_ms(now_ms))
     tail_ids, tail = delivery.log.tail_ids(), delivery.log.tail()
@@ -153,7 +153,7 @@ def send_sync(parts: ChannelState, now_ms: int, collected: Collected) -> None:
     delivery.lamport = lamport
     history_ids = [*named, *tail_ids]
     # Those that have left the log are shown by the filter at best.
-    parts.schedule.sent(now_ms, sync=True, named=[*names, *tail_ids])
+    parts.schedule.sent(now_ms, sync=True, named=[*names, *tail_ids], sender_id=participant_id)
     wire = b"".join((before, bloom_field(value, profile), after))
     collected.send.append(Outbound("sync", participant_id, message_id, wire))
     collected.events.append(SyncSent(message_id, participant_id, lamport))
@@ -183,6 +183,7 @@ def answer(parts: ChannelState, now_ms: int, collected: Collected) -> None:
         wire = kept_wire(parts, due.message_id)
         if wire is None:
             continue
+        parts.delivery.repair.spent(len(wire), now_ms)
         collected.send.append(Outbound("repair", due.participant_id, due.message_id, wire))
         collected.events.append(RepairAnswered(due.message_id, due.participant_id))
 

@@ -1,6 +1,6 @@
 """What a channel does when, and how much it keeps; every `max_…` bounds what others can make it keep."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Final, Self
 
 from culm_models.errors import require
@@ -13,10 +13,12 @@ _MS_PER_H: Final = 3_600_000
 # Counts, bytes and milliseconds alike: far above what any of them can usefully be.
 LARGEST_SETTING: Final = (1 << 40) - 1
 _RATE_LEAST: Final = 1e-9
+_ACK_MS: Final = 1_000
 _MAY_BE_ZERO: Final = frozenset(
     {
         "causal_history_size",
         "sync_spread_ms",
+        "sync_ack_ms",
         "fetch_first_ms",
         "repair_max_requests",
         "lamport_allowance_ms",
@@ -57,6 +59,9 @@ class SdsSettings:
     """No sync so soon after the channel's last message, of whomever."""
     sync_spread_ms: int = 30_000
     """A sync comes at random within this after the floor, or within more where many senders are known."""
+    sync_ack_ms: int = 0
+    """Content that carries a filter is answered by a sync of one participant within about this, unless
+    another message carries the news. 0: with the next sync (see `for_participants`)."""
     sync_quiet_after: int = 3
     """After so many syncs that taught nobody anything there are no more until there is news."""
     repair_requests: bool = True
@@ -129,6 +134,16 @@ class SdsSettings:
         if profile == "js":
             return cls(repair_t_min_ms=30_000, repair_t_max_ms=120_000)
         return cls()
+
+    @classmethod
+    def for_participants(cls, profile: Profile) -> Self:
+        """The defaults of participants that Culm runs or hosts.
+
+        In profile spec they answer content soon. In js syncs keep to the times of that implementation, and
+        nim has none.
+        """
+        defaults = cls.for_profile(profile)
+        return replace(defaults, sync_ack_ms=_ACK_MS) if profile == "spec" else defaults
 
     def filter_bytes(self, profile: Profile) -> int:
         """What a channel's filter takes at most, in bytes. Raises BloomShapeError for measures of none."""

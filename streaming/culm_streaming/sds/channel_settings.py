@@ -35,6 +35,7 @@ _MOST: Mapping[str, float] = {
     "sync_messages": 1,
     "sync_floor_ms": 86_400_000,
     "sync_spread_ms": 86_400_000,
+    "sync_ack_ms": 86_400_000,
     "sync_quiet_after": 1_000_000,
     "repair_requests": 1,
     "repair_t_min_ms": 86_400_000,
@@ -80,7 +81,7 @@ def settings_of(profile: Profile, changed: Details) -> SdsSettings:
 
 
 def _made(profile: Profile, changed: Details) -> SdsSettings:
-    own = replace(SdsSettings.for_profile(profile), max_wire_bytes=0)
+    own = replace(SdsSettings.for_participants(profile), max_wire_bytes=0)
     if type(changed.get(BIND_SENDERS, False)) is not bool:
         raise ChannelSettingsError(f"{BIND_SENDERS} is true or false")
     checked: dict[str, Any] = {

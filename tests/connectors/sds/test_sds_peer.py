@@ -273,3 +273,16 @@ async def test_two_processes_cannot_be_the_same_participant(tmp_path: Path) -> N
         with pytest.raises(SdsEdgeError):
             async with peer(tmp_path, "alice"):
                 pass
+
+
+async def test_who_joins_under_an_id_that_is_active_elsewhere_is_warned(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with (
+        serving(MemoryBackbone()) as (_, address),
+        online(tmp_path / "one", address, "ann") as first,
+        online(tmp_path / "two", address, "ann") as second,
+    ):
+        await second.joined.wait()
+        await first.send(b"hello")
+        await eventually(lambda: "ann is active elsewhere" in caplog.text)

@@ -87,9 +87,10 @@ class Participant:
         """How many were told by former processes."""
         self._folder = folder
         self._logged = 0
+        self._foreign_before = 0
         snapshot = folder.snapshot
         if snapshot is None:
-            self._settings = settings or SdsSettings.for_profile(profile)
+            self._settings = settings or SdsSettings.for_participants(profile)
             self._made_ms = self._now_ms = self._clock_ms = now_ms
             self._seed = seed
             self._channel = self._fresh()
@@ -108,6 +109,7 @@ class Participant:
             self.snapshot()
             assert folder.snapshot is not None, "just written"
             self._load(folder.snapshot)
+        self._foreign_before = self._channel.foreign_own
 
     # The past.
 
@@ -117,7 +119,8 @@ class Participant:
     def _restore(self, snapshot: Snapshot) -> None:
         known = {field.name for field in dataclasses.fields(SdsSettings)}
         try:
-            self._settings = SdsSettings(**{k: v for k, v in snapshot.settings.items() if k in known})
+            kept = {name: value for name, value in snapshot.settings.items() if name in known}
+            self._settings = dataclasses.replace(SdsSettings.for_participants(self.profile), **kept)
             self._load(snapshot)
             self.logged_before = sum(1 for _ in log_entries(self._folder.path))
             for kind, now_ms, *arguments in self._folder.inputs():
@@ -241,6 +244,11 @@ class Participant:
     def wire(self, message_id: str) -> bytes | None:
         """Return a recent message byte for byte as it was on the wire; None when its bytes are not kept."""
         return self._channel.wire(message_id)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether a message under this participant's id has come that this process did not send."""
+        return self._channel.foreign_own > self._foreign_before
 
     def status(self) -> Status:
         """What the machine knows and waits for."""

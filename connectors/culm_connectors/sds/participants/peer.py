@@ -127,6 +127,7 @@ class SdsPeer:
         """Those of them that no connection has taken."""
         self._settled: dict[str, bool] = {}
         self._changed = asyncio.Event()
+        self._warned = False
 
     async def __aenter__(self) -> SdsPeer:
         async with contextlib.AsyncExitStack() as stack:
@@ -239,6 +240,14 @@ class SdsPeer:
                 self._act(step)
                 if future is not None and not future.cancelled():
                     future.set_result(step)
+            if self._participant.is_elsewhere and not self._warned:
+                self._warned = True
+                logger.warning(
+                    "%s is active elsewhere: a message under this participant id came into the channel %s "
+                    "that was not sent here. Two programs must not share an id",
+                    self.participant_id,
+                    self.channel_id,
+                )
             self._changed.set()
 
     def _clock_now(self, now_ms: int) -> Step:

@@ -68,7 +68,7 @@ def make_roles(participants: int) -> list[Role]:
 
 def settings_of(profile: Profile) -> SdsSettings:
     """The settings of full participants; hosted ones name the same when they join."""
-    return replace(SdsSettings.for_profile(profile), **SETTINGS)
+    return replace(SdsSettings.for_participants(profile), **SETTINGS)
 
 
 def lines(seed: int) -> Iterator[str]:

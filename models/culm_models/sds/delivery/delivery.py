@@ -133,14 +133,14 @@ class Delivery:
             unmet = [entry for entry in unmet if entry.message_id not in self.lost]
         if not unmet:
             self._deliver([held], collected)
-            self.want(message_id, named, now_ms, collected)
+            self.want(message_id, held.sender_id, named, now_ms, collected)
             return pair
         held.unmet = {entry.message_id: None for entry in unmet}
         self.waiting.put(held)
         self.note(waiting_record(held), len(held.content) + _DEPENDENCY_BYTES * len(held.unmet))
         if self.stuck_check_ms is None and self.settings.lost_timeout_ms is not None:
             self.stuck_check_ms = now_ms + self.settings.lost_timeout_ms
-        self.want(message_id, named, now_ms, collected)
+        self.want(message_id, held.sender_id, named, now_ms, collected)
         self._drop_excess(now_ms, collected)
         return pair
 
@@ -162,9 +162,14 @@ class Delivery:
         self._deliver(self.waiting.met(message_id), collected)
 
     def want(
-        self, message_id: str, entries: Iterable[HistoryEntry], now_ms: int, collected: Collected
+        self,
+        message_id: str,
+        namer_id: str,
+        entries: Iterable[HistoryEntry],
+        now_ms: int,
+        collected: Collected,
     ) -> bool:
-        """`message_id` names these, which are not in the log: look for those that are not held.
+        """`message_id` of `namer_id` names these, which are not in the log: look for those that are not held.
 
         Returns whether any of them was not known to be missing. A lost one is sought again.
         """
@@ -172,11 +177,12 @@ class Delivery:
         new = learned = False
         asks = self.settings.repair_requests and self.settings.repair_max_requests > 0
         for entry in absent:
-            if self.missing.want(entry, now_ms):
+            is_new = self.missing.want(entry, now_ms, namer_id)
+            if is_new:
                 new = True
                 learned = learned or entry.message_id not in self.lost
-                if asks:
-                    self.repair.want(entry, now_ms)
+            if asks and (is_new or entry.message_id in self.repair):
+                self.repair.want(entry, now_ms, namer_id)
         if absent and (new or message_id in self.waiting):
             collected.events.append(Missing(message_id, None, tuple(absent), 1))
         if new:
@@ -363,4 +369,4 @@ class Delivery:
             )
             if self.waiting.awaited(held.message_id):
                 entry = HistoryEntry(held.message_id, held.retrieval_hint, held.sender_id or None)
-                self.missing.want(entry, now_ms)
+                self.missing.want(entry, now_ms, held.sender_id)

@@ -1,8 +1,10 @@
 """Messages that others have named and we do not have: when to fetch them, when to call them lost.
 
 (sds.md, Periodic Incoming Buffer Sweep.) A missing id is fetched from the store with back-off until it comes
-or its time is over; then it is irretrievably lost, and what waited for it goes on. Bounded: when full, a new
-id is refused, and asked for again by the next message that names it.
+or its time is over; then it is irretrievably lost, and what waited for it goes on. Bounded: when full, the
+newest id of the sender that named the most gives way. If that is the sender of the new id, the new one is
+refused, and asked for again by the next message that names it. What one sender names is fetched at a bounded
+rate, so that the ids that others name are fetched meanwhile.
 """
 
 from collections.abc import Iterator
@@ -10,12 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from culm_models.sds.draws import Draw, wait_ms
+from culm_models.sds.namers import Namers
 from culm_models.sds.state.packed import pack, unpacked
 from culm_models.sds.timer_queue import TimerQueue
 from culm_models.sds.wire.messages import HistoryEntry
 
 _FORMAT: Final = 1
 _ITEMS: Final = 2
+_APPENDED: Final = 1
+"""An item that format 1 has had since later: who named each id."""
+_FETCHED_PER_S: Final = 256
+_MS_PER_S: Final = 1_000
 _ROUND_MS: Final = 10_000
 """The answers to a round of fetches come within this: the store's, and those of peers that an edge asks."""
 
@@ -60,28 +67,37 @@ class Missing:
         self._rule = rule
         self._draw = draw
         self._wanted: dict[str, Wanted] = {}
+        self._namers = Namers()
         self._times = TimerQueue()
         self._number = 0
 
-    def want(self, entry: HistoryEntry, now_ms: int) -> bool:
-        """A message is missing: True when that is new and there is room for it.
+    def want(self, entry: HistoryEntry, now_ms: int, namer_id: str = "") -> bool:
+        """A message is missing that `namer_id` named: True when that is new and there is room for it.
 
         A hint or a sender that was not known is filled in.
         """
-        known = self._wanted.get(entry.message_id)
+        message_id = entry.message_id
+        known = self._wanted.get(message_id)
         if known is not None:
             self._learn(known, entry)
+            self._namers.share(message_id, namer_id)
             return False
         rule = self._rule
         if len(self._wanted) >= rule.most_waiting:
-            return False
+            surplus = self._namers.surplus(namer_id)
+            if surplus is None:
+                return False
+            self.got(surplus)
+        later_ms = rule.first_ms + self._namers.count(namer_id) // _FETCHED_PER_S * _MS_PER_S
+        self._namers.add(message_id, namer_id)
         lost_at_ms = None if rule.lost_ms is None else now_ms + rule.lost_ms
-        self._plan(Wanted(entry, now_ms, 0, now_ms + rule.first_ms, lost_at_ms))
+        self._plan(Wanted(entry, now_ms, 0, now_ms + later_ms, lost_at_ms))
         return True
 
     def got(self, message_id: str) -> bool:
         """A copy came; whether it was missing."""
         self._times.drop(message_id)
+        self._namers.drop(message_id)
         return self._wanted.pop(message_id, None) is not None
 
     def due(self, now_ms: int, most: int = 256, *, gives_up: bool = True) -> MissingDue:
@@ -96,7 +112,7 @@ class Missing:
             fetch.append(self._fetched(wanted, now_ms))
         for wanted in lost:
             if gives_up:
-                del self._wanted[wanted.entry.message_id]
+                self.got(wanted.entry.message_id)
             else:
                 self._plan(wanted)
         return MissingDue(tuple(fetch), tuple(lost) if gives_up else ())
@@ -154,18 +170,20 @@ class Missing:
                 ]
                 for message_id, wanted in self._wanted.items()
             ],
+            self._namers.items(),
         )
 
     @classmethod
     def unpack(cls, data: bytes, rule: FetchRule, draw: Draw) -> Self:
         """What `pack` wrote; `SnapshotError` for what it did not."""
         missing = cls(rule, draw)
-        with unpacked(data, _FORMAT, _ITEMS) as (last, items):
+        with unpacked(data, _FORMAT, _ITEMS, appended=_APPENDED) as (last, items, namers):
             for message_id, hint, sender_id, since_ms, attempts, next_due_ms, lost_at_ms, number in items:
                 entry = HistoryEntry(message_id, hint, sender_id)
                 missing._number = number - 1
                 missing._plan(Wanted(entry, since_ms, attempts, next_due_ms, lost_at_ms))
             missing._number = last
+            missing._namers = Namers.restored(namers or [("", list(missing._wanted))])
         return missing
 
     def _fetched(self, wanted: Wanted, now_ms: int) -> Wanted:

@@ -3,8 +3,8 @@
 Repeated ones: their sender does not know that anyone has them. Lacking ones: another participant's filter
 shows that it has not got them; each is named by a few syncs. Unnamed ones: received content that a filter of
 ours has shown and that no causal history has named; one participant's filter acknowledges nothing for
-certain, so that without a second one the sender would repeat them all. Each is named twice, for one sync may
-be lost.
+certain, and others' filters are often equal to it, so that the sender would repeat them all. Each is named
+twice, for one sync may be lost.
 """
 
 from collections.abc import Iterable

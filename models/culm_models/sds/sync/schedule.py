@@ -6,87 +6,54 @@ own syncs without effect, or after receiving many of others', and begins again w
 
 Two things come sooner, and further messages do not put them off: content that nobody has acknowledged yet is
 answered within half the wait, and content that was sent again within a part of the floor that grows with the
-group, for its sender has not heard anyone. No participant sends two syncs within a floor, whatever comes.
+group, for its sender has not heard anyone. Of these syncs no participant sends two within a floor.
+
+With `ack_ms`, content is answered by a sync within about that time. One participant is to answer, the one of
+those who spoke lately that is nearest to the message: it does so at once. All others wait for longer, by a
+draw that lets few of them speak early however many there are, and the first one of them answers if nobody has
+by then. Whoever hears that another message carries the news does not answer. Each message with content causes
+one such sync of a side at most, and there are never two within `ack_ms`.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Final, Self
 
 from culm_models.sds.acks.acknowledgement import Filter, HashPair
-from culm_models.sds.draws import Draw, share
+from culm_models.sds.draws import Draw, early_share, share
 from culm_models.sds.state.packed import pack, unpacked
-from culm_models.sds.sync.names import SyncNames
-
-_KEPT: Final = 1_024
-_HASH_BYTES: Final = 8
-_RANGE: Final = 1 << (8 * _HASH_BYTES)
-
-
-class GroupSize:
-    """Counts distinct senders, up to `most`, in bounded memory.
-
-    Of the hashes of all senders the smallest 1,024 are kept: up to so many the count is exact, beyond it
-    follows from how densely they lie, within some percent.
-    """
-
-    __slots__ = ("_hashes", "_last", "_most", "_seen")
-
-    def __init__(self, most: int, hashes: Iterable[int] = ()) -> None:
-        self._most = most
-        # Known not to change anything if it comes again.
-        self._last: str | None = None
-        self._hashes = sorted(hashes)
-        self._seen = set(self._hashes)
-
-    def add(self, sender_id: str) -> None:
-        """This sender has spoken."""
-        if sender_id == self._last:
-            return
-        self._last = sender_id
-        digest = blake2b(sender_id.encode(), digest_size=_HASH_BYTES).digest()
-        number = int.from_bytes(digest, "big")
-        if number in self._seen or (len(self._hashes) == _KEPT and number > self._hashes[-1]):
-            return
-        if len(self._hashes) == _KEPT:
-            self._seen.remove(self._hashes.pop())
-        self._hashes.insert(bisect_left(self._hashes, number), number)
-        self._seen.add(number)
-
-    def count(self) -> int:
-        """How many there are: exact to 1,024."""
-        if len(self._hashes) < _KEPT:
-            return min(len(self._hashes), self._most)
-        return min(max(_KEPT, (_KEPT - 1) * _RANGE // self._hashes[-1]), self._most)
-
-    def hashes(self) -> list[int]:
-        """What a new one is made of, to go on counting."""
-        return list(self._hashes)
-
+from culm_models.sds.sync.group import GroupSize, RecentSenders
+from culm_models.sds.sync.names import MOST_NAMED, SyncNames
 
 _FORMAT: Final = 1
 _ITEMS: Final = 12
+# Items that format 1 has had since later: when content is answered, and who spoke lately.
+_APPENDED: Final = 2
 # Received content of which it is kept that nobody has acknowledged it; older ones count as acknowledged.
 _MOST_OWED: Final = 16
-# Of so many others a sender may not get filters of two who are not itself.
-_ENOUGH_FILTERS: Final = 2
 # Below so many senders the spread does not grow.
 _SMALL_GROUP: Final = 16
 # The answer to repeated content comes within so much of the floor, times the group by as much.
 _EARLY: Final = 4
+# The participant that is to answer content does so after so much of `ack_ms`.
+_AT_ONCE: Final = 5
+# A draw spreads answers as for a group of at least so many: few early, the more the later.
+_LEAST_SPREAD: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class SyncRule:
-    """Own syncs (`fruitless`) and others' (`fruitless_received`) that taught nothing, before silence."""
+    """Own syncs (`fruitless`) and others' (`fruitless_received`) that taught nothing, before silence.
+
+    `ack_ms`: about how soon content is answered by a sync; 0: not before a sync is due anyway.
+    """
 
     floor_ms: int = 30_000
     spread_ms: int = 30_000
     fruitless: int = 3
     fruitless_received: int = 16
     most_senders: int = 10_000
+    ack_ms: int = 0
 
 
 class SyncSchedule:
@@ -96,6 +63,7 @@ class SyncSchedule:
         self._rule = rule
         self._draw = draw
         self._group = GroupSize(rule.most_senders)
+        self._recent = RecentSenders()
         # When the channel's last message, how many senders there were, and how often the wait began anew.
         self._received_ms: int | None = None
         self._received_size = 0
@@ -108,6 +76,7 @@ class SyncSchedule:
         self._owed: dict[str, tuple[str, HashPair]] = {}
         self._owed_due_ms: int | None = None
         self._early_due_ms: int | None = None
+        self._ack_due_ms: int | None = None
         self._names = SyncNames()
 
     def seen(
@@ -125,6 +94,8 @@ class SyncSchedule:
         something that we have, so that its sender has something to learn from us.
         """
         self._group.add(sender_id)
+        if self._rule.ack_ms:
+            self._recent.add(sender_id, own=False)
         if learned:
             self._note_learned()
         else:
@@ -133,20 +104,30 @@ class SyncSchedule:
         self._settle(sender_id, history_ids, filter)
         self._begin(now_ms)
 
-    def owe(self, message_id: str, writer_id: str, pair: HashPair, now_ms: int) -> None:
-        """New content of another participant was taken (after `seen`), and nobody has acknowledged it yet."""
+    def owe(
+        self, message_id: str, writer_id: str, pair: HashPair, now_ms: int, *, soon: bool = False
+    ) -> None:
+        """New content of another participant was taken (after `seen`), and nobody has acknowledged it yet.
+
+        `soon`: it is answered within about `ack_ms`.
+        """
         self._names.content_came()
         if self._owed_due_ms is None:
             self._owed_due_ms = now_ms + self._wait_ms() // 2
         self._owed[message_id] = (writer_id, pair)
         if len(self._owed) > _MOST_OWED:
             del self._owed[next(iter(self._owed))]
-        if self._group.count() <= _ENOUGH_FILTERS:
-            self._names.received(message_id, writer_id)
+        if soon:
+            self._plan_ack(message_id, writer_id, now_ms)
+        self._names.received(message_id, writer_id)
 
-    def repeated(self, message_id: str, writer_id: str, now_ms: int) -> None:
+    def repeated(self, message_id: str, writer_id: str, now_ms: int, *, soon: bool = False) -> None:
         """Content that we have came again: its sender has not heard of us. The next sync comes early."""
-        if self._names.repeated(message_id, writer_id) and self._early_due_ms is None:
+        if not self._names.repeated(message_id, writer_id):
+            return
+        if soon:
+            self._plan_ack(message_id, writer_id, now_ms)
+        if self._early_due_ms is None:
             limit_ms = self._rule.floor_ms * max(_EARLY, self._group.count()) // (_EARLY * _EARLY)
             self._early_due_ms = now_ms + share(limit_ms, self._draw("sync.early", message_id, self._waits))
 
@@ -156,14 +137,20 @@ class SyncSchedule:
 
     def names(self) -> tuple[str, ...]:
         """Ids that the next sync names before its regular causal history (see `SyncNames`)."""
-        return self._names.names()
+        if self._ack_due_ms is None:
+            return self._names.names()
+        return tuple(dict.fromkeys((*self._owed, *self._names.names())))[:MOST_NAMED]
 
     def urgent_names(self) -> tuple[str, ...]:
         """Those of them that a message with content names too, if it is sent before."""
         return self._names.urgent()
 
-    def sent(self, now_ms: int, *, sync: bool, named: Iterable[str] = ()) -> None:
+    def sent(
+        self, now_ms: int, *, sync: bool, named: Iterable[str] = (), sender_id: str | None = None
+    ) -> None:
         """A participant of ours has sent content, or a sync, that named `named` in its causal history."""
+        if self._rule.ack_ms and sender_id is not None:
+            self._recent.add(sender_id, own=True)
         # Its filter shows whatever we have.
         self._owed.clear()
         self._owed_due_ms = None
@@ -177,7 +164,7 @@ class SyncSchedule:
             self._names.content_came()
             self._note_learned()
         if not self._names.any_repeated:
-            self._early_due_ms = None
+            self._early_due_ms = self._ack_due_ms = None
         self._begin(now_ms)
 
     def rest(self) -> None:
@@ -185,7 +172,7 @@ class SyncSchedule:
         self._silent = True
         self._owed.clear()
         self._names.clear()
-        self._owed_due_ms = self._early_due_ms = None
+        self._owed_due_ms = self._early_due_ms = self._ack_due_ms = None
 
     def due(self, now_ms: int) -> bool:
         """Whether a sync is to be sent now."""
@@ -197,10 +184,15 @@ class SyncSchedule:
         times = [time for time in (self._owed_due_ms, self._early_due_ms) if time is not None]
         if not self._silent and self._received_ms is not None:
             times.append(self._received_ms + self._wait_ms())
-        if not times:
-            return None
-        due_ms = min(times)
-        return due_ms if self._own_sync_ms is None else max(due_ms, self._own_sync_ms + self._rule.floor_ms)
+        due_ms = min(times, default=None)
+        if due_ms is not None and self._own_sync_ms is not None:
+            due_ms = max(due_ms, self._own_sync_ms + self._rule.floor_ms)
+        ack_ms = self._ack_due_ms
+        if ack_ms is None:
+            return due_ms
+        if self._own_sync_ms is not None:
+            ack_ms = max(ack_ms, self._own_sync_ms + self._rule.ack_ms)
+        return ack_ms if due_ms is None else min(due_ms, ack_ms)
 
     def senders(self) -> int:
         """How many distinct senders there are: exact to 1,024, then an estimate within some percent."""
@@ -222,17 +214,21 @@ class SyncSchedule:
             self._owed_due_ms,
             self._early_due_ms,
             self._names.items(),
+            self._ack_due_ms,
+            self._recent.items(),
         )
 
     @classmethod
     def unpack(cls, data: bytes, rule: SyncRule, draw: Draw) -> Self:
         """What `pack` wrote; `SnapshotError` for what it did not."""
         schedule = cls(rule, draw)
-        with unpacked(data, _FORMAT, _ITEMS) as items:
+        with unpacked(data, _FORMAT, _ITEMS, appended=_APPENDED) as items:
             hashes, schedule._received_ms, schedule._received_size = items[:3]
             schedule._waits, schedule._silent = items[3:5]
             schedule._own_sync_ms, schedule._fruitless, schedule._fruitless_received = items[5:8]
-            owed, schedule._owed_due_ms, schedule._early_due_ms, names = items[8:]
+            owed, schedule._owed_due_ms, schedule._early_due_ms, names = items[8:12]
+            schedule._ack_due_ms, recent = items[12:]
+            schedule._recent = RecentSenders((number, own) for number, own in recent or ())
             schedule._group = GroupSize(rule.most_senders, hashes)
             schedule._owed = {
                 message_id: (writer_id, (first, second)) for message_id, writer_id, first, second in owed
@@ -259,6 +255,21 @@ class SyncSchedule:
             self._owed_due_ms = None
         if not self._names.any_repeated:
             self._early_due_ms = None
+        if not self._owed and not self._names.any_repeated:
+            self._ack_due_ms = None
+
+    def _plan_ack(self, message_id: str, writer_id: str, now_ms: int) -> None:
+        ack_ms = self._rule.ack_ms
+        if not ack_ms or self._ack_due_ms is not None:
+            return
+        is_ours = self._recent.nearest_is_own(message_id, writer_id)
+        wait_ms = ack_ms // _AT_ONCE
+        if not is_ours:
+            # Nobody else is known who could be the one to answer at once: so nobody is waited for.
+            wait_ms = wait_ms if is_ours is None else ack_ms
+            drawn = self._draw("sync.ack", message_id, self._waits)
+            wait_ms += ack_ms - early_share(ack_ms, max(_LEAST_SPREAD, 2 * self._group.count()), drawn)
+        self._ack_due_ms = now_ms + wait_ms
 
     def _begin(self, now_ms: int) -> None:
         self._received_ms = now_ms

@@ -55,7 +55,7 @@ class SdsNode:
 
     def saw(self, output: ChannelOutput, now_ms: int) -> ChannelOutput:
         """Check what a step gave, and hand it on."""
-        self.witness.saw(output, now_ms, self.scenario.settings.sync_floor_ms)
+        self.witness.saw(output, now_ms, self.scenario.settings)
         return output
 
     def persist(self) -> None:

@@ -81,6 +81,7 @@ def draw_settings(rng: random.Random, profile: Profile, *, wide: bool) -> SdsSet
         # Small, so that filters start over; far larger than what one is behind, as in reality.
         bloom_capacity=rng.choice((400, 2_000)),
         sync_messages=defaults.sync_messages,
+        sync_ack_ms=rng.choice((0, 1_000)),
         repair_t_max_ms=defaults.repair_t_max_ms,
         repair_groups=rng.choice((1, 1, 3)),
         fetch_first_ms=rng.choice((0, 2_000)),

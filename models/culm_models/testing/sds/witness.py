@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from culm_models.sds.events import Acknowledged, Delivered, Event, GaveUp, Lost, Sent
 from culm_models.sds.output import ChannelOutput, Outbound
 from culm_models.sds.repair.repair import RepairRule
+from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.codec import decode
 from culm_models.sds.wire.messages import Message, Profile
 from culm_models.testing.errors import InvariantError
 
-_ASKING_GAP_MS = RepairRule().gap_ms
-"""Syncs for the sake of repair requests may follow each other like this; all others keep the floor."""
+_ASKING_GAP_MS = RepairRule().gap_ms // 2
+"""Syncs for the sake of repair requests may follow each other like this."""
 
 
 @dataclass(slots=True)
@@ -62,17 +63,21 @@ class Witness:
     last_sync_ms: int | None = None
     last_asking_ms: int | None = None
 
-    def saw(self, output: ChannelOutput, now_ms: int, sync_floor_ms: int) -> None:
+    def saw(self, output: ChannelOutput, now_ms: int, settings: SdsSettings) -> None:
         """Check one output. Raises `InvariantError`."""
+        # Without answers to content, which come sooner, all syncs that ask for nothing keep the floor.
+        least_ms = settings.sync_ack_ms or settings.sync_floor_ms
         for event in output.events:
             self._check_event(event)
         for outbound in output.send:
             if outbound.kind == "sync":
                 asks = bool(self.ledger.messages[outbound.message_id].repair_request)
-                last_ms, least_ms = (
-                    (self.last_asking_ms, _ASKING_GAP_MS) if asks else (self.last_sync_ms, sync_floor_ms)
+                last_ms, pause_ms = (
+                    (self.last_asking_ms, min(_ASKING_GAP_MS, least_ms))
+                    if asks
+                    else (self.last_sync_ms, least_ms)
                 )
-                if last_ms is not None and now_ms - last_ms < least_ms:
+                if last_ms is not None and now_ms - last_ms < pause_ms:
                     raise InvariantError(f"two syncs within {now_ms - last_ms} ms")
                 self.last_sync_ms = now_ms
                 self.last_asking_ms = now_ms if asks else self.last_asking_ms

@@ -216,3 +216,19 @@ def test_a_received_filter_holds_what_waits_too() -> None:
     bob.receive(made("m2", "m1"))
     assert bob.channel.status().bloom_filter != empty
     assert read(bob.send()).causal_history == ()
+
+
+def test_messages_under_a_hosted_id_that_nobody_here_sent_are_counted() -> None:
+    here, elsewhere = Peer("alice"), Peer("alice", now_ms=NOW + 1)
+    bob = Peer("bob")
+    wire = here.send(now_ms=NOW)
+    here.receive(wire)
+    bob.receive(wire)
+    sync = here.tick(NOW + 100_000, "sync").send[0].wire
+    here.receive(sync, NOW + 100_001)
+    assert here.channel.foreign_own == 0, "its own ones may come back"
+    here.receive(elsewhere.send(b"other words"))
+    assert here.channel.foreign_own == 1
+    bob.receive(here.send(b"more", NOW + 100_002))
+    here.receive(made("sync-0123456789abcdef", sender="alice", content=None))
+    assert here.channel.foreign_own == 2

@@ -65,6 +65,25 @@ def test_a_full_book_takes_no_more() -> None:
     assert book.want(HistoryEntry("m6"), 0)
 
 
+def test_in_a_full_book_the_newest_of_whoever_named_the_most_gives_way() -> None:
+    book = Missing(RULE, DRAW)
+    for number in range(10):
+        book.want(HistoryEntry(f"invented {number}"), 0, "eve")
+    assert book.want(HistoryEntry("honest"), 0, "bob")
+    assert [wanted.entry.message_id for wanted in book] == [*(f"invented {n}" for n in range(5)), "honest"]
+
+
+def test_what_one_sender_names_is_fetched_at_a_bounded_rate_and_others_meanwhile() -> None:
+    book = Missing(FetchRule(retry_ms=100_000), DRAW)
+    for number in range(1_000):
+        book.want(HistoryEntry(f"invented {number}"), 0, "eve")
+    book.want(HistoryEntry("honest"), 0, "bob")
+    fetched = [wanted.entry.message_id for wanted in book.due(0, 10_000).fetch]
+    assert len(fetched) == 257
+    assert "honest" in fetched
+    assert len(book.due(1_000, 10_000).fetch) == 256
+
+
 @pytest.mark.parametrize("data", [b"", b"\x82\x01\x00", b"\x83\x01\x00\x81\x80"])
 def test_bytes_that_are_no_book_are_refused(data: bytes) -> None:
     with pytest.raises(SnapshotError):

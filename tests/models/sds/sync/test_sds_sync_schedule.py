@@ -10,8 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from culm_models.sds.draws import draw
 from culm_models.sds.errors import SnapshotError
+from culm_models.sds.sync.group import GroupSize
 from culm_models.sds.sync.names import MOST_NAMED, MOST_REPEATED
-from culm_models.sds.sync.schedule import GroupSize, SyncRule, SyncSchedule
+from culm_models.sds.sync.schedule import SyncRule, SyncSchedule
 from tests.models.sds.acks.filters_for_tests import ExactFilter
 
 DRAW = partial(draw, b"seed")
@@ -190,6 +191,85 @@ def test_no_two_own_syncs_come_within_the_floor() -> None:
     pressed.owe("m2", "bob", (2, 2), 110)
     pressed.repeated("m1", "bob", 120)
     assert due_of(pressed) == 1_100
+
+
+ANSWERING = SyncRule(ack_ms=1_000)
+
+
+def answers_ms(size: int, message_id: str) -> list[int]:
+    """When each of a group, all of whom have spoken, answers a message of one more that they got at 0 ms."""
+    names = [f"participant-{number}" for number in range(size)]
+    times = []
+    for name in names:
+        listener = SyncSchedule(ANSWERING, partial(draw, name.encode()))
+        for other in names:
+            if other == name:
+                listener.sent(-100_000, sync=False, sender_id=name)
+            else:
+                listener.seen(other, -100_000, learned=True)
+        listener.seen("writer", 0, learned=True)
+        listener.owe(message_id, "writer", (1, 1), 0, soon=True)
+        times.append(due_of(listener))
+    return sorted(times)
+
+
+@pytest.mark.parametrize("size", [2, 3, 10, 30])
+def test_one_participant_answers_content_at_once_and_all_others_would_later(size: int) -> None:
+    for number in range(20):
+        first, *others = answers_ms(size, f"m{number}")
+        assert first == 200
+        assert all(1_000 <= other <= 2_000 for other in others)
+
+
+def test_where_nobody_else_has_spoken_content_is_answered_within_about_a_second() -> None:
+    times = []
+    for number in range(100):
+        newcomer = schedule(rule=ANSWERING, seed=b"%d" % number)
+        newcomer.seen("writer", 0, learned=True)
+        newcomer.owe("m1", "writer", (1, 1), 0, soon=True)
+        times.append(due_of(newcomer))
+    assert min(times) >= 200
+    assert max(times) <= 1_200
+    assert sum(time < 700 for time in times) < 30, "few are early, for the group may be large"
+
+
+def test_content_that_another_message_acknowledges_is_not_answered() -> None:
+    listener = schedule(rule=ANSWERING)
+    listener.seen("bob", 0, learned=True)
+    listener.owe("m1", "bob", (1, 1), 0, soon=True)
+    listener.seen("carol", 100, learned=True, history_ids=["m1"])
+    assert due_of(listener) >= ANSWERING.floor_ms
+
+
+def test_an_answer_names_all_that_is_owed_and_ends_it() -> None:
+    listener = schedule(rule=ANSWERING)
+    listener.seen("bob", 0, learned=True)
+    for number in range(12):
+        listener.owe(f"m{number}", "bob", (number, 1), number, soon=True)
+    assert set(listener.names()) == {f"m{number}" for number in range(12)}
+    now_ms = due_of(listener)
+    listener.sent(now_ms, sync=True, named=listener.names(), sender_id="alice")
+    assert due_of(listener) >= now_ms + ANSWERING.floor_ms
+
+
+def test_two_answers_never_come_within_their_time() -> None:
+    listener = schedule(rule=ANSWERING)
+    for number in range(3):
+        listener.seen("bob", 5_000, learned=True)
+        listener.owe(f"m{number}", "bob", (number, 1), 5_000, soon=True)
+        listener.sent(5_000, sync=True, named=listener.names(), sender_id="alice")
+    listener.seen("bob", 5_010, learned=True)
+    listener.owe("last", "bob", (1, 2), 5_010, soon=True)
+    assert due_of(listener) == 6_000
+
+
+def test_content_that_was_sent_again_is_answered_as_soon_as_new_content() -> None:
+    listener = schedule(rule=ANSWERING)
+    listener.seen("bob", 0, learned=True)
+    listener.sent(100, sync=True, sender_id="alice")
+    listener.repeated("m1", "bob", 30_000, soon=True)
+    assert due_of(listener) == 30_200
+    assert listener.names() == ("m1",)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x82\x01\x00", b"\xa0"])
