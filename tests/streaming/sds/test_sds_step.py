@@ -337,3 +337,34 @@ def test_records_come_in_bounded_pieces_while_the_step_goes_on(monkeypatch: pyte
         assert sum(len(record.value or b"") for record in piece[:-1]) <= 2_000
     assert output.timer_ms == whole.timer_ms
     assert apart.state.blobs == whole.state.blobs
+
+
+def test_content_of_a_peer_is_answered_for_those_hosted_within_two_seconds() -> None:
+    shard, bob = hosting("alice"), peer("bob")
+    shard.hear("c", content(bob, b"hello", shard.now_ms))
+    assert not outs(shard.batch())
+    shard.now_ms += 1_000
+    early = outs(shard.batch())
+    shard.now_ms += 1_000
+    (answer,) = early + outs(shard.batch())
+    assert answer.kind == "sync"
+    assert [event.kind for event in bob.receive(answer.wire, shard.now_ms).events][-1] == "acknowledged"
+    shard.now_ms += 10_000
+    assert not outs(shard.batch()), "one answer is enough"
+
+
+def test_content_that_another_peer_has_answered_is_not_answered_for_those_hosted() -> None:
+    shard, bob, carol = hosting("alice"), peer("bob"), peer("carol")
+    wire = content(bob, b"hello", shard.now_ms)
+    carol.receive(wire, shard.now_ms)
+    shard.hear("c", wire)
+    shard.hear("c", content(carol, b"so I hear", shard.now_ms + 1))
+    shard.batch()
+    shard.hear("c", content(bob, b"good", shard.now_ms + 2))
+    shard.now_ms += 100
+    records = shard.batch()
+    shard.now_ms += 2_000
+    records += shard.batch()
+    # Only the last of the three is left to be answered.
+    (answer,) = outs(records)
+    assert answer.kind == "sync"
