@@ -4,6 +4,6 @@
 of its `channel_state`, `receive` and `send` take and make messages. `wire/`: messages and bytes. `frames/`:
 what an edge and a client say to each other. `bloom/`: the filters, byte for byte. `delivery/`: received
 messages until the application has them. `acks/`: whether others have ours. `sync/` and `repair/`: catching
-up. `state/`: restarts. `timer_queue` knows what is due, `namers` who named which ids, every draw is in `draws`.
-Errors in `errors`, those of bytes in `wire.errors`.
+up. `state/`: restarts. `timer_queue` knows what is due, `namers` who named which ids; every draw is in
+`draws`. Errors in `errors`, those of bytes in `wire.errors`.
 """
