@@ -1,6 +1,8 @@
-"""A hostile process: one attack on one address, until it is killed.
+"""A hostile process: one attack on one connector, until it is killed.
 
-    python -m tests.support.attacker NAME HOST PORT
+    python -m tests.support.attacker NAME HOST PORT HTTP_PORT
+
+PORT has QUIC by UDP and Chotki by TCP; HTTP_PORT is that of the HTTP door of DAGs.
 
 It runs beside the honest peers and not among them, so that what it costs itself is not taken for what it does
 to others. An attack whose connection is closed comes again, as an attacker would.
@@ -193,6 +195,8 @@ async def chotki_deaf_readers(address: Address) -> None:
             channel.abort()
 
 
+HTTP_ATTACKS: dict[str, Attack] = {}
+"""Those on the HTTP door."""
 ATTACKS: dict[str, Attack] = {
     **{name: partial(stranger, name) for name in stranger_attacks},
     **{name: partial(keyed, name) for name in keyed_attacks},
@@ -214,6 +218,7 @@ ATTACKS: dict[str, Attack] = {
     **{name: partial(chotki, packets) for name, packets in CHOTKI_ATTACKS.items()},
     "chotki-deaf-readers": chotki_deaf_readers,
     **BAMBOO_ATTACKS,
+    **HTTP_ATTACKS,
 }
 
 
@@ -227,5 +232,5 @@ async def attack(name: str, address: Address) -> None:
 
 
 if __name__ == "__main__":
-    _, chosen, host, port = sys.argv
-    asyncio.run(attack(chosen, (host, int(port))))
+    _, chosen, host, port, http_port = sys.argv
+    asyncio.run(attack(chosen, (host, int(http_port if chosen in HTTP_ATTACKS else port))))
