@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from culm_connectors.bamboo_p2p.worker import verify_in_threads
+from culm_connectors.bamboo_p2p.signatures import verify_in_threads
 from culm_models.bamboo.entry import decode_entry, sign_entry
 from culm_models.bamboo.hashes import YASMF
 from culm_models.bamboo.lipmaa import lipmaa, needs_skiplink

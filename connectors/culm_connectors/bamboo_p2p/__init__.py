@@ -7,5 +7,5 @@
 - `channels/`: two channels over what networks offer; `dial`: calling and being called; `store/`: the folder
 - `policy/`: who may read and write what, what is followed, how much is kept
 - `protocol`, `edge/`: the same peers at the edge of a deployment, with Kafka behind them
-- `worker`: the thread that works on the logs; `settings`; `errors`
+- `signatures`: verified by all cores; `settings`; `errors`
 """

@@ -17,7 +17,7 @@ from culm_connectors.bamboo_p2p.policy.enforcement import PolicyEnforcement
 from culm_connectors.bamboo_p2p.policy.sources import Sighting, SourcePlan, SourceRole
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_connectors.bamboo_p2p.worker import Worker
+from culm_connectors.edge.fair_turns import FairWorker
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.errors import CallRefused, RangeViolated
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
@@ -37,7 +37,7 @@ class Following:
     def __init__(
         self,
         store: FolderStore,
-        worker: Worker,
+        worker: FairWorker,
         enforcement: PolicyEnforcement,
         remotes: Mapping[str, RemotePeer],
         timeout_s: float,

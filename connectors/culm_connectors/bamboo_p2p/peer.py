@@ -26,9 +26,10 @@ from culm_connectors.bamboo_p2p.policy.retention import retain
 from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
 from culm_connectors.bamboo_p2p.session import BambooSession, Trace, no_trace, now_ms
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
+from culm_connectors.bamboo_p2p.signatures import verify_in_threads
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.bamboo_p2p.store.spool_room import SpoolRoom
-from culm_connectors.bamboo_p2p.worker import Worker, verify_in_threads
+from culm_connectors.edge.fair_turns import FairWorker
 from culm_connectors.edge.reconnect import Backoff, keep_trying
 from culm_connectors.local_store.folder_lock import FolderLock
 from culm_connectors.transport import Identity
@@ -79,7 +80,12 @@ class BambooPeer:
         self._retained_s = float("-inf")
         self.enforcement = PolicyEnforcement(policy, store, otherwise)
         self._loop = asyncio.get_running_loop()
-        self._worker = Worker("bamboo", self._after_step)
+        self._worker = FairWorker(
+            "bamboo",
+            after=self._after_step,
+            busy_share=settings.busy_share,
+            busy_burst_s=settings.busy_burst_s,
+        )
         self._following = Following(
             store, self._worker, self.enforcement, self.remotes, settings.progress_timeout_s
         )
@@ -300,6 +306,7 @@ class BambooPeer:
         remote.is_held_back = True
         await self._spool.until_room(remote.principal)
         await self._hooks.until_room(remote)
+        await self._worker.until_allowed()
         remote.is_held_back = False
 
     async def _keep_refreshed(self) -> None:

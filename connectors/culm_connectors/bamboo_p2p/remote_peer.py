@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from culm_connectors.bamboo_p2p.session import BambooSession
-from culm_connectors.bamboo_p2p.worker import Worker
+from culm_connectors.edge.fair_turns import FairWorker
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.errors import NoCredit, Unanswered
@@ -23,7 +23,7 @@ class RemotePeer:
     """
 
     def __init__(
-        self, name: str, session: BambooSession, worker: Worker, *, is_proactive: bool, principal: str
+        self, name: str, session: BambooSession, worker: FairWorker, *, is_proactive: bool, principal: str
     ) -> None:
         self.name = name
         self.principal = principal

@@ -16,7 +16,7 @@ from typing import Final
 
 from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
-from culm_connectors.bamboo_p2p.worker import Worker
+from culm_connectors.edge.fair_turns import FairWorker
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.errors import BambooP2pError, LimitReached
 
@@ -41,7 +41,7 @@ class BambooSession:
         self,
         connection: Connection,
         channels: TwoChannels,
-        worker: Worker,
+        worker: FairWorker,
         settings: BambooPeerSettings,
         until_room: Callable[[], Awaitable[None]],
         taking: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
@@ -62,8 +62,6 @@ class BambooSession:
         self._stopped = asyncio.Event()
         self.received_bytes = self.sent_bytes = 0
         """Of the data channel."""
-        self.busy_s = 0.0
-        """How long it took the worker to take in what came."""
 
     def wake(self, *, control: bool = True, data: bool = True) -> None:
         """The connection may have something to send on these channels."""
@@ -98,7 +96,8 @@ class BambooSession:
     async def _read_control(self) -> None:
         while data := await self._channels.read_control():
             self._trace(CONTROL_IN, data)
-            await self._worker.call(partial(self._timed, self.connection.receive_control, data))
+            step = partial(self._take_in, self.connection.receive_control, data)
+            await self._worker.call(step, metered=True)
             self._understood.set()
             if self.connection.dropped is not None:
                 return
@@ -124,7 +123,8 @@ class BambooSession:
                 is_first = False
             is_left = True
             while is_left:
-                await self._worker.call(partial(self._timed, self.connection.receive_data, data))
+                step = partial(self._take_in, self.connection.receive_data, data)
+                await self._worker.call(step, metered=True)
                 while self.connection.data_waits and self.connection.dropped is None:
                     self._understood.clear()
                     await self._understood.wait()
@@ -158,11 +158,9 @@ class BambooSession:
             room -= len(data)
         return turns, self.connection.data_is_due
 
-    def _timed(self, receive: Callable[[bytes, int], None], data: bytes) -> None:
-        begun_s = time.monotonic()
+    def _take_in(self, receive: Callable[[bytes, int], None], data: bytes) -> None:
         with self._taking():
             receive(data, now_ms())
-        self.busy_s += time.monotonic() - begun_s
 
     async def _until_stopped(self) -> None:
         await self._stopped.wait()

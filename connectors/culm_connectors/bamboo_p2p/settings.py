@@ -56,6 +56,10 @@ class BambooPeerSettings:
     """A connection whose data waits for room in the spool, or in its share, for this long ends."""
     spool_expires_s: int = 86_400
     """Parts of a payload of which nothing more came for this long are dropped."""
+    busy_share: float = 0.0
+    """How much of the worker's time may be taken by the data of one caller, and of one address; 0: any."""
+    busy_burst_s: float = 1.0
+    """How much of that time may be saved up."""
     progress_timeout_s: float = 20.0
     """A peer that sends nothing for this long, while another one has more, is let go of (per log)."""
     refresh_s: float = 0.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -14,6 +14,7 @@ from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.outcomes import BlockOutcome, Lack, PublishedDag
 from culm_connectors.dag.store.verification import verify_shard
 from culm_connectors.dag.turns import in_turns
+from culm_connectors.edge.fair_turns import FairWorker
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError, ShardSizeChanged
 from culm_models.dag.exchange.ranges import Range
@@ -24,17 +25,25 @@ from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus
 
 _T = TypeVar("_T")
 _VERIFYING: Final = 2
-_BLOCKS_A_STEP: Final = 128
+_BLOCKS_A_STEP: Final = 32
 
 
 class FolderRoom:
     """A `DagRoom` over an open folder, which nobody uses meanwhile but by `work`; the caller closes it."""
 
-    def __init__(self, folder: DagFolder, clock_s: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        folder: DagFolder,
+        clock_s: Callable[[], float] = time.time,
+        *,
+        busy_share: float = 0.0,
+        busy_burst_s: float = 1.0,
+    ) -> None:
+        """`busy_share`: how much of the folder's time one caller, and one address, may use; 0: any."""
         self._folder = folder
         self._clock_s = clock_s
-        self._worker = ThreadPoolExecutor(1, "dag-room")
-        self._verifiers = ThreadPoolExecutor(_VERIFYING, "dag-room-verify")
+        self._worker = FairWorker("dag-room", busy_share=busy_share, busy_burst_s=busy_burst_s)
+        self._verifiers = FairWorker("dag-room-verify", threads=_VERIFYING)
         self._version = 0
         self._moved = asyncio.Condition()
 
@@ -47,17 +56,19 @@ class FolderRoom:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._verifiers.shutdown()
-        await self.work(lambda folder: folder.commit())
-        self._worker.shutdown()
+        await self._verifiers.stop()
+        await self._worker.stop(self._folder.commit)
 
     @property
     def verdict(self) -> VerdictSettings:
         """See `DagRoom`."""
         return self._folder.settings.verdict
 
-    async def work(self, step: Callable[[DagFolder], _T]) -> _T:
-        """Ask or change the folder where nobody else does; all of it is committed, or nothing."""
+    async def work(self, step: Callable[[DagFolder], _T], *, metered: bool = False) -> _T:
+        """Ask or change the folder where nobody else does; all of it is committed, or nothing.
+
+        What is `metered` counts to the share of whoever calls.
+        """
 
         def run() -> _T:
             try:
@@ -68,7 +79,11 @@ class FolderRoom:
             self._folder.commit()
             return result
 
-        return await asyncio.get_running_loop().run_in_executor(self._worker, run)
+        return await self._worker.call(run, metered=metered)
+
+    async def until_allowed(self) -> None:
+        """Wait while whoever calls has used more than its share."""
+        await self._worker.until_allowed()
 
     async def receive(self, space: bytes | None, blocks: Sequence[bytes], peer: bytes) -> list[BlockOutcome]:
         """See `DagRoom`."""
@@ -76,8 +91,10 @@ class FolderRoom:
         outcomes: list[BlockOutcome] = []
         for some in slices(blocks):
             outcomes += await self.work(
-                lambda folder, some=some: folder.put_blocks(space, some, received_at=received_at, peer=peer)  # type: ignore[misc]
+                lambda folder, some=some: folder.put_blocks(space, some, received_at=received_at, peer=peer),  # type: ignore[misc]
+                metered=True,
             )
+            await self.until_allowed()
         if any(outcome.status is AckStatus.DURABLE for outcome in outcomes):
             await self._announce()
         return outcomes
@@ -104,7 +121,8 @@ class FolderRoom:
             ranges = folder.spooled(peer, shard)
             return SpooledPart(AckStatus.NOT_HERE, None, ranges[1] if ranges else ())
 
-        part = await self.work(keep)
+        part = await self.work(keep, metered=True)
+        await self.until_allowed()
         if part.status is not AckStatus.NOT_HERE or part.ranges != ((0, size),):
             return part
         return await self.accept(shard, peer)
@@ -115,9 +133,7 @@ class FolderRoom:
         verified, error = None, None
         if path is not None:
             try:
-                verified = await asyncio.get_running_loop().run_in_executor(
-                    self._verifiers, verify_shard, path, shard, self.verdict
-                )
+                verified = await self._verifiers.call(partial(verify_shard, path, shard, self.verdict))
             except DagError as refused:
                 error = refused
             except OSError:

@@ -7,9 +7,11 @@ is understood, and committed, before more is read, so a slow disk holds up the o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol
+import time
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, Final, Protocol, TypeVar
 
+from culm_connectors.dag.turns import TURN_S, in_turns
 from culm_connectors.transport.interface import ReceiveStream, SendStream
 from culm_models.dag.errors import DagUnexpected
 from culm_models.dag.exchange.connection import Exchange
@@ -19,6 +21,7 @@ READ_BYTES: Final = 1_048_576
 _WRITE_BYTES: Final = 1_048_576
 _BACKLOG_BYTES: Final = 4_194_304
 _BACKLOG_TIMEOUT_S: Final = 60.0
+_T = TypeVar("_T")
 
 
 class CallInOrder(Protocol):
@@ -30,7 +33,10 @@ class CallInOrder(Protocol):
 
 
 class DagSession:
-    """Drives `exchange` until either end closes. `understood` is called behind each piece that was read."""
+    """Drives `exchange` until either end closes. `understood` is called behind each piece that was read.
+
+    `take_in` runs the steps that work on what came, and otherwise `call` does.
+    """
 
     def __init__(
         self,
@@ -39,6 +45,7 @@ class DagSession:
         receive: ReceiveStream,
         call: CallInOrder,
         understood: Callable[[DagSession, list[ExchangeEvent]], None],
+        take_in: CallInOrder | None = None,
     ) -> None:
         self.exchange = exchange
         self.error: BaseException | None = None
@@ -46,6 +53,7 @@ class DagSession:
         self._send = send
         self._receive = receive
         self._call = call
+        self._take_in = take_in or call
         self._understood = understood
         self._loop = asyncio.get_running_loop()
         self._due = asyncio.Event()
@@ -71,14 +79,20 @@ class DagSession:
 
     async def _read(self) -> None:
         while data := await self._receive.read(READ_BYTES):
-            await self._call(lambda data=data: self._take(data))  # type: ignore[misc]
+            await in_turns(self._turn, lambda _, data=data: self._understand(data))  # type: ignore[misc]
             self._due.set()
             if self.exchange.dropped is not None:
                 return
             await self._room_for_answers()
 
-    def _take(self, data: bytes) -> None:
-        self._understood(self, self.exchange.receive(data))
+    async def _turn(self, step: Callable[[None], _T]) -> _T:
+        result: _T = await self._take_in(lambda: step(None))
+        return result
+
+    def _understand(self, data: bytes) -> Generator[None, None, None]:
+        for events in self.exchange.receive_steps(data):
+            self._understood(self, events)
+            yield
 
     async def _room_for_answers(self) -> None:
         """Whoever does not read answers is asked for no more questions."""
@@ -101,7 +115,8 @@ class DagSession:
     def _frames(self) -> bytes:
         frames: list[bytes] = []
         size = 0
-        while size < _WRITE_BYTES and (frame := self.exchange.next_frame()):
+        until_s = time.monotonic() + TURN_S
+        while size < _WRITE_BYTES and time.monotonic() < until_s and (frame := self.exchange.next_frame()):
             frames.append(frame)
             size += len(frame)
         return frames[0] if len(frames) == 1 else b"".join(frames)

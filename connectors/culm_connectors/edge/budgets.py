@@ -52,23 +52,17 @@ class PrincipalLimits(Protocol):
 
 
 class PrincipalBudget:
-    """The connections of one principal, what it may send, and what that may take of a thread's time.
+    """The connections of one principal, and what it may send."""
 
-    A `busy_share` of 0 is any.
-    """
-
-    def __init__(
-        self, limits: PrincipalLimits, now_s: float, *, busy_share: float = 0.0, busy_burst_s: float = 1.0
-    ) -> None:
+    def __init__(self, limits: PrincipalLimits, now_s: float) -> None:
         self.connections = OpenConnections(
             limits.max_connections_per_peer, limits.connections_per_minute, now_s
         )
         self._bytes = TokenBucket(limits.bytes_per_second, limits.burst_bytes, updated_s=now_s)
-        self._busy = TokenBucket(busy_share, busy_burst_s, updated_s=now_s)
 
-    def wait_s(self, now_s: float, size: int, busy_s: float = 0.0) -> float:
-        """So many bytes came, and took so much time: for how long nothing more is read."""
-        return max(self._bytes.wait_s(size, now_s), self._busy.wait_s(busy_s, now_s))
+    def wait_s(self, now_s: float, size: int) -> float:
+        """So many bytes came: for how long nothing more is read."""
+        return self._bytes.wait_s(size, now_s)
 
 
 class Remembered(Protocol):

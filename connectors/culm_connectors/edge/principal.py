@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
 from typing import Self
 
 FINGERPRINT_SIZE = 32
@@ -41,3 +42,16 @@ class Principal:
     def of_address(cls, address: tuple[str, int]) -> Self:
         """Of somebody who has shown nothing: rules name it as `address:` and the host."""
         return cls(f"address:{address[0]}", address)
+
+
+def neighbourhood(host: str) -> str:
+    """Who shares one budget: an address; of IPv6, all of a network of 64 bits, which one client has whole."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    if address.version == 4:
+        return host
+    if (plain := address.ipv4_mapped) is not None:
+        return str(plain)
+    return str(ip_network((int(address) >> 64 << 64, 64)))

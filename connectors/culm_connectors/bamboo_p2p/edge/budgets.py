@@ -8,10 +8,10 @@ from culm_connectors.edge.budgets import PrincipalBudget, RememberedBudgets
 
 
 class BambooBudget(PrincipalBudget):
-    """Connections, data and time of the worker, and `channels` over TCP and TLS."""
+    """Connections and data, and `channels` over TCP and TLS."""
 
     def __init__(self, settings: BambooEdgeSettings, now_s: float) -> None:
-        super().__init__(settings, now_s, busy_share=settings.busy_share, busy_burst_s=settings.busy_burst_s)
+        super().__init__(settings, now_s)
         self.channels = ChannelBudget(settings, now_s)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -33,12 +34,13 @@ from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, TlsFiles
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.edge.budgets import RememberedBudgets
+from culm_connectors.edge.fair_turns import calling
 from culm_connectors.edge.protocol import EdgeContext
 from culm_connectors.kafka import TopicReaders
 from culm_connectors.kafka.backlog import BatchSender
 from culm_connectors.logs.index.documents import ReadFacts
 from culm_connectors.transport import CloseCode, Identity
-from culm_connectors.transport.interface import ByteChannel, Connection
+from culm_connectors.transport.interface import Address, ByteChannel, Connection
 from culm_models.bamboo.hashes import FLAVOURS, HashFlavour
 from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.peer import Peer
@@ -143,15 +145,16 @@ class FlavourEdge:
         except ChannelError as error:
             connection.abort(CloseCode.INTERNAL, str(error))
             return
-        await self._serve(channels, lambda: connection.abort(CloseCode.OVERLOADED, _TOO_MANY))
+        refuse = partial(connection.abort, CloseCode.OVERLOADED, _TOO_MANY)
+        await self._serve(channels, connection.remote_address, refuse)
 
     async def serve(self, channel: ByteChannel) -> None:
         """Speak with a peer that has called over TCP or TLS."""
         budget = self._budgets.of(channel.principal.name, time.monotonic()).channels
         channels = Multiplexed(channel, window=self._settings.data_window_bytes, budget=budget)
-        await self._serve(channels, lambda: channel.abort(_TOO_MANY))
+        await self._serve(channels, channel.remote_address, partial(channel.abort, _TOO_MANY))
 
-    async def _serve(self, channels: TwoChannels, refuse: Callable[[], None]) -> None:
+    async def _serve(self, channels: TwoChannels, address: Address, refuse: Callable[[], None]) -> None:
         principal = channels.remote
         if not self._budgets.begin(principal, time.monotonic()):
             self._metrics.refused["overloaded"] += 1
@@ -159,7 +162,8 @@ class FlavourEdge:
             await channels.close(None)
             return
         try:
-            await self.peer.serve(channels)
+            with calling(address[0], principal):
+                await self.peer.serve(channels)
         finally:
             self._budgets.end(principal)
 
@@ -295,5 +299,7 @@ def _peer_settings(context: EdgeContext, expected: ExpectedPayloads) -> BambooPe
         spool_bytes=settings.spool_bytes,
         peer_spool_bytes=settings.peer_spool_bytes,
         spool_expires_s=settings.spool_expires_s,
+        busy_share=settings.busy_share,
+        busy_burst_s=settings.busy_burst_s,
         progress_timeout_s=settings.progress_timeout_s,
     )

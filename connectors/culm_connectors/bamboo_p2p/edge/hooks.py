@@ -69,8 +69,8 @@ class EdgeHooks(PeerHooks):
         self._refusals = refusals
         self._metrics = metrics
         self._budgets = budgets
-        self._taken: dict[str, tuple[int, float]] = {}
-        """By connection: bytes and seconds that its principal's budget knows of."""
+        self._taken: dict[str, int] = {}
+        """By connection: bytes that its principal's budget knows of."""
         self._max_waiting_bytes = max_waiting_bytes
         self._loop = asyncio.get_running_loop()
         self._sources: dict[str, BroughtBy] = {}
@@ -140,11 +140,11 @@ class EdgeHooks(PeerHooks):
     async def until_room(self, remote: RemotePeer) -> None:
         """Wait until its principal may use more, and Kafka has acknowledged enough of what it brought."""
         session = remote.session
-        size, busy_s = self._taken.get(remote.name, (0, 0.0))
-        self._taken[remote.name] = session.received_bytes, session.busy_s
+        size = session.received_bytes - self._taken.get(remote.name, 0)
+        self._taken[remote.name] = session.received_bytes
         now_s = time.monotonic()
         budget = self._budgets.of(remote.principal, now_s)
-        if (pause_s := budget.wait_s(now_s, session.received_bytes - size, session.busy_s - busy_s)) > 0:
+        if (pause_s := budget.wait_s(now_s, size)) > 0:
             await asyncio.sleep(pause_s)
         waiting = self._outbox.waiting_bytes
         if waiting.get(remote.name, 0) > self._max_waiting_bytes:

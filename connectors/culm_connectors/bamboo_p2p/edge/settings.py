@@ -130,7 +130,7 @@ class BambooEdgeSettings(BaseModel):
         0.5,
         ge=0,
         le=1,
-        description="of a folder's thread's time, that one principal's data may take",
+        description="of a folder's thread's time, that one principal's data may take, and one address's",
     )
     busy_burst_s: float = Field(2.0, gt=0, description="of that time, what may be saved up")
 

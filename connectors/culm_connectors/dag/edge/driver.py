@@ -103,7 +103,13 @@ async def open_dag_edge(
     try:
         sender = BatchSender(context.producer)
         refusals = DagRefusals(sender, context.kafka)
-        async with EdgeRoom(folder, OutboxProgress(folder.waiting), refusals) as room:
+        async with EdgeRoom(
+            folder,
+            OutboxProgress(folder.waiting),
+            refusals,
+            busy_share=settings.busy_share,
+            busy_burst_s=settings.busy_burst_s,
+        ) as room:
             publisher = DagPublisher(
                 room, context.producer, context.kafka, partitions, metrics.accept_latency
             )

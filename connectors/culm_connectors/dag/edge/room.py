@@ -31,8 +31,11 @@ class EdgeRoom(FolderRoom):
         progress: OutboxProgress,
         refusals: DagRefusals,
         clock_s: Callable[[], float] = time.time,
+        *,
+        busy_share: float = 0.0,
+        busy_burst_s: float = 1.0,
     ) -> None:
-        super().__init__(folder, clock_s)
+        super().__init__(folder, clock_s, busy_share=busy_share, busy_burst_s=busy_burst_s)
         self.folder = folder
         self.progress = progress
         self.refusals = refusals
@@ -44,7 +47,7 @@ class EdgeRoom(FolderRoom):
         self._loop = asyncio.get_running_loop()
         self._announcing: set[asyncio.Task[None]] = set()
 
-    async def work(self, step: Callable[[DagFolder], _T]) -> _T:
+    async def work(self, step: Callable[[DagFolder], _T], *, metered: bool = False) -> _T:
         """See `FolderRoom`; whoever listens is told what a step has brought."""
 
         def run(folder: DagFolder) -> _T:
@@ -56,7 +59,7 @@ class EdgeRoom(FolderRoom):
                 self._loop.call_soon_threadsafe(self._arrived, arrived)
             return result
 
-        return await super().work(run)
+        return await super().work(run, metered=metered)
 
     def _arrived(self, arrived: Arrivals) -> None:
         if arrived.is_outbox_longer:
@@ -79,7 +82,8 @@ class EdgeRoom(FolderRoom):
         taken: list[BlockTaken] = []
         # What comes in no space goes with a publish beside it.
         for some in [blocks] if space is None else slices(blocks):
-            taken += await self.work(lambda _, some=some: self.take(space, some, peer))  # type: ignore[misc]
+            taken += await self.work(lambda _, some=some: self.take(space, some, peer), metered=True)  # type: ignore[misc]
+            await self.until_allowed()
         await self.progress.until(number for one in taken for number in one.waits_for)
         return [one.outcome for one in taken]
 

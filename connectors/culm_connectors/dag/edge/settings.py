@@ -47,6 +47,13 @@ class DagEdgeSettings(BaseModel):
     connections_per_minute: float = Field(60.0, ge=0, description="of one key; 0: any")
     bytes_per_second: float = Field(67_108_864.0, ge=0, description="of one key; more is read later; 0: any")
     burst_bytes: float = Field(268_435_456.0, ge=1_048_576)
+    busy_share: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="of the folder's thread's time, that what one principal brings may take, and one address",
+    )
+    busy_burst_s: float = Field(2.0, gt=0, description="of that time, what may be saved up")
 
     @field_validator("spaces")
     @classmethod

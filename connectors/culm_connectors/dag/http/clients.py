@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from ipaddress import ip_address, ip_network
 
 from starlette.requests import Request
 
 from culm_connectors.dag.http.places import Places
 from culm_connectors.dag.http.problems import TooManyRequests
 from culm_connectors.dag.http.settings import DagHttpSettings
+from culm_connectors.edge.principal import neighbourhood
 from culm_connectors.edge.rate_limit import TokenBuckets
 
 _BEARER = "bearer "
@@ -27,6 +27,8 @@ class HttpClient:
 
     name: str
     token: str | None
+    host: str = ""
+    """Where it comes from."""
 
     @property
     def peer(self) -> bytes:
@@ -40,21 +42,8 @@ def client_of(request: Request, has_token: Callable[[str], bool]) -> HttpClient:
     token = given[len(_BEARER) :].strip() if given.lower().startswith(_BEARER) else None
     host = request.client.host if request.client is not None else ""
     if token is not None and has_token(token):
-        return HttpClient(f"token:{hashlib.sha256(token.encode()).hexdigest()}", token)
-    return HttpClient(f"address:{neighbourhood(host)}", token)
-
-
-def neighbourhood(host: str) -> str:
-    """Who shares one budget: an address; of IPv6, all of a network of 64 bits, which one client has whole."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return host
-    if address.version == 4:
-        return host
-    if (plain := address.ipv4_mapped) is not None:
-        return str(plain)
-    return str(ip_network((int(address) >> 64 << 64, 64)))
+        return HttpClient(f"token:{hashlib.sha256(token.encode()).hexdigest()}", token, host)
+    return HttpClient(f"address:{neighbourhood(host)}", token, host)
 
 
 class ClientBudgets:

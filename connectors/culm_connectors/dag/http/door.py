@@ -19,6 +19,7 @@ from culm_connectors.dag.http.problems import RequestMalformed
 from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.room import DagRoom
 from culm_connectors.dag.store.outcomes import PublishedDag
+from culm_connectors.edge.fair_turns import work_for
 from culm_models.dag.blocks.cid import Cid, cid_from_text
 from culm_models.dag.errors import CidMalformed, UcanKey
 from culm_models.dag.ucan.did_key import did_from_text
@@ -41,6 +42,8 @@ class Door:
         """Who asks, once it may make a further request. Raises `TooManyRequests`."""
         client = client_of(request, self.access.has_token)
         await self.budgets.take_request(client)
+        # Every request has a task of its own.
+        work_for(client.host, client.name)
         return client
 
     async def begin_read(self, request: Request, client: HttpClient) -> Callable[[], None]:

@@ -20,10 +20,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from culm_connectors.dag.errors import DagDoorError
 from culm_connectors.dag.http.access import DoorAccess
 from culm_connectors.dag.http.app import dag_app
-from culm_connectors.dag.http.clients import neighbourhood
 from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.http.sockets import AT_ONCE, ClosingWhenCrowded, CountedListener, OpenConnections
 from culm_connectors.dag.room import DagRoom
+from culm_connectors.edge.principal import neighbourhood
 from culm_connectors.edge.rate_limit import TokenBuckets
 
 _HEAD_BYTES: Final = 32_768

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from culm_connectors.dag.http.clients import neighbourhood
 from culm_connectors.dag.http.limits import DoorLimits
+from culm_connectors.edge.principal import neighbourhood
 
 AT_ONCE: Final = struct.pack("ii", 1, 0)
 """Of SO_LINGER: nothing that is left is sent."""

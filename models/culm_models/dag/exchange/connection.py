@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid, cid_of_digest
@@ -21,6 +21,7 @@ from culm_models.dag.exchange.events import (
 from culm_models.dag.exchange.needs import needs_of_block
 from culm_models.dag.exchange.node_wants import NodeWants
 from culm_models.dag.exchange.offers import FRAME_ROOM, first_message, link_size, offer_of_store, offers_of
+from culm_models.dag.exchange.pieces import in_pieces
 from culm_models.dag.exchange.ranges import bits_of
 from culm_models.dag.exchange.serving import Serving
 from culm_models.dag.exchange.settings import ExchangeSettings, SpaceAbility, SpaceAccess, open_to_all
@@ -44,6 +45,7 @@ from culm_models.dag.wire.messages import (
 )
 
 _NODE_LINK_ROOM: Final = 44
+_FED_BYTES: Final = 65_536
 
 
 class Exchange:
@@ -81,7 +83,7 @@ class Exchange:
         )
         self._out: deque[DagMessage] = deque()
         self._held: deque[DagMessage] = deque()
-        self._is_held_back = False
+        self._is_held_back = self._is_reading = False
         self._unasked = Unasked(settings, peer)
         self._out.append(DagHello(settings.max_frame, settings.spaces, settings.policy, settings.verdict))
 
@@ -89,22 +91,31 @@ class Exchange:
 
     def receive(self, data: bytes) -> list[ExchangeEvent]:
         """Take bytes from the other end, cut anywhere. A violation sets `dropped`, and is not raised."""
-        if self.dropped is not None:
-            return []
-        events: list[ExchangeEvent] = []
+        return [event for events in self.receive_steps(data) for event in events]
+
+    def receive_steps(self, data: bytes) -> Iterator[list[ExchangeEvent]]:
+        """As `receive`, in short steps; the events of each are to be dealt with before the next."""
+        if self.dropped is not None or self._is_reading:
+            return
+        self._is_reading = True
         try:
-            self._held += self._reader.feed(data)
-            self._read_held(events)
+            for at in range(0, len(data) or 1, _FED_BYTES):
+                self._held += in_pieces(self._reader.feed(data[at : at + _FED_BYTES]))
+                while self._held and not self._is_held_back:
+                    events: list[ExchangeEvent] = []
+                    self._read(self._held.popleft(), events)
+                    yield events
             # A fault behind whole messages is known by now.
             self._reader.feed(b"")
         except DagError as error:
             self.dropped = error
-        return events
+        finally:
+            self._is_reading = False
 
     def access_changed(self, space: bytes) -> list[ExchangeEvent]:
         """The access may say of a space what it did not say before: offers are made anew.
 
-        Also owed after `TokenReceived`, whatever came of it; what was held back is read.
+        Also owed after `TokenReceived`, whatever came of it; what was held back is read then.
         """
         found = self._spaces.get(space)
         if found is not None and self.hello is not None:
@@ -196,16 +207,6 @@ class Exchange:
 
     # What comes in.
 
-    def _read_held(self, events: list[ExchangeEvent]) -> None:
-        while self._held and not self._is_held_back:
-            message = self._held.popleft()
-            if isinstance(message, DagHello):
-                self._hello(message, events)
-            elif self.hello is None:
-                raise DagUnexpected("a message before HELLO")
-            else:
-                self._read(message, events)
-
     def _hello(self, message: DagHello, events: list[ExchangeEvent]) -> None:
         if self.hello is not None:
             raise DagUnexpected("a second HELLO")
@@ -216,7 +217,11 @@ class Exchange:
         events.append(HelloReceived(message.spaces, message.policy, message.verdict))
 
     def _read(self, message: DagMessage, events: list[ExchangeEvent]) -> None:
-        assert not isinstance(message, DagHello), "read before"
+        if isinstance(message, DagHello):
+            self._hello(message, events)
+            return
+        if self.hello is None:
+            raise DagUnexpected("a message before HELLO")
         found = self._spaces.get(message.space)
         if found is None:
             raise DagUnexpected("a space that no HELLO named")
@@ -371,7 +376,7 @@ class Exchange:
             first_message(one.next_ack(room) for one in spaces)
             or first_message(one.next_offer() for one in spaces)
             or self._next_want()
-            or first_message(self._next_done(one) for one in spaces)
+            or first_message(one.next_done(self._store, room) for one in spaces if self._is_idle(one.space))
             or self._serving.next_nodes(room)
             or self._serving.next_chunk(room)
             # What could not be served, or is not taken, is known by now.
@@ -391,7 +396,5 @@ class Exchange:
             self._spaces[step.space].acks.append((step.shard, step.not_taken.status, step.not_taken.code))
         return None
 
-    def _next_done(self, found: SpaceExchange) -> DagDone | None:
-        if not (self._nodes.is_idle(found.space) and self._shards.is_idle(found.space)):
-            return None
-        return found.next_done(self._store, self._max_frame)
+    def _is_idle(self, space: bytes) -> bool:
+        return self._nodes.is_idle(space) and self._shards.is_idle(space)

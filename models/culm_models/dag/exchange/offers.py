@@ -60,8 +60,8 @@ def offers_of(
 
 
 def offer_of_store(store: ExchangeStore, space: bytes, max_frame: int) -> Iterator[DagOffer]:
-    """All that is here of a space."""
-    return offers_of(
+    """All that is here of a space, looked up when the first message is wanted."""
+    yield from offers_of(
         space, store.shards(space), store.dag_heads(space), store.publish_heads(space), max_frame
     )
 

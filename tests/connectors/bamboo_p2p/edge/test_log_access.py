@@ -50,6 +50,5 @@ def test_a_principal_has_so_many_connections_and_its_data_waits_beyond_its_rate(
     ann, ben = budgets.of(ANN, now_s), budgets.of(BEN, now_s)
     assert ann.wait_s(now_s, 500) == 0
     assert ann.wait_s(now_s, 1_000) > 0.5 and ben.wait_s(now_s, 100) == 0
-    assert ben.wait_s(now_s, 0, settings.busy_burst_s + 1) > 0
     budgets.end(ANN)
     assert budgets.begin(ANN, now_s)

@@ -15,13 +15,14 @@ import pytest
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from culm_connectors.dag import turns
-from culm_connectors.dag.http.clients import ClientBudgets, HttpClient, neighbourhood
+from culm_connectors.dag.http.clients import ClientBudgets, HttpClient
 from culm_connectors.dag.http.limits import DoorLimits
 from culm_connectors.dag.http.places import Places
 from culm_connectors.dag.http.problems import TooManyRequests
 from culm_connectors.dag.http.server import PartedConnection
 from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.http.sockets import OpenConnections
+from culm_connectors.edge.principal import neighbourhood
 from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
 from culm_models.dag.replica.codec import encode_append

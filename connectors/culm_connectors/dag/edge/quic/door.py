@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -20,6 +21,7 @@ from culm_connectors.dag.edge.room import EdgeRoom
 from culm_connectors.dag.edge.settings import DagEdgeSettings
 from culm_connectors.dag.session import DagSession
 from culm_connectors.edge.budgets import PrincipalBudget, RememberedBudgets
+from culm_connectors.edge.fair_turns import calling
 from culm_connectors.transport import CloseCode
 from culm_connectors.transport.interface import Connection, ReceiveStream
 from culm_models.dag.blocks.cid import Cid
@@ -48,6 +50,8 @@ class _Caller:
     exchange: Exchange
     session: DagSession
     shown: ShownTokens
+    context: Context
+    """Whatever is done for it is done in its turn."""
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
 
@@ -86,9 +90,12 @@ class DagQuicDoor:
                 return
             shown = ShownTokens(self._room.folder)
             exchange = self._exchange(connection.peer_id, shown)
-            received = BudgetedStream(stream, budget)
-            session = DagSession(exchange, stream.send, received, self._call, self._understood)
-            await self._speak(_Caller(connection, exchange, session, shown))
+            received = BudgetedStream(stream, budget, self._room.until_allowed)
+            with calling(connection.remote_address[0], key.hex()):
+                session = DagSession(
+                    exchange, stream.send, received, self._call, self._understood, self._take_in
+                )
+                await self._speak(_Caller(connection, exchange, session, shown, copy_context()))
             self._metrics.bytes_in += received.received_bytes
             self._metrics.bytes_out += exchange.sent_bytes
         finally:
@@ -140,6 +147,9 @@ class DagQuicDoor:
 
     async def _call(self, step: Callable[[], Any]) -> Any:
         return await self._room.work(lambda _: step())
+
+    async def _take_in(self, step: Callable[[], Any]) -> Any:
+        return await self._room.work(lambda _: step(), metered=True)
 
     # What comes, in the thread of the folder.
 
@@ -201,7 +211,7 @@ class DagQuicDoor:
 
     def _begin(self, caller: _Caller, begin: Callable[[], Any]) -> None:
         if caller.session in self._callers:
-            task: asyncio.Task[None] = self._loop.create_task(begin())
+            task: asyncio.Task[None] = self._loop.create_task(begin(), context=caller.context)
             caller.tasks.add(task)
             task.add_done_callback(caller.tasks.discard)
 

@@ -1,0 +1,149 @@
+"""Whose step is next: addresses have equal shares, and at an address principals have; share of the time."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+
+import pytest
+
+from culm_connectors.edge.fair_turns import (
+    Caller,
+    FairQueue,
+    FairWorker,
+    ShareOfTime,
+    caller_address,
+    calling,
+)
+
+Path = tuple[str, ...]
+
+
+def served(queue: FairQueue[Path], count: int, cost_s: float = 1.0) -> list[Path]:
+    """The paths that are served next, which all take as long."""
+    paths = []
+    for _ in range(count):
+        paths.append(queue.take())
+        queue.charge(paths[-1], cost_s)
+    return paths
+
+
+def test_an_address_gains_nothing_by_further_keys() -> None:
+    queue = FairQueue[Path]()
+    for number in range(100):
+        for key in "abcd":
+            queue.add(("hostile", key), ("hostile", key))
+        if number < 20:
+            queue.add(("honest", "e"), ("honest", "e"))
+    counts = Counter(served(queue, 40))
+    assert counts["honest", "e"] == 20
+    assert {counts["hostile", key] for key in "abcd"} == {5}
+
+
+def test_who_takes_long_is_served_less_often() -> None:
+    queue = FairQueue[Path]()
+    for _ in range(100):
+        queue.add(("slow",), ("slow",))
+        queue.add(("quick",), ("quick",))
+    counts: Counter[Path] = Counter()
+    for _ in range(55):
+        path = queue.take()
+        counts[path] += 1
+        queue.charge(path, 10.0 if path == ("slow",) else 1.0)
+    assert counts[("slow",)] == 5
+
+
+def test_who_was_away_has_saved_nothing_up() -> None:
+    queue = FairQueue[Path]()
+    for _ in range(10):
+        queue.add(("busy",), ("busy",))
+    served(queue, 5)
+    for _ in range(5):
+        queue.add(("late",), ("late",))
+    assert Counter(served(queue, 6)) == {("busy",): 3, ("late",): 3}
+
+
+def test_who_comes_again_has_not_got_rid_of_what_it_used() -> None:
+    queue = FairQueue[Path]()
+    queue.add(("a",), ("a",))
+    served(queue, 1, 100.0)
+    queue.add(("b",), ("b",))
+    served(queue, 1)
+    for name in ("a", "b", "b"):
+        queue.add((name,), (name,))
+    assert served(queue, 3) == [("b",), ("b",), ("a",)]
+
+
+def test_callers_beyond_a_bound_are_forgotten_but_those_who_wait() -> None:
+    queue = FairQueue[Path]()
+    queue.add(("waits",), ("waits",))
+    for number in range(20_000):
+        queue.add((str(number),), (str(number),))
+        served(queue, 1)
+    assert len(queue._root.children) <= 4_098
+
+
+def test_keys_of_one_address_share_its_time() -> None:
+    share = ShareOfTime(0.5, 1.0)
+    assert [share.charge(Caller("a", key), 0.5, 1.0) for key in "xy"] == [0, 0]
+    assert share.charge(Caller("a", "z"), 0.5, 1.0) == 1.0
+    assert share.charge(Caller("b", "u"), 0.5, 1.0) == 0
+    # One key has no more for calling from several addresses.
+    assert share.charge(Caller("c", "x"), 1.0, 1.0) == 1.0
+
+
+async def test_a_stranger_who_floods_the_worker_delays_others_by_a_step() -> None:
+    worker, begins = FairWorker("test"), threading.Event()
+    order: list[str] = []
+
+    async def ask(host: str, key: str, count: int) -> None:
+        with calling(host, key):
+            await asyncio.gather(*(worker.call(lambda: order.append(caller_address())) for _ in range(count)))
+
+    async with asyncio.TaskGroup() as group:
+        with calling("10.0.0.3", "f"):
+            group.create_task(worker.call(begins.wait))
+        await asyncio.sleep(0)
+        for host, key in [*(("10.0.0.1", key) for key in "abcd"), ("10.0.0.2", "e")]:
+            group.create_task(ask(host, key, 50 if host == "10.0.0.1" else 1))
+        while len(worker._queue) < 201:  # noqa: ASYNC110 - until all have asked
+            await asyncio.sleep(0)
+        group.create_task(worker.call(lambda: order.append(caller_address())))
+        await asyncio.sleep(0)
+        begins.set()
+    assert {order.index("10.0.0.2"), order.index("")} <= set(range(4))
+    assert len(order) == 202
+    await worker.stop()
+
+
+async def test_a_step_that_fails_fails_its_caller_and_a_cancelled_one_is_left_out() -> None:
+    worker, begins = FairWorker("test"), threading.Event()
+    first = asyncio.create_task(worker.call(begins.wait))
+    ran: list[int] = []
+    cancelled = asyncio.create_task(worker.call(lambda: ran.append(1)))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
+    begins.set()
+    assert await first
+    with pytest.raises(ZeroDivisionError):
+        await worker.call(lambda: 1 // 0)
+    assert not ran
+    await worker.stop(lambda: ran.append(2))
+    assert ran == [2]
+
+
+async def test_metered_steps_count_to_the_share_and_others_do_not() -> None:
+    worker = FairWorker("test", busy_share=1e-9, busy_burst_s=1e-9)
+    with calling("10.0.0.1", "a"):
+        await worker.call(lambda: None)
+        await asyncio.wait_for(worker.until_allowed(), 20)
+        await worker.call(lambda: None, metered=True)
+        waiting = asyncio.create_task(worker.until_allowed())
+    with calling("10.0.0.2", "b"):
+        await worker.until_allowed()
+    assert not waiting.done()
+    waiting.cancel()
+    await worker.stop()
