@@ -14,7 +14,8 @@ from culm_models.dag.replica.codec import encode_append
 from culm_models.testing.dag.replica import NOW
 from culm_models.testing.dag.scenario import SEEDS, SPACES, draw_scenario
 
-NAME = "dag-folder-1"
+NAME = "dag-folder-2"
+NAMES = ("dag-folder-1", NAME)
 PEER = SEEDS[3]
 _SEED = 17
 
