@@ -64,7 +64,7 @@ test-slow: $(STAMP)  ## All tests, with the long soak, simulation and fault runs
 test-cluster: $(STAMP)  ## Three secured brokers, Spark workers, edges and consumers, each killed once under load.
 	$(BIN)/python -m pytest -m soak --timeout 900 -s tests/cluster
 
-test-hostile: $(STAMP)  ## Every known attack on a connector that serves an honest pair, and DAGs fuzzed by the million.
+test-hostile: $(STAMP)  ## Every known attack on a connector that serves an honest pair of each protocol, and DAGs fuzzed by the million.
 	CULM_HOSTILE_SECONDS=15 $(BIN)/python -m pytest -m soak --timeout 900 -s tests/hostile
 	$(BIN)/python -m pytest -n auto -m soak $(DURATIONS) tests/models/dag/test_dag_hostile.py tests/connectors/dag/test_dag_folder_hostile.py
 

@@ -38,6 +38,7 @@ from tests.support.attacks import (
 from tests.support.hostile import Hostile, hostile
 from tests.support.hostile_bamboo import BAMBOO_ATTACKS
 from tests.support.hostile_chotki import CHOTKI_ATTACKS, SRC, handshake, in_pieces
+from tests.support.hostile_dag import DAG_ATTACKS
 from tests.support.hostile_quic import flood, hostile_client, keyed_attacks, stranger_attacks
 from tests.support.hostile_sds import deaf_readers, join_and_leave
 from tests.support.logs import SCHEMA, make_log
@@ -218,6 +219,7 @@ ATTACKS: dict[str, Attack] = {
     **{name: partial(chotki, packets) for name, packets in CHOTKI_ATTACKS.items()},
     "chotki-deaf-readers": chotki_deaf_readers,
     **BAMBOO_ATTACKS,
+    **DAG_ATTACKS,
     **HTTP_ATTACKS,
 }
 

@@ -38,6 +38,7 @@ from culm_models.bamboo_p2p.wire.messages import (
 from culm_models.bamboo_p2p.wire.setup import encode_setup
 from culm_models.keys import KeyPair
 from culm_models.lzfoo import Compressor
+from tests.support.source_address import under_keys
 
 _AT_ONCE = 2_000
 _PROPOSED_AT_ONCE = 64
@@ -215,6 +216,7 @@ BAMBOO_ATTACKS: Mapping[str, Callable[[Address], Awaitable[None]]] = {
     "bamboo-adjusts": adjusts,
     "bamboo-switches": switches,
     "bamboo-tiny-parts": tiny_parts,
+    "bamboo-four-keys": under_keys(tiny_parts, 4, 1),
     "bamboo-bombs": bombs,
     "bamboo-forged": forged,
     "bamboo-entries": entries,

@@ -16,7 +16,7 @@ from culm_connectors.dag.store.verification import verify_shard
 from culm_connectors.dag.turns import in_turns
 from culm_connectors.edge.fair_turns import FairWorker
 from culm_models.dag.blocks.cid import Cid
-from culm_models.dag.errors import DagError, ShardSizeChanged
+from culm_models.dag.errors import DagError, ShardSizeChanged, SpoolFull
 from culm_models.dag.exchange.ranges import Range
 from culm_models.dag.exchange.store import NotReserved
 from culm_models.dag.verdict import VerdictSettings
@@ -117,7 +117,8 @@ class FolderRoom:
             if isinstance(reserved, NotReserved):
                 return SpooledPart(reserved.status, reserved.code)
             for at in range(0, len(data), CHUNK_SIZE):
-                folder.spool(peer, shard, offset + at, data[at : at + CHUNK_SIZE])
+                if not folder.spool(peer, shard, offset + at, data[at : at + CHUNK_SIZE]):
+                    return SpooledPart(AckStatus.LATER, SpoolFull.code)
             ranges = folder.spooled(peer, shard)
             return SpooledPart(AckStatus.NOT_HERE, None, ranges[1] if ranges else ())
 

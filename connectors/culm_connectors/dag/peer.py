@@ -19,6 +19,7 @@ from culm_connectors.dag.session import DagSession
 from culm_connectors.dag.settings import ALPN, DagPeerSettings
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.verification import verify_shard
+from culm_connectors.edge.fair_turns import FairWorker, calling
 from culm_connectors.transport import CloseCode, Identity, connect, serve
 from culm_connectors.transport.interface import Address, Connection
 from culm_models.dag.blocks.cid import Cid
@@ -58,7 +59,7 @@ class DagPeer:
         self._folder = folder
         self._access = access
         self._loop = asyncio.get_running_loop()
-        self._worker = ThreadPoolExecutor(1, "dag")
+        self._worker = FairWorker("dag")
         self._verifiers = ThreadPoolExecutor(_VERIFYING, "dag-verify")
         self._remotes: dict[DagSession, RemoteDagPeer] = {}
         self._verifying: set[asyncio.Task[None]] = set()
@@ -101,8 +102,7 @@ class DagPeer:
                 task.cancel()
             await asyncio.gather(*peer._verifying, return_exceptions=True)
             peer._verifiers.shutdown()
-            await peer.work(lambda opened: opened.commit())
-            peer._worker.shutdown()
+            await peer._worker.stop(folder.commit)
 
     async def work(self, step: Callable[[DagFolder], _T]) -> _T:
         """Ask or change the folder where nobody else does; all of it is committed."""
@@ -122,7 +122,7 @@ class DagPeer:
                 self._folder.rollback()
                 raise
 
-        return self._loop.run_in_executor(self._worker, run)
+        return self._worker.call(run)
 
     async def offer(
         self, space: bytes, nodes: Iterable[Cid] = (), shards: Iterable[tuple[Cid, int]] = ()
@@ -263,9 +263,11 @@ class DagPeer:
         session = remote.session
         self._remotes[session] = remote
         try:
-            await session.run()
+            with calling(connection.remote_address[0], remote.peer.hex()):
+                await session.run()
         finally:
             del self._remotes[session]
+            await self._call(session.exchange.close)
             if isinstance(session.error, DagError):
                 _LOGGER.info("%s: %s: %s", remote.peer.hex(), session.error.code, session.error)
                 connection.abort(CloseCode.PROTOCOL, session.error.code)

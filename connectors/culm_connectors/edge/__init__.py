@@ -4,6 +4,7 @@
 - `principal`: who is behind a connection; `access`: what each may have, by a file.
 - `keyfile`: a private key. `reconnect`: calls made again, after pauses.
 - `budgets`: what one principal may use. `rate_limit`: token buckets, and log lines at a bounded rate.
+- `fair_turns`: threads that work for callers in fair turns.
 - `metrics`, `metric_families`, `health`: what Prometheus and probes are told. `protocol_metrics`: what every
   protocol is measured by, in families that they share.
 """

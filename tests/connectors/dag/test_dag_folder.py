@@ -209,30 +209,11 @@ def test_an_expired_spool_is_dropped(tmp_path: Path) -> None:
     now = 1_000.0
     folder = DagFolder(tmp_path, create=True, clock_s=lambda: now)
     spool(folder, PEER, 0)
-    assert folder.drop_expired_spools() == 0
+    folder.drop_expired()
+    assert folder.spooled(PEER, SHARD) is not None
     now += DagFolderSettings().spool_expires_s
-    assert folder.drop_expired_spools() == 1
+    folder.drop_expired()
     assert folder.spooled(PEER, SHARD) is None
-
-
-def test_a_peer_has_so_many_spools_however_small(folder: DagFolder) -> None:
-    folder = reopened(folder, peer_spools=2, spools=3)
-    shards = [cid_of(CAR, bytes([n])) for n in range(4)]
-    full = NotReserved(AckStatus.LATER, "dag.spool_full")
-    assert [folder.reserve(PEER, SPACE, shard, 1) for shard in shards[:3]] == [Reserved(0), Reserved(0), full]
-    assert [folder.reserve(OTHER, SPACE, shard, 1) for shard in shards[:2]] == [Reserved(0), full]
-
-
-def test_quotas_count_announced_sizes_before_the_first_byte(folder: DagFolder) -> None:
-    folder = reopened(folder, peer_spool_bytes=1_000, spool_bytes=1_500)
-    shards = [cid_of(CAR, bytes([n])) for n in range(4)]
-    full = NotReserved(AckStatus.LATER, "dag.spool_full")
-    assert folder.reserve(PEER, SPACE, shards[0], 900) == Reserved(0)
-    assert folder.reserve(PEER, SPACE, shards[1], 101) == full
-    assert folder.reserve(OTHER, SPACE, shards[2], 600) == Reserved(0)
-    assert folder.reserve(OTHER, SPACE, shards[3], 1) == full
-    folder.drop_spool(PEER, shards[0])
-    assert folder.reserve(OTHER, SPACE, shards[3], 1) == Reserved(0)
 
 
 def test_blocked_shards_and_spaces_are_refused(folder: DagFolder) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.settings import DagFolderSettings
+from culm_connectors.edge.fair_turns import calling
 from culm_models.dag.blocks.cid import CAR, Cid, cid_from_bytes, cid_of
 from culm_models.dag.replica.codec import encode_append
 from culm_models.dag.replica.node import ReplicaNode
@@ -72,9 +73,11 @@ def test_what_is_missing_is_what_a_scan_finds_and_who_waits_is_counted(seed: int
         for one in folder.spaces():
             assert folder.missing_nodes(one, 10_000) == scanned_missing(folder, one)
     database = folder.transaction()
-    waiting = database.execute("SELECT count(DISTINCT child) FROM lacks").fetchone()[0]
-    assert database.execute("SELECT count(*) FROM waiting").fetchone()[0] == waiting
-    for of in range(2):
+    waiting = database.execute("SELECT count(*) FROM waiting").fetchone()[0]
+    assert waiting <= database.execute("SELECT count(DISTINCT child) FROM lacks").fetchone()[0]
+    unplaced = "SELECT count(*) FROM waiting WHERE node NOT IN (SELECT child FROM lacks)"
+    assert database.execute(unplaced).fetchone()[0] == 0
+    for of in range(3):
         query = "SELECT ifnull(sum(nodes), 0) FROM waiting_counts WHERE of = ?"
         assert database.execute(query, (of,)).fetchone()[0] == waiting
     here = "SELECT count(*) FROM lacks l JOIN nodes n ON n.cid = l.named"
@@ -110,11 +113,63 @@ def test_a_chain_that_comes_from_its_end_needs_one_place(tmp_path: Path) -> None
     folder.close()
 
 
+def orphans(count: int, first: int = 0) -> list[bytes]:
+    """Nodes that build on what nobody has."""
+    return [chain(2, number)[1].data for number in range(first, first + count)]
+
+
+def test_orphans_of_strangers_keep_no_chain_out(tmp_path: Path) -> None:
+    folder = opened(tmp_path, waiting_nodes=100, peer_waiting_nodes=10)
+    for number in range(10):
+        with calling(f"10.0.0.{number % 5}", str(number)):
+            peer = number.to_bytes(32, "big")
+            assert set(put(folder, *orphans(10, 10 * number), peer=peer)) == {AckStatus.DURABLE}
+    assert folder.waiting_nodes(SPACE)[0] == 100
+    nodes = chain(300, 1_000)
+    with calling("10.0.1.1", "honest"):
+        assert set(put(folder, *(node.data for node in reversed(nodes)))) == {AckStatus.DURABLE}
+    assert folder.waiting_nodes(SPACE)[0] == 99
+    # Who has as many as anybody takes nobody's place.
+    with calling("10.0.0.0", "0"):
+        assert put(folder, *orphans(2, 500), peer=bytes(32)) == [AckStatus.LATER] * 2
+    folder.close()
+
+
+def test_an_address_has_so_many_places_and_at_it_the_peer_with_fewer_of_them_gets_one(tmp_path: Path) -> None:
+    folder = opened(tmp_path, address_waiting_nodes=4, peer_waiting_nodes=4)
+    late, done = AckStatus.LATER, AckStatus.DURABLE
+    with calling("10.0.0.1", "peers"):
+        assert put(folder, *orphans(4)) == [done] * 4
+        assert put(folder, *orphans(3, 10), peer=OTHER) == [done, done, late]
+    with calling("10.0.0.2", "peers"):
+        assert put(folder, *orphans(2, 20), peer=SEEDS[2]) == [done, done]
+    assert folder.waiting_nodes(SPACE)[0] == 6
+    folder.close()
+
+
+def test_whoever_has_waited_for_long_has_no_place_and_is_kept(tmp_path: Path) -> None:
+    now = NOW
+    settings = DagFolderSettings(waiting_nodes=2, waiting_expires_s=100)
+    folder = DagFolder(tmp_path / "dags", settings, create=True, clock_s=lambda: now)
+    first, second, third = orphans(3)
+    assert put(folder, first, second, third) == [AckStatus.DURABLE, AckStatus.DURABLE, AckStatus.LATER]
+    now += 100
+    assert put(folder, third) == [AckStatus.DURABLE]
+    assert folder.waiting_nodes(SPACE)[0] == 1
+    now += 100
+    folder.drop_expired()
+    assert folder.waiting_nodes(SPACE) == (0, 0)
+    assert len(list(folder.nodes(SPACE))) == 3
+    assert put(folder, *(chain(1, number)[0].data for number in range(3))) == [AckStatus.DURABLE] * 3
+    folder.close()
+
+
 def test_what_nobody_else_brings_and_what_topics_bring_always_has_room(tmp_path: Path) -> None:
     folder = opened(tmp_path, peer_waiting_nodes=1, waiting_nodes=1)
     tips = [chain(2, number)[1].data for number in range(5)]
     assert set(put(folder, *tips, peer=None)) == {AckStatus.DURABLE}
-    assert folder.waiting_nodes(SPACE)[0] == 5
+    assert put(folder, chain(2, 5)[1].data) == [AckStatus.DURABLE]
+    assert folder.waiting_nodes(SPACE)[0] == 1
     folder.close()
 
 
@@ -146,7 +201,6 @@ def test_a_publish_that_a_clock_refuses_is_not_kept_whatever_came_first(
     assert folder.missing_nodes(KEYS[0], 10) == sorted([late.cid, above.change.origin])  # type: ignore[union-attr]
     assert folder.refused_with(late.cid) is None
     assert folder.read_node(late.cid) is None
-    assert folder.waiting_nodes(KEYS[0])[0] == 1
     # A receipt from before it had expired makes it stand, and what waits for it.
     put(folder, late.data, at=NOW - 20)
     assert [one.cid for one in folder.published(KEYS[0]).order] == [late.cid, above.cid]

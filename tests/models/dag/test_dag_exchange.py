@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from culm_models.dag.blocks.cid import CAR, Cid, cid_of
+from culm_models.dag.blocks.cid import CAR, DAG_CBOR, Cid, cid_of
 from culm_models.dag.exchange.connection import Exchange
 from culm_models.dag.exchange.events import (
     DagAcknowledged,
@@ -24,6 +24,7 @@ from culm_models.dag.wire.messages import (
     AckStatus,
     DagAck,
     DagBlocks,
+    DagCancel,
     DagChunk,
     DagDone,
     DagHello,
@@ -137,6 +138,65 @@ def test_a_transfer_goes_on_with_the_ranges_that_are_missing() -> None:
     assert want == DagWant(SPACE, (), ((SHARD, ((CHUNK_SIZE, SIZE - CHUNK_SIZE),)),))
     assert talk.say(chunk(CHUNK_SIZE)) == [ShardSpooled(SPACE, SHARD, SIZE)]
     assert talk.replica.accept(SPACES[1], SPACE, SHARD) == (AckStatus.DURABLE, None)
+
+
+def spools(talk: Talk) -> list[Cid]:
+    return [shard for _, shard in talk.replica.spools]
+
+
+@pytest.mark.parametrize("status", [AckStatus.NOT_HERE, AckStatus.LATER, AckStatus.REFUSED])
+def test_a_shard_that_does_not_come_takes_nothing_up(status: AckStatus) -> None:
+    talk = Talk()
+    talk.say(HELLO, offer(shards=((SHARD, SIZE),)))
+    talk.hear()
+    assert spools(talk) == [SHARD]
+    code = "dag.schema" if status is AckStatus.REFUSED else None
+    talk.say(DagAck(SPACE, ((SHARD, int(status), code),)))
+    assert not spools(talk)
+
+
+def test_what_is_cancelled_or_left_behind_takes_nothing_up_unless_some_of_it_came() -> None:
+    for is_cancelled in (True, False):
+        for come in ((), (chunk(),)):
+            talk = Talk()
+            talk.say(HELLO, offer(shards=((SHARD, SIZE),)))
+            talk.hear()
+            talk.say(*come)
+            if is_cancelled:
+                talk.exchange.cancel(SPACE, [SHARD])
+            else:
+                talk.exchange.close()
+            assert spools(talk) == [SHARD] * len(come)
+
+
+class FullReplica(MemoryReplica):
+    """A replica that has capacity for nothing when it comes."""
+
+    def spool(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> bool:
+        return False
+
+
+def test_a_shard_for_which_there_is_no_capacity_any_more_is_cancelled_and_comes_later() -> None:
+    talk = Talk(FullReplica())
+    talk.say(HELLO, offer(shards=((SHARD, SIZE),)))
+    talk.hear()
+    assert not talk.say(chunk(), chunk(CHUNK_SIZE))
+    later = ((SHARD, int(AckStatus.LATER), "dag.spool_full"),)
+    assert talk.hear()[:2] == [DagCancel(SPACE, (SHARD,)), DagAck(SPACE, later)]
+    assert not spools(talk) and talk.code is None
+
+
+def test_long_messages_are_read_in_short_steps() -> None:
+    heads = tuple(cid_of(DAG_CBOR, number.to_bytes(4, "big")) for number in range(2_000))
+    blocks = tuple(number.to_bytes(4, "big") for number in range(2_000))
+    talk = Talk()
+    talk.say(HELLO, offer(*heads))
+    said = frame_of(DagBlocks(SPACE, blocks)) + frame_of(DagWant(SPACE, heads, ()))
+    steps = list(talk.exchange.receive_steps(said))
+    assert len(steps) > 60
+    received = [event for events in steps for event in events if isinstance(event, NodesReceived)]
+    assert [block for event in received for _, block in event.blocks] == list(blocks)
+    assert max(len(event.blocks) for event in received) < 50
 
 
 def test_a_wanted_node_is_followed_by_what_it_builds_on() -> None:

@@ -70,7 +70,7 @@ class DagEdge:
         """Forget what peers have begun and left lying, for ever."""
         while True:
             await asyncio.sleep(_EXPIRED_EVERY_S)
-            await self.room.work(lambda folder: folder.drop_expired_spools())
+            await self.room.work(lambda folder: folder.drop_expired())
 
     async def finish(self) -> None:
         """Wait until what peers have brought is in Kafka."""
@@ -92,11 +92,14 @@ async def open_dag_edge(
     given = DagFolderSettings(
         verdict,
         peer_spool_bytes=settings.peer_spool_bytes,
+        address_spool_bytes=settings.address_spool_bytes,
         spool_bytes=settings.spool_bytes,
         spool_expires_s=settings.spool_expires_s,
         waiting_nodes=settings.waiting_nodes,
         waiting_bytes=settings.waiting_bytes,
         peer_waiting_nodes=settings.peer_waiting_nodes,
+        address_waiting_nodes=settings.address_waiting_nodes,
+        waiting_expires_s=settings.waiting_expires_s,
     )
     quotas = EdgeQuotas(settings.space_bytes, settings.outbox_items)
     folder = await asyncio.to_thread(lambda: open_edge_folder(path, origin, given, quotas))

@@ -32,7 +32,7 @@ def families(metrics: DagMetrics) -> Iterator[Metric]:
     yield gauge("culm_dag_nodes", "nodes and UCANs that are held here", metrics.nodes)
     yield gauge("culm_dag_shards", "shards that are held here", metrics.shards)
     yield gauge("culm_dag_shard_bytes", "bytes of shards that are held here", metrics.shard_bytes)
-    yield gauge("culm_dag_spool_bytes", "announced sizes of shards on their way", metrics.spooled_bytes)
+    yield gauge("culm_dag_spool_bytes", "bytes that have come of shards on their way", metrics.spooled_bytes)
     yield from counters(
         ("culm_dag_nodes_received", "new nodes and UCANs that peers brought over QUIC", metrics.nodes_in),
         ("culm_dag_shards_received", "new shards that peers brought over QUIC", metrics.shards_in),

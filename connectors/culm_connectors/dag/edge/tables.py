@@ -146,10 +146,10 @@ class EdgeTables:
     # How much is here.
 
     def sizes(self) -> tuple[int, int, int, int]:
-        """Nodes and UCANs; shards; their bytes; announced bytes of those on their way."""
+        """Nodes and UCANs; shards; their bytes; what has come of those on their way, in bytes."""
         query = (
             "SELECT (SELECT count(*) FROM nodes), count(*), ifnull(sum(size), 0), "
-            "(SELECT ifnull(sum(size), 0) FROM spools) FROM shards"
+            "(SELECT ifnull(sum(received), 0) FROM spools) FROM shards"
         )
         nodes, shards, shard_bytes, spooled_bytes = self._begin().execute(query).fetchone()
         return nodes, shards, shard_bytes, spooled_bytes

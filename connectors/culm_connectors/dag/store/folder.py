@@ -23,7 +23,7 @@ from culm_connectors.dag.store.published import PublishedReader
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_connectors.dag.store.shard_table import ShardTable
 from culm_connectors.dag.store.spools import Spools
-from culm_connectors.dag.store.tables import open_database
+from culm_connectors.dag.store.tables import SPOOLS, open_database
 from culm_connectors.dag.store.verification import VerifiedShard, verify_shard
 from culm_connectors.dag.store.waiting import WaitingNodes
 from culm_connectors.dag.turns import at_once
@@ -60,12 +60,12 @@ class DagFolder:
         verdict = self.settings.verdict
         self._database = open_database(folder, create=create)
         self._judge = ProofJudge(self._database, verdict)
-        self._waiting = WaitingNodes(self._database, self.settings)
+        self._waiting = WaitingNodes(self._database, self.settings, clock_s)
         self._nodes = NodeTable(self._database, verdict, self._judge, self._waiting)
         self._queries = NodeQueries(self._database, verdict)
         self._shards = ShardTable(self._database, folder, verdict.hashes, self._drop_damaged)
         self._blocked = BlockedKeys(self._database)
-        self._spools = Spools(self._database, folder, self.settings, clock_s)
+        self._spools = Spools(self._database, folder / SPOOLS, self.settings, clock_s)
         self._published = PublishedReader(
             self._database, self._judge, self._nodes, self._queries, self._shards, verdict
         )
@@ -340,10 +340,15 @@ class DagFolder:
         self.transaction()
         return self._spools.reserve(peer, space, shard, size)
 
-    def spool(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> None:
+    def release(self, peer: bytes, shard: Cid) -> None:
         """See `ExchangeStore`."""
         self.transaction()
-        self._spools.write(peer, shard, offset, data)
+        self._spools.release(peer, shard)
+
+    def spool(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> bool:
+        """See `ExchangeStore`; whether there was capacity for it."""
+        self.transaction()
+        return self._spools.write(peer, shard, offset, data)
 
     def spooled(self, peer: bytes, shard: Cid) -> tuple[int, tuple[Range, ...]] | None:
         """Announced size and ranges of a spool."""
@@ -381,16 +386,15 @@ class DagFolder:
 
     def is_spool_of_before(self, peer: bytes, shard: Cid) -> bool:
         """Whether an earlier process has begun a spool: what of it was on the disk, nobody knows."""
-        found = self._spools.row(peer, shard)
-        return found is not None and self._spools.is_of_before(found[0])
+        return self._spools.is_of_before(peer, shard)
 
     def drop_spool(self, peer: bytes, shard: Cid) -> None:
         """Forget a spool."""
         self.transaction()
-        if (found := self._spools.row(peer, shard)) is not None:
-            self._spools.drop(found[0])
+        self._spools.forget(peer, shard)
 
-    def drop_expired_spools(self) -> int:
-        """Forget spools whose last byte came too long ago; how many."""
+    def drop_expired(self) -> None:
+        """Forget spools whose last byte came too long ago, and who has waited for too long."""
         self.transaction()
-        return self._spools.drop_expired()
+        self._spools.drop_expired()
+        self._waiting.drop_expired()

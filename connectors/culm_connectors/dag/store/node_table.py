@@ -106,7 +106,7 @@ class NodeTable:
         if not self._may_wait(cid, space, len(ucan.block), receipt, waits_for):
             return BlockOutcome(cid, BlockKind.UCAN, AckStatus.LATER, WaitingFull.code)
         row = self._insert(space, cid, BlockKind.UCAN, ucan)
-        self._waiting.enter(row, space, receipt.peer or b"", len(ucan.block), waits_for)
+        self._waiting.enter(row, space, receipt.peer, len(ucan.block), waits_for)
         # They are looked at before nobody waits for this any more, and go on waiting for what is below it.
         fallen = self._review_publishes_above(cid)
         self._waiting.settled(cid.raw)
@@ -129,7 +129,7 @@ class NodeTable:
         if not self._may_wait(node.cid, space, len(node.data), receipt, waits_for):
             return BlockOutcome(node.cid, kind, AckStatus.LATER, WaitingFull.code)
         row = self._insert(space, node.cid, kind, node)
-        self._waiting.enter(row, space, receipt.peer or b"", len(node.data), waits_for)
+        self._waiting.enter(row, space, receipt.peer, len(node.data), waits_for)
         if isinstance(change, PublishChange):
             self._database.execute(
                 "INSERT INTO publishes VALUES (?, ?, ?, 0)", (row, change.id, refusal is None)
@@ -162,7 +162,7 @@ class NodeTable:
     ) -> bool:
         """Whether there is room for a node of a peer, which waits for these."""
         peer = receipt.peer
-        return peer is None or not waits_for or self._waiting.has_room(cid, space, peer, size)
+        return peer is None or not waits_for or self._waiting.make_capacity(cid, space, peer, size)
 
     def _put_again(
         self, space: bytes | None, cid: Cid, row: int, kind: BlockKind, receipt: Receipt

@@ -16,18 +16,24 @@ class DagFolderSettings:
 
     verdict: VerdictSettings = DEFAULT_VERDICT
     peer_spool_bytes: int = GIB
-    """Announced sizes of the spools of one peer (R34)."""
+    """What one peer has brought of shards that are not whole (R34)."""
+    address_spool_bytes: int = 4 * GIB
+    """What all peers of one address have brought of them."""
     spool_bytes: int = 16 * GIB
-    """Announced sizes of all spools."""
+    """What has come of all of them."""
     peer_spools: int = 4_096
     """How many spools one peer may have, however small."""
     spools: int = 65_536
     """In all."""
     waiting_nodes: int = 10_000
-    """Of a space, that wait for a prior or a proof (3.4): what peers bring beyond it comes later."""
+    """Places of a space for what peers bring and what waits for a prior or a proof (3.4)."""
     waiting_bytes: int = 64 * MIB
     """Of those nodes of a space."""
     peer_waiting_nodes: int = 1_000
-    """That one peer has brought, in all spaces."""
+    """Places of one peer, in all spaces."""
+    address_waiting_nodes: int = 2_500
+    """Places of all peers of one address, in all spaces."""
+    waiting_expires_s: int = 3_600
+    """For so long a node has a place; it is kept without one."""
     spool_expires_s: int = 86_400
     """After its last byte a spool is kept for so long."""

@@ -1,4 +1,8 @@
-"""Shards on their way: a file and a row each, by peer and shard, with quotas by announced size (R34)."""
+"""Shards on their way: a file and a row each, by peer and shard, with quotas by what has come of them (R34).
+
+A spool takes nothing up before its first chunk. Where there is no capacity left, the address that has most
+of it gives up what it has not touched for longest, unless whoever asks has as much.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from culm_connectors.dag.store.settings import DagFolderSettings
-from culm_connectors.dag.store.tables import SPOOLS
+from culm_connectors.edge.fair_turns import caller_address
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import SpoolFull
 from culm_models.dag.exchange.ranges import Range, all_chunks, chunk_bit, chunk_count, ranges_of
@@ -34,7 +38,7 @@ class Spools:
         clock_s: Callable[[], float],
     ) -> None:
         self._database = database
-        self._folder = folder / SPOOLS
+        self._folder = folder
         self._settings = settings
         self._clock_s = clock_s
         self._files: OrderedDict[int, int] = OrderedDict()
@@ -70,38 +74,84 @@ class Spools:
             return Reserved(found[2])
         if found is not None:
             self.drop(found[0])
-        if peer != DEPLOYMENT_PEER and not self._has_room(peer, size):
-            self.drop_expired()
-            if not self._has_room(peer, size):
-                return NotReserved(AckStatus.LATER, SpoolFull.code)
+        address = caller_address()
+        if peer != DEPLOYMENT_PEER and not self._make_capacity(peer, address, size, spools=1):
+            return NotReserved(AckStatus.LATER, SpoolFull.code)
         # No process ever gives a number again: a file may be deleted after its row is.
         self._database.execute(
-            "INSERT INTO spools (spool, peer, cid, size, space, bits, touched_at) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (secrets.randbits(62), peer, shard.raw, size, space, b"", int(self._clock_s())),
+            "INSERT INTO spools (spool, peer, cid, size, space, bits, touched_at, address) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (secrets.randbits(62), peer, shard.raw, size, space, b"", int(self._clock_s()), address),
         )
         return Reserved(0)
 
-    def _has_room(self, peer: bytes, size: int) -> bool:
-        query = (
-            "SELECT count(*), ifnull(sum(size), 0), ifnull(sum(peer = ?1), 0), "
-            "ifnull(sum(size * (peer = ?1)), 0) FROM spools WHERE peer != ?2"
-        )
-        given = (peer, DEPLOYMENT_PEER)
-        count, in_all, count_of_peer, of_peer = self._database.execute(query, given).fetchone()
-        settings = self._settings
-        return bool(
-            in_all + size <= settings.spool_bytes
-            and of_peer + size <= settings.peer_spool_bytes
-            and count < settings.spools
-            and count_of_peer < settings.peer_spools
-        )
+    def forget(self, peer: bytes, shard: Cid) -> None:
+        """Forget a spool."""
+        if (found := self.row(peer, shard)) is not None:
+            self.drop(found[0])
 
-    def write(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> None:
-        """Keep one chunk, while there is a spool."""
+    def release(self, peer: bytes, shard: Cid) -> None:
+        """Forget a spool of which nothing has come."""
+        found = self.row(peer, shard)
+        if found is not None and not found[2]:
+            self.drop(found[0])
+
+    def _make_capacity(self, peer: bytes, address: str, size: int, *, spools: int) -> bool:
+        """Whether so much more may come from a peer, once others have given up what they may have to."""
+        if self._in_the_way(peer, address, size, spools) is None:
+            return True
+        self.drop_expired()
+        while (rows := self._in_the_way(peer, address, size, spools)) is not None:
+            if not rows:
+                return False
+            for row in rows:
+                self.drop(row)
+        return True
+
+    def _in_the_way(self, peer: bytes, address: str, size: int, spools: int) -> list[int] | None:
+        """The spool that has to go for so much of a peer, or none that may; None where there is capacity."""
+        query = (
+            "SELECT count(*), ifnull(sum(received), 0), ifnull(sum(peer = ?1), 0), "
+            "ifnull(sum(received * (peer = ?1)), 0), ifnull(sum(received * (address = ?2)), 0) "
+            "FROM spools WHERE peer != ?3"
+        )
+        given = (peer, address, DEPLOYMENT_PEER)
+        count, in_all, count_of_peer, of_peer, of_address = self._database.execute(query, given).fetchone()
+        settings = self._settings
+        if of_peer + size > settings.peer_spool_bytes:
+            return []
+        if count_of_peer + spools > settings.peer_spools:
+            return self._first("received = 0 AND peer = ?", peer)
+        if count + spools > settings.spools:
+            return self._first("received = 0 AND peer != ?", DEPLOYMENT_PEER)
+        if of_address + size > settings.address_spool_bytes:
+            return self._of_largest("peer", "address = ?", address, of_peer + size)
+        if in_all + size > settings.spool_bytes:
+            return self._of_largest("address", "peer != ?", DEPLOYMENT_PEER, of_address + size)
+        return None
+
+    def _of_largest(self, column: str, condition: str, value: bytes | str, least: int) -> list[int]:
+        """What whoever has most has not touched for longest; nothing unless that is at least so much."""
+        query = (
+            f"SELECT {column}, sum(received) FROM spools WHERE {condition} "
+            f"GROUP BY {column} ORDER BY 2 DESC, 1 LIMIT 1"
+        )
+        found = self._database.execute(query, (value,)).fetchone()
+        if found is None or found[1] < least:
+            return []
+        return self._first(f"received > 0 AND {condition} AND {column} = ?", value, found[0])
+
+    def _first(self, condition: str, *values: bytes | str) -> list[int]:
+        query = f"SELECT spool FROM spools WHERE {condition} ORDER BY touched_at, spool LIMIT 1"
+        return [row for (row,) in self._database.execute(query, values)]
+
+    def write(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> bool:
+        """Keep one chunk, while there is a spool and capacity for it."""
         found = self.row(peer, shard)
         if found is None:
-            return
+            return False
+        if peer != DEPLOYMENT_PEER and not self._make_capacity(peer, caller_address(), len(data), spools=0):
+            return False
         row, size, bits, _ = found
         file = self._file(row)
         view, at = memoryview(data), offset
@@ -110,9 +160,15 @@ class Spools:
             view, at = view[written:], at + written
         bits |= chunk_bit(offset)
         self._database.execute(
-            "UPDATE spools SET bits = ?, touched_at = ? WHERE spool = ?",
-            (bits.to_bytes(-(-chunk_count(size) // 8), "little"), int(self._clock_s()), row),
+            "UPDATE spools SET bits = ?, received = ?, touched_at = ? WHERE spool = ?",
+            (
+                bits.to_bytes(-(-chunk_count(size) // 8), "little"),
+                _bytes_of(bits, size),
+                int(self._clock_s()),
+                row,
+            ),
         )
+        return True
 
     def _file(self, row: int) -> int:
         file = self._files.pop(row, None)
@@ -167,9 +223,10 @@ class Spools:
             self.drop(row)
         return len(rows)
 
-    def is_of_before(self, row: int) -> bool:
+    def is_of_before(self, peer: bytes, shard: Cid) -> bool:
         """Whether a spool was here when the folder was opened."""
-        return row in self._before
+        found = self.row(peer, shard)
+        return found is not None and found[0] in self._before
 
     def drop_torn(self) -> bool:
         """Forget spools whose file has not what their row says, and files without a row.
@@ -190,3 +247,17 @@ class Spools:
                 known.add(path.name)
         self.to_delete += [path for path in self._folder.iterdir() if path.name not in known]
         return is_of_deployment
+
+
+def _bytes_of(bits: int, size: int) -> int:
+    """How much of a shard these chunks are."""
+    return sum(length for _, length in ranges_of(bits, size))
+
+
+def count_received(database: sqlite3.Connection) -> None:
+    """Find out what has come of spools, in a folder of a program that did not keep it."""
+    rows = database.execute("SELECT spool, size, bits FROM spools").fetchall()
+    database.executemany(
+        "UPDATE spools SET received = ? WHERE spool = ?",
+        [(_bytes_of(int.from_bytes(bits, "little"), size), row) for row, size, bits in rows],
+    )

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from culm_connectors.dag.errors import DagFolderError
+from culm_connectors.dag.store.spools import count_received
 from culm_connectors.dag.store.waiting import fill_waiting
 
 DATABASE_FILE: Final = "dag.sqlite"
 SHARDS: Final = "shards"
 SPOOLS: Final = "spools"
-FORMAT: Final = 2
+FORMAT: Final = 3
 _APPLICATION_ID: Final = 0x43444147
 _BUSY_TIMEOUT_S: Final = 30.0
 
@@ -63,15 +64,27 @@ CREATE TABLE missing (space BLOB NOT NULL, named BLOB NOT NULL, PRIMARY KEY (spa
 CREATE INDEX missing_named ON missing (named);
 CREATE TABLE lacks (named BLOB NOT NULL, child INTEGER NOT NULL, PRIMARY KEY (named, child)) WITHOUT ROWID;
 CREATE INDEX lacks_of ON lacks (child);
+"""
+"""Since format 2: what is missing, and which nodes wait for it."""
+
+_SCHEMA_3: Final = """
+DROP TABLE IF EXISTS waiting;
+DROP TABLE IF EXISTS waiting_counts;
 CREATE TABLE waiting (
-    node INTEGER PRIMARY KEY, space BLOB NOT NULL, peer BLOB NOT NULL, size INTEGER NOT NULL
+    node INTEGER PRIMARY KEY, space BLOB NOT NULL, address TEXT NOT NULL, peer BLOB NOT NULL,
+    size INTEGER NOT NULL, since INTEGER NOT NULL
 );
+CREATE INDEX waiting_of_space ON waiting (space, address);
+CREATE INDEX waiting_of_address ON waiting (address, peer);
+CREATE INDEX waiting_since ON waiting (since);
 CREATE TABLE waiting_counts (
-    of INTEGER NOT NULL, who BLOB NOT NULL, nodes INTEGER NOT NULL, bytes INTEGER NOT NULL,
+    of INTEGER NOT NULL, who NOT NULL, nodes INTEGER NOT NULL, bytes INTEGER NOT NULL,
     PRIMARY KEY (of, who)
 ) WITHOUT ROWID;
+ALTER TABLE spools ADD COLUMN address TEXT NOT NULL DEFAULT '';
+ALTER TABLE spools ADD COLUMN received INTEGER NOT NULL DEFAULT 0;
 """
-"""Since format 2: what `waiting` keeps. A space or peer of none has no bytes."""
+"""Since format 3: who has a place to wait, and what has come of spools. A space of none has no bytes."""
 
 
 def open_database(folder: Path, *, create: bool) -> sqlite3.Connection:
@@ -106,10 +119,12 @@ def _upgrade(database: sqlite3.Connection, found: int) -> int:
     """Make the tables of a new database, or those that an older one lacks; the format that it has then."""
     if found >= FORMAT:
         return found
-    for statement in ("" if found else _SCHEMA).split(";") + _SCHEMA_2.split(";"):
-        database.execute(statement)
-    if found:
+    for format, schema in enumerate((_SCHEMA, _SCHEMA_2, _SCHEMA_3), start=1):
+        for statement in schema.split(";") if found < format else ():
+            database.execute(statement)
+    if found == 1:
         fill_waiting(database)
+    count_received(database)
     database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
     database.execute(f"PRAGMA user_version = {FORMAT}")
     return FORMAT

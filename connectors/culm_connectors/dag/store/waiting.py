@@ -1,20 +1,27 @@
 """What is named and not here, as state: what a space asks for, and which nodes wait for it (3.4).
 
 A node waits for its own prior and forks, a UCAN for its proofs, a publish also for whatever proof is missing
-below it. Nobody waits for an origin. Those that wait are counted by the space and by the peer they came from.
+below it. Nobody waits for an origin.
+
+What peers bring and what waits has a place: so many of a space, of an address and of a peer. Where there is
+none left, whoever has most of them gives up its oldest; so a stranger's orphans keep nobody out, and after a
+while they count no more. A node without a place is kept: it was promised, and topics have it.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from culm_connectors.dag.store.outcomes import BlockKind
 from culm_connectors.dag.store.settings import DagFolderSettings
+from culm_connectors.edge.fair_turns import caller_address
 from culm_models.dag.blocks.cid import Cid, cid_from_bytes
 
-_OF_SPACE, _OF_PEER = range(2)
+_OF_SPACE, _OF_ADDRESS, _OF_PEER = range(3)
+"""What places are counted by; the order of the columns, too."""
 _NAMED_NOT_HERE: Final = (
     "NOT EXISTS (SELECT 1 FROM refused r WHERE r.cid = l.named) AND NOT EXISTS (SELECT 1 FROM nodes n "
     f"WHERE n.cid = l.named AND (n.kind = '{BlockKind.PUBLISH.value}' OR EXISTS "
@@ -26,12 +33,26 @@ _FILL: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A place for a node that a peer brings, and who has one until it is here: space, address, peer, size."""
+
+    space: bytes
+    address: str
+    peer: bytes
+    size: int
+    leaving: tuple[tuple[bytes, str, bytes, int], ...]
+
+
 class WaitingNodes:
     """Who waits, and for what, in one folder and inside of its transaction."""
 
-    def __init__(self, database: sqlite3.Connection, settings: DagFolderSettings) -> None:
+    def __init__(
+        self, database: sqlite3.Connection, settings: DagFolderSettings, clock_s: Callable[[], float]
+    ) -> None:
         self._database = database
         self._settings = settings
+        self._clock_s = clock_s
 
     # What a space asks for.
 
@@ -50,25 +71,58 @@ class WaitingNodes:
 
     # Who waits.
 
-    def has_room(self, cid: Cid, space: bytes | None, peer: bytes, size: int) -> bool:
-        """Whether a node that a peer brings may wait.
+    def make_capacity(self, cid: Cid, space: bytes | None, peer: bytes, size: int) -> bool:
+        """Whether a node that a peer brings may wait; others may have to give up their places for it.
 
         Those who wait for nothing but this node make room: a chain that comes from its end needs one place.
         """
-        nodes, octets = self._count(_OF_SPACE, space or b"")
-        of_peer, _ = self._count(_OF_PEER, peer)
-        if self._fits(nodes, octets + size, of_peer):
+        claim = _Claim(space or b"", caller_address(), peer, size, tuple(self._freed_by(cid)))
+        if self._lacking(claim) is None:
             return True
-        for other_space, other_peer, other_size in self._freed_by(cid):
-            is_same = other_space == (space or b"")
-            nodes, octets = nodes - is_same, octets - is_same * other_size
-            of_peer -= other_peer == peer
-        return self._fits(nodes, octets + size, of_peer)
+        self.drop_expired()
+        while (lacking := self._lacking(claim)) is not None:
+            if lacking == _OF_PEER or not self._give_up(claim, lacking):
+                return False
+        return True
 
-    def _fits(self, nodes: int, octets: int, of_peer: int) -> bool:
+    def _lacking(self, claim: _Claim) -> int | None:
+        """Whose places are too few for a claim: of the peer, of its address, or of the space."""
         settings = self._settings
-        fits = nodes < settings.waiting_nodes and octets <= settings.waiting_bytes
-        return fits and of_peer < settings.peer_waiting_nodes
+        if self._left(claim, _OF_PEER, claim.peer)[0] >= settings.peer_waiting_nodes:
+            return _OF_PEER
+        if self._left(claim, _OF_ADDRESS, claim.address)[0] >= settings.address_waiting_nodes:
+            return _OF_ADDRESS
+        nodes, octets = self._left(claim, _OF_SPACE, claim.space)
+        if nodes >= settings.waiting_nodes or octets + claim.size > settings.waiting_bytes:
+            return _OF_SPACE
+        return None
+
+    def _left(self, claim: _Claim, of: int, who: bytes | str) -> tuple[int, int]:
+        nodes, octets = self._count(of, who)
+        sizes = [one[3] for one in claim.leaving if one[of] == who]
+        return nodes - len(sizes), octets - sum(sizes)
+
+    def _give_up(self, claim: _Claim, of: int) -> bool:
+        """Whoever has most places gives up its oldest, unless it has no more than whoever claims one.
+
+        In a space these are addresses, and at an address they are peers.
+        """
+        among, holders = ("space", "address") if of == _OF_SPACE else ("address", "peer")
+        value, own = getattr(claim, among), getattr(claim, holders)
+        query = f"SELECT {holders}, count(*) FROM waiting WHERE {among} = ? GROUP BY 1"
+        places = dict(self._database.execute(query, (value,)).fetchall())
+        holder = max(places, key=lambda one: (places[one], one), default=own)
+        if places.get(holder, 0) <= places.get(own, 0):
+            return False
+        query = f"SELECT node FROM waiting WHERE {among} = ? AND {holders} = ? ORDER BY since, node LIMIT 1"
+        self._leave(row for (row,) in self._database.execute(query, (value, holder)).fetchall())
+        return True
+
+    def drop_expired(self) -> None:
+        """Who has waited for too long has no place any more."""
+        query = "SELECT node FROM waiting WHERE since <= ?"
+        before = int(self._clock_s()) - self._settings.waiting_expires_s
+        self._leave(row for (row,) in self._database.execute(query, (before,)).fetchall())
 
     def counts(self, space: bytes) -> tuple[int, int]:
         """How many nodes of a space wait, and their bytes."""
@@ -79,35 +133,30 @@ class WaitingNodes:
         query = "SELECT named FROM lacks WHERE child = ?"
         return [cid_from_bytes(raw) for (raw,) in self._database.execute(query, (row,))]
 
-    def enter(self, row: int, space: bytes | None, peer: bytes, size: int, needs: Iterable[Cid]) -> None:
-        """A node that is new here waits for these; for none of them, it waits not."""
+    def enter(
+        self, row: int, space: bytes | None, peer: bytes | None, size: int, needs: Iterable[Cid]
+    ) -> None:
+        """A node that is new here waits for these; for none of them, it waits not.
+
+        What nobody in particular has brought takes up no place, such as what topics have.
+        """
         rows = [(need.raw, row) for need in needs]
-        if not rows:
-            return
         self._database.executemany("INSERT OR IGNORE INTO lacks VALUES (?, ?)", rows)
-        self._database.execute("INSERT INTO waiting VALUES (?, ?, ?, ?)", (row, space or b"", peer, size))
-        self._add(space or b"", peer, 1, size)
+        if rows and peer is not None:
+            address = caller_address()
+            self._database.execute(
+                "INSERT INTO waiting VALUES (?, ?, ?, ?, ?, ?)",
+                (row, space or b"", address, peer, size, int(self._clock_s())),
+            )
+            self._add(space or b"", address, peer, 1, size)
 
     def waits_for(self, row: int, needs: Iterable[Cid]) -> None:
         """A node that was here waits for these, and for nothing else."""
         rows = [(need.raw, row) for need in needs]
         self._database.execute("DELETE FROM lacks WHERE child = ?", (row,))
         self._database.executemany("INSERT OR IGNORE INTO lacks VALUES (?, ?)", rows)
-        if rows:
-            self._enter_again(row)
-        else:
+        if not rows:
             self._leave([row])
-
-    def _enter_again(self, row: int) -> None:
-        if self._database.execute("SELECT 1 FROM waiting WHERE node = ?", (row,)).fetchone() is not None:
-            return
-        query = (
-            "SELECT length(block), (SELECT space FROM places p WHERE p.node = n.node LIMIT 1) "
-            "FROM nodes n WHERE node = ?"
-        )
-        size, space = self._database.execute(query, (row,)).fetchone()
-        self._database.execute("INSERT INTO waiting VALUES (?, ?, ?, ?)", (row, space or b"", b"", size))
-        self._add(space or b"", b"", 1, size)
 
     def settled(self, raw: bytes) -> None:
         """A node is here, or was refused for good: nobody waits for it."""
@@ -124,10 +173,8 @@ class WaitingNodes:
     def gone(self, raw: bytes) -> None:
         """What was here, or refused, is neither: it is asked for again, and what builds on it waits."""
         self._database.execute(f"{_FILL} AND l.named = ?", (raw,))
-        query = "SELECT child FROM links WHERE named = ? AND how = 0"
-        for (row,) in self._database.execute(query, (raw,)).fetchall():
-            self._database.execute("INSERT OR IGNORE INTO lacks VALUES (?, ?)", (raw, row))
-            self._enter_again(row)
+        query = "INSERT OR IGNORE INTO lacks SELECT named, child FROM links WHERE named = ? AND how = 0"
+        self._database.execute(query, (raw,))
 
     def deleted(self, row: int, named: list[tuple[bytes]], spaces: list[tuple[bytes]]) -> None:
         """A node is gone from its spaces: what it alone has named there is asked for no more."""
@@ -140,10 +187,10 @@ class WaitingNodes:
         pairs = [(space, raw) for (space,) in spaces for (raw,) in named]
         self._database.executemany(query, pairs)
 
-    def _freed_by(self, cid: Cid) -> list[tuple[bytes, bytes, int]]:
-        """Space, peer and size of those who wait for this alone."""
+    def _freed_by(self, cid: Cid) -> list[tuple[bytes, str, bytes, int]]:
+        """Space, address, peer and size of those who wait for this alone."""
         query = (
-            "SELECT w.space, w.peer, w.size FROM lacks l JOIN waiting w ON w.node = l.child "
+            "SELECT w.space, w.address, w.peer, w.size FROM lacks l JOIN waiting w ON w.node = l.child "
             "WHERE l.named = ?1 "
             "AND NOT EXISTS (SELECT 1 FROM lacks m WHERE m.child = l.child AND m.named != ?1)"
         )
@@ -151,29 +198,29 @@ class WaitingNodes:
 
     def _leave(self, rows: Iterable[int]) -> None:
         for row in rows:
-            query = "SELECT space, peer, size FROM waiting WHERE node = ?"
-            found = self._database.execute(query, (row,)).fetchone()
-            if found is not None:
+            query = "SELECT space, address, peer, size FROM waiting WHERE node = ?"
+            place = self._database.execute(query, (row,)).fetchone()
+            if place is not None:
+                space, address, peer, size = place
                 self._database.execute("DELETE FROM waiting WHERE node = ?", (row,))
-                self._add(found[0], found[1], -1, -found[2])
+                self._add(space, address, peer, -1, -size)
 
-    def _count(self, of: int, who: bytes) -> tuple[int, int]:
-        if of == _OF_PEER and not who:
-            return 0, 0
+    def _count(self, of: int, who: bytes | str) -> tuple[int, int]:
         query = "SELECT nodes, bytes FROM waiting_counts WHERE of = ? AND who = ?"
         found = self._database.execute(query, (of, who)).fetchone()
         return (0, 0) if found is None else (found[0], found[1])
 
-    def _add(self, space: bytes, peer: bytes, nodes: int, octets: int) -> None:
-        for of, who in ((_OF_SPACE, space), (_OF_PEER, peer)):
+    def _add(self, space: bytes, address: str, peer: bytes, nodes: int, octets: int) -> None:
+        for of, who in ((_OF_SPACE, space), (_OF_ADDRESS, address), (_OF_PEER, peer)):
             self._database.execute(
                 "INSERT INTO waiting_counts VALUES (?1, ?2, ?3, ?4) ON CONFLICT (of, who) DO UPDATE "
                 "SET nodes = nodes + ?3, bytes = bytes + ?4",
                 (of, who, nodes, octets),
             )
-            self._database.execute(
-                "DELETE FROM waiting_counts WHERE of = ? AND who = ? AND nodes = 0", (of, who)
-            )
+            if nodes < 0:
+                self._database.execute(
+                    "DELETE FROM waiting_counts WHERE of = ? AND who = ? AND nodes = 0", (of, who)
+                )
 
 
 def fill_waiting(database: sqlite3.Connection) -> None:
@@ -185,13 +232,3 @@ def fill_waiting(database: sqlite3.Connection) -> None:
         "AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.cid = l.named) "
         "AND NOT EXISTS (SELECT 1 FROM refused r WHERE r.cid = l.named)"
     )
-    database.execute(
-        "INSERT INTO waiting SELECT n.node, "
-        "ifnull((SELECT space FROM places p WHERE p.node = n.node LIMIT 1), x''), "
-        "x'', length(n.block) FROM nodes n WHERE n.node IN (SELECT child FROM lacks)"
-    )
-    for of, column in ((_OF_SPACE, "space"), (_OF_PEER, "peer")):
-        database.execute(
-            f"INSERT INTO waiting_counts SELECT {of}, {column}, count(*), sum(size) FROM waiting "
-            f"GROUP BY {column}"
-        )

@@ -8,7 +8,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid, cid_of_digest
-from culm_models.dag.errors import DagError, DagFrameTooLarge, DagUnexpected, NodeSchema, WaitingFull
+from culm_models.dag.errors import (
+    DagError,
+    DagUnexpected,
+    NodeSchema,
+    SpoolFull,
+    WaitingFull,
+)
 from culm_models.dag.exchange.events import (
     DagAcknowledged,
     DoneReceived,
@@ -20,13 +26,13 @@ from culm_models.dag.exchange.events import (
 )
 from culm_models.dag.exchange.needs import needs_of_block
 from culm_models.dag.exchange.node_wants import NodeWants
-from culm_models.dag.exchange.offers import FRAME_ROOM, first_message, link_size, offer_of_store, offers_of
+from culm_models.dag.exchange.offers import FRAME_ROOM, first_message, link_size, offers_of
 from culm_models.dag.exchange.pieces import in_pieces
 from culm_models.dag.exchange.ranges import bits_of
 from culm_models.dag.exchange.serving import Serving
 from culm_models.dag.exchange.settings import ExchangeSettings, SpaceAbility, SpaceAccess, open_to_all
 from culm_models.dag.exchange.shard_wants import ChunkFate, ShardWants
-from culm_models.dag.exchange.space_exchange import WHOLE_SPACE, SpaceExchange
+from culm_models.dag.exchange.space_exchange import SpaceExchange
 from culm_models.dag.exchange.store import ExchangeStore
 from culm_models.dag.exchange.unasked import Unasked
 from culm_models.dag.wire.frames import FrameReader, frame_of
@@ -154,12 +160,6 @@ class Exchange:
             offers_of(space, tuple(shards), tuple(dag_heads), tuple(publish_heads), self._max_frame)
         )
 
-    def want(self, space: bytes, links: Iterable[Cid]) -> None:
-        """Ask for nodes beyond those that the exchange finds missing by itself."""
-        if (found := self._spaces.get(space)) is not None:
-            self._nodes.add(space, tuple(links))
-            found.is_done_due = True
-
     def cancel(self, space: bytes, links: Iterable[Cid]) -> None:
         """Want these no longer, as a shard that came from someone else."""
         asked = tuple(cid for cid in links if self._nodes.cancel((space, cid)) | self._shards.drop(cid))
@@ -171,6 +171,10 @@ class Exchange:
         self._out.append(DagBlocks(space, (block,)))
         self._nodes.forget_absent()
         self._shards.forget_absent()
+
+    def close(self) -> None:
+        """The connection has ended: nothing is kept for what was on its way and has not begun to come."""
+        self._shards.close()
 
     def next_frame(self) -> bytes:
         """The next frame to send; empty while there is none. Chunks are read from the store as they go."""
@@ -328,6 +332,10 @@ class Exchange:
         self.received_bytes += len(message.data)
         if fate is ChunkFate.WHOLE:
             events.append(ShardSpooled(found.space, message.shard, message.size))
+        elif fate is ChunkFate.NOT_KEPT:
+            self._out.append(DagCancel(found.space, (message.shard,)))
+            found.acks.append((message.shard, AckStatus.LATER, SpoolFull.code))
+            found.is_done_due = True
 
     def _acknowledged(self, found: SpaceExchange, message: DagAck, events: list[ExchangeEvent]) -> None:
         for cid, number, code in message.results:
@@ -349,21 +357,10 @@ class Exchange:
         return FRAME_MAX if self.hello is None else self.hello.max_frame
 
     def _offer_all(self, found: SpaceExchange) -> None:
-        refusal = self._access(found.space, SpaceAbility.READ)
-        found.was_other_done = False
-        if refusal is None:
-            found.offers = [offer_of_store(self._store, found.space, self._max_frame)]
-        else:
-            found.acks.append((WHOLE_SPACE, AckStatus.REFUSED, refusal))
-            found.offers = [offers_of(found.space, (), (), (), self._max_frame)]
+        found.offer_all(self._store, self._access(found.space, SpaceAbility.READ), self._max_frame)
 
     def _not_served(self, space: bytes, cid: Cid, is_too_large: bool) -> None:
-        found = self._spaces[space]
-        found.unanswered.discard(cid)
-        if is_too_large:
-            found.acks.append((cid, AckStatus.REFUSED, DagFrameTooLarge.code))
-        else:
-            found.acks.append((cid, AckStatus.NOT_HERE, None))
+        self._spaces[space].not_served(cid, is_too_large=is_too_large)
 
     def _next_message(self) -> DagMessage | None:
         if self._out and (self.hello is not None or isinstance(self._out[0], DagHello)):

@@ -28,6 +28,8 @@ class ChunkFate(Enum):
     KEPT = "kept"
     WHOLE = "whole"
     """Kept, and its shard is whole now."""
+    NOT_KEPT = "not_kept"
+    """Its shard is wanted no longer."""
 
 
 @dataclass(slots=True)
@@ -149,7 +151,9 @@ class ShardWants:
             if not one.missing & bit:
                 raise ChunkOverlap(f"the chunk of {chunk.shard} at {chunk.offset} is here")
             return ChunkFate.UNASKED
-        self._store.spool(self._peer, chunk.shard, chunk.offset, chunk.data)
+        if not self._store.spool(self._peer, chunk.shard, chunk.offset, chunk.data):
+            self._drop(chunk.shard)
+            return ChunkFate.NOT_KEPT
         one.asked &= ~bit
         one.missing &= ~bit
         one.asked_bytes -= len(chunk.data)
@@ -182,10 +186,17 @@ class ShardWants:
 
     def _drop(self, shard: Cid) -> None:
         one = self._transfers.pop(shard)
+        if one.is_begun:
+            self._store.release(self._peer, shard)
         self._asked.discard(shard)
         self._asked_bytes -= one.asked_bytes
         self._absent.add(shard)
         self._count(one.space, -1)
+
+    def close(self) -> None:
+        """Nothing comes any more."""
+        for shard in tuple(self._transfers):
+            self._drop(shard)
 
     def forget_absent(self) -> None:
         """What was not sent, or was not taken, is wanted again when it is offered."""

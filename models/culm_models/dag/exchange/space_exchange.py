@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from culm_models.dag.blocks.cid import IDENTITY, RAW, Cid, make_cid
-from culm_models.dag.exchange.offers import FRAME_ROOM, in_frames, link_size
+from culm_models.dag.errors import DagFrameTooLarge
+from culm_models.dag.exchange.offers import FRAME_ROOM, in_frames, link_size, offer_of_store, offers_of
 from culm_models.dag.exchange.store import ExchangeStore
 from culm_models.dag.wire.messages import AckStatus, DagAck, DagDone, DagOffer
 
@@ -53,6 +54,23 @@ class SpaceExchange:
         self.was_other_done = True
         self.unanswered.difference_update(message.dag_heads)
         self.unanswered.discard(message.tip or WHOLE_SPACE)
+
+    def offer_all(self, store: ExchangeStore, refusal: str | None, max_frame: int) -> None:
+        """Offer all that is here, in place of what was to be offered; nothing to whom reading is refused."""
+        self.was_other_done = False
+        if refusal is None:
+            self.offers = [offer_of_store(store, self.space, max_frame)]
+        else:
+            self.acks.append((WHOLE_SPACE, AckStatus.REFUSED, refusal))
+            self.offers = [offers_of(self.space, (), (), (), max_frame)]
+
+    def not_served(self, cid: Cid, *, is_too_large: bool) -> None:
+        """A link that was wanted cannot be sent: it is not here, or no frame is large enough."""
+        self.unanswered.discard(cid)
+        if is_too_large:
+            self.acks.append((cid, AckStatus.REFUSED, DagFrameTooLarge.code))
+        else:
+            self.acks.append((cid, AckStatus.NOT_HERE, None))
 
     def next_ack(self, max_frame: int) -> DagAck | None:
         """As many acknowledgements as fit a frame."""

@@ -86,13 +86,17 @@ class ExchangeStore(Protocol):
         ...
 
     def reserve(self, peer: bytes, space: bytes, shard: Cid, size: int) -> Reserved | NotReserved:
-        """Make room for a shard that a peer is going to send, all of its size at once (R34).
+        """Begin to take a shard that a peer is going to send, if there is capacity for all of it (R34).
 
         Asked before each WANT. A spool of this peer and size that is here goes on; one of another size is
         dropped.
         """
         ...
 
-    def spool(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> None:
-        """Keep one chunk of a reserved shard, which was not here."""
+    def release(self, peer: bytes, shard: Cid) -> None:
+        """Nothing of a reserved shard is on its way any more: it is forgotten, unless some of it is here."""
+        ...
+
+    def spool(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> bool:
+        """Keep one chunk of a reserved shard, which was not here; False: there is no capacity for it."""
         ...

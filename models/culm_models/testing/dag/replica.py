@@ -152,13 +152,19 @@ class MemoryReplica:
             self.spools[peer, shard] = (bytearray(size), 0)
         return Reserved(bits)
 
-    def spool(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> None:
+    def release(self, peer: bytes, shard: Cid) -> None:
+        """Forget a spool of which nothing is here."""
+        if self.spools.get((peer, shard), (b"", 1))[1] == 0:
+            del self.spools[peer, shard]
+
+    def spool(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> bool:
         """Keep one chunk, while there is a spool."""
         if (peer, shard) not in self.spools:
-            return
+            return False
         held, bits = self.spools[peer, shard]
         held[offset : offset + len(data)] = data
         self.spools[peer, shard] = (held, bits | chunk_bit(offset))
+        return True
 
     def _is_whole(self, peer: bytes, shard: Cid) -> bool:
         held, bits = self.spools.get((peer, shard), (b"", 0))

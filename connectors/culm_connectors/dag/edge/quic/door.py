@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -50,8 +49,6 @@ class _Caller:
     exchange: Exchange
     session: DagSession
     shown: ShownTokens
-    context: Context
-    """Whatever is done for it is done in its turn."""
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
 
@@ -95,7 +92,7 @@ class DagQuicDoor:
                 session = DagSession(
                     exchange, stream.send, received, self._call, self._understood, self._take_in
                 )
-                await self._speak(_Caller(connection, exchange, session, shown, copy_context()))
+                await self._speak(_Caller(connection, exchange, session, shown))
             self._metrics.bytes_in += received.received_bytes
             self._metrics.bytes_out += exchange.sent_bytes
         finally:
@@ -137,6 +134,7 @@ class DagQuicDoor:
             for task in caller.tasks:
                 task.cancel()
             await asyncio.gather(*caller.tasks, return_exceptions=True)
+            await self._call(caller.exchange.close)
             if isinstance(session.error, DagError):
                 self._metrics.closed["protocol"] += 1
                 self._room.refusals.violation(session.error.code, str(session.error), connection.peer_id)
@@ -211,7 +209,7 @@ class DagQuicDoor:
 
     def _begin(self, caller: _Caller, begin: Callable[[], Any]) -> None:
         if caller.session in self._callers:
-            task: asyncio.Task[None] = self._loop.create_task(begin(), context=caller.context)
+            task: asyncio.Task[None] = self._loop.create_task(begin())
             caller.tasks.add(task)
             task.add_done_callback(caller.tasks.discard)
 

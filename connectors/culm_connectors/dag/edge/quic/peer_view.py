@@ -70,6 +70,10 @@ class PeerView:
             return NotReserved(AckStatus.LATER)
         return self._folder.reserve(peer, space, shard, size)
 
-    def spool(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> None:
+    def release(self, peer: bytes, shard: Cid) -> None:
         """See `ExchangeStore`."""
-        self._folder.spool(peer, shard, offset, data)
+        self._folder.release(peer, shard)
+
+    def spool(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> bool:
+        """See `ExchangeStore`."""
+        return self._folder.spool(peer, shard, offset, data)
