@@ -81,20 +81,23 @@ class WaitingNodes:
             return True
         self.drop_expired()
         while (lacking := self._lacking(claim)) is not None:
-            if lacking == _OF_PEER or not self._give_up(claim, lacking):
+            of, measure = lacking
+            if of == _OF_PEER or not self._give_up(claim, of, measure):
                 return False
         return True
 
-    def _lacking(self, claim: _Claim) -> int | None:
-        """Whose places are too few for a claim: of the peer, of its address, or of the space."""
+    def _lacking(self, claim: _Claim) -> tuple[int, str] | None:
+        """Whose places are too few for a claim (the peer, its address, the space), and by which measure."""
         settings = self._settings
         if self._left(claim, _OF_PEER, claim.peer)[0] >= settings.peer_waiting_nodes:
-            return _OF_PEER
+            return _OF_PEER, "count(*)"
         if self._left(claim, _OF_ADDRESS, claim.address)[0] >= settings.address_waiting_nodes:
-            return _OF_ADDRESS
+            return _OF_ADDRESS, "count(*)"
         nodes, octets = self._left(claim, _OF_SPACE, claim.space)
-        if nodes >= settings.waiting_nodes or octets + claim.size > settings.waiting_bytes:
-            return _OF_SPACE
+        if nodes >= settings.waiting_nodes:
+            return _OF_SPACE, "count(*)"
+        if octets + claim.size > settings.waiting_bytes:
+            return _OF_SPACE, "sum(size)"
         return None
 
     def _left(self, claim: _Claim, of: int, who: bytes | str) -> tuple[int, int]:
@@ -102,17 +105,17 @@ class WaitingNodes:
         sizes = [one[3] for one in claim.leaving if one[of] == who]
         return nodes - len(sizes), octets - sum(sizes)
 
-    def _give_up(self, claim: _Claim, of: int) -> bool:
-        """Whoever has most places gives up its oldest, unless it has no more than whoever claims one.
+    def _give_up(self, claim: _Claim, of: int, measure: str) -> bool:
+        """Whoever has most gives up its oldest place, unless it has no more than whoever claims one.
 
         In a space these are addresses, and at an address they are peers.
         """
         among, holders = ("space", "address") if of == _OF_SPACE else ("address", "peer")
         value, own = getattr(claim, among), getattr(claim, holders)
-        query = f"SELECT {holders}, count(*) FROM waiting WHERE {among} = ? GROUP BY 1"
-        places = dict(self._database.execute(query, (value,)).fetchall())
-        holder = max(places, key=lambda one: (places[one], one), default=own)
-        if places.get(holder, 0) <= places.get(own, 0):
+        query = f"SELECT {holders}, {measure} FROM waiting WHERE {among} = ? GROUP BY 1"
+        held = dict(self._database.execute(query, (value,)).fetchall())
+        holder = max(held, key=lambda one: (held[one], one), default=own)
+        if held.get(holder, 0) <= held.get(own, 0):
             return False
         query = f"SELECT node FROM waiting WHERE {among} = ? AND {holders} = ? ORDER BY since, node LIMIT 1"
         self._leave(row for (row,) in self._database.execute(query, (value, holder)).fetchall())

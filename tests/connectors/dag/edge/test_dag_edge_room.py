@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import httpx
@@ -12,6 +13,7 @@ from culm_connectors.dag.edge.edge_folder import EdgeQuotas
 from culm_connectors.dag.http.server import serve_http
 from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.room import SpooledPart
+from culm_connectors.edge.fair_turns import caller_address, calling
 from culm_connectors.kafka import ProducerRecord
 from culm_models.dag.blocks.cid import CAR, RAW, cid_of
 from culm_models.dag.replica.codec import encode_append
@@ -65,6 +67,28 @@ async def test_nothing_is_had_before_kafka_has_it(tmp_path: Path) -> None:
     (record,) = topics.records("dag.nodes")
     space, cid, found = decode_node_record(record.key, record.value)
     assert (space, cid, found.data, found.peer) == (SPACE, NODE.cid, NODE.data, PEER)
+
+
+async def test_whoever_floods_the_folder_with_work_delays_others_by_a_step(tmp_path: Path) -> None:
+    order: list[str] = []
+    begins = threading.Event()
+
+    async def work(host: str, count: int) -> None:
+        with calling(host, host):
+            await asyncio.gather(
+                *(edge.room.work(lambda _: order.append(caller_address())) for _ in range(count))
+            )
+
+    async with edge_parts(tmp_path, ListedTopics()) as edge, asyncio.TaskGroup() as group:
+        with calling("10.0.0.3", "first"):
+            group.create_task(edge.room.work(lambda _: begins.wait()))
+        await asyncio.sleep(0)
+        for host, count in (("10.0.0.1", 100), ("10.0.0.2", 1)):
+            group.create_task(work(host, count))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        begins.set()
+    assert order.index("10.0.0.2") < 5
 
 
 async def test_what_a_process_has_left_in_its_outbox_is_published_by_the_next_one(tmp_path: Path) -> None:
