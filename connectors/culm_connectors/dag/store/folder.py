@@ -341,12 +341,12 @@ class DagFolder:
         return self._spools.reserve(peer, space, shard, size)
 
     def release(self, peer: bytes, shard: Cid) -> None:
-        """See `ExchangeStore`."""
+        """Forget a spool of which nothing has come."""
         self.transaction()
         self._spools.release(peer, shard)
 
     def spool(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> bool:
-        """See `ExchangeStore`; whether there was capacity for it."""
+        """Keep one chunk of a spool; False: there is no capacity for it, or no spool."""
         self.transaction()
         return self._spools.write(peer, shard, offset, data)
 

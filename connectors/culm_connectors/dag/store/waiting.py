@@ -87,7 +87,7 @@ class WaitingNodes:
         return True
 
     def _lacking(self, claim: _Claim) -> tuple[int, str] | None:
-        """Whose places are too few for a claim (the peer, its address, the space), and by which measure."""
+        """Find whose places are too few for a claim (peer, address or space), and by which measure."""
         settings = self._settings
         if self._left(claim, _OF_PEER, claim.peer)[0] >= settings.peer_waiting_nodes:
             return _OF_PEER, "count(*)"
@@ -122,7 +122,7 @@ class WaitingNodes:
         return True
 
     def drop_expired(self) -> None:
-        """Who has waited for too long has no place any more."""
+        """Take the places of nodes that have waited for too long."""
         query = "SELECT node FROM waiting WHERE since <= ?"
         before = int(self._clock_s()) - self._settings.waiting_expires_s
         self._leave(row for (row,) in self._database.execute(query, (before,)).fetchall())

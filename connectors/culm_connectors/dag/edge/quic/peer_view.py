@@ -71,7 +71,7 @@ class PeerView:
         return self._folder.reserve(peer, space, shard, size)
 
     def release(self, peer: bytes, shard: Cid) -> None:
-        """See `ExchangeStore`."""
+        """Forget a spool of which nothing has come."""
         self._folder.release(peer, shard)
 
     def spool(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> bool:
