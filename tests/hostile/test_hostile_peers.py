@@ -45,8 +45,7 @@ _BUSY = "print(flush=True)\nwhile True: pass"
 _SHORT = (
     *("sparse-crypto", "undecryptable", "sparse-stream", "expensive-cbor", "sds-join-leave"),
     *("chotki-small-packets", "chotki-no-v"),
-    *("bamboo-adjusts", "bamboo-four-keys"),
-    *("dag-empty-offers", "dag-orphans", "dag-new-spaces"),
+    *("bamboo-adjusts", "bamboo-entries"),
 )
 _ROOT = Path(__file__).parents[2]
 
