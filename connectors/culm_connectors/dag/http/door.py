@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Callable
@@ -36,7 +37,7 @@ class Door:
         self.settings = settings
         self.access = access or DoorAccess(room, settings)
         self.budgets = ClientBudgets(settings)
-        self._orders: OrderedDict[bytes, tuple[int, PublishedDag]] = OrderedDict()
+        self._orders: OrderedDict[bytes, tuple[int, asyncio.Task[PublishedDag]]] = OrderedDict()
 
     async def enter(self, request: Request) -> HttpClient:
         """Who asks, once it may make a further request. Raises `TooManyRequests`."""
@@ -63,15 +64,19 @@ class Door:
             return await read_body(request, most, client, self.budgets, self.settings)
 
     async def published(self, id: bytes) -> PublishedDag:
-        """What is published under an id; computed again only where something may have changed."""
+        """What is published under an id; computed again only where something may have changed.
+
+        However many ask at a time, as streams of events do behind each change, it is computed once.
+        """
         version = self.room.version(id)
-        found = self._orders.pop(id, None)
-        if found is None or found[0] != version:
-            found = (version, await self.room.published(id))
-        self._orders[id] = found
+        known = self._orders.pop(id, None)
+        if known is None or known[0] != version or (known[1].done() and known[1].exception() is not None):
+            known = (version, asyncio.create_task(self.room.published(id)))
+        self._orders[id] = known
         if len(self._orders) > _KEPT_ORDERS:
             self._orders.popitem(last=False)
-        return found[1]
+        # One who asks and goes ends nothing that others wait for.
+        return await asyncio.shield(known[1])
 
 
 def path_text(text: str) -> str:

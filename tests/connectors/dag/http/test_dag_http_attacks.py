@@ -16,6 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from culm_connectors.dag import turns
 from culm_connectors.dag.http.clients import ClientBudgets, HttpClient
+from culm_connectors.dag.http.door import Door
 from culm_connectors.dag.http.limits import DoorLimits
 from culm_connectors.dag.http.places import Places
 from culm_connectors.dag.http.problems import TooManyRequests
@@ -360,6 +361,31 @@ async def test_however_often_something_changes_a_stream_of_events_looks_again_no
             for number in range(20):
                 await door.room.receive(KEYS[0], [publish(nnc=str(number)).data], KEYS[1])
             assert looked == 1
+
+
+async def test_what_is_published_is_computed_once_for_all_who_ask_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_door(tmp_path / "dags") as opened:
+        door = Door(opened.room, DagHttpSettings(port=1))
+        asked = 0
+        published = opened.room.published
+
+        async def counted(id: bytes) -> Any:
+            nonlocal asked
+            asked += 1
+            if asked == 1:
+                raise OSError("the folder cannot be read")
+            return await published(id)
+
+        monkeypatch.setattr(opened.room, "published", counted)
+        with pytest.raises(OSError, match="cannot be read"):
+            await door.published(KEYS[0])
+        gone, *others = (asyncio.create_task(door.published(KEYS[0])) for _ in range(20))
+        await asyncio.sleep(0)
+        gone.cancel()
+        assert len({id(answer) for answer in await asyncio.gather(*others)}) == 1
+        assert asked == 2
 
 
 def test_all_streams_of_events_together_look_at_a_bounded_rate() -> None:
