@@ -103,6 +103,7 @@ class BambooSession:
                 return
             if self.connection.control_waiting > self._settings.control_backlog_bytes:
                 raise LimitReached("the other end does not read what is said on the control channel")
+            await self._worker.until_allowed()
 
     async def _write_control(self) -> None:
         while True:
