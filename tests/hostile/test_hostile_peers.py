@@ -46,6 +46,7 @@ _SHORT = (
     *("sparse-crypto", "undecryptable", "sparse-stream", "expensive-cbor", "sds-join-leave"),
     *("chotki-small-packets", "chotki-no-v"),
     *("bamboo-adjusts", "bamboo-entries"),
+    *("bymux-pings", "http-small-chunks"),
 )
 _ROOT = Path(__file__).parents[2]
 
@@ -57,6 +58,8 @@ class Target:
     edge: Edge
     metrics_port: int
     http_port: int
+    bamboo_port: int
+    """Where Bamboo is spoken over TCP."""
 
     @property
     def place(self) -> Place:
@@ -85,6 +88,8 @@ def target(tmp_path: Path, kafka_bootstrap: str, topic_prefix: str) -> Iterator[
     assert metrics_port is not None
     http_port = choose({metrics_port})
     assert http_port is not None
+    bamboo_port = choose({metrics_port, http_port})
+    assert bamboo_port is not None
     process = CulmProcess(
         "the connector",
         (
@@ -95,7 +100,9 @@ def target(tmp_path: Path, kafka_bootstrap: str, topic_prefix: str) -> Iterator[
         environment(kafka)
         | {
             "CULM_CONNECTOR__CHOTKI__LISTEN": f'["tcp://{HOST}:{port}"]',
-            "CULM_CONNECTOR__BAMBOO__LISTEN": f'["quic://{HOST}:{port}/yamf"]',
+            "CULM_CONNECTOR__BAMBOO__LISTEN": json.dumps(
+                [f"quic://{HOST}:{port}/yamf", f"tcp://{HOST}:{bamboo_port}/yamf"]
+            ),
             "CULM_CONNECTOR__DAG__LISTEN": f"{HOST}:{port}",
             "CULM_CONNECTOR__DAG__APPEND": "anyone",
             "CULM_CONNECTOR__DAG__READ": "anyone",
@@ -109,7 +116,7 @@ def target(tmp_path: Path, kafka_bootstrap: str, topic_prefix: str) -> Iterator[
     edge.start()
     try:
         process.wait_for_log("serving peers", 60.0)
-        yield Target(edge, metrics_port, http_port)
+        yield Target(edge, metrics_port, http_port, bamboo_port)
     finally:
         process.stop()
 
@@ -132,7 +139,7 @@ def shown(ordered: list[float]) -> str:
 
 async def under(name: str, target: Target, pairs: dict[str, HonestPair]) -> Latencies:
     """The honest latencies while an attack goes on in a process of its own."""
-    ports = (str(target.edge.port), str(target.http_port))
+    ports = (str(target.edge.port), str(target.http_port), str(target.bamboo_port))
     program = ("-c", _BUSY) if name == BUSY else ("-m", "tests.support.attacker", name, HOST, *ports)
     attacker = await asyncio.create_subprocess_exec(
         sys.executable,

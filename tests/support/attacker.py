@@ -1,8 +1,9 @@
 """A hostile process: one attack on one connector, until it is killed.
 
-    python -m tests.support.attacker NAME HOST PORT HTTP_PORT
+    python -m tests.support.attacker NAME HOST PORT HTTP_PORT BAMBOO_PORT
 
-PORT has QUIC by UDP and Chotki by TCP; HTTP_PORT is that of the HTTP door of DAGs.
+PORT has QUIC by UDP and Chotki by TCP; HTTP_PORT is that of the HTTP door of DAGs, BAMBOO_PORT that of Bamboo
+by TCP.
 
 It runs beside the honest peers and not among them, so that what it costs itself is not taken for what it does
 to others. An attack whose connection is closed comes again, as an attacker would.
@@ -37,13 +38,16 @@ from tests.support.attacks import (
 )
 from tests.support.hostile import Hostile, hostile
 from tests.support.hostile_bamboo import BAMBOO_ATTACKS
+from tests.support.hostile_bymux import BYMUX_ATTACKS
 from tests.support.hostile_chotki import CHOTKI_ATTACKS, SRC, handshake, in_pieces
 from tests.support.hostile_dag import DAG_ATTACKS
+from tests.support.hostile_http import HTTP_ATTACKS
 from tests.support.hostile_quic import flood, hostile_client, keyed_attacks, stranger_attacks
 from tests.support.hostile_sds import deaf_readers, join_and_leave
 from tests.support.logs import SCHEMA, make_log
 from tests.support.sds_attacks import another_profile_first, big_filter_joins, forged_messages, take_over
 from tests.support.sds_edge import Remote, remote
+from tests.support.source_address import under_keys
 
 Attack = Callable[[Address], Awaitable[None]]
 CHANNEL = "tide"
@@ -184,6 +188,16 @@ async def _drop(channel: ByteChannel) -> None:
             pass
 
 
+async def chotki_deaf_reader(address: Address) -> None:
+    """One such replica."""
+    channel = await connect_tcp(address, TcpSettings(receive_bound_bytes=1_024))
+    try:
+        await channel.write(handshake(int.from_bytes(os.urandom(4), "big")))
+        await channel.wait_closed()
+    finally:
+        channel.abort()
+
+
 async def chotki_deaf_readers(address: Address) -> None:
     """Replicas that say what they lack and read nothing of it."""
     channels = [await connect_tcp(address, TcpSettings(receive_bound_bytes=1_024)) for _ in range(40)]
@@ -196,8 +210,6 @@ async def chotki_deaf_readers(address: Address) -> None:
             channel.abort()
 
 
-HTTP_ATTACKS: dict[str, Attack] = {}
-"""Those on the HTTP door."""
 ATTACKS: dict[str, Attack] = {
     **{name: partial(stranger, name) for name in stranger_attacks},
     **{name: partial(keyed, name) for name in keyed_attacks},
@@ -218,9 +230,11 @@ ATTACKS: dict[str, Attack] = {
     "sds-profile-first": partial(frames, lambda: another_profile_first("quiet", lamport=1)),
     **{name: partial(chotki, packets) for name, packets in CHOTKI_ATTACKS.items()},
     "chotki-deaf-readers": chotki_deaf_readers,
+    "chotki-deaf-addresses": under_keys(chotki_deaf_reader, 40, 40),
     **BAMBOO_ATTACKS,
     **DAG_ATTACKS,
     **HTTP_ATTACKS,
+    **BYMUX_ATTACKS,
 }
 
 
@@ -234,5 +248,6 @@ async def attack(name: str, address: Address) -> None:
 
 
 if __name__ == "__main__":
-    _, chosen, host, port, http_port = sys.argv
-    asyncio.run(attack(chosen, (host, int(http_port if chosen in HTTP_ATTACKS else port))))
+    _, chosen, host, *ports = sys.argv
+    which = 1 if chosen in HTTP_ATTACKS else 2 if chosen in BYMUX_ATTACKS else 0
+    asyncio.run(attack(chosen, (host, int(ports[which]))))
