@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from culm_infra.demo.kit.processes import CulmProcess, environment, running
+from culm_infra.demo.kit.waiting import Patience
 from culm_models.dag.blocks.cid import CAR, RAW, cid_of
 from culm_models.dag.car import write_car
 from culm_models.dag.replica.codec import encode_append
@@ -78,10 +79,10 @@ def jobs() -> Iterator[list[CulmProcess]]:
 
 
 def await_that(holds: Callable[[], bool], process: CulmProcess) -> None:
-    deadline_s = time.monotonic() + DEADLINE_S
+    patience = Patience(DEADLINE_S, process.printed_bytes)
     while not holds():
         process.check()
-        assert time.monotonic() < deadline_s, process.printed()
+        patience.check(process.printed)
         time.sleep(0.1)
 
 

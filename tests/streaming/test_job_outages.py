@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from culm_infra.demo.kit.process_tree import descendants
+from culm_infra.demo.kit.waiting import Patience
 from culm_infra.stack import Stack
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
@@ -54,10 +55,10 @@ class Job:
 
     def until(self, condition: Callable[[], bool]) -> None:
         """Wait; the job must go on meanwhile."""
-        deadline_s = time.monotonic() + DEADLINE_SECONDS
+        patience = Patience(DEADLINE_SECONDS, lambda: self.log.stat().st_size)
         while not condition():
             assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < deadline_s, self.log.read_text()
+            patience.check(self.log.read_text)
             time.sleep(0.05)
 
     def until_written(self, kafka: KafkaSettings) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from culm_infra.demo.kit.waiting import Patience
 from culm_models.lifts import ADD128, pack
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
@@ -70,10 +71,11 @@ def await_records(
     *,
     topic: str = "logs",
 ) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while sum(end_offsets(kafka, topic).values()) < count:
+    written = 0
+    patience = Patience(DEADLINE_SECONDS, lambda: (written, output.stat().st_size))
+    while (written := sum(end_offsets(kafka, topic).values())) < count:
         assert process.poll() is None, output.read_text()
-        assert time.monotonic() < deadline, output.read_text()
+        patience.check(output.read_text)
         time.sleep(0.02)
 
 

@@ -28,6 +28,7 @@ import pytest
 
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 from culm_infra.demo.kit.processes import CulmProcess, environment, free_udp_ports
+from culm_infra.demo.kit.waiting import Patience
 from culm_models.bamboo import sign_entry
 from culm_models.keys import KeyPair
 from culm_models.p2panda.operations.operation import (
@@ -288,12 +289,16 @@ def until(
     what: str,
     report: Callable[[], str] = str,
 ) -> None:
-    """Wait; a failure shows what connector and node have said last, and the report."""
-    deadline_s = time.monotonic() + DEADLINE_S
+    """Wait while connector or node say anything; a failure shows what both have said last, and the report."""
+    logs = (process.log, node.log)
+
+    def failure() -> str:
+        said = [log.read_text(errors="replace")[-3_000:] for log in logs]
+        return "\n".join((what, *said, report()))
+
+    patience = Patience(DEADLINE_S, lambda: [log.stat().st_size for log in logs])
     while not condition():
         world.check()
         process.check()
-        if time.monotonic() > deadline_s:
-            said = [log.read_text(errors="replace")[-3_000:] for log in (process.log, node.log)]
-            raise AssertionError("\n".join((f"not in time: {what}", *said, report())))
+        patience.check(failure)
         time.sleep(0.25)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.p2panda.settings import Mode, SessionSettings
+from culm_infra.demo.kit.waiting import Patience
 from culm_infra.demo.p2panda.audit import Bytes, EntryKey, compare
 from culm_infra.demo.p2panda.history import EntryPair, LogWriter, make_fields, make_writer, schema_id
 from culm_infra.demo.p2panda.plan import Fork
@@ -190,15 +191,18 @@ async def audit(
     await until_all_hold(world, writers, *peers)
     wanted = signed(writers)
     logs = heights(writers)
-    deadline_s = time.monotonic() + DEADLINE_S
+    seen: object = None
+    patience = Patience(DEADLINE_S, lambda: seen)
     while True:
         began_s = time.monotonic()
         in_logs = compare(wanted, await asyncio.to_thread(read_logs, world.kafka, schema), fork)
         vectors = await asyncio.to_thread(read_vectors, world.kafka)
         wrong = _wrong_vectors(vectors, logs, peers, fork)
-        if (not in_logs.lost and not wrong) or time.monotonic() > deadline_s:
+        if not in_logs.lost and not wrong:
             break
         world.check()
+        seen = (in_logs, wrong)
+        patience.check(f"{in_logs}; version-vectors differ from what is held: {wrong}")
         await asyncio.sleep(max(_POLL_S, _PAUSE_RATIO * (time.monotonic() - began_s)))
     assert (in_logs.lost, in_logs.repeated, in_logs.differing) == (0, 0, 0), in_logs
     assert in_logs.held == in_logs.wanted

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.transport import Address
 from culm_infra.demo.kit.process_tree import descendants
 from culm_infra.demo.kit.processes import CulmProcess, DemoError, environment, free_udp_ports
+from culm_infra.demo.kit.waiting import Patience
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 
@@ -105,15 +105,14 @@ class World:
         *,
         timeout_s: float = DEADLINE_S,
     ) -> None:
-        """Wait until a condition holds; `what` says what is missing when it does not in time."""
-        deadline_s = time.monotonic() + timeout_s
+        """Wait until a condition holds; `what` says what is missing when nothing is printed for so long."""
+        patience = Patience(timeout_s, lambda: [process.printed_bytes() for process in self.processes])
         rounds = 0
         while not condition():
             rounds += 1
             if rounds % _CHECKED_EVERY == 0:
                 self.check()
-            if time.monotonic() > deadline_s:
-                raise AssertionError(f"not in time: {what() if callable(what) else what}")
+                patience.check(lambda: str(what() if callable(what) else what))
             await asyncio.sleep(_POLL_S)
 
     async def until_serving(self) -> None:

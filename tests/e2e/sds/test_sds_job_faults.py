@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from culm_infra.demo.kit.waiting import Patience
 from culm_models.sds.settings import SdsSettings
 from culm_topics.kafka import admin, clients
 from culm_topics.kafka.clients import KafkaSettings
@@ -108,10 +109,11 @@ def write_inputs(kafka: KafkaSettings) -> set[bytes]:
 def await_records(
     kafka: KafkaSettings, topic: str, count: int, process: subprocess.Popen[bytes], output: Path
 ) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while sum(end_offsets(kafka, topic).values()) < count:
+    written = 0
+    patience = Patience(DEADLINE_SECONDS, lambda: (written, output.stat().st_size))
+    while (written := sum(end_offsets(kafka, topic).values())) < count:
         assert process.poll() is None, output.read_text()
-        assert time.monotonic() < deadline, output.read_text()
+        patience.check(output.read_text)
         time.sleep(0.1)
 
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+import itertools
 import json
 import random
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from culm_infra.demo.kit.figures import SceneFigures
+from culm_infra.demo.kit.processes import DemoError, NotReached
+from culm_infra.demo.kit.tables import verdict
+from culm_infra.demo.kit.waiting import wait_for, wait_until
 from culm_infra.demo.p2panda import run
 from culm_infra.demo.p2panda.audit import BlockAudit, Refusals
 from culm_infra.demo.p2panda.cast import LiveClock
@@ -34,6 +41,7 @@ class Standing:
         self.peer = SimpleNamespace(peer_id=PEER_IDS[number])
         self.latencies_ms: list[float] = []
         self.repeated = 0
+        self.taken: dict[Any, int] = {}
 
     def held(self) -> list[Any]:
         return []
@@ -112,18 +120,24 @@ def test_the_report_says_what_a_wait_ended_without_in_text_and_as_data() -> None
     console = Console(file=text, width=200)
     for table in tables(made):
         console.print(table)
+    assert {"blocks is behind logs in 2 logs", "0 forked logs found, 1 made"} <= set(made.unreached)
+    assert made.problems == ["no session was one of set reconciliation"]
+    assert "not reached in time" in text.getvalue()
     assert "gave up waiting (empty index)" in text.getvalue()
     assert "after 120 s without rejected: 1 fork, blocks: 2 logs" in text.getvalue()
     assert "gave up waiting (after kill -9)" not in text.getvalue()
 
 
 async def test_a_wait_whose_time_is_up_tells_at_once_what_is_missing(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     found = evidence(blocks=BlockAudit((), 1, 0))
     monkeypatch.setattr(run, "gather", lambda *_: found)
     scene: Any = SimpleNamespace(
-        plan=PLAN, kafka=None, check=lambda: None, settings=SimpleNamespace(timeout_s=-1.0)
+        plan=PLAN,
+        kafka=None,
+        check=lambda: None,
+        settings=SimpleNamespace(timeout_s=-1.0, directory=tmp_path),
     )
     lines: list[str] = []
     story = run.Play(
@@ -133,7 +147,53 @@ async def test_a_wait_whose_time_is_up_tells_at_once_what_is_missing(
     assert [(wait.chapter, wait.missing) for wait in story.waits] == [
         ("catch-up", (Unmet("blocks", None, 1, "logs"),))
     ]
-    assert lines == ["gave up after 0 s without blocks: 1 log"]
+    assert lines == ["not reached in time: blocks: 1 log; nothing changed for -1 s"]
+
+
+def test_what_no_waiting_mends_is_wrong() -> None:
+    made = report(evidence(blocks=BlockAudit((), 3, 0, ahead_logs=1)), [])
+    assert "blocks has more than logs of 1 logs" in made.problems
+    assert "blocks is behind logs in 2 logs" in made.unreached
+    assert verdict(made.problems, made.unreached) == "NO"
+
+
+async def test_a_wait_goes_on_while_anything_changes() -> None:
+    looks = 0
+
+    def holds() -> bool:
+        nonlocal looks
+        looks += 1
+        return looks == 20
+
+    await wait_until(holds, "the twentieth look", limit_s=-1.0, progress=lambda: looks, step_s=0.0)
+    with pytest.raises(NotReached, match="not reached in time: more; nothing changed for -1 s"):
+        await wait_until(lambda: False, "more", limit_s=-1.0, progress=lambda: looks, step_s=0.0)
+
+
+async def test_the_end_of_something_is_waited_for_while_anything_changes_and_it_is_cancelled_then() -> None:
+    looks = itertools.count()
+    done = asyncio.Event()
+
+    def progress() -> int:
+        look = next(looks)
+        if look == 3:
+            done.set()
+        return look
+
+    assert await wait_for(done.wait(), "three looks", limit_s=-1.0, progress=progress)
+    never = asyncio.ensure_future(asyncio.Event().wait())
+    with pytest.raises(NotReached, match="a miracle"):
+        await wait_for(never, "a miracle", limit_s=-1.0, progress=lambda: 0)
+    assert never.cancelling()
+
+
+def test_a_scene_tells_what_it_did_not_reach_from_what_was_wrong() -> None:
+    scene = SceneFigures("one", "A scene")
+    scene.stop(NotReached("not reached in time: a miracle; nothing changed for 5 s"))
+    assert not scene.holds
+    assert verdict(scene.problems, scene.unreached, good="holds") == "not reached in time"
+    scene.stop(DemoError("the edge ended"))
+    assert verdict(scene.problems, scene.unreached) == "NO"
 
 
 def test_what_is_missing_is_told_on_one_line() -> None:

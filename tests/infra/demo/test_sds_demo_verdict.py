@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from culm_infra.demo.kit.tables import verdict
 from culm_infra.demo.sds.book import Book
 from culm_infra.demo.sds.plan import make_roles
 from culm_infra.demo.sds.report import NetworkFigures, SdsReport, tables
@@ -87,7 +88,10 @@ def test_what_is_missing_is_said_by_name_and_number() -> None:
         "demo-spec/ben lacks 1 messages",
         "the store lacks 1 messages of demo-spec",
     ]
-    assert not report(people, found, open_ends).converged
+    made = report(people, found, open_ends)
+    assert not made.converged
+    assert made.problems == [], "nothing is wrong: it may all be on its way"
+    assert verdict(made.problems, made.unmet) == "not reached in time"
 
 
 def test_other_bytes_under_the_same_id_are_told() -> None:

@@ -47,7 +47,7 @@ def demo(
         ),
     ] = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=1, help="Seconds that each wait may take.")
+        float, typer.Option("--timeout", min=1, help="Seconds that a wait goes on while nothing changes.")
     ] = 120.0,
     directory: options.StackDirectory = None,
     json: options.Json = False,

@@ -29,7 +29,7 @@ def demo(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="The same files again.")] = 7,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=1, help="Seconds that each wait may take.")
+        float, typer.Option("--timeout", min=1, help="Seconds that a wait goes on while nothing changes.")
     ] = 240.0,
     flags: DemoFlags,
     kafka: KafkaFlags,

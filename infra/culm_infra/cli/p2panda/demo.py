@@ -26,7 +26,7 @@ def demo(
         int, typer.Option("--seed", min=0, max=2**32 - 1, help="Makes the same histories again.")
     ] = 7,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=1, help="Seconds that each chapter may take.")
+        float, typer.Option("--timeout", min=1, help="Seconds that a wait goes on while nothing changes.")
     ] = 120.0,
     flags: DemoFlags,
     kafka: KafkaFlags,

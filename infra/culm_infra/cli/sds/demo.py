@@ -28,7 +28,7 @@ def demo(
     ] = 10.0,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Says the same again.")] = 7,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=1, help="Seconds that each chapter may take.")
+        float, typer.Option("--timeout", min=1, help="Seconds that a wait goes on while nothing changes.")
     ] = 180.0,
     flags: DemoFlags,
     kafka: KafkaFlags,

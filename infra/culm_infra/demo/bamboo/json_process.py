@@ -24,11 +24,15 @@ Line = tuple[float, dict[str, Any]]
 
 
 class JsonProcess:
-    """One process; `json_process` makes it. `lines` are those that match what it was made to keep."""
+    """One process; `json_process` makes it. `lines` are those that match what it was made to keep.
+
+    `printed`: how many there were in all.
+    """
 
     def __init__(self, name: str, process: Process, output: Path, keeps: Filter) -> None:
         self.name = name
         self.lines: list[Line] = []
+        self.printed = 0
         self._process = process
         self._output = output
         self._keeps = keeps
@@ -39,33 +43,28 @@ class JsonProcess:
         assert self._process.stdout is not None, "it was made with a pipe"
         async for line in self._process.stdout:
             at_s = time.monotonic()
+            self.printed += 1
             found = json.loads(line)
             if self._keeps(found):
                 self.lines.append((at_s, found))
                 self._changed.set()
         self._changed.set()
 
-    async def line(self, holds: Filter, what: str, timeout_s: float) -> Line:
-        """The first line that is as wanted, once it is there. Raises DemoError."""
+    async def line(self, holds: Filter, what: str) -> Line:
+        """The first line that is as wanted, once it is there. Raises DemoError when the process ends."""
         looked = 0
-        try:
-            async with asyncio.timeout(timeout_s):
-                while True:
-                    self._changed.clear()
-                    for found in self.lines[looked:]:
-                        looked += 1
-                        if holds(found[1]):
-                            return found
-                    if self._process.returncode is not None:
-                        raise DemoError(
-                            f"{self.name} ended with status {self._process.returncode} before {what}",
-                            hint=f"see {self._output}",
-                        )
-                    await self._changed.wait()
-        except TimeoutError:
-            raise DemoError(
-                f"waited {timeout_s:.0f} s in vain for {what}", hint=f"see {self._output}"
-            ) from None
+        while True:
+            self._changed.clear()
+            for found in self.lines[looked:]:
+                looked += 1
+                if holds(found[1]):
+                    return found
+            if self._process.returncode is not None:
+                raise DemoError(
+                    f"{self.name} ended with status {self._process.returncode} before {what}",
+                    hint=f"see {self._output}",
+                )
+            await self._changed.wait()
 
     def send_signal(self, number: signal.Signals) -> None:
         """Send it a signal, if it still runs."""

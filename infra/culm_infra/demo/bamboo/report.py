@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from culm_infra.demo.kit.figures import SceneFigures, figure_table
-from culm_infra.demo.kit.tables import whole_run
+from culm_infra.demo.kit.tables import verdict, whole_run
 
 
 @dataclass(slots=True)
@@ -45,7 +45,10 @@ def _whole(report: BambooReport) -> Table:
     table.add_column()
     table.add_column(justify="right")
     for scene in report.scenes:
-        table.add_row(scene.title, f"{scene.duration_s:.1f} s, {'holds' if scene.holds else 'DOES NOT HOLD'}")
+        outcome = verdict(scene.problems, scene.unreached, good="holds", bad="DOES NOT HOLD")
+        table.add_row(scene.title, f"{scene.duration_s:.1f} s, {outcome}")
     table.add_row("all of it", f"{report.total_s:.1f} s")
-    table.add_row("every figure as it has to be", "yes" if report.converged else "NO")
+    problems = [one for scene in report.scenes for one in scene.problems]
+    unreached = [one for scene in report.scenes for one in scene.unreached]
+    table.add_row("every figure as it has to be", verdict(problems, unreached))
     return table

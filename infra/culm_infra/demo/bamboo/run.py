@@ -29,6 +29,6 @@ async def _played(scene: BambooScene, stage: BambooStage) -> SceneFigures:
     try:
         await scene.play(stage, figures)
     except DemoError as error:
-        figures.problems.append(str(error))
+        figures.stop(error)
     figures.duration_s = time.monotonic() - started_s
     return figures

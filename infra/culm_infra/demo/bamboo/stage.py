@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from culm_connectors.bamboo_p2p.author import publish
 from culm_connectors.bamboo_p2p.peer import BambooPeer
@@ -18,13 +18,13 @@ from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_infra.demo.bamboo.json_process import Filter, JsonProcess, Line, json_process
 from culm_infra.demo.bamboo.logs import AUTHOR, LONG_LOG, reading
-from culm_infra.demo.kit.processes import DemoError
-from culm_infra.demo.kit.waiting import wait_until
+from culm_infra.demo.kit.waiting import output_bytes, wait_for, wait_until
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_topics.kafka.clients import KafkaSettings
 
+_Result = TypeVar("_Result")
 HOST: Final = "127.0.0.1"
 _STEP_S: Final = 0.02
 
@@ -33,7 +33,8 @@ _STEP_S: Final = 0.02
 class BambooDemoSettings:
     """How large the demo is: `entries` of the long log, the large payload, entries that are published live.
 
-    `scenes`: which ones, by name; all of them where it is empty.
+    `scenes`: which ones, by name; all of them where it is empty. `timeout_s`: how long a wait goes on while
+    nothing changes.
     """
 
     directory: Path
@@ -94,6 +95,18 @@ class BambooStage:
 
     settings: BambooDemoSettings
     show: Callable[[str], None]
+    actors: list[BambooActor] = field(default_factory=list)
+    processes: list[JsonProcess] = field(default_factory=list)
+
+    def progress(self) -> object:
+        """All that changes while something goes on: events, bytes, and what processes print."""
+        sessions = [remote.session for actor in self.actors for remote in actor.remotes]
+        return (
+            [actor.counts.total() + actor.pieces for actor in self.actors],
+            [session.received_bytes + session.sent_bytes for session in sessions],
+            [process.printed for process in self.processes],
+            output_bytes(self.settings.directory),
+        )
 
     @asynccontextmanager
     async def actor(
@@ -104,6 +117,7 @@ class BambooStage:
         async with BambooPeer.open(folder, flavour=YAMF, settings=settings) as peer:
             found = BambooActor(name, peer)
             peer.listeners.append(found.receive_event)
+            self.actors.append(found)
             yield found
 
     def write_log(self, name: str, log_id: int, payloads: Iterable[bytes]) -> LogKey:
@@ -135,26 +149,24 @@ class BambooStage:
         """A process of its own; what it prints as errors goes to a file of the demo's directory."""
         output = self.settings.directory / "output" / f"{name.replace(' ', '-')}.log"
         async with json_process(name, arguments, output, keeps) as found:
+            self.processes.append(found)
             yield found
 
     async def line(self, process: JsonProcess, holds: Filter, what: str) -> Line:
         """The first line of a process that is as wanted, once it is there. Raises DemoError."""
-        return await process.line(holds, what, self.settings.timeout_s)
+        return await self.within(process.line(holds, what), what)
 
     async def until_event(self, actor: BambooActor, event: tuple[str, LogKey, int], what: str) -> None:
         """Wait until an entry or payload is verified somewhere. Raises DemoError."""
         await self.within(actor.event(event).wait(), what)
 
-    async def within(self, work: Awaitable[object], what: str) -> None:
-        """Wait for the end of something. Raises DemoError when it takes too long."""
-        try:
-            async with asyncio.timeout(self.settings.timeout_s):
-                await work
-        except TimeoutError:
-            raise DemoError(f"waited {self.settings.timeout_s:.0f} s in vain for {what}") from None
+    async def within(self, work: Awaitable[_Result], what: str) -> _Result:
+        """Wait for the end of something. Raises NotReached when nothing changes for too long."""
+        return await wait_for(work, what, limit_s=self.settings.timeout_s, progress=self.progress)
 
     async def until(
         self, holds: Callable[[], Awaitable[bool]], what: str, *, step_s: float = _STEP_S
     ) -> None:
-        """Wait for something, looking again and again. Raises DemoError when it takes too long."""
-        await wait_until(holds, what, timeout_s=self.settings.timeout_s, step_s=step_s)
+        """Look again and again. Raises NotReached when nothing changes for too long."""
+        limit_s = self.settings.timeout_s
+        await wait_until(holds, what, limit_s=limit_s, progress=self.progress, step_s=step_s)

@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from culm_infra.demo.kit.percentile import percentile
-from culm_infra.demo.kit.tables import columns, whole_run
+from culm_infra.demo.kit.tables import add_findings, columns, verdict, whole_run
 
 _WHAT = {
     "F": "floats",
@@ -71,22 +71,24 @@ class ChotkiReport:
     total_s: float
     latencies_ms: list[float] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    unreached: list[str] = field(default_factory=list)
+    """What somebody lacked when nothing changed any more: each of them can still take it over."""
 
     @property
     def converged(self) -> bool:
         """Whether everybody holds the same, with nothing lost and nothing counted twice."""
-        return not self.problems
+        return not self.problems and not self.unreached
 
     def judge(self) -> None:
         """Write down everything that is not as it should be."""
         for one in self.holders:
-            self._note(one.lacking_fields, f"{one.name} differs in {one.lacking_fields} fields")
-            self._note(one.lacking_vectors, f"{one.name} differs in {one.lacking_vectors} vectors")
-        if len({(one.state_hash, one.vector_hash) for one in self.holders}) > 1:
+            self._note_lack(one.lacking_fields, f"{one.name} lacks changes of {one.lacking_fields} fields")
+            self._note_lack(one.lacking_vectors, f"{one.name} is behind in {one.lacking_vectors} vectors")
+        if not self.unreached and len({(one.state_hash, one.vector_hash) for one in self.holders}) > 1:
             self.problems.append("the hashes of states and vectors differ")
         for kind in self.types:
             differing = kind.differing if kind.letter != _UNORDERED else 0
-            self._note(differing, f"{differing} fields of type {kind.letter} differ")
+            self._note_lack(differing, f"{differing} fields of type {kind.letter} are not yet the same")
             if not kind.made:
                 self.problems.append(f"nothing of type {kind.letter} was changed")
         self._note(self.wrong_sums, f"{self.wrong_sums} counters are not what was added to them")
@@ -94,6 +96,10 @@ class ChotkiReport:
     def _note(self, count: int, problem: str) -> None:
         if count:
             self.problems.append(problem)
+
+    def _note_lack(self, count: int, lack: str) -> None:
+        if count:
+            self.unreached.append(lack)
 
     def as_json(self) -> dict[str, Any]:
         """The whole report as plain data."""
@@ -140,9 +146,8 @@ def _whole(report: ChotkiReport) -> Table:
     whole.add_row("alike after kill -9 of an edge and the job", f"{report.recovery_s:.1f} s")
     whole.add_row("alike after the last edit", f"{report.settled_s:.1f} s")
     whole.add_row("lists (L)", "not compared: nothing merges them")
-    whole.add_row("equal state and vectors everywhere", "yes" if report.converged else "NO")
-    for problem in report.problems:
-        whole.add_row("problem", problem)
+    whole.add_row("equal state and vectors everywhere", verdict(report.problems, report.unreached))
+    add_findings(whole, report.problems, report.unreached)
     return whole
 
 

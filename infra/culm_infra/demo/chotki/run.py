@@ -17,8 +17,8 @@ from culm_infra.demo.chotki.plan import EDGES, RECORDED_OBJECTS
 from culm_infra.demo.chotki.report import ChotkiReport
 from culm_infra.demo.chotki.stage import ChotkiDemoSettings, ChotkiScene, serving, staged
 from culm_infra.demo.chotki.verdict import Holder, alike, holder_figures, merged, type_figures, wrong_sums
-from culm_infra.demo.kit.processes import Show
-from culm_infra.demo.kit.waiting import wait_until
+from culm_infra.demo.kit.processes import NotReached, Show
+from culm_infra.demo.kit.waiting import output_bytes, wait_until
 from culm_models.chotki.ids import Id, object_key
 from culm_topics.chotki.state_reader import StateReader
 
@@ -38,13 +38,24 @@ class ChotkiPlay:
     people: Cast
     class_id: Id
     objects: list[Id]
+    show: Show
     rounds: int = 0
 
     async def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for ``what``. Raises DemoError when it takes too long."""
+        """Wait for ``what``. Raises NotReached when nothing changes for too long."""
         await wait_until(
-            condition, what, timeout_s=self.scene.settings.timeout_s, step_s=_STEP_S, check=self.scene.check
+            condition,
+            what,
+            limit_s=self.scene.settings.timeout_s,
+            progress=self.progress,
+            step_s=_STEP_S,
+            check=self.scene.check,
         )
+
+    def progress(self) -> object:
+        """All that changes while something goes on: what the replicas know, and what processes print."""
+        replicas = [(actor.replica.vector(), actor.sessions) for actor in self.people.actors]
+        return replicas, output_bytes(self.scene.settings.directory)
 
     def all_hold_the_objects(self) -> bool:
         """Whether every replica has every object of the beginning, the recorded ones too."""
@@ -124,15 +135,29 @@ class ChotkiPlay:
             return reader.state.store()
 
     async def settled(self) -> list[Holder]:
-        """Look until all hold the same, or time is up."""
-        deadline_s = time.monotonic() + self.scene.settings.timeout_s
-        while True:
-            self.scene.check()
-            if self.are_alike() or time.monotonic() > deadline_s:
-                found = await self.holders()
-                if alike([one.store for one in found]) or time.monotonic() > deadline_s:
-                    return found
-            await asyncio.sleep(_POLL_S)
+        """Look until all hold the same, or nothing changes any more."""
+        found: list[Holder] = []
+
+        async def hold_the_same() -> bool:
+            nonlocal found
+            if not self.are_alike():
+                return False
+            found = await self.holders()
+            return alike([one.store for one in found])
+
+        try:
+            await wait_until(
+                hold_the_same,
+                "everybody to hold the same",
+                limit_s=self.scene.settings.timeout_s,
+                progress=lambda: (self.progress(), [one.store for one in found]),
+                step_s=_POLL_S,
+                check=self.scene.check,
+            )
+        except NotReached as error:
+            self.show(str(error))
+            return await self.holders()
+        return found
 
 
 async def play(settings: ChotkiDemoSettings, show: Show) -> ChotkiReport:
@@ -144,7 +169,7 @@ async def play(settings: ChotkiDemoSettings, show: Show) -> ChotkiReport:
         class_id = people.editors[0].new_class()
         count = len(people.editors)
         objects = [people.editors[one % count].new_object(class_id) for one in range(settings.objects)]
-        story = ChotkiPlay(scene, people, class_id, [*objects, *RECORDED_OBJECTS])
+        story = ChotkiPlay(scene, people, class_id, [*objects, *RECORDED_OBJECTS], show)
         show("three replicas come, by TCP, TLS and QUIC; a fourth says what a Go replica recorded")
         async with calling(people.actors, scene.tls):
             await story.until(story.all_hold_the_objects, "everybody to hold all objects")

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from culm_infra.demo.dag.witnesses import Witness
 from culm_infra.demo.kit.figures import SceneFigures, figure_table
-from culm_infra.demo.kit.tables import whole_run
+from culm_infra.demo.kit.tables import verdict, whole_run
 
 _SHOWN = 8
 
@@ -47,6 +47,7 @@ class DagReport:
                     "holds": one.scene.holds,
                     "duration_s": one.scene.duration_s,
                     "problems": one.scene.problems,
+                    "unreached": one.scene.unreached,
                     "figures": [asdict(figure) for figure in one.scene.figures],
                     "replicas": [asdict(witness) for witness in one.witnesses],
                 }
@@ -92,8 +93,11 @@ def _whole(report: DagReport) -> Table:
     table.add_column()
     table.add_column(justify="right")
     for one in report.policies:
-        verdict = "holds" if one.scene.holds else "DOES NOT HOLD"
-        table.add_row(one.scene.title, f"{one.scene.duration_s:.1f} s, {verdict}")
+        outcome = verdict(one.scene.problems, one.scene.unreached, good="holds", bad="DOES NOT HOLD")
+        table.add_row(one.scene.title, f"{one.scene.duration_s:.1f} s, {outcome}")
     table.add_row("all of it", f"{report.total_s:.1f} s")
-    table.add_row("one order and tip everywhere", "yes" if report.converged else "NO")
+    scenes = [one.scene for one in report.policies]
+    problems = [one for scene in scenes for one in scene.problems]
+    unreached = [one for scene in scenes for one in scene.unreached]
+    table.add_row("one order and tip everywhere", verdict(problems, unreached))
     return table

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from culm_infra.demo.kit.processes import (
     free_udp_ports,
     running,
 )
+from culm_infra.demo.kit.waiting import wait_until
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 
@@ -48,17 +48,21 @@ class DagEdgeProcess:
     async def serving(self) -> None:
         """Wait until peers and clients may come. Raises DemoError."""
         await asyncio.to_thread(self.process.wait_for_log, _SERVING, self.timeout_s)
-        deadline_s = time.monotonic() + self.timeout_s
-        while True:
-            self.process.check()
-            try:
-                await self.door.get("/openapi.json")
-            except DemoError:
-                if time.monotonic() > deadline_s:
-                    raise
-                await asyncio.sleep(_STEP_S)
-            else:
-                return
+        await wait_until(
+            self._answers,
+            f"{self.name} to answer by HTTP",
+            limit_s=self.timeout_s,
+            progress=self.process.printed,
+            step_s=_STEP_S,
+            check=self.process.check,
+        )
+
+    async def _answers(self) -> bool:
+        try:
+            await self.door.get("/openapi.json")
+        except DemoError:
+            return False
+        return True
 
 
 @dataclass(slots=True)

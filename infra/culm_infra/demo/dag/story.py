@@ -24,7 +24,7 @@ from culm_infra.demo.dag.witnesses import Witness, agree, ask_edge, ask_topics, 
 from culm_infra.demo.dag.writer import DagWriter, dag_writer, now_s
 from culm_infra.demo.kit.figures import SceneFigures
 from culm_infra.demo.kit.processes import DemoError, Show
-from culm_infra.demo.kit.waiting import wait_until
+from culm_infra.demo.kit.waiting import output_bytes, wait_until
 from culm_models.dag.blocks.cid import DAG_CBOR, IDENTITY, Cid, make_cid
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
 from culm_models.dag.ucan.did_key import did_key
@@ -295,9 +295,21 @@ class DagStory:
         return self.files[name]
 
     async def until(self, holds: Callable[[], Awaitable[bool]], what: str) -> None:
-        """Wait for something, looking again and again. Raises DemoError when it takes too long."""
-        timeout_s = self.settings.timeout_s
-        await wait_until(holds, what, timeout_s=timeout_s, step_s=_STEP_S, check=self.deployment.check)
+        """Look again and again. Raises NotReached when nothing changes for too long."""
+        await wait_until(
+            holds,
+            what,
+            limit_s=self.settings.timeout_s,
+            progress=self.progress,
+            step_s=_STEP_S,
+            check=self.deployment.check,
+        )
+
+    def progress(self) -> object:
+        """All that changes while something goes on: what came and went, and what processes print."""
+        everybody = (*self.writers, self.dora)
+        moved = [writer.moved for writer in everybody]
+        return moved, self.by_http.parts, output_bytes(self.settings.directory)
 
 
 async def play_story(
@@ -317,5 +329,5 @@ async def play_story(
         try:
             await story.play()
         except DemoError as error:
-            figures.problems.append(str(error))
+            figures.stop(error)
         return story.witnesses

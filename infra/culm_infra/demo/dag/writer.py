@@ -21,7 +21,7 @@ from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import Address
 from culm_infra.demo.dag.content import PutFile, SeededFile, put_file
 from culm_infra.demo.dag.plan import Policy
-from culm_infra.demo.kit.processes import DemoError
+from culm_infra.demo.kit.waiting import Patience
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.verdict import VerdictSettings
 from culm_models.keys import KeyPair
@@ -34,15 +34,16 @@ def now_s() -> int:
     return int(time.time())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DagWriter:
-    """One replica. `space` is the one that all of them share."""
+    """One replica. `space` is the one that all of them share; `moved` grows with all that comes and goes."""
 
     name: str
     key: KeyPair
     space: bytes
     peer: DagPeer
     folder: Path
+    moved: int = 0
 
     async def put(self, file: SeededFile, shard_bytes: int) -> PutFile:
         """Append a file to the space; a join comes first where there are several heads."""
@@ -70,26 +71,35 @@ class DagWriter:
     async def sync(
         self,
         address: Address,
-        timeout_s: float,
+        limit_s: float,
         on_progress: Callable[[SyncProgress], None] | None = None,
     ) -> SyncProgress:
-        """Call an edge until all of what is here and there was exchanged. Raises DemoError.
+        """Call an edge until all of what is here and there was exchanged. Raises NotReached.
 
-        A connection that is lost, or that has no room now, is called again.
+        A connection that is lost, or that has no room now, is called again while anything comes or goes.
         """
-        deadline_s = time.monotonic() + timeout_s
+        patience = Patience(limit_s, lambda: self.moved)
         while True:
             error: object = None
+            counted = 0
+
+            def count(progress: SyncProgress) -> None:
+                nonlocal counted
+                now = progress.nodes + progress.shards + progress.received_bytes + progress.sent_bytes
+                self.moved += max(now - counted, 0)
+                counted = max(now, counted)
+                if on_progress is not None:
+                    on_progress(progress)
+
             try:
-                found = await self.peer.sync(address, [self.space], on_progress=on_progress)
+                found = await self.peer.sync(address, [self.space], on_progress=count)
             except (TransportError, DagSyncError) as failed:
                 error = failed
             else:
                 if not found.later:
                     return found
                 error = found.later[0]
-            if time.monotonic() > deadline_s:
-                raise DemoError(f"{self.name} called an edge in vain: {error}")
+            patience.check(f"{self.name}'s exchange with an edge ({error})")
             await asyncio.sleep(_STEP_S)
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from rich import box
 from rich.table import Table
 
+from culm_infra.demo.kit.processes import DemoError, NotReached
+
 Value = int | float | bool | str
 
 
@@ -23,18 +25,26 @@ class Figure:
 
 @dataclass(slots=True)
 class SceneFigures:
-    """The figures of one scene. `problems`: in words, figures that are wrong and what stopped the scene."""
+    """The figures of one scene. `problems`: in words, figures that are wrong and what stopped the scene.
+
+    `unreached`: what it waited for until nothing changed any more.
+    """
 
     name: str
     title: str
     figures: list[Figure] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    unreached: list[str] = field(default_factory=list)
     duration_s: float = 0.0
+
+    def stop(self, error: DemoError) -> None:
+        """The scene ended here."""
+        (self.unreached if isinstance(error, NotReached) else self.problems).append(str(error))
 
     @property
     def holds(self) -> bool:
         """Whether everything was as it had to be."""
-        return not self.problems and all(figure.holds for figure in self.figures)
+        return not self.problems and not self.unreached and all(figure.holds for figure in self.figures)
 
     def show(self, label: str, value: Value, unit: str = "") -> None:
         """A figure that nothing is demanded of."""
@@ -87,6 +97,8 @@ def figure_table(title: str, scene: SceneFigures) -> Table:
     table.add_column(no_wrap=True)
     for figure in scene.figures:
         table.add_row(figure.label, _value(figure), _rule(figure))
+    for unreached in scene.unreached:
+        table.add_row(f"[bold yellow]{unreached}[/]", "", "")
     for problem in scene.problems:
         table.add_row(f"[bold red]problem[/]: {problem}", "", "")
     return table

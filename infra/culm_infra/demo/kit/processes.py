@@ -35,6 +35,10 @@ class DemoError(InfraError):
     code: ClassVar[str] = "demo"
 
 
+class NotReached(DemoError):
+    """Something did not come about while nothing changed any more; nothing was seen to be wrong."""
+
+
 @dataclass(slots=True)
 class CulmProcess:
     """One running ``culm`` command; ``log`` holds what it printed."""
@@ -110,6 +114,10 @@ class CulmProcess:
             return " | ".join(self.log.read_text(errors="replace").splitlines()[-_SHOWN_LINES:])
         return ""
 
+    def printed_bytes(self) -> int:
+        """How much it has printed, in all its lives."""
+        return self.log.stat().st_size if self.log.exists() else 0
+
     def printed(self) -> str:
         """What it printed since its last start."""
         if not self.log.exists():
@@ -118,15 +126,22 @@ class CulmProcess:
             output.seek(self._log_start)
             return output.read().decode(errors="replace")
 
-    def wait_for_log(self, marker: str, timeout_s: float) -> None:
-        """Wait until a line it printed since its last start holds ``marker``. Raises DemoError."""
-        deadline_s = time.monotonic() + timeout_s
-        while time.monotonic() < deadline_s:
+    def wait_for_log(self, marker: str, limit_s: float) -> None:
+        """Wait until a line it printed since its last start holds ``marker``.
+
+        Raises DemoError when it ends, and NotReached when it prints nothing more for so long.
+        """
+        printed, changed_s = "", time.monotonic()
+        while marker not in printed:
             self.check()
-            if marker in self.printed():
-                return
+            if (now := self.printed()) != printed:
+                printed, changed_s = now, time.monotonic()
+            elif time.monotonic() - changed_s > limit_s:
+                raise NotReached(
+                    f"not reached in time: {self.name} to be ready; it printed nothing for {limit_s:.0f} s",
+                    hint=f"see {self.log}",
+                )
             time.sleep(0.05)
-        raise DemoError(f"{self.name} was not ready within {timeout_s:.0f} s", hint=f"see {self.log}")
 
 
 def environment(kafka: KafkaSettings) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rich import box
 from rich.table import Table
@@ -25,3 +25,20 @@ def whole_run() -> Table:
     return Table(
         title="The whole run", title_justify="left", box=box.SIMPLE, show_header=False, pad_edge=False
     )
+
+
+def verdict(
+    problems: Collection[str], unreached: Collection[str], *, good: str = "yes", bad: str = "NO"
+) -> str:
+    """The outcome in a word or two: tells what was not reached from what is wrong."""
+    if problems:
+        return bad
+    return "not reached in time" if unreached else good
+
+
+def add_findings(whole: Table, problems: Collection[str], unreached: Collection[str]) -> None:
+    """A row for each thing that is wrong, or that was not reached."""
+    for one in unreached:
+        whole.add_row("not reached in time", one)
+    for problem in problems:
+        whole.add_row("problem", problem)

@@ -1,33 +1,75 @@
-"""Waiting for what a demo shows, with a limit."""
+"""Waiting for what a demo shows, while something changes: that a machine is slow is no fault."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
 
-from culm_infra.demo.kit.processes import DemoError
+from culm_infra.demo.kit.processes import NotReached
+
+_STEP_S = 0.05
+_Result = TypeVar("_Result")
 
 
 def _nothing_can_end() -> None:
     pass
 
 
+def output_bytes(directory: Path) -> int:
+    """The size of all that the processes of a demo in this directory have printed."""
+    return sum(one.stat().st_size for one in (directory / "output").glob("*.log"))
+
+
+class Patience:
+    """A limit on the time in which nothing changes. `progress` returns what changes while work goes on."""
+
+    def __init__(self, limit_s: float, progress: Callable[[], object]) -> None:
+        self._limit_s = limit_s
+        self._progress = progress
+        self._seen = progress()
+        self._changed_s = time.monotonic()
+
+    def check(self, what: str | Callable[[], str]) -> None:
+        """Raises NotReached when nothing has changed for too long."""
+        if (seen := self._progress()) != self._seen:
+            self._seen, self._changed_s = seen, time.monotonic()
+        elif time.monotonic() - self._changed_s > self._limit_s:
+            what = what if isinstance(what, str) else what()
+            raise NotReached(f"not reached in time: {what}; nothing changed for {self._limit_s:.0f} s")
+
+
 async def wait_until(
     holds: Callable[[], bool | Awaitable[bool]],
-    what: str,
+    what: str | Callable[[], str],
     *,
-    timeout_s: float,
-    step_s: float,
+    limit_s: float,
+    progress: Callable[[], object],
+    step_s: float = _STEP_S,
     check: Callable[[], None] = _nothing_can_end,
 ) -> None:
-    """Look again and again. Raises DemoError when it takes too long, and what `check` raises meanwhile."""
-    deadline_s = time.monotonic() + timeout_s
+    """Look again and again. Raises NotReached when nothing changes, and what `check` raises meanwhile."""
+    patience = Patience(limit_s, progress)
     while True:
         found = holds()
         if await found if isinstance(found, Awaitable) else found:
             return
-        if time.monotonic() > deadline_s:
-            raise DemoError(f"waited {timeout_s:.0f} s in vain for {what}")
         check()
+        patience.check(what)
         await asyncio.sleep(step_s)
+
+
+async def wait_for(
+    work: Awaitable[_Result], what: str, *, limit_s: float, progress: Callable[[], object]
+) -> _Result:
+    """Wait for the end of something, which is cancelled otherwise. Raises NotReached when nothing changes."""
+    patience = Patience(limit_s, progress)
+    task = asyncio.ensure_future(work)
+    try:
+        while not (await asyncio.wait({task}, timeout=_STEP_S))[0]:
+            patience.check(what)
+        return task.result()
+    finally:
+        task.cancel()

@@ -106,11 +106,15 @@ class SchemaBlocks:
 
 @dataclass(frozen=True, slots=True)
 class BlockAudit:
-    """``differing_logs`` have another height in `logs`; ``wrong_fingerprints`` are not of their heights."""
+    """``differing_logs`` have another height in `logs`; ``wrong_fingerprints`` are not of their heights.
+
+    ``ahead_logs``, of those, are higher in `blocks`: no waiting mends that once nothing is written any more.
+    """
 
     schemas: tuple[SchemaBlocks, ...]
     differing_logs: int
     wrong_fingerprints: int
+    ahead_logs: int = 0
 
 
 def audit_blocks(kafka: KafkaSettings, heights: Mapping[LogKey, int]) -> BlockAudit:
@@ -140,6 +144,7 @@ def audit_blocks(kafka: KafkaSettings, heights: Mapping[LogKey, int]) -> BlockAu
         ),
         sum(from_blocks.get(log) != heights.get(log) for log in from_blocks.keys() | heights.keys()),
         wrong,
+        sum(height > heights.get(log, 0) for log, height in from_blocks.items()),
     )
 
 

@@ -23,6 +23,9 @@ from culm_models.p2panda.sessions.session import SessionState
 
 _MS_PER_S = 1_000
 
+Wanted = Mapping[LogKey, tuple[str, int]]
+"""Schema id and height by log, as published."""
+
 
 @dataclass(slots=True)
 class Actor:
@@ -139,27 +142,21 @@ async def publish(actor: Actor, pair: EntryPair, clock: LiveClock) -> EntryKey:
     return key
 
 
-async def wait_until_all_hold(
-    actors: Sequence[Actor], wanted: Mapping[LogKey, tuple[str, int]], timeout_s: float
-) -> None:
-    """Wait until every actor holds every log of its interest up to the wanted height.
+def all_hold(actors: Sequence[Actor], wanted: Wanted) -> bool:
+    """Whether every actor holds every log of its interest up to the wanted height."""
+    return all(actor.peer.holds(_heights(actor, wanted)) for actor in actors)
 
-    ``wanted`` is schema id and height by log. Raises DemoError that says who lacks how much.
-    """
 
-    def heights(actor: Actor) -> dict[LogKey, int]:
-        return {log: height for log, (schema, height) in wanted.items() if schema in actor.plan.schema_ids}
+def lacking(actors: Sequence[Actor], wanted: Wanted) -> str:
+    """Who lacks how many entries, in words."""
+    counts = {
+        actor.plan.name: sum(
+            max(0, height - actor.peer.store.height(*log)) for log, height in _heights(actor, wanted).items()
+        )
+        for actor in actors
+    }
+    return ", ".join(f"{name} lacks {count}" for name, count in counts.items() if count)
 
-    try:
-        async with asyncio.timeout(timeout_s):
-            for actor in actors:
-                await actor.peer.wait_until_holding(heights(actor), timeout_s)
-    except TimeoutError:
-        lacking = {
-            actor.plan.name: sum(
-                max(0, height - actor.peer.store.height(*log)) for log, height in heights(actor).items()
-            )
-            for actor in actors
-        }
-        listed = ", ".join(f"{name} lacks {count}" for name, count in lacking.items() if count)
-        raise DemoError(f"after {timeout_s:.0f} s not all peers hold everything: {listed}") from None
+
+def _heights(actor: Actor, wanted: Wanted) -> dict[LogKey, int]:
+    return {log: height for log, (schema, height) in wanted.items() if schema in actor.plan.schema_ids}

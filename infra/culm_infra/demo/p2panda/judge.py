@@ -133,6 +133,7 @@ def judge(
         waits=list(waits),
         blocks=list(evidence.blocks.schemas),
         blocks_differing_logs=evidence.blocks.differing_logs,
+        blocks_ahead_logs=evidence.blocks.ahead_logs,
         blocks_wrong_fingerprints=evidence.blocks.wrong_fingerprints,
         live_published=sum(len(actor.plan.writer.entries) - 1 for actor in actors),
         live_p50_ms=percentile(latencies_ms, 0.5),

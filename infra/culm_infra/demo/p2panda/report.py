@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from culm_infra.demo.kit.tables import columns, whole_run
+from culm_infra.demo.kit.tables import add_findings, columns, verdict, whole_run
 from culm_infra.demo.p2panda.audit import SchemaBlocks
 from culm_infra.demo.p2panda.sessions import SessionFigures
 from culm_infra.demo.p2panda.waits import Wait, listed
@@ -52,6 +52,7 @@ class Report:
     waits: list[Wait]
     blocks: list[SchemaBlocks]
     blocks_differing_logs: int
+    blocks_ahead_logs: int
     blocks_wrong_fingerprints: int
     live_published: int
     live_p50_ms: float | None
@@ -62,35 +63,45 @@ class Report:
     warm_start_logs: int
     total_s: float
     problems: list[str] = field(default_factory=list)
+    unreached: list[str] = field(default_factory=list)
+    """What was still missing when nothing changed any more: it may have been on its way."""
 
     @property
     def converged(self) -> bool:
         """Whether every peer and ``logs`` hold the same bytes, nothing lost, nothing repeated."""
-        return not self.problems
+        return not self.problems and not self.unreached
 
     def judge(self) -> None:
         """Write down everything that is not as it should be."""
         for peer in self.peers:
-            self._note(peer.lost, f"{peer.name} lost {peer.lost} entries")
+            self._note_lack(peer.lost, f"{peer.name} lacks {peer.lost} entries")
             self._note(peer.repeated, f"{peer.name} took {peer.repeated} entries twice")
             self._note(peer.differing, f"{peer.name} holds {peer.differing} entries with other bytes")
-            self._note(peer.vector_behind, f"{peer.name} is {peer.vector_behind} behind in version-vectors")
-        self._note(self.logs_lost, f"logs lost {self.logs_lost} entries")
+            behind = peer.vector_behind
+            self._note_lack(behind, f"{peer.name} is {behind} entries behind in version-vectors")
+        self._note_lack(self.logs_lost, f"logs lacks {self.logs_lost} entries")
         self._note(self.logs_repeated, f"logs yielded {self.logs_repeated} entries twice")
         self._note(self.logs_differing, f"logs holds {self.logs_differing} entries with other bytes")
-        self._note(self.blocks_differing_logs, f"blocks is wrong about {self.blocks_differing_logs} logs")
+        ahead, behind = self.blocks_ahead_logs, self.blocks_differing_logs - self.blocks_ahead_logs
+        self._note(ahead, f"blocks has more than logs of {ahead} logs")
+        self._note_lack(behind, f"blocks is behind logs in {behind} logs")
         wrong = self.blocks_wrong_fingerprints
         self._note(wrong, f"{wrong} blocks have a fingerprint that is not that of their heights")
         if not self.warm_start_logs:
             self.problems.append("the connector with an empty index found nothing in `blocks`")
         if not self.sessions:
             self.problems.append("no session was one of set reconciliation")
-        if self.forks_found != self.forks_expected:
-            self.problems.append(f"{self.forks_found} forked logs found, {self.forks_expected} made")
+        forks = f"{self.forks_found} forked logs found, {self.forks_expected} made"
+        self._note(max(self.forks_found - self.forks_expected, 0), forks)
+        self._note_lack(max(self.forks_expected - self.forks_found, 0), forks)
 
     def _note(self, count: int, problem: str) -> None:
         if count:
             self.problems.append(problem)
+
+    def _note_lack(self, count: int, lack: str) -> None:
+        if count:
+            self.unreached.append(lack)
 
     def as_json(self) -> dict[str, Any]:
         """The whole report as plain data."""
@@ -168,15 +179,14 @@ def _whole(report: Report) -> Table:
     whole.add_row("whole again after kill -9", f"{report.recovery_s:.1f} s")
     warm_start = f"{report.warm_start_s:.1f} s, with {report.warm_start_logs:,} logs from blocks"
     whole.add_row("serving from an empty index", warm_start)
-    whole.add_row("identical bytes everywhere", "yes" if report.converged else "NO")
+    whole.add_row("identical bytes everywhere", verdict(report.problems, report.unreached))
     for wait in report.waits:
         if wait.missing:
             whole.add_row(
                 f"gave up waiting ({wait.chapter})",
                 f"after {wait.waited_s:.0f} s without {listed(wait.missing)}",
             )
-    for problem in report.problems:
-        whole.add_row("problem", problem)
+    add_findings(whole, report.problems, report.unreached)
     return whole
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from culm_connectors.edge.keyfile import load_or_make_key
-from culm_infra.demo.kit.processes import SERVING, Show
-from culm_infra.demo.kit.waiting import wait_until
+from culm_infra.demo.kit.processes import SERVING, NotReached, Show
+from culm_infra.demo.kit.waiting import output_bytes, wait_until
 from culm_infra.demo.p2panda import cast
 from culm_infra.demo.p2panda.cast import Actor, LiveClock
 from culm_infra.demo.p2panda.history import make_fields
@@ -22,12 +22,13 @@ from culm_infra.demo.p2panda.plan import EDGES, Plan
 from culm_infra.demo.p2panda.report import Report
 from culm_infra.demo.p2panda.sessions import SessionBook
 from culm_infra.demo.p2panda.stage import DemoSettings, Scene, staged
-from culm_infra.demo.p2panda.waits import Wait, listed
+from culm_infra.demo.p2panda.waits import Unmet, Wait, listed
 from culm_models.bamboo.log_store import LogKey
 
 _EMPTIED_EDGE, _KILLED_EDGE = 0, 1
 _POLL_S = 0.5
 _STEP_S = 0.02
+_HEIGHTS_STEP_S = 0.1
 _LIVE_PAUSE_S = 0.02
 _BLOCKS_HAVE = re.compile(r"`blocks` has (\d+) logs")
 _SHARES = (0.5, 0.4)
@@ -52,7 +53,7 @@ class Play:
 
     @property
     def timeout_s(self) -> float:
-        """How long each chapter may take."""
+        """How long a wait goes on while nothing changes."""
         return self.scene.settings.timeout_s
 
     async def catch_up(self) -> None:
@@ -87,19 +88,30 @@ class Play:
 
     async def all_hold(self, actors: Sequence[Actor] | None = None, wanted: Wanted | None = None) -> None:
         """Wait until these peers (all) hold what they want of this (everything)."""
-        waiting = cast.wait_until_all_hold(actors or self.actors, wanted or self.wanted, self.timeout_s)
-        task = asyncio.ensure_future(waiting)
-        try:
-            while not task.done():
-                await asyncio.wait({task}, timeout=_POLL_S)
-                self.scene.check()
-            task.result()
-        finally:
-            task.cancel()
+        holders, heights = actors or self.actors, wanted or self.wanted
+        await self.until(
+            lambda: cast.all_hold(holders, heights),
+            lambda: f"all peers to hold everything ({cast.lacking(holders, heights)})",
+            step_s=_HEIGHTS_STEP_S,
+        )
 
-    async def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for ``what``. Raises DemoError when it takes too long."""
-        await wait_until(condition, what, timeout_s=self.timeout_s, step_s=_STEP_S, check=self.scene.check)
+    async def until(
+        self, condition: Callable[[], bool], what: str | Callable[[], str], *, step_s: float = _STEP_S
+    ) -> None:
+        """Wait for ``what``. Raises NotReached when nothing changes for too long."""
+        await wait_until(
+            condition,
+            what,
+            limit_s=self.timeout_s,
+            progress=self.progress,
+            step_s=step_s,
+            check=self.scene.check,
+        )
+
+    def progress(self) -> object:
+        """All that changes while something goes on: entries that come, and what processes print."""
+        taken = [sum(actor.taken.values()) for actor in self.actors]
+        return taken, output_bytes(self.scene.settings.directory)
 
     @staticmethod
     def is_live(actor: Actor) -> bool:
@@ -139,22 +151,32 @@ class Play:
         return ConnectorStart(served_s, int(found[1]) if found is not None else 0)
 
     async def settled(self) -> Evidence:
-        """Read the topics until they say what they should, or time is up: no verdict is given here.
+        """Read the topics until they say what they should, or nothing changes: no verdict is given here.
 
         What is still missing then is reported, and written down in ``waits``.
         """
         started_s = time.monotonic()
-        while True:
-            self.scene.check()
+        looks: list[tuple[Evidence, tuple[Unmet, ...]]] = []
+
+        async def say_what_they_should() -> bool:
             evidence = await asyncio.to_thread(gather, self.scene.kafka, self.wanted)
-            missing = evidence.unmet(self.scene.plan, self.actors)
-            waited_s = time.monotonic() - started_s
-            if not missing or waited_s > self.timeout_s:
-                self.waits.append(Wait(self.book.chapter, waited_s, missing))
-                if missing:
-                    self.show(f"gave up after {waited_s:.0f} s without {listed(missing)}")
-                return evidence
-            await asyncio.sleep(_POLL_S)
+            looks[:] = [(evidence, evidence.unmet(self.scene.plan, self.actors))]
+            return not looks[0][1]
+
+        try:
+            await wait_until(
+                say_what_they_should,
+                lambda: listed(looks[0][1]),
+                limit_s=self.timeout_s,
+                progress=lambda: (self.progress(), [missing for _, missing in looks]),
+                step_s=_POLL_S,
+                check=self.scene.check,
+            )
+        except NotReached as error:
+            self.show(str(error))
+        evidence, missing = looks[0]
+        self.waits.append(Wait(self.book.chapter, time.monotonic() - started_s, missing))
+        return evidence
 
 
 async def play(settings: DemoSettings, show: Show) -> Report:

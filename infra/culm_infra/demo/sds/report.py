@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 
 from culm_infra.demo.kit.percentile import percentile
-from culm_infra.demo.kit.tables import columns, whole_run
+from culm_infra.demo.kit.tables import add_findings, columns, verdict, whole_run
 
 _SHOWN_LINES = 8
 
@@ -64,7 +64,7 @@ class NetworkFigures:
 
 @dataclass(slots=True)
 class SdsReport:
-    """A whole run."""
+    """A whole run. `unmet`: what was still on its way when nothing changed any more."""
 
     participants: list[ParticipantFigures]
     channels: list[ChannelFigures]
@@ -79,7 +79,7 @@ class SdsReport:
     @property
     def converged(self) -> bool:
         """Whether all logs are the same, with nothing lost, repeated or given up."""
-        return not self.problems
+        return not self.problems and not self.unmet
 
     @property
     def latencies_ms(self) -> list[float]:
@@ -89,20 +89,25 @@ class SdsReport:
     def judge(self) -> None:
         """Write down everything that is not as it should be."""
         for one in self.participants:
-            self._note(one.lost, f"{one.name} lost {one.lost} messages")
+            # What somebody gave up does not come any more; all else that is missing may be on its way.
+            self._note_lack(one.lost, f"{one.name} lacks {one.lost} messages")
             self._note(one.twice, f"{one.name} received {one.twice} messages twice")
             self._note(
                 one.differing, f"{one.name} holds {one.differing} messages otherwise than their senders"
             )
             self._note(one.gave_up, f"{one.name} gave up {one.gave_up} messages")
         for channel in self.channels:
-            if not channel.logs_alike:
+            if not channel.logs_alike and not self.unmet:
                 self.problems.append(f"the logs of {channel.channel_id} differ")
             self._note(channel.stored_twice, f"the store has {channel.stored_twice} messages twice")
             missing = channel.messages - channel.stored
-            self._note(missing, f"the store lacks {missing} messages of {channel.channel_id}")
-        self._note(self.missing_acks, f"{self.missing_acks} messages are not known to have been heard")
-        self.problems += self.unmet
+            self._note_lack(missing, f"the store lacks {missing} messages of {channel.channel_id}")
+        acks = self.missing_acks
+        self._note_lack(acks, f"{acks} messages are not known to have been heard")
+
+    def _note_lack(self, count: int, lack: str) -> None:
+        if count and lack not in self.unmet:
+            self.unmet.append(lack)
 
     def _note(self, count: int, problem: str) -> None:
         if count:
@@ -183,9 +188,8 @@ def _whole(report: SdsReport) -> Table:
     )
     whole.add_row("working again after kill -9 of the job", f"{report.recovery_s:.1f} s")
     whole.add_row("all at rest after the last word", f"{report.settled_s:.1f} s")
-    whole.add_row("identical logs everywhere", "yes" if report.converged else "NO")
-    for problem in report.problems:
-        whole.add_row("problem", problem)
+    whole.add_row("identical logs everywhere", verdict(report.problems, report.unmet))
+    add_findings(whole, report.problems, report.unmet)
     return whole
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
-from culm_infra.demo.kit.processes import DemoError, Show
-from culm_infra.demo.kit.waiting import wait_until
+from culm_infra.demo.kit.processes import NotReached, Show
+from culm_infra.demo.kit.waiting import output_bytes, wait_for, wait_until
 from culm_infra.demo.sds.book import Book
 from culm_infra.demo.sds.cast import Actor, enter
 from culm_infra.demo.sds.plan import lines, make_roles, settings_of
@@ -54,10 +56,21 @@ class Play:
         return [actor for actor in self.actors if actor.role.channel_id == channel]
 
     async def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for ``what``. Raises DemoError when it takes too long."""
+        """Wait for ``what``. Raises NotReached when nothing changes for too long."""
         await wait_until(
-            condition, what, timeout_s=self.scene.settings.timeout_s, step_s=_STEP_S, check=self.scene.check
+            condition,
+            what,
+            limit_s=self.scene.settings.timeout_s,
+            progress=self.progress,
+            step_s=_STEP_S,
+            check=self.scene.check,
         )
+
+    def progress(self) -> object:
+        """All that changes while something goes on: everybody's book, and what processes print."""
+        books = [(len(a.book.held), len(a.book.heard_ms), len(a.book.sent_ms)) for a in self.actors]
+        joined = sum(actor.voice.joined.is_set() for actor in self.actors)
+        return books, joined, output_bytes(self.scene.settings.directory)
 
     async def chat(self, count: int) -> None:
         """So many messages in each channel, its members in turn; beside one in ten an ephemeral one."""
@@ -74,11 +87,9 @@ class Play:
     async def _say(self, actor: Actor, line: str, *, ephemeral: bool) -> None:
         if ephemeral and not actor.voice.joined.is_set():
             return
-        try:
-            async with asyncio.timeout(self.scene.settings.timeout_s):
-                await actor.say(line.encode(), ephemeral=ephemeral)
-        except TimeoutError:
-            raise DemoError(f"{actor.role.name} could not say anything") from None
+        saying = actor.say(line.encode(), ephemeral=ephemeral)
+        what = f"{actor.role.name} to say something"
+        await wait_for(saying, what, limit_s=self.scene.settings.timeout_s, progress=self.progress)
 
     async def chat_while_cut(self, count: int) -> None:
         """The full participants of one edge are cut off while everybody goes on talking."""
@@ -140,15 +151,25 @@ class Play:
         }
 
     async def settled(self) -> tuple[Pipeline, list[str]]:
-        """Read the topics until nothing is under way, or time is up: then what still is."""
-        deadline_s = time.monotonic() + self.scene.settings.timeout_s
-        while True:
-            self.scene.check()
+        """Read the topics until nothing is under way, or nothing changes any more: then what still is."""
+        pipeline, open_ends = Pipeline({}, {}, Counter()), [""]
+
+        async def is_at_rest() -> bool:
+            nonlocal pipeline, open_ends
             pipeline = await asyncio.to_thread(gather, self.scene.kafka, self.channels)
             open_ends = unmet([actor.role for actor in self.actors], self.books(), pipeline)
-            if not open_ends or time.monotonic() > deadline_s:
-                return pipeline, open_ends
-            await asyncio.sleep(_POLL_S)
+            return not open_ends
+
+        with contextlib.suppress(NotReached):
+            await wait_until(
+                is_at_rest,
+                "everybody to have everything",
+                limit_s=self.scene.settings.timeout_s,
+                progress=lambda: (self.progress(), open_ends),
+                step_s=_POLL_S,
+                check=self.scene.check,
+            )
+        return pipeline, open_ends
 
 
 async def play(settings: SdsDemoSettings, show: Show) -> SdsReport:
