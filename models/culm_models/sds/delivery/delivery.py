@@ -133,7 +133,8 @@ class Delivery:
             unmet = [entry for entry in unmet if entry.message_id not in self.lost]
         if not unmet:
             self._deliver([held], collected)
-            self.want(message_id, held.sender_id, named, now_ms, collected)
+            if named:
+                self.want(message_id, held.sender_id, named, now_ms, collected)
             return pair
         held.unmet = {entry.message_id: None for entry in unmet}
         self.waiting.put(held)
