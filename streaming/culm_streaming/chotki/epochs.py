@@ -61,6 +61,8 @@ class _Counted:
     """The time of the last micro-batch; None: not known."""
     lost: dict[bytes, None] = field(default_factory=dict)
     """Sessions that brought an operand of which pieces are missing: none of their syncs counts."""
+    counts_pieces: bool = True
+    """Whether an operand that is not known has not begun; not so of what an earlier format kept."""
 
     def pack(self) -> bytes:
         lost = list(self.lost)[-_MAX_LOST_SESSIONS:]
@@ -73,9 +75,11 @@ class _Counted:
             return _Counted()
         # Formats 1 and 2 know nothing of pieces, 3 nothing of its last micro-batch, and 4 does not count
         # pieces: whichever comes next is taken for the right one.
-        _, epoch, vector, covered, waiting, *rest = cbor2.loads(blob)
+        number, epoch, vector, covered, waiting, *rest = cbor2.loads(blob)
         rest[2:] = [dict.fromkeys(lost) for lost in rest[2:]]
-        return _Counted(epoch, vector, covered, [_unpack_waiting(*one) for one in waiting], *rest)
+        found = _Counted(epoch, vector, covered, [_unpack_waiting(*one) for one in waiting], *rest)
+        found.counts_pieces = number == _FORMAT
+        return found
 
     def begin_batch(self, batch_ms: int, settings: ChotkiStateSettings) -> None:
         """The job may have stood still: of the time since its last micro-batch at most half a gap counts."""
@@ -106,8 +110,10 @@ class _Counted:
         counts = {name: one[3] if len(one) > 3 else _NOT_COUNTED for name, one in known.items()}
         operands = OpenOperands(counts, settings.max_open_operands)
         for one in pieces:
-            if operands.counts.get(one.name) == _NOT_COUNTED:
+            default = 0 if self.counts_pieces else _NOT_COUNTED
+            if one.piece and operands.counts.get(one.name, default) == _NOT_COUNTED:
                 operands.counts[one.name] = one.piece
+                known.setdefault(one.name, [partition, one.offset, batch_ms, 0])
             if operands.take(one.name, one.piece, one.pieces) is Arrival.LOST:
                 self.lost[one.name[KEY_SIZE:]] = None
             elif one.piece == 0:

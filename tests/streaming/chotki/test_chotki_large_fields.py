@@ -186,15 +186,17 @@ def test_pieces_that_an_earlier_format_kept_go_on() -> None:
     assert not state.blobs
 
 
-def test_an_operand_that_was_open_in_a_format_without_counts_goes_on() -> None:
+@pytest.mark.parametrize("number", [2, 3, 4])
+def test_an_operand_that_was_open_in_a_format_without_counts_goes_on(number: int) -> None:
     state = MemoryShardState()
     name = KEY + session_key(NORTH.edge, 1)
-    state.save(b"E", cbor2.dumps([4, 1, {}, [{0: 0}, {0: 1}, {}], [], {name: [0, 0, 0]}, 0]))
+    rest: list[object] = [{name: [0, 0, 0]}, 0]
+    state.save(b"E", cbor2.dumps([number, 1, {}, [{0: 0}, {0: 1}, {}], [], *rest[: number - 2]]))
     vector = write_vector({AT.src: AT.pro})
     rows = EpochRows(
         commits=[Commit(vector, b"", ((0, 3),), session_key(NORTH.edge, 1), 0, 0)],
         marks=[Mark(int(PLACE), 0, 3, 0)],
-        pieces=[Piece(name, number, 3, 0, number) for number in (1, 2)],
+        pieces=[Piece(name, piece, 3, 0, piece) for piece in (1, 2)],
     )
     written = list(count_epoch(state, rows, 0, ChotkiStateSettings(shards=1)))
     (mark,) = [EpochRecord.decode(one.value or b"") for one in written if one.stage is Stage.MARKS]
