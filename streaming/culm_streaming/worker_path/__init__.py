@@ -1,1 +1,4 @@
-"""A folder that Python workers have in their path, for the one module that they run at their start."""
+"""A folder that Spark's Python workers have in their path.
+
+- ``sitecustomize``: Python imports it by this name before all else; it drops the zip of PySpark's sources.
+"""
